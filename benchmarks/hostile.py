@@ -34,8 +34,9 @@ from urllib.parse import urlencode
 import numpy as np
 
 from common.tables import Table, run
-from deniable import Metric, Registry, wire
-from deniable.mechanisms import Report
+from deniable import Metric, Registry
+from deniable.protocol import wire
+from deniable.protocol.mechanisms import Report
 from deniable_collector.stores import Store, open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_estimator.analyses.sampling import sample_tally

@@ -28,8 +28,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common.tables import Table, run
-from deniable import Metric, Registry, windows, wire
-from deniable.mechanisms import Report
+from deniable import Metric, Registry
+from deniable.protocol import windows, wire
+from deniable.protocol.mechanisms import Report
 from deniable_collector.stores import open_store
 
 CONNECTIONS = 512

@@ -18,14 +18,14 @@ import numpy as np
 
 from common import peers
 from common.tables import Cell, Goal, Measured, Table, run
-from deniable.mechanisms import (
+from deniable.protocol.mechanisms import (
     BasicRappor,
     MemoizedLocalHashing,
     MemoizedSubsetSelection,
     Memoizing,
     Rappor,
 )
-from deniable.randomness import PRECISION, below
+from deniable.protocol.randomness import PRECISION, below
 
 REPORTS = 1000
 STEPS = (1, 10, 100, REPORTS)

@@ -22,10 +22,10 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_matrix
 
 from common.tables import Cell, Goal, Table, run
-from deniable.mechanisms import Histogram
-from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
-from deniable.mechanisms.number_range import TOP, NumberRange
-from deniable.mechanisms.sliding_window import SlidingWindow
+from deniable.protocol.mechanisms import Histogram
+from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.protocol.mechanisms.number_range import TOP, NumberRange
+from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.distribution import distribution
 from deniable_estimator.analyses.numbers.mean import cells_mean, window_mean

@@ -26,7 +26,7 @@ import numpy as np
 from common.peers import Request, ask
 from common.tables import Cell, Goal, Measured, Table, cpu_seconds, number, run
 from deniable import Scheme
-from deniable.mechanisms import AUTO, SubsetSelection, design, explain, total_variance
+from deniable.protocol.mechanisms import AUTO, SubsetSelection, design, explain, total_variance
 from deniable_estimator.analyses.candidates import support_counts
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate

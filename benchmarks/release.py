@@ -11,8 +11,13 @@ import numpy as np
 
 from common.tables import Cell, Table, run
 from deniable import Scheme
-from deniable.mechanisms import ProjectiveGeometry, SlidingWindow, SubsetSelection, UnaryEncoding
-from deniable.mechanisms.number_range import NumberRange
+from deniable.protocol.mechanisms import (
+    ProjectiveGeometry,
+    SlidingWindow,
+    SubsetSelection,
+    UnaryEncoding,
+)
+from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.asking.reading import Part
 from deniable_estimator.releasing.noise import Method, gaussian, laplace

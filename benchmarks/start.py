@@ -21,7 +21,8 @@ from statistics import median
 from typing import NamedTuple
 
 from common.tables import Table, run
-from deniable import Client, Registry, compiled
+from deniable import Client, Registry
+from deniable.protocol import compiled
 
 REGISTRY = """
 schema = 1

@@ -22,7 +22,7 @@ from common.peers import wordlists
 from common.puzzle import fragments_of, puzzle
 from common.tables import Cell, Measured, Table, cpu_seconds, run
 from deniable import Scheme
-from deniable.mechanisms import (
+from deniable.protocol.mechanisms import (
     AUTO,
     CountMeanSketch,
     HadamardCountMeanSketch,

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from common.tables import Cell, Goal, Measured, Table, run
 from deniable import Scheme
-from deniable.mechanisms import (
+from deniable.protocol.mechanisms import (
     CohortLocalHashing,
     HashedProjectiveGeometry,
     MemoizedSubsetSelection,

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from deniable import Metric, Registry
-from deniable.types.number import Number
+from deniable.protocol.types.number import Number
 from deniable_collector.stores import Store, open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import Tally, TallyRow

@@ -23,9 +23,10 @@ from tests.collector.clusters import Cluster
 from tests.ports import free_port
 from tests.tools import leave_out
 
-from deniable import Scheme, mechanisms
-from deniable.mechanisms import Mechanism, Packing, Row
-from deniable.types import TYPES
+from deniable import Scheme
+from deniable.protocol import mechanisms
+from deniable.protocol.mechanisms import Mechanism, Packing, Row
+from deniable.protocol.types import TYPES
 from deniable_collector.stores import Store, open_store
 
 NOON = 1_795_262_400.0

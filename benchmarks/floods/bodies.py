@@ -12,8 +12,9 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from deniable import Metric, Registry, wire
-from deniable.mechanisms import Report
+from deniable import Metric, Registry
+from deniable.protocol import wire
+from deniable.protocol.mechanisms import Report
 
 _SIZE = 1 << 20
 _REPORTS = 1000

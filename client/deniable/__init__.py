@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deniable.lazy import lazy_names
+from deniable.protocol.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from deniable.client import Client
-    from deniable.errors import (
+    from deniable.device.client import Client
+    from deniable.protocol.errors import (
         DeniableError,
         MetricError,
         RegistryError,
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
         WindowError,
         WireError,
     )
-    from deniable.metric import Metric
-    from deniable.registry import Registry
-    from deniable.scheme import Scheme
-    from deniable.version import __version__
+    from deniable.protocol.metric import Metric
+    from deniable.protocol.registry import Registry
+    from deniable.protocol.scheme import Scheme
+    from deniable.protocol.version import __version__
 
 __all__ = [
     "Client",
@@ -53,12 +53,12 @@ __all__ = [
 ]
 
 _HOMES = {
-    **dict.fromkeys(__all__, "errors"),
-    "Client": "client",
-    "Metric": "metric",
-    "Registry": "registry",
-    "Scheme": "scheme",
-    "__version__": "version",
+    **dict.fromkeys(__all__, "protocol.errors"),
+    "Client": "device.client",
+    "Metric": "protocol.metric",
+    "Registry": "protocol.registry",
+    "Scheme": "protocol.scheme",
+    "__version__": "protocol.version",
 }
 """The module of each name; the others are errors."""
 

@@ -12,13 +12,13 @@ def main() -> None:
         import click  # noqa: F401  (the SDK alone does not need it)
     except ModuleNotFoundError:
         if sys.argv[1:2] == ["sent"]:
-            from deniable import sent_command
+            from deniable.tools import sent_command
 
             sys.exit(sent_command.main(sys.argv[2:]))
         sys.exit(
             "deniable: all commands but `deniable sent` need click: install deniable with its "
             "extra cli, which a clone does by pip install '.[cli]'"
         )
-    from deniable.command_line import run
+    from deniable.tools.command_line import run
 
     run()

@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from deniable.client import Client
-from deniable.registry import Registry
-from deniable.state_file import MEMORY
-from deniable.types import Value
+from deniable.device.client import Client
+from deniable.device.state_file import MEMORY
+from deniable.protocol.registry import Registry
+from deniable.protocol.types import Value
 
 if TYPE_CHECKING:
-    from deniable.recording import Record
+    from deniable.device.recording import Record
 
 
 class MemoryRecord(NamedTuple):

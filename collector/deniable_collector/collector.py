@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flask import Flask
 
-from deniable.oblivious.signed_keys import PATH
-from deniable.oblivious.transport import REQUEST_TYPE
+from deniable.protocol.oblivious.capsules import REQUEST_TYPE
+from deniable.protocol.oblivious.signed_keys import PATH
 from deniable_collector.app import (
     BATCH_READER,
     GATEWAY,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from deniable import DeniableError, Registry
-from deniable.command_line import command
+from deniable.tools.command_line import command
 from deniable_collector.listening import cannot_listen
 from deniable_collector.oblivious.key_file import KeyFile
 from deniable_collector.oblivious.relay_settings import RelaySettings

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from deniable import DeniableError, Registry, RegistryError
-from deniable.coded_message import counted
+from deniable.protocol.coded_message import counted
 from deniable_collector.oblivious.key_file import KeyFile, KeyFileError
 from deniable_collector.operation.events import tell
 from deniable_collector.settings import Settings, SettingsError

@@ -14,7 +14,7 @@ from itertools import chain
 from msgspec import UNSET
 
 from deniable import Registry, WireError
-from deniable.coded_message import counted
+from deniable.protocol.coded_message import counted
 from deniable_collector.batches.batch import NAMED, Batch, Receipt, Rejection
 from deniable_collector.batches.catalogue import Catalogue, Refused
 from deniable_collector.batches.folding import Accepted, increments

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from deniable import DeniableError
-from deniable.coded_message import counted
+from deniable.protocol.coded_message import counted
 
 
 class ProblemKind(NamedTuple):

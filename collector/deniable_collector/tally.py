@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.mechanisms import Row
+from deniable.protocol.mechanisms import Row
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,8 @@ from datetime import date, timedelta
 
 import numpy as np
 
-from deniable import Registry, windows
+from deniable import Registry
+from deniable.protocol import windows
 from deniable_collector.stores import Store
 from deniable_demo.made_up import ANNOTATIONS, LEAVING
 from deniable_estimator.asking.since import Moment, SinceDays, days_since

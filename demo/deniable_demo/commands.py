@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from deniable import DeniableError, Registry
-from deniable.command_line import command
+from deniable.tools.command_line import command
 from deniable_collector.stores import Store, open_store
 from deniable_demo import fleet, services
 from deniable_demo.coming_back import write_weeks

@@ -14,10 +14,10 @@ from functools import cache
 from typing import TypeAlias
 
 from deniable import Registry
-from deniable.client import Client
-from deniable.state import State
-from deniable.state_file import begin
-from deniable.types import Value
+from deniable.device.client import Client
+from deniable.device.state import State
+from deniable.device.state_file import begin
+from deniable.protocol.types import Value
 from deniable_demo.population import memo_key
 from deniable_demo.relay import Relay
 

@@ -17,9 +17,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable import Metric, Registry, memo
-from deniable.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
-from deniable.types.pair import Pair
+from deniable import Metric, Registry
+from deniable.device import memo
+from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
+from deniable.protocol.types.pair import Pair
 from deniable_collector.stores import Store
 from deniable_collector.tally import Tally
 from deniable_demo.made_up import (

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deniable.types import Value
-from deniable.types.pair import Pair
+from deniable.protocol.types import Value
+from deniable.protocol.types.pair import Pair
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from deniable.randomness import KEY_BYTES
-from deniable.types import Value
+from deniable.protocol.randomness import KEY_BYTES
+from deniable.protocol.types import Value
 from deniable_demo.made_up import CRASHES, USAGE
 from deniable_estimator.planning.population import Crowd
 from deniable_estimator.statistics.intervals import FloatArray

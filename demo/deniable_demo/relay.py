@@ -11,9 +11,9 @@ import json
 from typing import Any
 
 from deniable import DeniableError
-from deniable.coded_message import counted
-from deniable.transport import HttpTransport, Reply, read_reply
-from deniable.wire import new_batch_id
+from deniable.device.transport import HttpTransport, Reply, read_reply
+from deniable.protocol.coded_message import counted
+from deniable.protocol.wire import new_batch_id
 
 _FULL = 900
 """Reports in one request; the collector takes a thousand."""

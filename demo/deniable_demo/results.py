@@ -11,7 +11,7 @@ from typing import Any
 from rich.table import Table
 
 from deniable import Registry
-from deniable.types.pair import Pair
+from deniable.protocol.types.pair import Pair
 from deniable_demo.made_up import CRASHES, USAGE, conditional_shares
 from deniable_demo.population import DISCOVERED, PERCENTILES, POPULARITIES, Population
 from deniable_estimator.answers.base import Answer

@@ -19,7 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 import deniable_demo
 import deniable_estimator
 from deniable import DeniableError, Registry
-from deniable.web_command import web_files
+from deniable.tools.web_command import web_files
 
 QUESTIONS = ("browser", "dark_mode")
 """The metrics that a visitor may answer."""

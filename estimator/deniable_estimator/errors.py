@@ -1,4 +1,4 @@
-"""The estimator's error, below `deniable.errors.DeniableError`."""
+"""The estimator's error, below `deniable.protocol.errors.DeniableError`."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from deniable import DeniableError
-from deniable.errors import MistakesError, Problem
-from deniable.toml_lines import line_of, locate
+from deniable.protocol.errors import MistakesError, Problem
+from deniable.protocol.toml_lines import line_of, locate
 
 DATA_SETTING = "DENIABLE_DATA"
 DATA_FOLDER = "deniable-data"

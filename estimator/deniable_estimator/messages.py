@@ -2,7 +2,7 @@
 
 A `Message` is a str, so code that writes English (the commands, JSON, CSV, the read API) uses it
 as one. A page translates the template and its arguments with `translated`, and does the same with
-what the packages below say (`deniable.coded_message.CodedMessage`).
+what the packages below say (`deniable.protocol.coded_message.CodedMessage`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from datetime import date
 from functools import reduce
 from typing import Any
 
-from deniable.coded_message import CodedMessage
+from deniable.protocol.coded_message import CodedMessage
 from deniable_estimator.isolation import isolated
 
 

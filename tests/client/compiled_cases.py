@@ -4,8 +4,9 @@ import copy
 import functools
 from pathlib import Path
 
-from deniable import Registry, Scheme, compiled
-from deniable.mechanisms import Memoizing, rebuild
+from deniable import Registry, Scheme
+from deniable.protocol import compiled
+from deniable.protocol.mechanisms import Memoizing, rebuild
 
 REGISTRIES = Path(__file__).parent / "registries"
 FILE = Path(__file__).parents[2] / "client" / "vectors" / "compiled.json"

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from deniable import Client, Registry, state_file
-from deniable.transport import Reply
+from deniable import Client, Registry
+from deniable.device import state_file
+from deniable.device.transport import Reply
 
 REGISTRY = """
 schema = 1

@@ -5,14 +5,15 @@ import random
 
 import pytest
 
-from deniable import Registry, TransportError, outbox
-from deniable.device import Device
-from deniable.ledger import Ledger
-from deniable.open_windows import waiting
-from deniable.outbox import JITTER
-from deniable.recording import Record
-from deniable.state import State
-from deniable.wire import SealedReport
+from deniable import Registry, TransportError
+from deniable.device import outbox
+from deniable.device.device import Device
+from deniable.device.ledger import Ledger
+from deniable.device.open_windows import waiting
+from deniable.device.outbox import JITTER
+from deniable.device.recording import Record
+from deniable.device.state import State
+from deniable.protocol.wire import SealedReport
 
 from .conftest import metrics_toml
 

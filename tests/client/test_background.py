@@ -13,8 +13,9 @@ from functools import partial
 
 import pytest
 
-from deniable import Registry, outbox
-from deniable.worker import Worker
+from deniable import Registry
+from deniable.device import outbox
+from deniable.device.worker import Worker
 
 from .conftest import REGISTRY, metrics_toml
 

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from deniable.errors import SchemeError
-from deniable.exact import exp_below, log_above
-from deniable.mechanisms import (
+from deniable.protocol.errors import SchemeError
+from deniable.protocol.exact import exp_below, log_above
+from deniable.protocol.mechanisms import (
     Mechanism,
     MemoizedSubsetSelection,
     Memoizing,

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable import WireError
-from deniable.oblivious import binary_http
-from deniable.oblivious.binary_http import InnerRequest, InnerResponse, padded
+from deniable.protocol.oblivious import binary_http
+from deniable.protocol.oblivious.binary_http import InnerRequest, InnerResponse, padded
 
 KNOWN_REQUEST = bytes.fromhex(
     "0003474554056874747073000a2f68656c6c6f2e747874406c0a757365722d61"

@@ -12,7 +12,7 @@ from pyhpke import AEADId, CipherSuite, KDFId, KEMId
 from pyhpke.kem_key import KEMKey, KEMKeyPair
 
 from deniable import WireError
-from deniable.oblivious.capsules import (
+from deniable.protocol.oblivious.capsules import (
     KeyConfiguration,
     NoKey,
     PrivateKey,
@@ -22,15 +22,15 @@ from deniable.oblivious.capsules import (
     seal_request,
     write_configurations,
 )
-from deniable.oblivious.signed_keys import identity_of, sign, verified
-from deniable.oblivious.sizes import (
+from deniable.protocol.oblivious.signed_keys import identity_of, sign, verified
+from deniable.protocol.oblivious.sizes import (
     SMALLEST_REQUEST,
     SMALLEST_RESPONSE,
     padded_size,
     sealed_size,
 )
-from deniable.oblivious.suites import AEADS, KEMS, suite_of
-from deniable.wire import SealedReport, encode_batch
+from deniable.protocol.oblivious.suites import AEADS, KEMS, suite_of
+from deniable.protocol.wire import SealedReport, encode_batch
 
 SECRET = bytes.fromhex("3c168975674b2fa8e465970b79c8dcf09f1c741626480bd4c6162fc5b6a98e1a")
 CONFIGURATION = bytes.fromhex(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from deniable.mechanisms import (
+from deniable.protocol.mechanisms import (
     MemoizedLocalHashing,
     MemoizedSubsetSelection,
     ProjectiveGeometry,
@@ -11,7 +11,12 @@ from deniable.mechanisms import (
     explain,
     total_variance,
 )
-from deniable.mechanisms.choice import MAX_REPORT_BYTES, best_memoized_for, explain_memoized, loss
+from deniable.protocol.mechanisms.choice import (
+    MAX_REPORT_BYTES,
+    best_memoized_for,
+    explain_memoized,
+    loss,
+)
 
 
 def test_auto_takes_what_is_explained():

@@ -9,7 +9,7 @@ from importlib.metadata import entry_points
 import click
 import pytest
 
-from deniable.command_line import find
+from deniable.tools.command_line import find
 
 RUN = """
 import importlib.metadata, sys

@@ -18,11 +18,11 @@ import pytest
 
 import deniable
 from deniable import Client, MetricError, Registry, StateError, TransportError
-from deniable import client as client_module
-from deniable.ledger import Ledger
-from deniable.state import FILE_NAME, State
+from deniable.device import client as client_module
+from deniable.device.ledger import Ledger
+from deniable.device.state import FILE_NAME, State
+from deniable.device.transport import Reply
 from deniable.testing import MemoryClient
-from deniable.transport import Reply
 
 from .conftest import metrics_toml
 
@@ -565,7 +565,7 @@ def test_atexit_brings_records_to_the_disk(tmp_path: Path) -> None:
         "c.record('dark', True)\n"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", script], check=True)
-    from deniable.state import State
+    from deniable.device.state import State
 
     state = State(tmp_path)
     with state.transaction() as connection:

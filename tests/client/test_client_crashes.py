@@ -13,9 +13,9 @@ from collections import Counter
 import pytest
 
 from deniable import Client, Registry
-from deniable.mechanisms import Memoizing
-from deniable.memo import draw
-from deniable.state import State
+from deniable.device.memo import draw
+from deniable.device.state import State
+from deniable.protocol.mechanisms import Memoizing
 
 from .conftest import http_server, metrics_toml
 

@@ -21,8 +21,8 @@ from hypothesis.stateful import (
 )
 
 from deniable import Client, Registry, TransportError
-from deniable.ledger import Ledger
-from deniable.transport import Reply
+from deniable.device.ledger import Ledger
+from deniable.device.transport import Reply
 
 from .conftest import metrics_toml
 

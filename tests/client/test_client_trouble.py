@@ -19,9 +19,10 @@ from typing import Any
 
 import pytest
 
-from deniable import Client, Registry, TransportError, state, state_file, worker
-from deniable.state import FILE_NAME, Lock, State
-from deniable.transport import HttpTransport, Reply
+from deniable import Client, Registry, TransportError
+from deniable.device import state, state_file, worker
+from deniable.device.state import FILE_NAME, Lock, State
+from deniable.device.transport import HttpTransport, Reply
 
 from .conftest import metrics_toml
 
@@ -267,7 +268,7 @@ def test_a_reply_that_drips_is_given_up(answer: bytes) -> None:
 SIGNALLED = """
 import os, signal, sys, threading, time
 import deniable
-from deniable.transport import Reply
+from deniable.device.transport import Reply
 registry = deniable.Registry.load(sys.argv[1] + "/metrics.toml")
 client = deniable.Client(
     registry, state_dir=sys.argv[1] + "/state", on_trouble=lambda e: None, consent=True

@@ -2,7 +2,7 @@
 
 import pytest
 
-from deniable.coded_message import counted
+from deniable.protocol.coded_message import counted
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from deniable import Registry, compiled
-from deniable.commands import lint, sent
-from deniable.mechanisms import choice
+from deniable import Registry
+from deniable.protocol import compiled
+from deniable.protocol.mechanisms import choice
+from deniable.tools.commands import lint, sent
 
 from .conftest import metrics_toml
 

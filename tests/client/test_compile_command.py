@@ -5,8 +5,9 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from deniable import Registry, RegistryError, compiled
-from deniable.compile_command import compile_registry
+from deniable import Registry, RegistryError
+from deniable.protocol import compiled
+from deniable.tools.compile_command import compile_registry
 
 from . import compiled_cases
 

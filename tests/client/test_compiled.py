@@ -16,24 +16,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable import Registry, RegistryError, compiled
-from deniable.exact import exp_below
-from deniable.keys import (
+from deniable import Registry, RegistryError
+from deniable.protocol import compiled
+from deniable.protocol.exact import exp_below
+from deniable.protocol.keys import (
     COMPILED_KEYS,
     COMPILED_SEGMENT_KEYS,
     COMPILED_TOP_KEYS,
     PEOPLE_KEYS,
     SEGMENTED_KEYS,
 )
-from deniable.mechanisms import Memoizing, all_names, design
-from deniable.reading import FORMAT
-from deniable.types import TYPES
+from deniable.protocol.mechanisms import Memoizing, all_names, design
+from deniable.protocol.reading import FORMAT
+from deniable.protocol.types import TYPES
 
 from . import compiled_cases
 from .compiled_cases import REGISTRY, SEGMENTED
 
 ROOT = Path(__file__).parents[2]
-SCHEMA = json.loads((ROOT / "client/deniable/compiled.schema.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads(
+    (ROOT / "client/deniable/protocol/compiled.schema.json").read_text(encoding="utf-8")
+)
 FORM = jsonschema_rs.Draft202012Validator(SCHEMA)
 VECTORS = json.loads(compiled_cases.FILE.read_text(encoding="utf-8"))
 GOOD = [case for case in VECTORS["cases"] if "error" not in case]

@@ -12,12 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable.errors import SchemeError
-from deniable.exact import exp_below
-from deniable.mechanisms import DBitFlip, HierarchicalHistogram, NumberRange, Report, rebuild
-from deniable.mechanisms.base import ONE
-from deniable.mechanisms.dbitflip import BIT_CHOICES, DBITFLIP_CELLS
-from deniable.memo import draw
+from deniable.device.memo import draw
+from deniable.protocol.errors import SchemeError
+from deniable.protocol.exact import exp_below
+from deniable.protocol.mechanisms import (
+    DBitFlip,
+    HierarchicalHistogram,
+    NumberRange,
+    Report,
+    rebuild,
+)
+from deniable.protocol.mechanisms.base import ONE
+from deniable.protocol.mechanisms.dbitflip import BIT_CHOICES, DBITFLIP_CELLS
 
 UNIT = NumberRange("0", "1")
 WHOLE = NumberRange("0", "13", integer=True)

@@ -14,11 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable import Client, MetricError, Registry, development, wire
-from deniable.addresses import is_loopback_host, loopback_address
-from deniable.background import Status
-from deniable.development import DevelopmentDevice
-from deniable.randomness import system_bits
+from deniable import Client, MetricError, Registry
+from deniable.device import development
+from deniable.device.background import Status
+from deniable.device.development import DevelopmentDevice
+from deniable.protocol import wire
+from deniable.protocol.addresses import is_loopback_host, loopback_address
+from deniable.protocol.randomness import system_bits
 from deniable.testing import MemoryClient
 
 from .conftest import Answer, http_server, metrics_toml

@@ -6,10 +6,11 @@ from typing import cast
 
 import pytest
 
-from deniable import TransportError, outbox
-from deniable.device import LONGEST_BACKOFF, Device
-from deniable.recording import Record
-from deniable.state import State
+from deniable import TransportError
+from deniable.device import outbox
+from deniable.device.device import LONGEST_BACKOFF, Device
+from deniable.device.recording import Record
+from deniable.device.state import State
 
 ALL = (1 << 53) - 1
 

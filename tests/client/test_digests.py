@@ -7,7 +7,7 @@ import sys
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable import digests
+from deniable.protocol import digests
 
 
 @given(st.binary(max_size=300))
@@ -23,7 +23,7 @@ def test_hashlib_takes_their_place_where_they_are_missing():
     code = (
         "import sys\n"
         "for name in ('_sha2', '_sha256'): sys.modules[name] = None\n"
-        "from deniable import digests\n"
+        "from deniable.protocol import digests\n"
         "print(digests.sha256.__name__, digests.sha256(b'a').hexdigest())"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

@@ -9,14 +9,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable import RegistryError, SchemeError, compiled
-from deniable.exact import exp_below
-from deniable.mechanisms import PrefixTree, prefix_code, rebuild
-from deniable.mechanisms.prefix_code import ALPHABETS, MAX_TEXT, WINDOW, base, head, place, plain
-from deniable.mechanisms.prefix_tree import MAX_DISCOVERY_CELLS
-from deniable.scheme import Scheme
-from deniable.types import Discovery, String
-from deniable.types.deny import MAX_DENIED, MAX_PATTERN, check_deny, denied
+from deniable import RegistryError, SchemeError
+from deniable.protocol import compiled
+from deniable.protocol.exact import exp_below
+from deniable.protocol.mechanisms import PrefixTree, prefix_code, rebuild
+from deniable.protocol.mechanisms.prefix_code import (
+    ALPHABETS,
+    MAX_TEXT,
+    WINDOW,
+    base,
+    head,
+    place,
+    plain,
+)
+from deniable.protocol.mechanisms.prefix_tree import MAX_DISCOVERY_CELLS
+from deniable.protocol.scheme import Scheme
+from deniable.protocol.types import Discovery, String
+from deniable.protocol.types.deny import MAX_DENIED, MAX_PATTERN, check_deny, denied
 
 from . import discoveries
 

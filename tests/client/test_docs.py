@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from deniable.commands import lint
+from deniable.tools.commands import lint
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = [

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from deniable.mechanisms import Memoizing, rebuild
-from deniable.memo import draw
-from deniable.randomness import flips, subset
-from deniable.wire import pack_columns
+from deniable.device.memo import draw
+from deniable.protocol.mechanisms import Memoizing, rebuild
+from deniable.protocol.randomness import flips, subset
+from deniable.protocol.wire import pack_columns
 
 VECTORS = Path(__file__).parents[2] / "client" / "vectors"
 

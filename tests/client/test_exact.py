@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable.exact import exp_below, log_above
+from deniable.protocol.exact import exp_below, log_above
 
 epsilons = st.floats(1e-9, 10.0)
 

@@ -5,9 +5,9 @@ import sys
 
 from click.testing import CliRunner
 
-from deniable.commands import lint
-from deniable.doctor.command import doctor
-from deniable.starting.init_command import init
+from deniable.tools.commands import lint
+from deniable.tools.doctor.command import doctor
+from deniable.tools.starting.init_command import init
 
 
 def test_without_the_estimator_commands_say_what_is_missing(tmp_path, monkeypatch):

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import pytest
 
-from deniable.frozen import frozen
+from deniable.protocol.frozen import frozen
 
 _NOTHING: Mapping[str, int] = {}
 

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import pytest
 
-from deniable.errors import SchemeError
-from deniable.mechanisms import (
+from deniable.protocol.errors import SchemeError
+from deniable.protocol.mechanisms import (
     CohortLocalHashing,
     CountMeanSketch,
     HadamardCountMeanSketch,
@@ -21,7 +21,7 @@ from deniable.mechanisms import (
     SubsetSelection,
     UnaryEncoding,
 )
-from deniable.randomness import PRECISION
+from deniable.protocol.randomness import PRECISION
 
 HALF = 1 << PRECISION - 1
 

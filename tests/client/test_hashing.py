@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from deniable.hashing import hash64, hash_key
+from deniable.protocol.hashing import hash64, hash_key
 
 VECTORS = json.loads(
     (Path(__file__).parents[2] / "client" / "vectors" / "hashing.json").read_text()

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from deniable.errors import SchemeError
-from deniable.exact import exp_below
-from deniable.mechanisms import HierarchicalHistogram, Level, NumberRange, Report, rebuild
-from deniable.mechanisms.number_range import TOP
-from deniable.randomness import PRECISION
+from deniable.protocol.errors import SchemeError
+from deniable.protocol.exact import exp_below
+from deniable.protocol.mechanisms import HierarchicalHistogram, Level, NumberRange, Report, rebuild
+from deniable.protocol.mechanisms.number_range import TOP
+from deniable.protocol.randomness import PRECISION
 
 ONE = 1 << PRECISION
 UNIT = NumberRange("0", "1")

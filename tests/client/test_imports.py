@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from deniable import Registry, compiled
+from deniable import Registry
+from deniable.protocol import compiled
 
 REGISTRY = """
 schema = 1
@@ -30,7 +31,15 @@ lifetime_epsilon = 8.0
 """
 
 NETWORK = {"email", "hmac", "http", "logging", "socket", "ssl", "urllib.request"}
-TOOLS = {"argparse", "asyncio", "click", "mmh3", "rich", "deniable.cli", "deniable.development"}
+TOOLS = {
+    "argparse",
+    "asyncio",
+    "click",
+    "mmh3",
+    "rich",
+    "deniable.cli",
+    "deniable.device.development",
+}
 PARTS = {"dataclasses", "hashlib", "inspect", "json", "pathlib", "sqlite3", "tomllib"}
 HEAVY = {
     "_hashlib",
@@ -52,9 +61,17 @@ HEAVY = {
     "uuid",
 }
 """Parts of the standard library that take a millisecond or more, and that recording can do
-without: `deniable.frozen`, `deniable.digests` and `os.path` take their place."""
+without: `deniable.protocol.frozen`, `deniable.protocol.digests` and `os.path` take their place."""
 
-OURS = {"device", "mechanisms", "registry", "state", "transport", "types", "worker"}
+OURS = {
+    "device.device",
+    "device.state",
+    "device.transport",
+    "device.worker",
+    "protocol.mechanisms",
+    "protocol.registry",
+    "protocol.types",
+}
 
 MECHANISMS = {"base", "choice", "limits", "subset_selection"}
 """What two small closed domains need."""
@@ -81,7 +98,7 @@ def parts(modules: set[str], package: str) -> set[str]:
 def test_importing_the_client_loads_no_part_of_it() -> None:
     """`from deniable import Client` loads neither what a Client needs nor anything heavier."""
     modules = loaded("from deniable import Client")
-    assert "deniable.client" in modules
+    assert "deniable.device.client" in modules
     assert not modules & (NETWORK | TOOLS | PARTS)
     assert not modules & {f"deniable.{each}" for each in OURS}
 
@@ -102,10 +119,10 @@ def test_a_tool_that_records_loads_only_what_its_metrics_need(tmp_path: Path, na
         str(tmp_path / "state"),
     )
     assert "sqlite3" in modules
-    assert not modules & (NETWORK | TOOLS | HEAVY | {"deniable.transport"})
-    assert parts(modules, "deniable.mechanisms") <= MECHANISMS
-    assert parts(modules, "deniable.types") == {"base", "boolean", "category", "closed"}
-    reads_toml = {"tomllib", "deniable.toml_lines"}
+    assert not modules & (NETWORK | TOOLS | HEAVY | {"deniable.device.transport"})
+    assert parts(modules, "deniable.protocol.mechanisms") <= MECHANISMS
+    assert parts(modules, "deniable.protocol.types") == {"base", "boolean", "category", "closed"}
+    reads_toml = {"tomllib", "deniable.protocol.toml_lines"}
     assert modules & reads_toml == (reads_toml if name == "metrics.toml" else set())
 
 
@@ -134,7 +151,7 @@ def test_every_public_name_can_be_imported() -> None:
     """Each name of `__all__` of the packages that import late is there, and `dir` lists it."""
     code = """
 import importlib
-for package in ("deniable", "deniable.mechanisms", "deniable.types"):
+for package in ("deniable", "deniable.protocol.mechanisms", "deniable.protocol.types"):
     module = importlib.import_module(package)
     listed = dir(module)
     for name in module.__all__:

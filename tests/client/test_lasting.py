@@ -7,9 +7,9 @@ import pytest
 from click.testing import CliRunner
 
 from deniable import Registry
-from deniable.commands import lint
-from deniable.lasting import groups, lasting, remedies
-from deniable.starting.add_command import add
+from deniable.protocol.lasting import groups, lasting, remedies
+from deniable.tools.commands import lint
+from deniable.tools.starting.add_command import add
 
 from .conftest import metrics_toml
 from .test_turns import DAY, START, Life
@@ -150,7 +150,7 @@ def test_lint_warns_of_silence_with_lines_to_paste(tmp_path):
 
 def test_lint_says_what_is_missing_without_the_estimator(tmp_path, monkeypatch):
     """The SDK alone knows when devices fall silent; the figures of a crowd need the estimator."""
-    monkeypatch.setattr("deniable.commands.forecasts", lambda: None)
+    monkeypatch.setattr("deniable.tools.commands.forecasts", lambda: None)
     text = metrics_toml(m={"lifetime_epsilon": 4.0, "devices": 50_000})
     messages = [each["message"] for each in run_lint(tmp_path, text)["problems"]]
     assert any("deniable[estimator]" in each for each in messages)

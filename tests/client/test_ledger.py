@@ -7,9 +7,9 @@ from fractions import Fraction
 import pytest
 
 from deniable import Registry
-from deniable.ledger import Ledger
-from deniable.mechanisms import Memoizing
-from deniable.state import State
+from deniable.device.ledger import Ledger
+from deniable.device.state import State
+from deniable.protocol.mechanisms import Memoizing
 
 from .conftest import metrics_toml
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from scipy import stats
 
-from deniable.errors import SchemeError
-from deniable.exact import exp_below
-from deniable.mechanisms import (
+from deniable.protocol.errors import SchemeError
+from deniable.protocol.exact import exp_below
+from deniable.protocol.mechanisms import (
     DESIGNS,
     MAX_CELLS,
     STRING_DESIGNS,
@@ -48,7 +48,7 @@ from deniable.mechanisms import (
     design_string,
     rebuild,
 )
-from deniable.randomness import PRECISION
+from deniable.protocol.randomness import PRECISION
 
 ONE = 1 << PRECISION
 

@@ -9,13 +9,11 @@ from pathlib import Path
 import pytest
 
 from deniable import Registry, Scheme
-from deniable import memo as memo_module
-from deniable.ledger import Ledger
-from deniable.mechanisms import (
-    Memoizing,
-)
-from deniable.memo import draw
-from deniable.randomness import keyed_bits
+from deniable.device import memo as memo_module
+from deniable.device.ledger import Ledger
+from deniable.device.memo import draw
+from deniable.protocol.mechanisms import Memoizing
+from deniable.protocol.randomness import keyed_bits
 
 from .conftest import metrics_toml
 

@@ -6,11 +6,11 @@ from fractions import Fraction
 
 import pytest
 
-from deniable.errors import SchemeError
-from deniable.exact import exp_below
-from deniable.mechanisms import MemoizedRetention, MemoizedSubsetSelection, Report, rebuild
-from deniable.mechanisms.memoized_retention import ASKS, MAX_AGES
-from deniable.randomness import PRECISION
+from deniable.protocol.errors import SchemeError
+from deniable.protocol.exact import exp_below
+from deniable.protocol.mechanisms import MemoizedRetention, MemoizedSubsetSelection, Report, rebuild
+from deniable.protocol.mechanisms.memoized_retention import ASKS, MAX_AGES
+from deniable.protocol.randomness import PRECISION
 
 ONE = 1 << PRECISION
 Life = tuple[int, ...]

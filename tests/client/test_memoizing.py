@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from deniable.errors import SchemeError
-from deniable.exact import exp_below
-from deniable.mechanisms import (
+from deniable.protocol.errors import SchemeError
+from deniable.protocol.exact import exp_below
+from deniable.protocol.mechanisms import (
     MAX_MEMO_EPSILON,
     MEMOIZED_DESIGNS,
     MEMOIZED_STRING_DESIGNS,
@@ -32,7 +32,7 @@ from deniable.mechanisms import (
     rebuild,
     total_variance,
 )
-from deniable.randomness import PRECISION
+from deniable.protocol.randomness import PRECISION
 
 ONE = 1 << PRECISION
 ROUNDS = Rounds(ONE // 2, ONE // 4, ONE * 3 // 4)

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from tests.registries import declared
 
 from deniable import Registry
-from deniable.commands import lint
+from deniable.tools.commands import lint
 
 PEOPLE = 'recipient = "Acme [Ltd] | Springfield"\ncontact = "privacy@acme.example"\n'
 METRICS: dict[str, dict[str, Any]] = {

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable import MetricError, Registry, RegistryError, Scheme, SchemeError
-from deniable.exact import exp_below
-from deniable.mechanisms import DBitFlip
-from deniable.mechanisms.number_range import TOP, NumberRange, number_text
-from deniable.types import Number
+from deniable.protocol.exact import exp_below
+from deniable.protocol.mechanisms import DBitFlip
+from deniable.protocol.mechanisms.number_range import TOP, NumberRange, number_text
+from deniable.protocol.types import Number
 
 LARGEST = sys.float_info.max
 VECTORS = json.loads(

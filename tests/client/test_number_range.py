@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from deniable.errors import SchemeError
-from deniable.mechanisms.number_range import BELOW, TOP, NumberRange, number_text
+from deniable.protocol.errors import SchemeError
+from deniable.protocol.mechanisms.number_range import BELOW, TOP, NumberRange, number_text
 
 INFINITE = math.inf
 

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from deniable import Client, RejectedError, TransportError, outbox, windows
-from deniable.device import FIRST_BACKOFF
-from deniable.transport import Reply
-from deniable.wire import LATEST, SealedReport
+from deniable import Client, RejectedError, TransportError
+from deniable.device import outbox
+from deniable.device.device import FIRST_BACKOFF
+from deniable.device.transport import Reply
+from deniable.protocol import windows
+from deniable.protocol.wire import LATEST, SealedReport
 
 MakeClient = Callable[..., Client]
 

@@ -9,11 +9,11 @@ import pytest
 from click.testing import CliRunner
 
 from deniable import Registry
-from deniable.commands import sent
-from deniable.owner import Account, owner_page
-from deniable.owner_texts import OWNER_TEXTS
-from deniable.sent import Likelihood, SentReport
-from deniable.state import State
+from deniable.device.owner import Account, owner_page
+from deniable.device.owner_texts import OWNER_TEXTS
+from deniable.device.sent import Likelihood, SentReport
+from deniable.device.state import State
+from deniable.tools.commands import sent
 
 from .conftest import REGISTRY
 

@@ -88,4 +88,4 @@ def test_the_wheel_holds_types_and_no_tests(wheel):
     assert packages == {"deniable", "deniable_collector", "deniable_estimator", "deniable_demo"}
     for package in packages:
         assert f"{package}/py.typed" in names
-    assert "deniable/compiled.schema.json" in names
+    assert "deniable/protocol/compiled.schema.json" in names

@@ -13,11 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable import Client, MetricError, Registry, RegistryError, SchemeError, compiled
-from deniable.commands import remarks
-from deniable.keys import COMPILED_KEYS
-from deniable.types import MAX_PAIR_CELLS, Pair
-from deniable.types.pair import cell_text, margins_of
+from deniable import Client, MetricError, Registry, RegistryError, SchemeError
+from deniable.protocol import compiled
+from deniable.protocol.keys import COMPILED_KEYS
+from deniable.protocol.types import MAX_PAIR_CELLS, Pair
+from deniable.protocol.types.pair import cell_text, margins_of
+from deniable.tools.commands import remarks
 
 MakeClient = Callable[..., Client]
 

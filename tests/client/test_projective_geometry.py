@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from deniable.errors import SchemeError
-from deniable.mechanisms import MAX_CELLS, ProjectiveGeometry, total_variance
-from deniable.mechanisms.projective_geometry import points
-from deniable.randomness import PRECISION
+from deniable.protocol.errors import SchemeError
+from deniable.protocol.mechanisms import MAX_CELLS, ProjectiveGeometry, total_variance
+from deniable.protocol.mechanisms.projective_geometry import points
+from deniable.protocol.randomness import PRECISION
 
 HALF = 1 << PRECISION - 1
 SPACES = [(2, 2), (2, 4), (3, 2), (3, 3), (5, 3), (7, 2), (17, 2), (2, 9)]

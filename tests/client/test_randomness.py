@@ -11,7 +11,15 @@ from fractions import Fraction
 import pytest
 from scipy import stats
 
-from deniable.randomness import PRECISION, below, coin, flips, keyed_bits, subset, system_bits
+from deniable.protocol.randomness import (
+    PRECISION,
+    below,
+    coin,
+    flips,
+    keyed_bits,
+    subset,
+    system_bits,
+)
 
 ONE = 1 << PRECISION
 

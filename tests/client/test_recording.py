@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable import Client, Registry
-from deniable.open_windows import refusals
-from deniable.state import State
+from deniable.device.open_windows import refusals
+from deniable.device.state import State
 
 from .conftest import metrics_toml
 

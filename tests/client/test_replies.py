@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from deniable import TransportError
-from deniable.transport import Reply, read_reply, retry_seconds
+from deniable.device.transport import Reply, read_reply, retry_seconds
 
 VECTORS = json.loads(
     (Path(__file__).parents[2] / "client" / "vectors" / "wire.json").read_text(encoding="utf-8")

@@ -12,15 +12,17 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from deniable import MetricError, Registry, RegistryError, compiled, memo, windows
-from deniable.commands import lint
-from deniable.device import Device
-from deniable.mechanisms import MemoizedRetention
-from deniable.owner_texts import OWNER_TEXTS
-from deniable.recording import ACTIVE, Recorder
-from deniable.sent import describe_entries
-from deniable.state import State
+from deniable import MetricError, Registry, RegistryError
+from deniable.device import memo
+from deniable.device.device import Device
+from deniable.device.owner_texts import OWNER_TEXTS
+from deniable.device.recording import ACTIVE, Recorder
+from deniable.device.sent import describe_entries
+from deniable.device.state import State
+from deniable.protocol import compiled, windows
+from deniable.protocol.mechanisms import MemoizedRetention
 from deniable.testing import MemoryClient
+from deniable.tools.commands import lint
 
 from .conftest import metrics_toml
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from deniable import Scheme, SchemeError
-from deniable.mechanisms import NumberRange, SlidingWindow, SubsetSelection
+from deniable.protocol.mechanisms import NumberRange, SlidingWindow, SubsetSelection
 
 VECTORS = json.loads(
     (Path(__file__).parents[2] / "client" / "vectors" / "scheme.json").read_text(encoding="utf-8")

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
-from deniable import Registry, outbox, windows
-from deniable.ledger import Ledger
-from deniable.open_windows import UNDECLARED_SECONDS, OpenWindows
-from deniable.state import State
+from deniable import Registry
+from deniable.device import outbox
+from deniable.device.ledger import Ledger
+from deniable.device.open_windows import UNDECLARED_SECONDS, OpenWindows
+from deniable.device.state import State
+from deniable.protocol import windows
 
 MONDAY, TUESDAY = "2027-01-04", "2027-01-05"
 END = windows.end(MONDAY)

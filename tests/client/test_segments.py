@@ -6,16 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable import (
-    Registry,
-    RegistryError,
-    SchemeError,
-    SegmentError,
-)
-from deniable.mechanisms import MAX_CELLS, Packing, Row, SubsetSelection
-from deniable.open_windows import parse_value
-from deniable.scheme import check_cells
-from deniable.segments import Segment, combinations, identifying, labels, place
+from deniable import Registry, RegistryError, SchemeError, SegmentError
+from deniable.device.open_windows import parse_value
+from deniable.protocol.mechanisms import MAX_CELLS, Packing, Row, SubsetSelection
+from deniable.protocol.scheme import check_cells
+from deniable.protocol.segments import Segment, combinations, identifying, labels, place
 from deniable.testing import MemoryClient
 from deniable_estimator.forecasting.forecast import segment_forecast
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from deniable.mechanisms import HierarchicalHistogram, NumberRange, Report, SlidingWindow
-from deniable.outbox import Entry
-from deniable.owner_texts import ENGLISH, OWNER_TEXTS
-from deniable.scheme import Scheme
-from deniable.sent import describe_entries
-from deniable.wire import SealedReport, pack_columns
+from deniable.device.outbox import Entry
+from deniable.device.owner_texts import ENGLISH, OWNER_TEXTS
+from deniable.device.sent import describe_entries
+from deniable.protocol.mechanisms import HierarchicalHistogram, NumberRange, Report, SlidingWindow
+from deniable.protocol.scheme import Scheme
+from deniable.protocol.wire import SealedReport, pack_columns
 
 TENTHS = NumberRange("0", "10.5")
 WHOLE = NumberRange("1", "5", integer=True)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from deniable.errors import SchemeError
-from deniable.mechanisms import NumberRange, Report, SlidingWindow, rebuild
-from deniable.mechanisms.number_range import TOP
-from deniable.randomness import PRECISION
+from deniable.protocol.errors import SchemeError
+from deniable.protocol.mechanisms import NumberRange, Report, SlidingWindow, rebuild
+from deniable.protocol.mechanisms.number_range import TOP
+from deniable.protocol.randomness import PRECISION
 
 ONE = 1 << PRECISION
 UNIT = NumberRange("-1", "1")

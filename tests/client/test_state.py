@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from deniable import Registry, StateError
-from deniable.state import FILE_NAME, State, default_directory
+from deniable.device.state import FILE_NAME, State, default_directory
 
 
 @pytest.fixture
@@ -213,7 +213,7 @@ def test_processes_that_begin_at_once_share_one_file(tmp_path):
     """Of six processes that create the same state together none fails and none overwrites."""
     script = (
         "import sys, pathlib\n"
-        "from deniable.state import State\n"
+        "from deniable.device.state import State\n"
         "sys.stdin.read()\n"
         "state = State(pathlib.Path(sys.argv[1]))\n"
         "with state.transaction() as c:\n"

@@ -5,9 +5,9 @@ from decimal import Decimal, localcontext
 
 import pytest
 
-from deniable.errors import SchemeError
-from deniable.mechanisms import Packing, SubsetSelection, total_variance
-from deniable.randomness import PRECISION
+from deniable.protocol.errors import SchemeError
+from deniable.protocol.mechanisms import Packing, SubsetSelection, total_variance
+from deniable.protocol.randomness import PRECISION
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 2.5])

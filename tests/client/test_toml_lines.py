@@ -2,7 +2,7 @@
 
 import pytest
 
-from deniable.toml_lines import line_of, locate
+from deniable.protocol.toml_lines import line_of, locate
 
 TEXT = '''top = 1
 "quoted key" = 2

@@ -12,7 +12,7 @@ import pytest
 
 import deniable
 from deniable import Registry, TransportError
-from deniable.transport import HttpTransport, Reply
+from deniable.device.transport import HttpTransport, Reply
 
 from .conftest import Answer, http_server
 

@@ -8,11 +8,12 @@ from itertools import pairwise
 
 import pytest
 
-from deniable import Registry, windows
-from deniable.device import Device
-from deniable.ledger import Ledger
-from deniable.recording import Recorder
-from deniable.state import State
+from deniable import Registry
+from deniable.device.device import Device
+from deniable.device.ledger import Ledger
+from deniable.device.recording import Recorder
+from deniable.device.state import State
+from deniable.protocol import windows
 
 from .conftest import metrics_toml
 

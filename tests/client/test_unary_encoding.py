@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from deniable.errors import SchemeError
-from deniable.mechanisms import UnaryEncoding
-from deniable.mechanisms.unary_encoding import MAX_SIZE
-from deniable.randomness import PRECISION
+from deniable.protocol.errors import SchemeError
+from deniable.protocol.mechanisms import UnaryEncoding
+from deniable.protocol.mechanisms.unary_encoding import MAX_SIZE
+from deniable.protocol.randomness import PRECISION
 
 ONE = 1 << PRECISION
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import strategies as st
 
 from deniable import DeniableError, MetricError, Registry, RegistryError
-from deniable.errors import ValueListError
-from deniable.value_list import (
+from deniable.protocol.errors import ValueListError
+from deniable.protocol.value_list import (
     MAX_VALUE_BYTES,
     parse_values,
     read_values,

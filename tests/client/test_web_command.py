@@ -7,8 +7,9 @@ import pytest
 from click.testing import CliRunner
 
 import deniable
-from deniable import Registry, compiled
-from deniable.web_command import web
+from deniable import Registry
+from deniable.protocol import compiled
+from deniable.tools.web_command import web
 
 from . import compiled_cases
 

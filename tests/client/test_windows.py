@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable import WindowError, windows
+from deniable import WindowError
+from deniable.protocol import windows
 
 VECTORS = json.loads(
     (Path(__file__).parents[2] / "client" / "vectors" / "windows.json").read_text()

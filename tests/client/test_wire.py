@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable import WireError
-from deniable.mechanisms import Packing, Report, Row
-from deniable.wire import (
+from deniable.protocol.mechanisms import Packing, Report, Row
+from deniable.protocol.wire import (
     LATEST,
     SealedReport,
     check_batch_id,

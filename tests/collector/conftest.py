@@ -37,7 +37,8 @@ from tests.stores import parametrize_home as pytest_generate_tests  # noqa: F401
 from werkzeug.datastructures import Headers
 from werkzeug.test import EnvironBuilder, TestResponse
 
-from deniable import Registry, windows
+from deniable import Registry
+from deniable.protocol import windows
 from deniable_collector.collector import Collector as Service
 from deniable_collector.serving.connection import Connection
 from deniable_collector.serving.http import HttpServer

@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from deniable import Registry, windows, wire
+from deniable import Registry
+from deniable.protocol import windows, wire
 from deniable_collector.stores import Store
 
 __all__ = ["Devices", "fetch", "post"]

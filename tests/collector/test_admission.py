@@ -10,7 +10,7 @@ import time
 import pytest
 
 import deniable
-from deniable import windows
+from deniable.protocol import windows
 from deniable_collector.app import create_app
 from deniable_collector.refusals import IntakeError
 from deniable_collector.serving.admission import Admission, client_address

@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from deniable import windows
+from deniable.protocol import windows
 from deniable_collector.app import create_app
 from deniable_collector.settings import Settings
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable import WindowError, windows
-from deniable.keep import CALENDARS, mistakes, read_keep, well_formed
+from deniable import WindowError
+from deniable.protocol import windows
+from deniable.protocol.keep import CALENDARS, mistakes, read_keep, well_formed
 from deniable_collector.stores.errors import NotKept
 from deniable_collector.stores.summed.calendars import bounds, period_of
 from deniable_collector.stores.summed.sums import Holding, SumName, SumRecord, cover

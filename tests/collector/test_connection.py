@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 
-from deniable import windows
+from deniable.protocol import windows
 from deniable_collector.app import create_app
 from deniable_collector.serving.connection import MAX_LINES
 from deniable_collector.serving.wsgi import WsgiThreads

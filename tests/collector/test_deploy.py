@@ -19,7 +19,7 @@ import yaml
 from tests.ports import free_port
 from tests.tools import need
 
-from deniable.oblivious.signed_keys import PATH
+from deniable.protocol.oblivious.signed_keys import PATH
 
 pytestmark = pytest.mark.campaign
 

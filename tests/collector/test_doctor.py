@@ -24,8 +24,8 @@ import redis
 from click.testing import CliRunner
 
 from deniable import Client, Registry
-from deniable.doctor import endpoint
-from deniable.doctor.command import doctor
+from deniable.tools.doctor import endpoint
+from deniable.tools.doctor.command import doctor
 from deniable_collector.operation import checkup
 
 
@@ -175,7 +175,9 @@ def test_damaged_and_foreign_states():
 def test_switched_off():
     """A device whose owner has switched reporting off is found."""
     Path("state").mkdir()
-    script = "import sys; from deniable.sent_command import main; sys.exit(main(sys.argv[1:]))"
+    script = (
+        "import sys; from deniable.tools.sent_command import main; sys.exit(main(sys.argv[1:]))"
+    )
     command = [sys.executable, "-c", script, "--switch-off", "--state-dir", "state"]
     subprocess.run(command, check=True, capture_output=True)
     code, found = run("--state-dir", "state")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.mechanisms import Packing, Report, Row
-from deniable.wire import pack_columns
+from deniable.protocol.mechanisms import Packing, Report, Row
+from deniable.protocol.wire import pack_columns
 from deniable_collector.batches import folding
 from deniable_collector.batches.folding import RowPlace, increments
 from deniable_collector.stores.commits import TallyKey, TallyRowKey

@@ -20,8 +20,9 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from deniable import Registry, wire
-from deniable.mechanisms import Packing, Report
+from deniable import Registry
+from deniable.protocol import wire
+from deniable.protocol.mechanisms import Packing, Report
 from deniable_collector.intake import Intake
 from deniable_collector.refusals import IntakeError
 from deniable_collector.serving.batch_reader import BatchReader

@@ -9,11 +9,12 @@ import json
 import pytest
 
 from deniable import TransportError
-from deniable.oblivious import ObliviousTransport, transport
-from deniable.oblivious.binary_http import InnerRequest, InnerResponse, padded
-from deniable.oblivious.capsules import NoKey, seal_request
-from deniable.oblivious.signed_keys import PATH
-from deniable.transport import Reply
+from deniable.device.oblivious import transport
+from deniable.device.transport import Reply
+from deniable.oblivious import ObliviousTransport
+from deniable.protocol.oblivious.binary_http import InnerRequest, InnerResponse, padded
+from deniable.protocol.oblivious.capsules import NoKey, seal_request
+from deniable.protocol.oblivious.signed_keys import PATH
 from deniable_collector.app import create_app
 from deniable_collector.oblivious.gateway import Gateway, key_refused
 from deniable_collector.oblivious.key_file import KeyFile

@@ -10,9 +10,9 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
-from deniable.command_line import find
-from deniable.oblivious.capsules import new_private_key
-from deniable.oblivious.signed_keys import verified
+from deniable.protocol.oblivious.capsules import new_private_key
+from deniable.protocol.oblivious.signed_keys import verified
+from deniable.tools.command_line import find
 from deniable_collector.commands import collect, relay
 from deniable_collector.oblivious.key_file import KeyFile, KeyFileError
 from deniable_collector.oblivious.relay_settings import RelaySettings

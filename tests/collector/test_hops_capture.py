@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from deniable import windows
-from deniable.wire import new_batch_id
+from deniable.protocol import windows
+from deniable.protocol.wire import new_batch_id
 from deniable_collector.oblivious.key_file import KeyFile
 
 pytestmark = pytest.mark.campaign
@@ -37,7 +37,7 @@ with open(sys.argv[2], "wb", buffering=0) as file:
 SEND = """
 import json, sys
 from deniable.oblivious import ObliviousTransport
-from deniable.transport import HttpTransport
+from deniable.device.transport import HttpTransport
 endpoint, relay, identity, body = sys.argv[1:]
 sends = ObliviousTransport(endpoint, relay, identity) if identity else HttpTransport(relay)
 reply = sends.send(body.encode())

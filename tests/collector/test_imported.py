@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from deniable import windows
+from deniable.protocol import windows
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.stores.summed.calendars import bounds

@@ -10,9 +10,10 @@ from datetime import date
 import msgspec
 import pytest
 
-from deniable import Registry, windows, wire
-from deniable.windows import end, start
-from deniable.wire import LATEST
+from deniable import Registry
+from deniable.protocol import windows, wire
+from deniable.protocol.windows import end, start
+from deniable.protocol.wire import LATEST
 from deniable_collector.batches import catalogue as module
 from deniable_collector.batches.catalogue import SKEW, MustWait
 from deniable_collector.intake import Intake

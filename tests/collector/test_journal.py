@@ -19,8 +19,8 @@ import yaml
 from click.testing import CliRunner
 from tests.tools import leave_out
 
-from deniable import windows, wire
-from deniable.command_line import find
+from deniable.protocol import windows, wire
+from deniable.tools.command_line import find
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.upkeep import journal

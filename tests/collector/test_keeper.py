@@ -8,7 +8,8 @@ from contextlib import closing
 import pytest
 import redis
 
-from deniable import Registry, wire
+from deniable import Registry
+from deniable.protocol import wire
 from deniable_collector.app import create_app
 from deniable_collector.batches.catalogue import Catalogue
 from deniable_collector.intake import Intake

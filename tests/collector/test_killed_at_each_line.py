@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from deniable import windows
+from deniable.protocol import windows
 from deniable_collector.stores import base, life, open_store
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.redis import store as redis_store

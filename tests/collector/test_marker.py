@@ -17,7 +17,7 @@ import pytest
 import redis
 from tests.stores import free_port
 
-from deniable import windows
+from deniable.protocol import windows
 
 PEER = "127.0.0.77"
 """The address from which the marked requests come; nothing else here uses it."""

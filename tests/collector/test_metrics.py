@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 import deniable
-from deniable import windows
+from deniable.protocol import windows
 from deniable_collector.operation import metrics_folder
 from deniable_collector.operation.metrics import _AllProcesses, served
 

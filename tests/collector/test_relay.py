@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from deniable.oblivious.signed_keys import PATH, SIGNATURE
+from deniable.protocol.oblivious.signed_keys import PATH, SIGNATURE
 from deniable_collector.oblivious.relay import CapsuleRelay
 from deniable_collector.oblivious.relay_settings import RelaySettings
 from deniable_collector.operation.metrics import summed

@@ -12,7 +12,7 @@ import pytest
 import redis as redis_driver
 from tests.collector.filling import WIDTH, fill_windows, whole
 
-from deniable import windows
+from deniable.protocol import windows
 from deniable_collector.app import SEALER, create_app
 from deniable_collector.settings import Settings
 from deniable_collector.stores import StoreUnavailable, life

@@ -9,8 +9,8 @@ from contextlib import closing
 import pytest
 from click.testing import CliRunner
 
-from deniable import windows
-from deniable.command_line import find
+from deniable.protocol import windows
+from deniable.tools.command_line import find
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 
 

@@ -11,7 +11,8 @@ from datetime import date, timedelta
 import numpy as np
 import pytest
 
-from deniable import Registry, windows
+from deniable import Registry
+from deniable.protocol import windows
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey, shard_of
 from deniable_collector.stores.contract import Change

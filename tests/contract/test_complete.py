@@ -7,8 +7,8 @@ import shlex
 import pytest
 from werkzeug.exceptions import HTTPException
 
-from deniable.command_line import find
-from deniable.sent_command import main as sent
+from deniable.tools.command_line import find
+from deniable.tools.sent_command import main as sent
 
 from .asking import Dashboard, run
 from .questions import COMMANDS, QUESTIONS

@@ -45,7 +45,8 @@ from tests.stores import (  # noqa: F401  (fixtures)
 )
 from tests.stores import parametrize_home as pytest_generate_tests  # noqa: F401  (a hook)
 
-from deniable import Registry, windows
+from deniable import Registry
+from deniable.protocol import windows
 from deniable_collector.stores import Store, StoreError, open_store
 from deniable_collector.stores.commits import (
     ID_RETENTION,

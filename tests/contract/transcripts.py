@@ -14,14 +14,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from deniable import Registry, compiled
-from deniable.device import Device
-from deniable.errors import TransportError
-from deniable.ledger import Ledger
-from deniable.outbox import OutgoingBatch
-from deniable.recording import ACTIVE, Recorder
-from deniable.state import State
-from deniable.transport import Reply
+from deniable import Registry
+from deniable.device.device import Device
+from deniable.device.ledger import Ledger
+from deniable.device.outbox import OutgoingBatch
+from deniable.device.recording import ACTIVE, Recorder
+from deniable.device.state import State
+from deniable.device.transport import Reply
+from deniable.protocol import compiled
+from deniable.protocol.errors import TransportError
 
 FILE = Path(__file__).parents[2] / "client" / "vectors" / "transcripts.json"
 

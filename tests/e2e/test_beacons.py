@@ -7,7 +7,8 @@ import time
 import pytest
 from tests.registries import declared
 
-from deniable import Registry, windows
+from deniable import Registry
+from deniable.protocol import windows
 
 from .running import counted, serving, until
 

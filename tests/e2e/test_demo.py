@@ -21,8 +21,8 @@ from scipy import stats
 
 import deniable_demo
 from deniable import Registry
-from deniable.transport import Reply
-from deniable.types.pair import Pair
+from deniable.device.transport import Reply
+from deniable.protocol.types.pair import Pair
 from deniable_collector.intake import Intake
 from deniable_collector.stores import open_store
 from deniable_demo import fleet, history

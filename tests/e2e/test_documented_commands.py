@@ -25,8 +25,9 @@ import pytest
 from tests.ports import free_port
 from tests.tools import need
 
-from deniable import Registry, compiled
-from deniable.segments import combinations
+from deniable import Registry
+from deniable.protocol import compiled
+from deniable.protocol.segments import combinations
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import Tally

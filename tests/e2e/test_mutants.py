@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 def test_faults_in_mechanisms_are_noticed():
     """Of 20 faults in the mechanisms, the client's fast tests notice at least 10. Where they notice
     90% of all, a sample has fewer less than once in a million times."""
-    command = [sys.executable, "-m", "tests.mutants", "deniable/mechanisms/"]
+    command = [sys.executable, "-m", "tests.mutants", "deniable/protocol/mechanisms/"]
     command += ["--tests", "tests/client", "--sample", "20", "--seed", "1"]
     done = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, timeout=1200, check=False

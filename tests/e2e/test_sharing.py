@@ -5,7 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from deniable.command_line import find
+from deniable.tools.command_line import find
 
 from .browsing import follow, judge
 

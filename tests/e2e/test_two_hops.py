@@ -12,7 +12,7 @@ import pytest
 from tests.registries import declared
 
 from deniable import Registry
-from deniable.web_command import web_files
+from deniable.tools.web_command import web_files
 from deniable_collector.oblivious.key_file import KeyFile
 
 from .running import counted, firefox, serving, until

@@ -1,7 +1,7 @@
 """Schemes of mechanisms that count a list, for tests of what is calculated for many at once."""
 
 from deniable import Scheme
-from deniable.mechanisms import (
+from deniable.protocol.mechanisms import (
     BasicRappor,
     HadamardResponse,
     MemoizedSubsetSelection,

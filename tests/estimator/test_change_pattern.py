@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from deniable.mechanisms import (
+from deniable.protocol.mechanisms import (
     BasicRappor,
     Bloom,
     MemoizedLocalHashing,
@@ -14,7 +14,7 @@ from deniable.mechanisms import (
     Rappor,
     Rounds,
 )
-from deniable.randomness import PRECISION
+from deniable.protocol.randomness import PRECISION
 from deniable_estimator.analyses import memory_of
 from deniable_estimator.privacy.computing import reports_that_show
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from deniable import Scheme
-from deniable.mechanisms import design
+from deniable.protocol.mechanisms import design
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import Shares, estimate
 from deniable_estimator.asking.comparison import compare

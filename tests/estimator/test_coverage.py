@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from deniable import Scheme
-from deniable.mechanisms import (
+from deniable.protocol.mechanisms import (
     DESIGNS,
     MEMOIZED_DESIGNS,
     MEMOIZED_STRING_DESIGNS,

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from deniable import Scheme
-from deniable.mechanisms import HashedProjectiveGeometry, ProjectiveGeometry
-from deniable.mechanisms.projective_geometry import points
-from deniable.randomness import PRECISION
+from deniable.protocol.mechanisms import HashedProjectiveGeometry, ProjectiveGeometry
+from deniable.protocol.mechanisms.projective_geometry import points
+from deniable.protocol.randomness import PRECISION
 from deniable_estimator.analyses import projective_geometry
 from deniable_estimator.analyses.candidates import support_counts
 from deniable_estimator.analyses.projective_geometry import MAX_REPORTS, space_support

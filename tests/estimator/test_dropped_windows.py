@@ -7,7 +7,8 @@ from datetime import UTC, date, datetime, timedelta
 import numpy as np
 import pytest
 
-from deniable import Registry, windows
+from deniable import Registry
+from deniable.protocol import windows
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_estimator.asking.periods import read_ranges

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.estimator.schemes import SCHEMES, SIZE
 
 from deniable import Scheme
-from deniable.mechanisms import SubsetSelection
+from deniable.protocol.mechanisms import SubsetSelection
 from deniable_collector.tally import Tally, TallyRow, empty_tally
 from deniable_estimator.analyses import ANALYSES
 from deniable_estimator.analyses.base import OracleAnalysis, Support

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from deniable import Scheme
-from deniable.mechanisms import (
+from deniable.protocol.mechanisms import (
     CohortLocalHashing,
     HashedProjectiveGeometry,
     ProjectiveGeometry,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.estimator.schemes import SCHEMES, SIZE
 
 from deniable import Scheme
-from deniable.mechanisms import HashedProjectiveGeometry, SubsetSelection
+from deniable.protocol.mechanisms import HashedProjectiveGeometry, SubsetSelection
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.anomalies import Figure
 from deniable_estimator.analyses.sampling import sample_tally

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from deniable.mechanisms import (
+from deniable.protocol.mechanisms import (
     BasicRappor,
     Bloom,
     MemoizedLocalHashing,
@@ -20,8 +20,8 @@ from deniable.mechanisms import (
     Rounds,
     SubsetSelection,
 )
-from deniable.mechanisms.base import Report
-from deniable.randomness import PRECISION
+from deniable.protocol.mechanisms.base import Report
+from deniable.protocol.randomness import PRECISION
 from deniable_estimator.analyses import memory_of, oracle_analysis
 from deniable_estimator.analyses.memoized import report_weight
 from deniable_estimator.statistics.intervals import Noise, debias

@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from deniable.mechanisms import (
+from deniable.protocol.mechanisms import (
     BasicRappor,
     Bloom,
     DBitFlip,
@@ -27,7 +27,7 @@ from deniable.mechanisms import (
     Rounds,
     all_names,
 )
-from deniable.mechanisms.base import ONE
+from deniable.protocol.mechanisms.base import ONE
 from deniable_estimator.privacy.composition import Repeated, composed_delta, loss_of
 from deniable_estimator.privacy.mechanism_blankets import blanket_of, fresh_round
 

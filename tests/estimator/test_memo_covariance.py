@@ -14,7 +14,8 @@ import pytest
 from numpy.typing import NDArray
 
 from deniable import Scheme
-from deniable.mechanisms import (
+from deniable.device.memo import draw
+from deniable.protocol.mechanisms import (
     BasicRappor,
     Bloom,
     DBitFlip,
@@ -28,8 +29,7 @@ from deniable.mechanisms import (
     Rounds,
     all_names,
 )
-from deniable.mechanisms.base import ONE
-from deniable.memo import draw
+from deniable.protocol.mechanisms.base import ONE
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.answers.shares import estimate

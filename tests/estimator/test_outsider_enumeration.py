@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deniable.mechanisms import (
+from deniable.protocol.mechanisms import (
     BasicRappor,
     Bloom,
     CohortLocalHashing,
@@ -37,8 +37,8 @@ from deniable.mechanisms import (
     UnaryEncoding,
     all_names,
 )
-from deniable.mechanisms.base import ONE
-from deniable.mechanisms.number_range import TOP
+from deniable.protocol.mechanisms.base import ONE
+from deniable.protocol.mechanisms.number_range import TOP
 from deniable_estimator.privacy.blanket import Blanket, hidden, within
 from deniable_estimator.privacy.composition import Repeated, composed_delta, loss_of
 from deniable_estimator.privacy.mechanism_blankets import blanket_of

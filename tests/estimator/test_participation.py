@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from deniable import windows
+from deniable.protocol import windows
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.answers.shares import estimate
 from deniable_estimator.statistics.participation import Participation, overlap, together

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from deniable import Scheme
-from deniable.mechanisms import (
+from deniable.protocol.mechanisms import (
     Hashed,
     NumberRange,
     Packing,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from deniable import Scheme
-from deniable.mechanisms import (
+from deniable.protocol.mechanisms import (
     BasicRappor,
     Bloom,
     HadamardResponse,
@@ -21,7 +21,7 @@ from deniable.mechanisms import (
     SubsetSelection,
     UnaryEncoding,
 )
-from deniable.randomness import PRECISION
+from deniable.protocol.randomness import PRECISION
 from deniable_estimator.analyses.poisoning import gain, loss, pull
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate

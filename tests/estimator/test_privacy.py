@@ -12,8 +12,8 @@ from rich.console import Console
 from tests.registries import declared as registry_text
 
 from deniable import Registry, RegistryError
-from deniable.exact import exp_below
-from deniable.mechanisms import Memoizing, Packing, Report
+from deniable.protocol.exact import exp_below
+from deniable.protocol.mechanisms import Memoizing, Packing, Report
 from deniable_estimator.dashboard.privacy_label import privacy_label
 from deniable_estimator.privacy import Bound, guarantee, guarantee_in, together
 from deniable_estimator.privacy.derivation import derivation_of

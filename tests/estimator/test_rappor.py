@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from deniable.command_line import find
+from deniable.tools.command_line import find
 from deniable_estimator.rappor import Params, read_map
 
 PARAMS = "k,h,m,p,q,f\n4,2,3,0.5,0.75,0.5\n"

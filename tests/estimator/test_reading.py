@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from tests.estimator.conftest import Fill, MakeScheme, MakeTally
 
-from deniable import Registry, Scheme, windows
-from deniable.mechanisms import Memoizing
+from deniable import Registry, Scheme
+from deniable.protocol import windows
+from deniable.protocol.mechanisms import Memoizing
 from deniable_collector.stores.base import Store
 from deniable_estimator.asking.query import windows_within
 from deniable_estimator.asking.reading import read, select

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable import windows
+from deniable.protocol import windows
 from deniable_estimator.annotations import parse_annotations
 from deniable_estimator.asking.since import Moment, SinceDays, days_since, find_moment
 from deniable_estimator.errors import EstimateError

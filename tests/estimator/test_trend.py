@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from tests.estimator.conftest import Fill, MakeTally
 
-from deniable import Registry, Scheme, windows
-from deniable.mechanisms import SubsetSelection
+from deniable import Registry, Scheme
+from deniable.protocol import windows
+from deniable.protocol.mechanisms import SubsetSelection
 from deniable_collector.stores.base import Store
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate

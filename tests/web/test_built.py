@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deniable import Registry
-from deniable.web_command import CLOSED, FULL, JOINT, MEMOS, web_files
+from deniable.tools.web_command import CLOSED, FULL, JOINT, MEMOS, web_files
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = ROOT / "client/deniable/web"

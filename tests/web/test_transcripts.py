@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from tests.contract.transcripts import Driver, Stream, seeded, text
 
-from deniable import Registry, compiled
+from deniable import Registry
+from deniable.protocol import compiled
 
 WEB = Path(__file__).parents[2] / "client" / "web"
 LIVES = 60

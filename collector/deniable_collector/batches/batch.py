@@ -16,7 +16,7 @@ from deniable_collector.batches.folding import Accepted
 
 NAMED = 100
 """Rejections of a batch that are named; all of them are counted. A device's batch has no more
-reports than that (`deniable.outbox.BATCH_REPORTS`)."""
+reports than that (`deniable.device.outbox.BATCH_REPORTS`)."""
 
 REASONS = {
     "malformed": "is no object of exactly the members of a report",

@@ -14,9 +14,10 @@ from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from typing import Any
 
-from deniable import Metric, Registry, Scheme, WindowError, windows
-from deniable.mechanisms import Row
-from deniable.wire import LATEST
+from deniable import Metric, Registry, Scheme, WindowError
+from deniable.protocol import windows
+from deniable.protocol.mechanisms import Row
+from deniable.protocol.wire import LATEST
 from deniable_collector.batches.folding import RowPlace
 from deniable_collector.batches.reports import Columns, reader
 from deniable_collector.stores.base import Store

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.mechanisms import Packing, Row
+from deniable.protocol.mechanisms import Packing, Row
 from deniable_collector.batches.reports import Columns, read_bitmaps
 from deniable_collector.stores.commits import Increment, TallyRowKey
 

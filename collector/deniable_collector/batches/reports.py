@@ -19,8 +19,8 @@ from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
 from deniable import WireError
-from deniable.mechanisms import Packing, Row
-from deniable.wire import check_batch_id, unpack_columns
+from deniable.protocol.mechanisms import Packing, Row
+from deniable.protocol.wire import check_batch_id, unpack_columns
 from deniable_collector.batches.bodies import check_commas, check_counts, parse
 from deniable_collector.refusals import IntakeError, malformed, too_many_reports
 
@@ -31,7 +31,7 @@ _STANDARD = bytes.maketrans(b"-_", b"+/")
 
 Columns: TypeAlias = int | bytes
 """A bitmap is its base64url as it was sent, in the one spelling that it has; other columns are as
-in `deniable.mechanisms.Report.columns`."""
+in `deniable.protocol.mechanisms.Report.columns`."""
 
 
 class UsualReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
@@ -118,7 +118,7 @@ def _odd(report: Any) -> _OddReport | None:
 @lru_cache(maxsize=1024)
 def reader(row: Row) -> Callable[[Any], Columns]:
     """Reads the columns of a report for that row, and raises WireError where
-    `deniable.wire.unpack_columns` does."""
+    `deniable.protocol.wire.unpack_columns` does."""
     width, columns = row.width, row.columns
     if row.packing is Packing.INDEX:
 

@@ -13,11 +13,17 @@ import json
 from collections.abc import Mapping
 from functools import lru_cache
 
-from deniable.errors import WireError
-from deniable.oblivious.binary_http import Fields, InnerRequest, InnerResponse, padded
-from deniable.oblivious.capsules import NoKey, Opened, open_request
-from deniable.oblivious.sizes import SMALLEST_RESPONSE, padded_size
-from deniable.oblivious.transport import KEY_PROBLEM, REQUEST_TYPE, RESPONSE_TYPE
+from deniable.protocol.errors import WireError
+from deniable.protocol.oblivious.binary_http import Fields, InnerRequest, InnerResponse, padded
+from deniable.protocol.oblivious.capsules import (
+    KEY_PROBLEM,
+    REQUEST_TYPE,
+    RESPONSE_TYPE,
+    NoKey,
+    Opened,
+    open_request,
+)
+from deniable.protocol.oblivious.sizes import SMALLEST_RESPONSE, padded_size
 from deniable_collector.oblivious.key_file import KeyFile
 from deniable_collector.operation.metrics import count_answer
 from deniable_collector.refusals import IntakeError

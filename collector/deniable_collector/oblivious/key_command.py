@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from deniable import DeniableError
-from deniable.command_line import command, json_option
-from deniable.oblivious.suites import KEMS
+from deniable.protocol.oblivious.suites import KEMS
+from deniable.tools.command_line import command, json_option
 from deniable_collector.oblivious.key_file import MOST_KEYS, KeyFile
 
 _path = click.argument("path", type=click.Path(path_type=Path, dir_okay=False))

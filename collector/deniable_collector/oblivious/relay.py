@@ -15,8 +15,8 @@ from typing import Any
 import aiohttp
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from deniable.oblivious.signed_keys import KEYS_TYPE, PATH, SIGNATURE
-from deniable.oblivious.transport import REQUEST_TYPE, RESPONSE_TYPE
+from deniable.protocol.oblivious.capsules import REQUEST_TYPE, RESPONSE_TYPE
+from deniable.protocol.oblivious.signed_keys import KEYS_TYPE, PATH, SIGNATURE
 from deniable_collector.oblivious.gateway import OVERHEAD
 from deniable_collector.oblivious.relay_metrics import GATEWAY_SECONDS, HELD, exposition
 from deniable_collector.oblivious.relay_settings import RelaySettings

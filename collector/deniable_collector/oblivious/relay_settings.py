@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import deniable_collector.settings
-from deniable.addresses import check_endpoint
+from deniable.protocol.addresses import check_endpoint
 from deniable_collector.settings import parse_bind, setting
 
 _SHARED = (

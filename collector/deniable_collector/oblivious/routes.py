@@ -6,10 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from flask import Flask, Response
 
-from deniable.oblivious.binary_http import InnerRequest
-from deniable.oblivious.capsules import NoKey
-from deniable.oblivious.signed_keys import KEYS_TYPE, PATH, SIGNATURE
-from deniable.oblivious.transport import REQUEST_TYPE
+from deniable.protocol.oblivious.binary_http import InnerRequest
+from deniable.protocol.oblivious.capsules import REQUEST_TYPE, NoKey
+from deniable.protocol.oblivious.signed_keys import KEYS_TYPE, PATH, SIGNATURE
 from deniable_collector.batches.batch import Batch, Receipt
 from deniable_collector.batches.bodies import is_compressed
 from deniable_collector.batches.catalogue import MustWait

@@ -18,11 +18,11 @@ from urllib.parse import unquote
 import redis
 
 from deniable import Registry, TransportError
-from deniable.coded_message import counted
-from deniable.doctor.device import read_registry
-from deniable.doctor.endpoint import LARGEST_REGISTRY, skew_of
-from deniable.doctor.result import CheckResult, listed
-from deniable.transport import HttpTransport, problem_code
+from deniable.device.transport import HttpTransport, problem_code
+from deniable.protocol.coded_message import counted
+from deniable.tools.doctor.device import read_registry
+from deniable.tools.doctor.endpoint import LARGEST_REGISTRY, skew_of
+from deniable.tools.doctor.result import CheckResult, listed
 from deniable_collector.settings import Settings, SettingsError
 from deniable_collector.stores import StoreError, store_of
 from deniable_collector.stores.redis.driver import Driver

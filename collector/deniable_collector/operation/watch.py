@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable import Scheme
-from deniable.coded_message import counted
+from deniable.protocol.coded_message import counted
 from deniable_collector.operation import metrics
 from deniable_collector.operation.events import tell
 from deniable_collector.stores.base import Store

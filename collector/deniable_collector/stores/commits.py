@@ -61,8 +61,8 @@ class Increment:
 class Commit:
     """A set of batches, with the increments of all of them.
 
-    All `ids` (hexadecimal, from `deniable.wire.new_batch_id`) belong to one shard, so that one
-    atomic call can both check the ids and add to the rows. `remember` says for how many seconds
+    All `ids` (hexadecimal, from `deniable.protocol.wire.new_batch_id`) belong to one shard, so that
+    one atomic call can both check the ids and add to the rows. `remember` says for how many seconds
     an id must be remembered, if that is longer than ID_RETENTION.
     """
 

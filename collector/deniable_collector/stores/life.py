@@ -22,8 +22,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable import windows
-from deniable.keep import CALENDARS
+from deniable.protocol import windows
+from deniable.protocol.keep import CALENDARS
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.contract import Change, StoreContract
 from deniable_collector.stores.sealed.blocks import DamagedBlock, block_of

@@ -12,7 +12,8 @@ from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
-from deniable import DeniableError, Scheme, windows
+from deniable import DeniableError, Scheme
+from deniable.protocol import windows
 from deniable_collector.stores.commits import MAX_CELL, TallyKey
 from deniable_collector.stores.summed.calendars import bounds
 from deniable_collector.stores.summed.sums import SumName

@@ -11,8 +11,9 @@ from typing import Any
 
 import msgspec
 
-from deniable import Scheme, SchemeError, WindowError, windows
-from deniable.keep import CALENDARS
+from deniable import Scheme, SchemeError, WindowError
+from deniable.protocol import windows
+from deniable.protocol.keep import CALENDARS
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.summed.calendars import period_of
 from deniable_collector.upkeep.archive import (

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import click
 
-from deniable import windows
-from deniable.coded_message import counted
-from deniable.command_line import command, json_option
+from deniable.protocol import windows
+from deniable.protocol.coded_message import counted
+from deniable.tools.command_line import command, json_option
 from deniable_collector.options import store_option
 from deniable_collector.upkeep.tools import (
     check_metrics,

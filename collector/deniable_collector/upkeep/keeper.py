@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from deniable import DeniableError, Metric
-from deniable.coded_message import counted
-from deniable.keep import CALENDARS, Keep
-from deniable.wire import LATEST
+from deniable.protocol.coded_message import counted
+from deniable.protocol.keep import CALENDARS, Keep
+from deniable.protocol.wire import LATEST
 from deniable_collector.batches.catalogue import SKEW
 from deniable_collector.operation.events import tell
 from deniable_collector.stores.base import Store

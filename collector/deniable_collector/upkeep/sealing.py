@@ -14,9 +14,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from deniable import DeniableError, windows
-from deniable.coded_message import counted
-from deniable.keep import CALENDARS
+from deniable import DeniableError
+from deniable.protocol import windows
+from deniable.protocol.coded_message import counted
+from deniable.protocol.keep import CALENDARS
 from deniable_collector.operation.events import tell
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import TallyKey

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from deniable import DeniableError
-from deniable.coded_message import counted
+from deniable.protocol.coded_message import counted
 
 if TYPE_CHECKING:
     from deniable_collector.stores import Store

@@ -8,7 +8,7 @@ from typing import Any
 import click
 from sphinx.application import Sphinx
 
-from deniable.command_line import find
+from deniable.tools.command_line import find
 
 deniable = find()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from deniable.mechanisms import (
+from deniable.protocol.mechanisms import (
     BasicRappor,
     CohortLocalHashing,
     CountMeanSketch,

@@ -15,7 +15,7 @@ from typing import Any, Generic, NamedTuple, Self, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.mechanisms import FrequencyOracle, Mechanism
+from deniable.protocol.mechanisms import FrequencyOracle, Mechanism
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.intervals import FloatArray, Noise, debias

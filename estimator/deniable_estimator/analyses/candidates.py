@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from deniable import Scheme
-from deniable.errors import ValueListError
-from deniable.value_list import value_texts
+from deniable.protocol.errors import ValueListError
+from deniable.protocol.value_list import value_texts
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import oracle_analysis
 from deniable_estimator.analyses.base import Items, Support
@@ -43,8 +43,8 @@ def asked_values(
 
     Raises:
         EstimateError: the tally does not belong to the scheme; a candidate cannot be a value
-            (`deniable.value_list`), is listed twice or is not in the domain; or the metric is
-            a string and there are no candidates.
+            (`deniable.protocol.value_list`), is listed twice or is not in the domain; or the metric
+            is a string and there are no candidates.
     """
     check_tally(tally, scheme)
     if candidates is not None:

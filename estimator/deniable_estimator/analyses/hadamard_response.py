@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.mechanisms import HadamardResponse
+from deniable.protocol.mechanisms import HadamardResponse
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.base import Counts, Items, OneRowAnalysis
 from deniable_estimator.analyses.planes import Planes, sample_points

@@ -28,8 +28,8 @@ import mmh3
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.hashing import hash_key
-from deniable.mechanisms import (
+from deniable.protocol.hashing import hash_key
+from deniable.protocol.mechanisms import (
     CountMeanSketch,
     HadamardCountMeanSketch,
     Hashed,

@@ -9,8 +9,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from deniable.mechanisms import DBitFlip, HierarchicalHistogram, Histogram, Rounds
-from deniable.mechanisms.base import ONE
+from deniable.protocol.mechanisms import DBitFlip, HierarchicalHistogram, Histogram, Rounds
+from deniable.protocol.mechanisms.base import ONE
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.base import Counts, Items, MemoryAnalysis
 from deniable_estimator.analyses.memoized import alternating_bits

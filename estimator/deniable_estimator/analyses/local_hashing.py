@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TypeVar
 
-from deniable.mechanisms import CohortLocalHashing, MemoizedLocalHashing
+from deniable.protocol.mechanisms import CohortLocalHashing, MemoizedLocalHashing
 from deniable_estimator.analyses.base import MemoryAnalysis
 from deniable_estimator.analyses.cohorts import Channel, CohortAnalysis
 from deniable_estimator.analyses.hashed import HashedAnalysis

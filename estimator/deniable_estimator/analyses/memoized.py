@@ -20,8 +20,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from deniable.mechanisms import Rounds
-from deniable.randomness import PRECISION
+from deniable.protocol.mechanisms import Rounds
+from deniable.protocol.randomness import PRECISION
 
 _SHARES = 1000
 """Steps of the grid of shares over which `report_weight` takes the minimum."""

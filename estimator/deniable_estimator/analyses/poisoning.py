@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.mechanisms import FrequencyOracle
+from deniable.protocol.mechanisms import FrequencyOracle
 from deniable_estimator.analyses import oracle_analysis
 from deniable_estimator.analyses.base import FAKES, Pull
 from deniable_estimator.statistics.intervals import FloatArray

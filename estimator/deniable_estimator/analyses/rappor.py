@@ -22,7 +22,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from deniable.mechanisms import OneTimeRappor, Rappor
+from deniable.protocol.mechanisms import OneTimeRappor, Rappor
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.base import Counts, Items, MemoryAnalysis, Ones, Pull
 from deniable_estimator.analyses.cohorts import Channel, CohortAnalysis

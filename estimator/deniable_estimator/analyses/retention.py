@@ -47,7 +47,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.mechanisms import MemoizedRetention, MemoizedSubsetSelection
+from deniable.protocol.mechanisms import MemoizedRetention, MemoizedSubsetSelection
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.base import Analysis, Counts, Items, MemoryAnalysis
 from deniable_estimator.analyses.subset_selection import MemoizedSubsetSelectionAnalysis
@@ -100,7 +100,7 @@ class CohortCounts:
     """How many devices of each age were active in W windows, of one crowd or of many at once."""
 
     numbers: tuple[int, ...]
-    """Of the windows, in their order (`deniable.windows.number`)."""
+    """Of the windows, in their order (`deniable.protocol.windows.number`)."""
     reports: FloatArray
     """Shape (..., W), as all that follow but one."""
     counts: FloatArray

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from deniable.mechanisms import Numeric, SlidingWindow
+from deniable.protocol.mechanisms import Numeric, SlidingWindow
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.anomalies import Figure
 from deniable_estimator.analyses.base import Analysis, Counts, Items

@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from deniable.mechanisms import MemoizedSubsetSelection, SubsetSelection
+from deniable.protocol.mechanisms import MemoizedSubsetSelection, SubsetSelection
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.base import Counts, Items, MemoryAnalysis, OneRowAnalysis
 from deniable_estimator.analyses.memoized import log_sum

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from deniable.mechanisms import BasicRappor, UnaryEncoding
+from deniable.protocol.mechanisms import BasicRappor, UnaryEncoding
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.base import Counts, Items, MemoryAnalysis, OneRowAnalysis, Ones
 from deniable_estimator.analyses.memoized import alternating_bits, flipped

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import date, datetime
 from pathlib import Path
 
-from deniable.starting.declaring import toml_value
+from deniable.tools.starting.declaring import toml_value
 from deniable_estimator.annotations.annotation import Annotation
 from deniable_estimator.annotations.file import SCHEMA, parse_annotations
 from deniable_estimator.files import FileEditError, alone, read_text, replace_file

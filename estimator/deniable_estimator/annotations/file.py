@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from deniable.errors import Problem
+from deniable.protocol.errors import Problem
 from deniable_estimator.annotations.annotation import Annotation
 from deniable_estimator.files import (
     TomlChecker,

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable import windows
+from deniable.protocol import windows
 from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.answers.basis import Result, unfinished_note
 from deniable_estimator.answers.files import csv_text, plain

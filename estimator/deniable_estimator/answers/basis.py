@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import Any, ClassVar, Self
 
-from deniable import Scheme, windows
+from deniable import Scheme
+from deniable.protocol import windows
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL, Verdict
 from deniable_estimator.messages import Message, listed, message

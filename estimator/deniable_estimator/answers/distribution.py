@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from deniable.mechanisms.number_range import NumberRange
-from deniable.types.number import Number
+from deniable.protocol.mechanisms.number_range import NumberRange
+from deniable.protocol.types.number import Number
 from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.analyses.numbers.change import quantile_shift
 from deniable_estimator.analyses.numbers.distribution import (

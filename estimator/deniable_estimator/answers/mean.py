@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from deniable import Scheme
-from deniable.mechanisms.number_range import NumberRange
+from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses.anomalies import Figure, Verdict
 from deniable_estimator.analyses.base import FAKES

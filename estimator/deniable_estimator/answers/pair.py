@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from deniable.types import Pair
+from deniable.protocol.types import Pair
 from deniable_estimator.analyses.base import Finding
 from deniable_estimator.analyses.poisoning import Exposure
 from deniable_estimator.answers.base import Comparison

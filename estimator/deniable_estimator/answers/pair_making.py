@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 
 from deniable import Scheme
-from deniable.mechanisms import SubsetSelection
-from deniable.types.pair import margins_of
+from deniable.protocol.mechanisms import SubsetSelection
+from deniable.protocol.types.pair import margins_of
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import oracle_analysis
 from deniable_estimator.analyses.base import Finding

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from deniable.types.pair_parts import TIMES
+from deniable.protocol.types.pair_parts import TIMES
 from deniable_estimator.messages import message
 
 _NUMBER = r"(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)"

@@ -10,9 +10,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from deniable import windows
-from deniable.mechanisms.memoized_retention import LIFECYCLE
-from deniable.types import Retention
+from deniable.protocol import windows
+from deniable.protocol.mechanisms.memoized_retention import LIFECYCLE
+from deniable.protocol.types import Retention
 from deniable_estimator.analyses.retention import (
     AskedPart,
     Cells,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from deniable import windows
+from deniable.protocol import windows
 from deniable_estimator.answers.retention import Around, RetentionAnswer, WindowGrowth
 from deniable_estimator.answers.units import half_width
 from deniable_estimator.messages import message, sentence, spaced

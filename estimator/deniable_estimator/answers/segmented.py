@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.segments import LEAST_REPORTS
+from deniable.protocol.segments import LEAST_REPORTS
 from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.answers.files import csv_text, plain
 from deniable_estimator.answers.segment_tests import number_tests, share_tests

@@ -290,10 +290,10 @@ def estimate(
 ) -> Shares:
     """Estimate the share of each value, or of each candidate, from a tally of one scheme.
 
-    Candidates follow the rule of `deniable.value_list`, and are in normal form C in the result.
-    `unit` has no meaning for shares. `participation` says how often the same device may have
-    reported. Without it, all devices are
-    assumed to have reported in every window of the tally.
+    Candidates follow the rule of `deniable.protocol.value_list`, and are in normal form C in the
+    result. `unit` has no meaning for shares. `participation` says how often the same device may
+    have reported. Without it, all devices are assumed to have reported in every window of the
+    tally.
 
     Raises:
         EstimateError: the tally does not belong to the scheme, or a candidate cannot be a value,

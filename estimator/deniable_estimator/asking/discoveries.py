@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from datetime import date
 from functools import partial
 
-from deniable import Metric, Registry, windows
-from deniable.types import Discovery
-from deniable.types.deny import denied
+from deniable import Metric, Registry
+from deniable.protocol import windows
+from deniable.protocol.types import Discovery
+from deniable.protocol.types.deny import denied
 from deniable_estimator.analyses.discovery import FoundHead
 from deniable_estimator.analyses.discovery.prior import Prior
 from deniable_estimator.answers.base import Answer

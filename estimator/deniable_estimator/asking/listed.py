@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple, Self
 
 from deniable import DeniableError
-from deniable.value_list import read_values
+from deniable.protocol.value_list import read_values
 from deniable_estimator.messages import message
 
 MOST_STRINGS = 100_000

@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 
-from deniable.mechanisms import FrequencyOracle, PrefixTree
+from deniable.protocol.mechanisms import FrequencyOracle, PrefixTree
 from deniable_estimator.analyses import analysis_of, oracle_analysis
 from deniable_estimator.analyses.anomalies import (
     Figure,

@@ -10,7 +10,8 @@ from datetime import UTC, date, datetime, timedelta
 
 import numpy as np
 
-from deniable import Metric, MetricError, Registry, Scheme, windows
+from deniable import Metric, MetricError, Registry, Scheme
+from deniable.protocol import windows
 from deniable_collector.stores.errors import NotKept
 from deniable_collector.stores.summed.calendars import bounds
 from deniable_collector.tally import Tally, TallyRow

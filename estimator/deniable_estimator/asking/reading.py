@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
 
-from deniable import Metric, Registry, Scheme, windows
-from deniable.mechanisms import MemoizedRetention, Memoizing, PrefixTree
+from deniable import Metric, Registry, Scheme
+from deniable.protocol import windows
+from deniable.protocol.mechanisms import MemoizedRetention, Memoizing, PrefixTree
 from deniable_collector.stores.errors import NotKept
 from deniable_collector.tally import Tally, empty_tally
 from deniable_estimator.analyses.retention import WindowedTally

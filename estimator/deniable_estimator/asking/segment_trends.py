@@ -13,8 +13,9 @@ from datetime import date
 from statistics import median
 from typing import Any
 
-from deniable import Registry, windows
-from deniable.segments import LEAST_REPORTS
+from deniable import Registry
+from deniable.protocol import windows
+from deniable.protocol.segments import LEAST_REPORTS
 from deniable_estimator.answers.files import csv_text
 from deniable_estimator.answers.segmented import name_of
 from deniable_estimator.asking.reader import Reader

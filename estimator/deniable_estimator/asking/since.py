@@ -14,7 +14,8 @@ from datetime import date, timedelta
 
 import numpy as np
 
-from deniable import Metric, WindowError, windows
+from deniable import Metric, WindowError
+from deniable.protocol import windows
 from deniable_estimator.annotations import Annotation
 from deniable_estimator.answers.base import Comparison
 from deniable_estimator.answers.units import half_width

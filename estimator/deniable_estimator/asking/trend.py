@@ -18,7 +18,8 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-from deniable import Metric, Registry, windows
+from deniable import Metric, Registry
+from deniable.protocol import windows
 from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.answers.basis import unreadable_note
 from deniable_estimator.answers.files import csv_text, plain

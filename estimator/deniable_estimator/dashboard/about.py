@@ -9,13 +9,14 @@ from typing import Any
 
 from flask import url_for
 
-from deniable import Metric, Registry, windows
-from deniable.lasting import lasting
-from deniable.mechanisms import FrequencyOracle, Memoizing
-from deniable.types import Pair
-from deniable.types.discovery import Discovery
-from deniable.types.number import Number
-from deniable.types.retention import Retention
+from deniable import Metric, Registry
+from deniable.protocol import windows
+from deniable.protocol.lasting import lasting
+from deniable.protocol.mechanisms import FrequencyOracle, Memoizing
+from deniable.protocol.types import Pair
+from deniable.protocol.types.discovery import Discovery
+from deniable.protocol.types.number import Number
+from deniable.protocol.types.retention import Retention
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.range_names import cell_words
 from deniable_estimator.answers.shares import Shares

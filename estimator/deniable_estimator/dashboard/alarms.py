@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from deniable import Metric, windows
+from deniable import Metric
+from deniable.protocol import windows
 from deniable_estimator.analyses.anomalies import Figure
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.units import SHARES, Unit

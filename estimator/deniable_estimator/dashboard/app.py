@@ -16,7 +16,8 @@ from werkzeug.exceptions import BadRequest, HTTPException, InternalServerError, 
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 import deniable
-from deniable import DeniableError, Registry, SchemeError, ValueListError, windows
+from deniable import DeniableError, Registry, SchemeError, ValueListError
+from deniable.protocol import windows
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import Store, StoreError, StoreUnavailable, store_of
 from deniable_estimator.asking.reader import Reader

@@ -7,7 +7,7 @@ import secrets
 import click
 
 from deniable import DeniableError, Registry
-from deniable.command_line import command
+from deniable.tools.command_line import command
 from deniable_collector.listening import cannot_listen
 from deniable_collector.options import bind_option, server_registry_option, store_option
 from deniable_collector.serving.gunicorn import become, environment

@@ -12,9 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from deniable import Metric, Registry, windows
-from deniable.types import Discovery
-from deniable.value_list import read_values
+from deniable import Metric, Registry
+from deniable.protocol import windows
+from deniable.protocol.types import Discovery
+from deniable.protocol.value_list import read_values
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.answers.base import Answer

@@ -8,7 +8,8 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from deniable import Metric, ValueListError, windows
+from deniable import Metric, ValueListError
+from deniable.protocol import windows
 from deniable_estimator.answers.finds import Find, Finds
 from deniable_estimator.asking.discoveries import closed_lists, finds_of, trend_of_finds
 from deniable_estimator.asking.reading import unfinished

@@ -21,7 +21,7 @@ from jinja2 import pass_eval_context
 from jinja2.nodes import EvalContext
 from markupsafe import Markup, escape
 
-from deniable.coded_message import CodedMessage
+from deniable.protocol.coded_message import CodedMessage
 from deniable_estimator.dashboard.access import over_tls
 from deniable_estimator.dashboard.access.requests import opened_link
 from deniable_estimator.messages import Dated, Language, Message, translated

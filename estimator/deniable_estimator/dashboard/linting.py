@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from deniable import Registry
-from deniable.errors import MistakesError, Problem
+from deniable.protocol.errors import MistakesError, Problem
 from deniable_estimator.files import ANNOTATIONS, PEOPLE, file_in_folder
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from deniable import Metric, windows
+from deniable import Metric
+from deniable.protocol import windows
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.asking.history import LONGEST_HISTORY, History, inspect
 from deniable_estimator.asking.listed import digest_of_candidates

@@ -11,8 +11,8 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
 
 from deniable import Metric, ValueListError
-from deniable.coded_message import CodedMessage
-from deniable.types import Discovery
+from deniable.protocol.coded_message import CodedMessage
+from deniable.protocol.types import Discovery
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.asking.listed import digest_of_candidates
 from deniable_estimator.asking.trend import GROUPS

@@ -11,7 +11,7 @@ from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from deniable import DeniableError, Scheme
-from deniable.mechanisms import Mechanism
+from deniable.protocol.mechanisms import Mechanism
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import Shares, estimate
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes, digest

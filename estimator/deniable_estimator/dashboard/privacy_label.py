@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from deniable import Metric, Registry
-from deniable.mechanisms import FrequencyOracle
+from deniable.protocol.mechanisms import FrequencyOracle
 from deniable_estimator.planning.words import mechanism_words
 from deniable_estimator.privacy import USEFUL, Bound, Guarantee, guarantee
 from deniable_estimator.privacy.words import (

@@ -8,7 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
-from deniable import DeniableError, Metric, WindowError, windows
+from deniable import DeniableError, Metric, WindowError
+from deniable.protocol import windows
 from deniable_estimator.asking.query import LENGTHS
 from deniable_estimator.asking.since import days_since, find_moment, kept_from
 from deniable_estimator.dashboard.annotation_file import current_annotations

@@ -7,7 +7,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
-from deniable import Metric, windows
+from deniable import Metric
+from deniable.protocol import windows
 from deniable_estimator.answers.segmented import Group, Segmented
 from deniable_estimator.asking.segment_trends import SegmentTrend, SegmentTrends
 from deniable_estimator.asking.trend import Period

@@ -12,7 +12,8 @@ from flask.typing import ResponseReturnValue
 from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import NotFound
 
-from deniable import Metric, ValueListError, windows
+from deniable import Metric, ValueListError
+from deniable.protocol import windows
 from deniable_estimator.answers.segment_words import finding, leading_series
 from deniable_estimator.answers.segmented import Group, Segmented
 from deniable_estimator.asking.listed import digest_of_candidates

@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Sequence
 
 from deniable import ValueListError
-from deniable.coded_message import CodedMessage
-from deniable.value_list import parse_values, value_texts
+from deniable.protocol.coded_message import CodedMessage
+from deniable.protocol.value_list import parse_values, value_texts
 from deniable_estimator.asking.listed import Listed
 from deniable_estimator.asking.results import digest
 from deniable_estimator.dashboard.calculations import LIGHT

@@ -9,7 +9,8 @@ from datetime import UTC, date, datetime, timedelta
 from flask import current_app, g, request
 from werkzeug.exceptions import NotFound
 
-from deniable import Metric, windows
+from deniable import Metric
+from deniable.protocol import windows
 from deniable_collector.upkeep.keeper import SETTLED
 from deniable_estimator.dashboard.access import for_people, may_read, reader_of, reads_settled
 from deniable_estimator.dashboard.access.requests import opened_link

@@ -3,7 +3,7 @@
 python -m deniable_estimator.dashboard.texts
 
 The texts are those of the estimator and its pages, and of the client package its sentences
-(`deniable.coded_message.CodedMessage`) and the names of its mechanisms.
+(`deniable.protocol.coded_message.CodedMessage`) and the names of its mechanisms.
 
 Texts that are no longer used are removed from a catalogue. New ones are added without a
 translation, and a test fails until there is one.
@@ -23,7 +23,7 @@ from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
 import deniable
-from deniable.mechanisms import all_names
+from deniable.protocol.mechanisms import all_names
 from deniable_estimator.dashboard.language import LANGUAGES, TRANSLATIONS
 from deniable_estimator.planning.words import mechanism_words
 

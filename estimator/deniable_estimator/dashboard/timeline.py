@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from deniable import Metric, windows
+from deniable import Metric
+from deniable.protocol import windows
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.asking.stepping import step_of
 from deniable_estimator.asking.trend import GROUPS, Period, Trend

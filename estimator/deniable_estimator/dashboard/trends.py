@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from deniable import windows
+from deniable.protocol import windows
 from deniable_estimator.answers.units import Unit
 from deniable_estimator.asking.trend import Period, Trend
 from deniable_estimator.dashboard.language import LANGUAGES

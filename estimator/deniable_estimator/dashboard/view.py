@@ -8,8 +8,9 @@ from typing import Literal, TypeVar, cast, get_args
 
 from werkzeug.datastructures import MultiDict
 
-from deniable import Metric, windows
-from deniable.types.number import Number
+from deniable import Metric
+from deniable.protocol import windows
+from deniable.protocol.types.number import Number
 from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.ranges import DayRange, RangeError, read_range
 from deniable_estimator.document.plot.marks import MOST_LINES

@@ -9,9 +9,10 @@ from datetime import UTC, date, datetime
 from functools import lru_cache
 from typing import NamedTuple
 
-from deniable import Metric, windows
-from deniable.mechanisms.number_range import TOP
-from deniable.types.number import Number
+from deniable import Metric
+from deniable.protocol import windows
+from deniable.protocol.mechanisms.number_range import TOP
+from deniable.protocol.types.number import Number
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.units import NumberUnit, Unit, half_width, points

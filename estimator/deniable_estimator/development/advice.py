@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from deniable import Metric, Registry
-from deniable.types import Discovery
+from deniable.protocol.types import Discovery
 from deniable_estimator.messages import message
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import time
 from collections import Counter, OrderedDict, deque
 from dataclasses import dataclass, field
 
-from deniable.wire import SealedReport
+from deniable.protocol.wire import SealedReport
 
 KEPT = 200
 """How many reports and how many mistakes are kept; older ones are forgotten."""

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from deniable import DeniableError
-from deniable.coded_message import counted
-from deniable.command_line import command, registry_argument
-from deniable.starting.example import example_of
-from deniable.value_list import read_values
+from deniable.protocol.coded_message import counted
+from deniable.protocol.value_list import read_values
+from deniable.tools.command_line import command, registry_argument
+from deniable.tools.starting.example import example_of
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -18,13 +18,14 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable import Metric, Registry, windows
-from deniable.mechanisms.numeric import Numeric
-from deniable.types.discovery import Discovery
-from deniable.types.number import Number
-from deniable.types.pair import Pair
-from deniable.types.retention import Retention
-from deniable.wire import SealedReport, encode_batch, new_batch_id, pack_columns
+from deniable import Metric, Registry
+from deniable.protocol import windows
+from deniable.protocol.mechanisms.numeric import Numeric
+from deniable.protocol.types.discovery import Discovery
+from deniable.protocol.types.number import Number
+from deniable.protocol.types.pair import Pair
+from deniable.protocol.types.retention import Retention
+from deniable.protocol.wire import SealedReport, encode_batch, new_batch_id, pack_columns
 from deniable_collector.intake import Intake
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey

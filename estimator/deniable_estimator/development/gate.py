@@ -15,9 +15,9 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Request, Response
 
 from deniable import Registry
-from deniable.addresses import is_loopback_host
-from deniable.development import TROUBLE_CODES, TROUBLES
-from deniable.wire import SealedReport, is_development, unmarked
+from deniable.device.development import TROUBLE_CODES, TROUBLES
+from deniable.protocol.addresses import is_loopback_host
+from deniable.protocol.wire import SealedReport, is_development, unmarked
 from deniable_collector.app import BATCH_READER, create_app
 from deniable_collector.serving.batch_reader import BatchReader
 from deniable_collector.serving.problems import problem_of

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 from flask import Blueprint, Response, current_app, jsonify, render_template, request
 from flask.typing import ResponseReturnValue
 
-from deniable import Metric, Scheme, ValueListError, windows
-from deniable.owner_texts import OwnerLanguage
-from deniable.starting.example import example_of
-from deniable.types import Discovery
+from deniable import Metric, Scheme, ValueListError
+from deniable.device.owner_texts import OwnerLanguage
+from deniable.protocol import windows
+from deniable.protocol.types import Discovery
+from deniable.tools.starting.example import example_of
 from deniable_collector.stores import StoreError
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes

@@ -18,13 +18,13 @@ from functools import lru_cache
 from typing import Any
 
 from deniable import Scheme
-from deniable.mechanisms import Mechanism, MemoizedRetention, Packing, PrefixTree, Report
-from deniable.mechanisms.number_range import TOP
-from deniable.mechanisms.numeric import Numeric
-from deniable.outbox import Entry
-from deniable.owner_texts import OWNER_TEXTS, OwnerLanguage
-from deniable.sent import describe_entries
-from deniable.wire import SealedReport, unpack_columns
+from deniable.device.outbox import Entry
+from deniable.device.owner_texts import OWNER_TEXTS, OwnerLanguage
+from deniable.device.sent import describe_entries
+from deniable.protocol.mechanisms import Mechanism, MemoizedRetention, Packing, PrefixTree, Report
+from deniable.protocol.mechanisms.number_range import TOP
+from deniable.protocol.mechanisms.numeric import Numeric
+from deniable.protocol.wire import SealedReport, unpack_columns
 
 MOST_VALUES = 2_000
 """Of a longer list only so many values are looked at, evenly spread over it."""

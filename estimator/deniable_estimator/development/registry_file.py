@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from deniable import Registry, RegistryError
-from deniable.commands import remarks
-from deniable.errors import Problem
+from deniable.protocol.errors import Problem
+from deniable.tools.commands import remarks
 
 _EMPTY = Registry("development", {})
 

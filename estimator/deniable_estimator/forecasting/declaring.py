@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from deniable.coded_message import counted
-from deniable.mechanisms import Histogram, MemoizedRetention, PrefixTree, SlidingWindow
-from deniable.metric import Metric
-from deniable.windows import IN_A
+from deniable.protocol.coded_message import counted
+from deniable.protocol.mechanisms import Histogram, MemoizedRetention, PrefixTree, SlidingWindow
+from deniable.protocol.metric import Metric
+from deniable.protocol.windows import IN_A
 from deniable_estimator.forecasting.detection import POWER, detectable_share, usable
 from deniable_estimator.forecasting.discovery_forecast import Reach, discovery_remarks
 from deniable_estimator.forecasting.forecast import forecast, is_blind, segment_forecast

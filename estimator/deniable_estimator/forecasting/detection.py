@@ -39,9 +39,9 @@ from collections.abc import Callable
 from statistics import NormalDist
 from typing import Any
 
-from deniable.coded_message import CodedMessage
-from deniable.mechanisms import FrequencyOracle
-from deniable.metric import Metric
+from deniable.protocol.coded_message import CodedMessage
+from deniable.protocol.mechanisms import FrequencyOracle
+from deniable.protocol.metric import Metric
 
 LEVEL = 0.05
 """The chance of calling any of the values detected when none is there."""

@@ -22,10 +22,10 @@ import math
 from collections.abc import Iterator
 from typing import Literal, NamedTuple, Self
 
-from deniable.coded_message import CodedMessage
-from deniable.mechanisms import PrefixTree
-from deniable.metric import Metric
-from deniable.windows import IN_A
+from deniable.protocol.coded_message import CodedMessage
+from deniable.protocol.mechanisms import PrefixTree
+from deniable.protocol.metric import Metric
+from deniable.protocol.windows import IN_A
 from deniable_estimator.forecasting.detection import taking_part
 
 _HIDDEN = 2.0

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import math
 
-from deniable.coded_message import CodedMessage
-from deniable.mechanisms import MemoizedRetention, Numeric, PrefixTree
-from deniable.metric import Metric
-from deniable.segments import LEAST_REPORTS
-from deniable.windows import IN_A
+from deniable.protocol.coded_message import CodedMessage
+from deniable.protocol.mechanisms import MemoizedRetention, Numeric, PrefixTree
+from deniable.protocol.metric import Metric
+from deniable.protocol.segments import LEAST_REPORTS
+from deniable.protocol.windows import IN_A
 from deniable_estimator.forecasting.detection import (
     detectable_share,
     reports_to_detect,

@@ -8,10 +8,10 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-from deniable.coded_message import CodedMessage
-from deniable.errors import SchemeError
-from deniable.mechanisms import FrequencyOracle, Mechanism, PrefixTree, SlidingWindow
-from deniable.metric import Metric
+from deniable.protocol.coded_message import CodedMessage
+from deniable.protocol.errors import SchemeError
+from deniable.protocol.mechanisms import FrequencyOracle, Mechanism, PrefixTree, SlidingWindow
+from deniable.protocol.metric import Metric
 from deniable_estimator.forecasting.lifetime_split import (
     MOST_EPSILON,
     SMALL_SHARE,

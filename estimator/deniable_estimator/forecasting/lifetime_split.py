@@ -35,7 +35,7 @@ from decimal import ROUND_FLOOR, Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
 
-from deniable.mechanisms import (
+from deniable.protocol.mechanisms import (
     FrequencyOracle,
     Histogram,
     Mechanism,

@@ -15,11 +15,11 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
-from deniable.coded_message import CodedMessage
-from deniable.mechanisms import HierarchicalHistogram, Histogram, SlidingWindow
-from deniable.mechanisms.number_range import TOP, NumberRange
-from deniable.metric import Metric
-from deniable.windows import IN_A
+from deniable.protocol.coded_message import CodedMessage
+from deniable.protocol.mechanisms import HierarchicalHistogram, Histogram, SlidingWindow
+from deniable.protocol.mechanisms.number_range import TOP, NumberRange
+from deniable.protocol.metric import Metric
+from deniable.protocol.windows import IN_A
 from deniable_estimator.forecasting.detection import taking_part
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99)

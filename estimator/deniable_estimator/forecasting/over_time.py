@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
-from deniable.mechanisms import (
+from deniable.protocol.mechanisms import (
     FrequencyOracle,
     Histogram,
     MemoizedRetention,
@@ -23,7 +23,7 @@ from deniable.mechanisms import (
     PrefixTree,
     SlidingWindow,
 )
-from deniable.metric import Metric
+from deniable.protocol.metric import Metric
 from deniable_estimator.forecasting.detection import detectable_share, usable
 from deniable_estimator.forecasting.discovery_forecast import Reach
 from deniable_estimator.forecasting.number_forecast import mean_variance

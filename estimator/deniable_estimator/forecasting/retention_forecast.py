@@ -13,10 +13,10 @@ import math
 from statistics import NormalDist
 from typing import NamedTuple
 
-from deniable.coded_message import CodedMessage
-from deniable.mechanisms import MemoizedRetention, MemoizedSubsetSelection
-from deniable.metric import Metric
-from deniable.windows import IN_A
+from deniable.protocol.coded_message import CodedMessage
+from deniable.protocol.mechanisms import MemoizedRetention, MemoizedSubsetSelection
+from deniable.protocol.metric import Metric
+from deniable.protocol.windows import IN_A
 
 NEW = 0.1
 """The part of the active devices that is taken for new where nothing is said."""

@@ -8,8 +8,9 @@ from datetime import UTC, date, datetime
 from typing import Any, Literal, TypeAlias
 from urllib.parse import quote, urlencode
 
-from deniable import Metric, windows
-from deniable.mechanisms import FrequencyOracle
+from deniable import Metric
+from deniable.protocol import windows
+from deniable.protocol.mechanisms import FrequencyOracle
 from deniable_estimator.answers.files import plain
 from deniable_estimator.asking.query import LENGTHS
 from deniable_estimator.forecasting.detection import detectable_share, reports_to_detect

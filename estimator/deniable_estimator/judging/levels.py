@@ -23,7 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from deniable import windows
+from deniable.protocol import windows
 
 Per: TypeAlias = Literal["run", "week", "month", "year"]
 

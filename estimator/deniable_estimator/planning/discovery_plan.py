@@ -11,9 +11,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from deniable.mechanisms import PrefixTree
-from deniable.mechanisms.limits import check_epsilon
-from deniable.mechanisms.prefix_code import TOKEN_BYTES
+from deniable.protocol.mechanisms import PrefixTree
+from deniable.protocol.mechanisms.limits import check_epsilon
+from deniable.protocol.mechanisms.prefix_code import TOKEN_BYTES
 from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.forecasting.discovery_forecast import Reach, reports_to_find
 from deniable_estimator.planning.plan import Lifetime

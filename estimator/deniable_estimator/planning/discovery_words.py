@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deniable.types.discovery import Discovery
+from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.document.document import Document, Fact, Note
 from deniable_estimator.inputs import Asked, InputError
 from deniable_estimator.messages import counted, message

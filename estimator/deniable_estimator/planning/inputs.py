@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from deniable.mechanisms import AUTO, MAX_EPSILON
-from deniable.mechanisms.memoized_retention import MAX_AGES
-from deniable.types import MAX_PAIR_CELLS
-from deniable.types.discovery import DEFAULT_LENGTH, MAX_LENGTH
-from deniable.types.retention import DEFAULT_AGES
+from deniable.protocol.mechanisms import AUTO, MAX_EPSILON
+from deniable.protocol.mechanisms.memoized_retention import MAX_AGES
+from deniable.protocol.types import MAX_PAIR_CELLS
+from deniable.protocol.types.discovery import DEFAULT_LENGTH, MAX_LENGTH
+from deniable.protocol.types.retention import DEFAULT_AGES
 from deniable_estimator.forecasting.retention_forecast import NEW
 from deniable_estimator.inputs import REQUIRED, Input
 from deniable_estimator.messages import message

@@ -15,9 +15,9 @@ import math
 from fractions import Fraction
 
 from deniable import SchemeError
-from deniable.mechanisms import AUTO, MAX_EPSILON
-from deniable.types.number import Number
-from deniable.windows import IN_A_YEAR, Kind
+from deniable.protocol.mechanisms import AUTO, MAX_EPSILON
+from deniable.protocol.types.number import Number
+from deniable.protocol.windows import IN_A_YEAR, Kind
 from deniable_estimator.forecasting.lifetime_split import (
     MOST_EPSILON,
     SMALL_SHARE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from deniable.windows import Kind
+from deniable.protocol.windows import Kind
 from deniable_estimator.privacy import Bound
 
 Question: TypeAlias = Literal["share", "mean", "distribution"]

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from deniable.mechanisms import (
+from deniable.protocol.mechanisms import (
     AUTO,
     MAX_EPSILON,
     MAX_MEMO_EPSILON,
@@ -31,8 +31,8 @@ from deniable.mechanisms import (
     design_memoized,
     design_string,
 )
-from deniable.types.number import Number
-from deniable.windows import IN_A_YEAR, Kind
+from deniable.protocol.types.number import Number
+from deniable.protocol.windows import IN_A_YEAR, Kind
 from deniable_estimator.forecasting.detection import std_error
 from deniable_estimator.forecasting.lifetime_split import (
     Design,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deniable import SchemeError
-from deniable.mechanisms.number_range import number_text
+from deniable.protocol.mechanisms.number_range import number_text
 from deniable_estimator.answers.units import SHARES, NumberUnit
 from deniable_estimator.document.document import Column, Document, Fact, Frame, Note, WordedValue
 from deniable_estimator.inputs import Asked, InputError

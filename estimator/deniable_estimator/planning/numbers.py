@@ -13,10 +13,10 @@ import math
 from dataclasses import dataclass
 
 from deniable import SchemeError
-from deniable.mechanisms import AUTO, HierarchicalHistogram, SlidingWindow
-from deniable.mechanisms.number_range import NumberRange, Scale, number_text
-from deniable.types.number import Number
-from deniable.types.number_keys import CELL_CHOICES, QUESTIONS
+from deniable.protocol.mechanisms import AUTO, HierarchicalHistogram, SlidingWindow
+from deniable.protocol.mechanisms.number_range import NumberRange, Scale, number_text
+from deniable.protocol.types.number import Number
+from deniable.protocol.types.number_keys import CELL_CHOICES, QUESTIONS
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.analyses.numbers.mean import (

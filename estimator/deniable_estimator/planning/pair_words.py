@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deniable.mechanisms import SubsetSelection
-from deniable.types import MAX_PAIR_CELLS, Category, Pair
-from deniable.types.pair_parts import PairPart
+from deniable.protocol.mechanisms import SubsetSelection
+from deniable.protocol.types import MAX_PAIR_CELLS, Category, Pair
+from deniable.protocol.types.pair_parts import PairPart
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.document.document import Column, Document, Fact, Frame, Note, WordedValue
 from deniable_estimator.forecasting.detection import LEVEL, POWER

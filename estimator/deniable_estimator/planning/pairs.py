@@ -17,10 +17,10 @@ from statistics import NormalDist
 
 import numpy as np
 
-from deniable.errors import SchemeError
-from deniable.mechanisms import SubsetSelection
-from deniable.mechanisms.limits import check_epsilon
-from deniable.types import MAX_PAIR_CELLS
+from deniable.protocol.errors import SchemeError
+from deniable.protocol.mechanisms import SubsetSelection
+from deniable.protocol.mechanisms.limits import check_epsilon
+from deniable.protocol.types import MAX_PAIR_CELLS
 from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.analyses.pairs.conditional import LEAST_ERRORS, conditionals
 from deniable_estimator.analyses.pairs.covariance import Covariance

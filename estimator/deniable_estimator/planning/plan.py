@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, Self
 
 from deniable import SchemeError
-from deniable.mechanisms import (
+from deniable.protocol.mechanisms import (
     AUTO,
     MEMOIZED_STRING_DESIGNS,
     STRING_DESIGNS,
@@ -20,7 +20,7 @@ from deniable.mechanisms import (
     explain,
     explain_memoized,
 )
-from deniable.mechanisms.choice import loss
+from deniable.protocol.mechanisms.choice import loss
 from deniable_estimator.analyses import memory_of
 from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.analyses.poisoning import gain

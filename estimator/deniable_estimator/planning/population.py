@@ -14,7 +14,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from deniable.errors import ValueListError
+from deniable.protocol.errors import ValueListError
 from deniable_estimator.statistics.intervals import FloatArray
 
 _STEPS = 10_000

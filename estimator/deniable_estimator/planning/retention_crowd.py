@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable import Metric, windows
-from deniable.mechanisms import MemoizedRetention, MemoizedSubsetSelection, SubsetSelection
-from deniable.mechanisms.memoized_retention import LIFECYCLE
+from deniable import Metric
+from deniable.protocol import windows
+from deniable.protocol.mechanisms import MemoizedRetention, MemoizedSubsetSelection, SubsetSelection
+from deniable.protocol.mechanisms.memoized_retention import LIFECYCLE
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.subset_selection import SubsetSelectionAnalysis
 from deniable_estimator.statistics.intervals import FloatArray

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from deniable import windows
-from deniable.mechanisms import MemoizedRetention
-from deniable.mechanisms.limits import check_epsilon
-from deniable.mechanisms.memoized_retention import Asked
+from deniable.protocol import windows
+from deniable.protocol.mechanisms import MemoizedRetention
+from deniable.protocol.mechanisms.limits import check_epsilon
+from deniable.protocol.mechanisms.memoized_retention import Asked
 from deniable_estimator.forecasting.retention_forecast import BACK, NEW, RetentionForecast
 
 

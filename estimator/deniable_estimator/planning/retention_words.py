@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from deniable.mechanisms.memoized_retention import ASKS
-from deniable.types.retention import Retention
+from deniable.protocol.mechanisms.memoized_retention import ASKS
+from deniable.protocol.types.retention import Retention
 from deniable_estimator.document.document import Document, Fact, Note
 from deniable_estimator.forecasting.retention_forecast import USEFUL
 from deniable_estimator.inputs import Asked

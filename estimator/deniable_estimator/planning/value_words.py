@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deniable.types import Category
+from deniable.protocol.types import Category
 from deniable_estimator.answers.units import SHARES
 from deniable_estimator.document.document import Document, Fact, Note
 from deniable_estimator.forecasting.detection import LEVEL, POWER

@@ -8,8 +8,8 @@ from datetime import date
 from typing import Any
 
 from deniable import Metric
-from deniable.segments import Segment
-from deniable.types.base import MetricType
+from deniable.protocol.segments import Segment
+from deniable.protocol.types.base import MetricType
 from deniable_estimator.answers.units import SHARES
 from deniable_estimator.document.document import Fact, Note
 from deniable_estimator.inputs import Asked, InputError

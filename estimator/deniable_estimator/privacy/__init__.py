@@ -5,7 +5,7 @@ factor, whatever else they know. So a 50/50 guess becomes right with probability
 odds / (odds + 1). The epsilons of all reports of a device add up, over windows and metrics, and
 so do those of g devices with the same value, a household (Dwork and Roth, "The Algorithmic
 Foundations of Differential Privacy", 2014, sections 2.3 and 3.5). For memos see
-`deniable.mechanisms.Memoizing`.
+`deniable.protocol.mechanisms.Memoizing`.
 
 Every figure is rounded up.
 """

@@ -8,7 +8,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 
-from deniable.mechanisms import MAX_MEMO_EPSILON
+from deniable.protocol.mechanisms import MAX_MEMO_EPSILON
 
 USEFUL = MAX_MEMO_EPSILON
 """Above this epsilon a bound says nothing: a 50/50 guess may be wrong once in 10**8 times."""

@@ -19,9 +19,9 @@ from fractions import Fraction
 from typing import Any
 
 from deniable import Metric, Registry
-from deniable.mechanisms import Memoizing
-from deniable.mechanisms.numeric import Numeric
-from deniable.windows import IN_A_YEAR
+from deniable.protocol.mechanisms import Memoizing
+from deniable.protocol.mechanisms.numeric import Numeric
+from deniable.protocol.windows import IN_A_YEAR
 from deniable_estimator.analyses import memory_of
 from deniable_estimator.analyses.base import MemoryAnalysis
 from deniable_estimator.privacy.bounds import Bound

@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import singledispatch
 from typing import Any
 
-from deniable.mechanisms import (
+from deniable.protocol.mechanisms import (
     BasicRappor,
     DBitFlip,
     HadamardResponse,
@@ -32,7 +32,7 @@ from deniable.mechanisms import (
     SubsetSelection,
     UnaryEncoding,
 )
-from deniable.mechanisms.projective_geometry import points
+from deniable.protocol.mechanisms.projective_geometry import points
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from deniable import Metric
-from deniable.mechanisms import PrefixTree
-from deniable.metric import Answer, Platform
-from deniable.windows import Kind
+from deniable.protocol.mechanisms import PrefixTree
+from deniable.protocol.metric import Answer, Platform
+from deniable.protocol.windows import Kind
 from deniable_estimator.forecasting.discovery_forecast import Reach
 from deniable_estimator.privacy.bounds import Bound
 from deniable_estimator.privacy.scope import BOTH_RECORDED, learned_by, not_covered

@@ -18,7 +18,7 @@ from functools import singledispatch
 from itertools import combinations_with_replacement
 from typing import Any
 
-from deniable.mechanisms import (
+from deniable.protocol.mechanisms import (
     BasicRappor,
     DBitFlip,
     HadamardResponse,
@@ -38,8 +38,8 @@ from deniable.mechanisms import (
     SubsetSelection,
     UnaryEncoding,
 )
-from deniable.mechanisms.projective_geometry import points
-from deniable.randomness import PRECISION
+from deniable.protocol.mechanisms.projective_geometry import points
+from deniable.protocol.randomness import PRECISION
 from deniable_estimator.privacy.blanket import Blanket, bits, hidden, within
 
 _MOST_BITS = 8

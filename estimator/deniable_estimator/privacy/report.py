@@ -12,7 +12,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 
 from deniable import Metric, Registry
-from deniable.mechanisms import Memoizing
+from deniable.protocol.mechanisms import Memoizing
 from deniable_estimator.privacy import Guarantee, guarantee_in, learned_by, together
 from deniable_estimator.privacy.derivation import derivation_of
 from deniable_estimator.privacy.mechanism_blankets import blanket_of

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from deniable import Metric
-from deniable.mechanisms import Memoizing
+from deniable.protocol.mechanisms import Memoizing
 from deniable_estimator.privacy import Bound, Guarantee
 from deniable_estimator.privacy.blanket import Blanket, crowd_epsilon
 from deniable_estimator.privacy.composition import (

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
-from deniable.windows import IN_A_YEAR
+from deniable.protocol.windows import IN_A_YEAR
 from deniable_estimator.messages import counted, listed, message, sentence, spaced
 from deniable_estimator.privacy import USEFUL, Bound, Guarantee
 

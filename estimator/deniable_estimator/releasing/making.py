@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from deniable.randomness import Bits
+from deniable.protocol.randomness import Bits
 from deniable_estimator.answers.files import csv_text, plain
 from deniable_estimator.answers.finds import Finds
 from deniable_estimator.asking.discoveries import finds_of

@@ -22,7 +22,7 @@ NeurIPS 2020, algorithms 1 to 3). They are ours and not a library's because rand
 from the operating system alone: OpenDP's package draws from a generator in the process (OpenSSL's
 or a CTR-DRBG, by its version), and takes 275 MB.
 
-`bits` is a source of `deniable.randomness`; tests pass their own.
+`bits` is a source of `deniable.protocol.randomness`; tests pass their own.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from fractions import Fraction
 from math import isqrt
 from typing import Literal, TypeAlias
 
-from deniable.randomness import Bits, below, system_bits
+from deniable.protocol.randomness import Bits, below, system_bits
 
 _BLOCK = 1 << 10
 """Bytes that are fetched at a time."""

@@ -12,7 +12,7 @@ from statistics import NormalDist
 from typing import Any
 
 from deniable import Metric, Registry
-from deniable.compiled import to_document
+from deniable.protocol.compiled import to_document
 from deniable_estimator.asking.reading import Question
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.privacy import Bound, Guarantee

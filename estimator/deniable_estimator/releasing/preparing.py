@@ -8,8 +8,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 
-from deniable import Metric, Registry, windows
-from deniable.types import Discovery, Retention
+from deniable import Metric, Registry
+from deniable.protocol import windows
+from deniable.protocol.types import Discovery, Retention
 from deniable_collector.upkeep.keeper import SETTLED
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.base import OracleAnalysis

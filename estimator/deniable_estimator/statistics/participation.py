@@ -40,7 +40,7 @@ from itertools import combinations
 
 import numpy as np
 
-from deniable import windows
+from deniable.protocol import windows
 from deniable_collector.tally import Tally
 from deniable_estimator.statistics.intervals import FloatArray
 

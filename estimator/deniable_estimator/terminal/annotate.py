@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from deniable import Registry
-from deniable.command_line import command, json_option
+from deniable.tools.command_line import command, json_option
 from deniable_collector.options import registry_option
 from deniable_estimator.files import ANNOTATIONS, file_in_folder
 from deniable_estimator.terminal.options import reported

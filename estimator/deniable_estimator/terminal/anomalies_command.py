@@ -14,7 +14,7 @@ from pathlib import Path
 
 import click
 
-from deniable.command_line import command
+from deniable.tools.command_line import command
 from deniable_collector.options import registry_option, store_option
 from deniable_estimator.terminal.options import (
     alarm_level_in_force,

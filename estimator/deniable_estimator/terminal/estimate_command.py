@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from deniable.command_line import command
+from deniable.tools.command_line import command
 from deniable_collector.options import registry_option, store_option
 from deniable_estimator.terminal.options import (
     AnyReal,

@@ -14,7 +14,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from deniable.coded_message import counted
+from deniable.protocol.coded_message import counted
 from deniable_estimator.answers.finds import Explained, Find, Finds
 from deniable_estimator.asking.trend import Trend
 from deniable_estimator.forecasting.discovery_forecast import Reach

@@ -14,7 +14,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from deniable.mechanisms.number_range import number_text
+from deniable.protocol.mechanisms.number_range import number_text
 from deniable_estimator.analyses.numbers.distribution import RangeShare
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.distribution import CellShares, Distribution

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
 import click
 
-from deniable import DeniableError, WindowError, windows
+from deniable import DeniableError, WindowError
+from deniable.protocol import windows
 from deniable_collector.options import Function, SettingOption, from_environment
 from deniable_estimator.inputs import Input
 
@@ -218,7 +219,7 @@ def read_candidates(metric: Metric, path: Path | None) -> list[str] | None:
         raise click.UsageError(
             f"{metric.name!r} is a number, which has no candidates: leave --candidates out"
         )
-    from deniable.value_list import read_values
+    from deniable.protocol.value_list import read_values
 
     with progress("Reading the candidates"):
         return read_values(path)

@@ -13,7 +13,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from deniable.coded_message import counted
+from deniable.protocol.coded_message import counted
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.answers.pair_estimate import Given

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from deniable.command_line import Command, command
+from deniable.tools.command_line import Command, command
 from deniable_estimator.inputs import InputError
 from deniable_estimator.planning.kinds import PLANS, make
 from deniable_estimator.terminal.options import as_json, assumed_fakes, click_options, reported

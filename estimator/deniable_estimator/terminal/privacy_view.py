@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from deniable.coded_message import counted
+from deniable.protocol.coded_message import counted
 from deniable_estimator.privacy import (
     USEFUL,
     Bound,

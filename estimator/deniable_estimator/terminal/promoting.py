@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from deniable import Registry
-from deniable.value_list import read_values, value_text
+from deniable.protocol.value_list import read_values, value_text
 from deniable_estimator.asking.query import find_metric
 from deniable_estimator.files import replace_file
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from deniable.command_line import command
+from deniable.tools.command_line import command
 from deniable_collector.options import from_environment
 from deniable_estimator.terminal.options import Real, as_json, reported
 

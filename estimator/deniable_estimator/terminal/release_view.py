@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from deniable.coded_message import counted
+from deniable.protocol.coded_message import counted
 from deniable_estimator.isolation import isolated
 from deniable_estimator.releasing.charge import Charge
 from deniable_estimator.releasing.ledger import KeptRelease, ReleaseLedger, ReleasesSpent

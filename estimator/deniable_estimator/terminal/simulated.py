@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from deniable.coded_message import counted
-from deniable.command_line import command
-from deniable.mechanisms.numeric import Numeric
-from deniable.types import Discovery, Pair, Retention
+from deniable.protocol.coded_message import counted
+from deniable.protocol.mechanisms.numeric import Numeric
+from deniable.protocol.types import Discovery, Pair, Retention
+from deniable.tools.command_line import command
 from deniable_collector.options import registry_option
 from deniable_estimator.terminal.options import (
     Real,

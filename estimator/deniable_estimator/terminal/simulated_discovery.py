@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import click
 
 from deniable import Metric
-from deniable.coded_message import counted
-from deniable.mechanisms.prefix_code import head
-from deniable.types import Discovery
-from deniable.types.deny import denied
+from deniable.protocol.coded_message import counted
+from deniable.protocol.mechanisms.prefix_code import head
+from deniable.protocol.types import Discovery
+from deniable.protocol.types.deny import denied
 from deniable_estimator.terminal.options import progress
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def simulate_discovery(
         click.UsageError: nobody said which strings the devices have.
         ValueListError: a file cannot be read, or has a mistake.
     """
-    from deniable.value_list import read_values
+    from deniable.protocol.value_list import read_values
     from deniable_estimator.planning.population import read_strings, zipf_shares
 
     kind = declared.type

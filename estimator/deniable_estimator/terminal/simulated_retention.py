@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from deniable.types import Retention
+from deniable.protocol.types import Retention
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -29,7 +29,7 @@ def simulate_retention(
     """Print what is estimated of a crowd of which `devices` are active in a window, beside the
     truth. `lives` are the rates of `Life`, by how much the new devices grow in each window, and how
     many windows there are."""
-    from deniable import windows
+    from deniable.protocol import windows
     from deniable_estimator.analyses.retention import WindowedTally
     from deniable_estimator.answers import answer_of
     from deniable_estimator.planning.retention_crowd import Life, tallies_of, true_series

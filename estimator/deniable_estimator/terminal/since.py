@@ -37,7 +37,7 @@ def asked_since(
         return None
     if first or last:
         raise click.UsageError("--since takes the place of --from and --to")
-    from deniable import windows
+    from deniable.protocol import windows
     from deniable_estimator.annotations import load_annotations
     from deniable_estimator.asking.since import days_since, find_moment, kept_from
 

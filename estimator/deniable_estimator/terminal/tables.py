@@ -13,7 +13,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from deniable.coded_message import counted
+from deniable.protocol.coded_message import counted
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.basis import Basis
 from deniable_estimator.answers.shares import Shares

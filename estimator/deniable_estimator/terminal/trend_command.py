@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from deniable.command_line import command
+from deniable.tools.command_line import command
 from deniable_collector.options import registry_option, store_option
 from deniable_estimator.files import ANNOTATIONS, file_in_folder
 from deniable_estimator.terminal.options import (

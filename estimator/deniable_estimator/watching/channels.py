@@ -17,7 +17,7 @@ from http.client import HTTPException
 from typing import Any
 
 from deniable import DeniableError
-from deniable.errors import Problem
+from deniable.protocol.errors import Problem
 from deniable_estimator.files import CheckedFileError
 from deniable_estimator.watching.rules_file import NoticeChannel
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from deniable import DeniableError
-from deniable.command_line import command, json_option
+from deniable.tools.command_line import command, json_option
 from deniable_collector.options import registry_option, store_option
 from deniable_estimator.files import ANNOTATIONS, file_in_folder
 from deniable_estimator.terminal.options import candidates_folder_option, opened, reported

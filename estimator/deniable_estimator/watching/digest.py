@@ -16,9 +16,10 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlencode
 
-from deniable import Metric, Registry, windows
-from deniable.types import Discovery
-from deniable.value_list import read_values
+from deniable import Metric, Registry
+from deniable.protocol import windows
+from deniable.protocol.types import Discovery
+from deniable.protocol.value_list import read_values
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.annotations import Annotation, between
 from deniable_estimator.answers.base import NO_CHANGE, Answer, Comparison

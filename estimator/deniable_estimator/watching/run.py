@@ -8,8 +8,9 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-from deniable import Metric, Registry, windows
-from deniable.types import Retention
+from deniable import Metric, Registry
+from deniable.protocol import windows
+from deniable.protocol.types import Retention
 from deniable_estimator.annotations import Annotation, between
 from deniable_estimator.asking.query import LENGTHS
 from deniable_estimator.asking.reader import Reader

@@ -13,7 +13,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from deniable import DeniableError, WindowError, windows
+from deniable import DeniableError, WindowError
+from deniable.protocol import windows
 from deniable_estimator.files import replace_file
 
 SCHEMA = 1

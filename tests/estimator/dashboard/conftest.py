@@ -17,7 +17,7 @@ import pytest
 from tests.registries import declared
 
 from deniable import Registry
-from deniable.types.number import Number
+from deniable.protocol.types.number import Number
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import TallyRow

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable import Scheme
-from deniable.mechanisms import design
+from deniable.protocol.mechanisms import design
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.answers.shares import Shares, estimate
 from deniable_estimator.dashboard.kinds.shares import bar_chart, folded_chart

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from deniable import Registry
-from deniable.mechanisms.number_range import NumberRange
+from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable_collector.stores import Store
 from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.asking.reading import read

@@ -12,7 +12,7 @@ import pytest
 from babel.messages.pofile import read_po
 
 import deniable
-from deniable.mechanisms import all_names
+from deniable.protocol.mechanisms import all_names
 from deniable_estimator.dashboard.language import LANGUAGES, TRANSLATIONS
 from deniable_estimator.dashboard.texts import files, template
 from deniable_estimator.messages import message, translated

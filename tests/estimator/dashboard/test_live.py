@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from tests.registries import tables
 
 from deniable import Registry
-from deniable.command_line import find
+from deniable.tools.command_line import find
 from deniable_collector.stores import open_store
 
 from .conftest import REGISTRY, fill, fill_numbers, running_dashboard

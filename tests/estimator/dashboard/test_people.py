@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable.command_line import find
+from deniable.tools.command_line import find
 from deniable_collector.settings import SettingsError
 from deniable_estimator.dashboard.access import people as module
 from deniable_estimator.dashboard.access.people import (

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from flask.testing import FlaskClient
 
-from deniable.command_line import find
+from deniable.tools.command_line import find
 from deniable_estimator.document.document import cell
 from deniable_estimator.planning.kinds import PLANS, make
 

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from flask.testing import FlaskClient
 
 from deniable import Registry
-from deniable.command_line import find
-from deniable.mechanisms import SubsetSelection
+from deniable.protocol.mechanisms import SubsetSelection
+from deniable.tools.command_line import find
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.dashboard.plan_charts import division_chart
 from deniable_estimator.planning.lifetime import plan_lifetime

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from deniable import Scheme
-from deniable.mechanisms import design, design_string
+from deniable.protocol.mechanisms import design, design_string
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate
 from deniable_estimator.asking.results import (

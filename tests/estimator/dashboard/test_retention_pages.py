@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from tests.registries import declared
 
-from deniable import Registry, windows
+from deniable import Registry
+from deniable.protocol import windows
 from deniable_estimator.development.crowd import fold_tally
 from deniable_estimator.planning.retention_crowd import Life, tallies_of
 

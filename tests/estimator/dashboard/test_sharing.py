@@ -7,7 +7,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from deniable import Registry, windows
+from deniable import Registry
+from deniable.protocol import windows
 from deniable_collector.settings import SettingsError
 from deniable_collector.upkeep.keeper import SETTLED
 from deniable_estimator.dashboard.access.people import hash_token

@@ -8,7 +8,8 @@ from datetime import date, timedelta
 
 import pytest
 
-from deniable import Registry, windows
+from deniable import Registry
+from deniable.protocol import windows
 from deniable_collector.stores import open_store
 
 from .conftest import REGISTRY, SEGMENTED, browser_of, dashboard_of, fill, program_of, text_of

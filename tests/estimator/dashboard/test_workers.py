@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from deniable import ValueListError
-from deniable.value_list import parse_values
+from deniable.protocol.value_list import parse_values
 from deniable_estimator.asking.listed import Listed
 from deniable_estimator.asking.work import TooHeavy, Workers, WorkersClosed
 

@@ -6,8 +6,14 @@ import time
 import pytest
 from werkzeug.test import Client as Browser
 
-from deniable import windows
-from deniable.wire import SealedReport, encode_batch, mark_development, new_batch_id, pack_columns
+from deniable.protocol import windows
+from deniable.protocol.wire import (
+    SealedReport,
+    encode_batch,
+    mark_development,
+    new_batch_id,
+    pack_columns,
+)
 from deniable_estimator.development.registry_file import RegistryFile
 from deniable_estimator.development.server import DevelopmentApp
 

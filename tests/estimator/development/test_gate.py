@@ -12,9 +12,9 @@ from werkzeug.test import Client as Browser
 from werkzeug.test import TestResponse
 
 from deniable import TransportError
-from deniable.development import TROUBLES
-from deniable.transport import Reply, read_reply
-from deniable.wire import unmarked
+from deniable.device.development import TROUBLES
+from deniable.device.transport import Reply, read_reply
+from deniable.protocol.wire import unmarked
 
 Post = Callable[..., TestResponse]
 Make = Callable[..., bytes]

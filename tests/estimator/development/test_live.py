@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from werkzeug.test import Client as Browser
 
-from deniable import Registry, windows
+from deniable import Registry
+from deniable.protocol import windows
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.development import crowd as crowds
 from deniable_estimator.development import latest_finds

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from deniable import Scheme, windows
-from deniable.mechanisms import (
+from deniable import Scheme
+from deniable.protocol import windows
+from deniable.protocol.mechanisms import (
     FrequencyOracle,
     MemoizedRetention,
     Numeric,
@@ -16,7 +17,7 @@ from deniable.mechanisms import (
     all_names,
     rebuild,
 )
-from deniable.wire import SealedReport, unpack_columns
+from deniable.protocol.wire import SealedReport, unpack_columns
 from deniable_estimator.development.meaning import MOST_VALUES, PROBES, meaning_of
 
 DRAWS = json.loads(

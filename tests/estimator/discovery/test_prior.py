@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from deniable.mechanisms.prefix_code import ALPHABETS
+from deniable.protocol.mechanisms.prefix_code import ALPHABETS
 from deniable_estimator.analyses.discovery.letters import BETWEEN, DEAD, ENDED, steps
 from deniable_estimator.analyses.discovery.make_prior import main
 from deniable_estimator.analyses.discovery.prior import (

@@ -12,9 +12,14 @@ from tests.client.discoveries import declared
 from tests.registries import declared as tables_declared
 
 from deniable import Metric, Registry
-from deniable.commands import remarks
-from deniable.mechanisms import HierarchicalHistogram, NumberRange, PrefixTree, SlidingWindow
-from deniable.types import Category
+from deniable.protocol.mechanisms import (
+    HierarchicalHistogram,
+    NumberRange,
+    PrefixTree,
+    SlidingWindow,
+)
+from deniable.protocol.types import Category
+from deniable.tools.commands import remarks
 from deniable_estimator.forecasting.detection import detectable_share
 from deniable_estimator.forecasting.discovery_forecast import (
     Reach,

@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable import Metric
-from deniable.commands import lint
-from deniable.mechanisms import (
+from deniable.protocol.mechanisms import (
     HierarchicalHistogram,
     NumberRange,
     Report,
@@ -22,8 +21,9 @@ from deniable.mechanisms import (
     SubsetSelection,
     design,
 )
-from deniable.types import Boolean, Category, String
-from deniable.types.number import Number
+from deniable.protocol.types import Boolean, Category, String
+from deniable.protocol.types.number import Number
+from deniable.tools.commands import lint
 from deniable_estimator.forecasting.detection import std_error
 from deniable_estimator.forecasting.lifetime_advice import TWOFOLD, WORTH_A_NOTE, better_split
 from deniable_estimator.forecasting.lifetime_split import (

@@ -8,9 +8,9 @@ from typing import TypeAlias
 import numpy as np
 import pytest
 
-from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
-from deniable.mechanisms.number_range import NumberRange
-from deniable.mechanisms.sliding_window import SlidingWindow
+from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.protocol.mechanisms.number_range import NumberRange
+from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
 
 MakeTree: TypeAlias = Callable[..., HierarchicalHistogram]

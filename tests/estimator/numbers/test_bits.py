@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from deniable.mechanisms import DBitFlip, NumberRange
-from deniable.mechanisms.base import ONE
+from deniable.protocol.mechanisms import DBitFlip, NumberRange
+from deniable.protocol.mechanisms.base import ONE
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.histogram import DBitFlipAnalysis

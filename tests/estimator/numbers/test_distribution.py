@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 from scipy.optimize import isotonic_regression
 
-from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
-from deniable.mechanisms.number_range import TOP, NumberRange
+from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.protocol.mechanisms.number_range import TOP, NumberRange
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.change import quantile_shift
 from deniable_estimator.analyses.numbers.distribution import (

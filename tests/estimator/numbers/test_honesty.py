@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from deniable.mechanisms import Report
-from deniable.mechanisms.number_range import TOP, NumberRange
+from deniable.protocol.mechanisms import Report
+from deniable.protocol.mechanisms.number_range import TOP, NumberRange
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.anomalies import LEAST_REPORTS
 from deniable_estimator.analyses.numbers.distribution import distribution

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from deniable.mechanisms.number_range import TOP
+from deniable.protocol.mechanisms.number_range import TOP
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.distribution import distribution
 from deniable_estimator.analyses.numbers.mean import both_mean, cell_points, window_mean

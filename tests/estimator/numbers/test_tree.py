@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from deniable.mechanisms import Report
-from deniable.mechanisms.number_range import TOP
+from deniable.protocol.mechanisms import Report
+from deniable.protocol.mechanisms.number_range import TOP
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.sampling import (
     cell_crowd,

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from scipy import stats
 from tests.estimator.pairs.conftest import REGISTRY
 
-from deniable.errors import SchemeError
+from deniable.protocol.errors import SchemeError
 from deniable_estimator.planning.pairs import dependent_table, plan_pair
 from deniable_estimator.planning.population import pair_shares, zipf_shares
 from deniable_estimator.statistics.tails import chi_square_quantile, noncentral_chi_square_tail

@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 from deniable import SchemeError
-from deniable.types.number import Number
+from deniable.protocol.types.number import Number
 from deniable_estimator.forecasting.lifetime_split import sent_reports
 from deniable_estimator.planning.inputs import MOST_TURNOVER, MOST_YEARS
 from deniable_estimator.planning.lifetime import plan_lifetime

@@ -12,7 +12,7 @@ from scipy import stats
 from tests.client.discoveries import declared
 
 from deniable import SchemeError
-from deniable.mechanisms import design
+from deniable.protocol.mechanisms import design
 from deniable_estimator.forecasting.detection import (
     LEVEL,
     POWER,

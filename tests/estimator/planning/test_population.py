@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from deniable.errors import ValueListError
+from deniable.protocol.errors import ValueListError
 from deniable_estimator.planning.population import (
     Crowd,
     read_numbers,

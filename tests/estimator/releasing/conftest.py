@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from tests.estimator.conftest import Fill
 
 from deniable import Registry
-from deniable.command_line import find
+from deniable.tools.command_line import find
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 

@@ -14,8 +14,9 @@ import pytest
 from click.testing import CliRunner
 from tests.estimator.conftest import MakeTally
 
-from deniable import Registry, windows
-from deniable.command_line import find
+from deniable import Registry
+from deniable.protocol import windows
+from deniable.tools.command_line import find
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.asking.reading import Question

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from deniable import Scheme
-from deniable.mechanisms import (
+from deniable.protocol.mechanisms import (
     DBitFlip,
     FrequencyOracle,
     HadamardResponse,
@@ -21,7 +21,7 @@ from deniable.mechanisms import (
     SubsetSelection,
     UnaryEncoding,
 )
-from deniable.mechanisms.number_range import NumberRange
+from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.asking.reading import Part

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from tests.registries import declared
 
-from deniable import Registry, windows
+from deniable import Registry
+from deniable.protocol import windows
 from deniable_estimator.planning.retention_crowd import Life, tallies_of
 
 DEVICES = 200_000

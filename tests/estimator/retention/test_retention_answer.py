@@ -16,7 +16,8 @@ from tests.estimator.conftest import NOW, Fill
 from tests.estimator.retention.conftest import CHANGED, DEVICES, FEWER, WEEKS
 from tests.registries import declared
 
-from deniable import Registry, windows
+from deniable import Registry
+from deniable.protocol import windows
 from deniable_collector.stores.base import Store
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses.retention import WindowedTally

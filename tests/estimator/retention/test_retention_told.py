@@ -8,7 +8,8 @@ from rich.console import Console
 from tests.estimator.conftest import Fill
 from tests.estimator.retention.conftest import CHANGED, WEEKS
 
-from deniable import Registry, windows
+from deniable import Registry
+from deniable.protocol import windows
 from deniable_collector.stores.base import Store
 from deniable_estimator.annotations import Annotation
 from deniable_estimator.answers.retention import RetentionAnswer

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable import windows
+from deniable.protocol import windows
 from deniable_estimator.files import CheckedFileError
 from deniable_estimator.judging.levels import (
     DAYS,

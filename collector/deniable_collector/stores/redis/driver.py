@@ -18,7 +18,7 @@ from redis.backoff import NoBackoff
 from redis.cluster import ClusterNode, RedisCluster
 from redis.retry import Retry
 
-from deniable.coded_message import counted
+from deniable.protocol.coded_message import counted
 from deniable_collector.stores.errors import StoreError, StoreUnavailable
 
 SINGLE = ("redis", "rediss", "unix")

@@ -11,7 +11,7 @@ from typing import cast
 
 import redis
 
-from deniable.coded_message import counted
+from deniable.protocol.coded_message import counted
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.errors import StoreError
 from deniable_collector.stores.redis.driver import Driver

@@ -10,7 +10,8 @@ import re
 from datetime import UTC, date, datetime
 from functools import lru_cache
 
-from deniable import WindowError, windows
+from deniable import WindowError
+from deniable.protocol import windows
 
 _QUARTER = re.compile(r"(\d{4})-Q([1-4])", re.ASCII)
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from hashlib import sha256
 from typing import NamedTuple
 
-from deniable import windows
-from deniable.keep import CALENDARS
+from deniable.protocol import windows
+from deniable.protocol.keep import CALENDARS
 from deniable_collector.stores.summed.calendars import bounds, period_of
 
 TALLY = "tally"

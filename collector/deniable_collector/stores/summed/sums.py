@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from deniable import windows
-from deniable.keep import CALENDARS
+from deniable.protocol import windows
+from deniable.protocol.keep import CALENDARS
 from deniable_collector.stores.errors import NotKept
 from deniable_collector.stores.summed.calendars import bounds, period_of
 

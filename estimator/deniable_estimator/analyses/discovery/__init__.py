@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deniable.mechanisms import PrefixTree
+from deniable.protocol.mechanisms import PrefixTree
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.base import Analysis, Counts, Items, Support
 from deniable_estimator.analyses.discovery.confirming import Supported, confirmed, support_of

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.mechanisms import PrefixTree
+from deniable.protocol.mechanisms import PrefixTree
 from deniable_estimator.analyses.base import Counts
 from deniable_estimator.analyses.discovery.tree import AGREE, Candidate, variance
 from deniable_estimator.statistics.intervals import FloatArray

@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.mechanisms.prefix_code import ALPHABETS, WINDOW
+from deniable.protocol.mechanisms.prefix_code import ALPHABETS, WINDOW
 
 DEAD = -1
 """No text goes on like this."""

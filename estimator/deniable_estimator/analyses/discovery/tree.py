@@ -23,8 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.mechanisms import PrefixTree
-from deniable.mechanisms.prefix_code import WINDOW
+from deniable.protocol.mechanisms import PrefixTree
+from deniable.protocol.mechanisms.prefix_code import WINDOW
 from deniable_estimator.analyses.base import Counts
 from deniable_estimator.analyses.discovery.letters import BETWEEN, DEAD, ENDED, steps
 from deniable_estimator.analyses.discovery.prior import START

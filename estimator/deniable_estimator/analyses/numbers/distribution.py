@@ -26,8 +26,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
-from deniable.mechanisms.number_range import NumberRange
+from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.scores import ARITY
 from deniable_estimator.analyses.numbers.sums import CellSums, combine_sums

@@ -30,11 +30,11 @@ from statistics import NormalDist
 
 import numpy as np
 
-from deniable.mechanisms.base import ONE
-from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
-from deniable.mechanisms.number_range import TOP
-from deniable.mechanisms.numeric import Histogram
-from deniable.mechanisms.sliding_window import SlidingWindow
+from deniable.protocol.mechanisms.base import ONE
+from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.protocol.mechanisms.number_range import TOP
+from deniable.protocol.mechanisms.numeric import Histogram
+from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.scores import MEAN_SHARE, scores
 from deniable_estimator.analyses.numbers.sums import LEAST_ROW, CellSums

@@ -24,8 +24,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from deniable.mechanisms import DBitFlip
-from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.protocol.mechanisms import DBitFlip
+from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable_estimator.analyses.numbers.mean import (
     EVEN_SPREAD,
     cell_points,

@@ -33,9 +33,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deniable.mechanisms import DBitFlip
-from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
-from deniable.mechanisms.sliding_window import SlidingWindow
+from deniable.protocol.mechanisms import DBitFlip
+from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.distribution import DistributionEstimate
 from deniable_estimator.analyses.numbers.mean import cell_points, tree_share_of_both

@@ -14,11 +14,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.mechanisms import DBitFlip
-from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
-from deniable.mechanisms.number_range import TOP
-from deniable.mechanisms.numeric import Histogram
-from deniable.mechanisms.sliding_window import SlidingWindow
+from deniable.protocol.mechanisms import DBitFlip
+from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.protocol.mechanisms.number_range import TOP
+from deniable.protocol.mechanisms.numeric import Histogram
+from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.mean import window_channel
 from deniable_estimator.analyses.numbers.scores import ARITY, ownership, row_shares

@@ -33,8 +33,8 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from deniable.mechanisms import hierarchical_histogram
-from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.protocol.mechanisms import hierarchical_histogram
+from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable_estimator.statistics.intervals import FloatArray
 
 ARITY = 4
@@ -163,7 +163,7 @@ def row_shares(mechanism: HierarchicalHistogram) -> FloatArray:
 @lru_cache(maxsize=4)
 def ownership(order: int, dimension: int, columns: int, nodes: int) -> FloatArray:
     """1 where a node owns a column, shape (nodes, columns): its own column alone for order 0,
-    otherwise the points of its hyperplane (`deniable.mechanisms.projective_geometry`)."""
+    otherwise the points of its hyperplane (`deniable.protocol.mechanisms.projective_geometry`)."""
     if order == 0:
         return np.eye(nodes, columns)
     blocks = []

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deniable.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.scores import ARITY, Scores, scores
 from deniable_estimator.analyses.numbers.sums import LEAST_ROW, CellSums, SchemeSums, quadratic

@@ -1,7 +1,7 @@
 """The covariance of all cells of a joint table that was reported by subset selection.
 
 A report holds k of d cells. For true cell x and other cells y, z, with p and q as in
-`deniable.mechanisms.subset_selection` ::
+`deniable.protocol.mechanisms.subset_selection` ::
 
     a = P(y and z in the report | x is y or z) = p (k-1) / (d-1)
     b = P(y and z in the report | x is neither) = [p (k-1)(k-2) + (1-p) k (k-1)] / ((d-1)(d-2))
@@ -23,7 +23,7 @@ from typing import Self
 
 import numpy as np
 
-from deniable.mechanisms import SubsetSelection
+from deniable.protocol.mechanisms import SubsetSelection
 from deniable_estimator.statistics.intervals import FloatArray, Noise
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deniable.errors import Problem
+from deniable.protocol.errors import Problem
 from deniable_collector.operation.events import tell
 from deniable_estimator.dashboard.access.roles import ROLES, Role, role_of
 from deniable_estimator.files import CheckedFileError, LastGood, TomlChecker, read_text

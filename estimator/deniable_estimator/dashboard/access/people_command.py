@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from deniable.command_line import command, json_option
-from deniable.commands import print_problems
+from deniable.tools.command_line import command, json_option
+from deniable.tools.commands import print_problems
 from deniable_estimator.dashboard.access.people import (
     MOST_PEOPLE,
     SCHEMA,

@@ -6,7 +6,7 @@ import json
 
 import click
 
-from deniable.command_line import command, json_option
+from deniable.tools.command_line import command, json_option
 from deniable_estimator.dashboard.access.tokens import (
     SCOPES,
     ApiToken,

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from deniable import Metric
-from deniable.errors import Problem
+from deniable.protocol.errors import Problem
 from deniable_estimator.files import CheckedFileError, read_text
 
 SCOPES = {

@@ -8,9 +8,10 @@ from dataclasses import replace
 import msgspec
 from flask import request
 
-from deniable import Metric, windows
-from deniable.types import Number, Pair, Retention
-from deniable.value_list import value_texts
+from deniable import Metric
+from deniable.protocol import windows
+from deniable.protocol.types import Number, Pair, Retention
+from deniable.protocol.value_list import value_texts
 from deniable_estimator.answers.distribution import series_names
 from deniable_estimator.answers.pair import pair_series
 from deniable_estimator.answers.retention import retention_series

@@ -6,7 +6,7 @@ from __future__ import annotations
 from flask import request
 from flask.typing import ResponseReturnValue
 
-from deniable.keep import FOREVER
+from deniable.protocol.keep import FOREVER
 from deniable_estimator.asking.results import StillDecoding
 from deniable_estimator.dashboard.access import may_read
 from deniable_estimator.dashboard.api.arguments import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask.typing import ResponseReturnValue
 
 from deniable import Metric
-from deniable.types import Discovery
+from deniable.protocol.types import Discovery
 from deniable_estimator.dashboard.api.arguments import (
     asked_grouping,
     asked_metric,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from flask.typing import ResponseReturnValue
 
-from deniable import windows
+from deniable.protocol import windows
 from deniable_estimator.asking.listed import digest_of_candidates
 from deniable_estimator.dashboard.annotation_file import annotations_of
 from deniable_estimator.dashboard.api.arguments import (

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable import Metric, windows
-from deniable.types.base import MetricType
-from deniable.types.number import Number
+from deniable import Metric
+from deniable.protocol import windows
+from deniable.protocol.types.base import MetricType
+from deniable.protocol.types.number import Number
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard.data import DataSource

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from deniable.types.number import Number
+from deniable.protocol.types.number import Number
 from deniable_estimator.answers.files import csv_text
 from deniable_estimator.dashboard.overview.listing import Listing, OverviewEntry
 from deniable_estimator.dashboard.overview.week import LEVEL, WeekChange

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 from werkzeug.datastructures import MultiDict
 
-from deniable import windows
+from deniable.protocol import windows
 from deniable_estimator.dashboard.overview.filters import LONGEST_SEARCH, State
 from deniable_estimator.dashboard.overview.listing import Sort
 from deniable_estimator.dashboard.problems import ApiProblem

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Literal, TypeAlias
 
-from deniable import windows
+from deniable.protocol import windows
 
 ChartView: TypeAlias = Literal["headline", "shares", "trend", "table"]
 BoardSize: TypeAlias = Literal["small", "half", "full"]

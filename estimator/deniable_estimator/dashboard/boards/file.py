@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from deniable import Metric, Registry
-from deniable.types.number import Number
+from deniable.protocol.types.number import Number
 from deniable_estimator.answers.distribution import series_names
 from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.boards.board import (

@@ -22,7 +22,8 @@ from datetime import date
 
 from cachetools import LRUCache
 
-from deniable import Metric, windows
+from deniable import Metric
+from deniable.protocol import windows
 from deniable_collector.stores.commits import ID_RETENTION
 from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
 from deniable_estimator.dashboard.overview.summary import MetricSummary, summarize

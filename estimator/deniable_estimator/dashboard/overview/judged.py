@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from deniable import Metric, windows
-from deniable.types import Discovery
+from deniable import Metric
+from deniable.protocol import windows
+from deniable.protocol.types import Discovery
 from deniable_estimator.asking.listed import digest_of_candidates
 from deniable_estimator.asking.query import LENGTHS
 from deniable_estimator.asking.reading import select

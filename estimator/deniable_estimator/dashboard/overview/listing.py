@@ -8,7 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar, get_args
 
-from deniable import Metric, Registry, ValueListError, windows
+from deniable import Metric, Registry, ValueListError
+from deniable.protocol import windows
 from deniable_estimator.asking.listed import Listed, SearchedValues
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.overview.attention import ORDER, AttentionReason, reasons_of

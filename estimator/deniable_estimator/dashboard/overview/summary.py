@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from deniable import Metric, ValueListError, windows
-from deniable.types import Discovery
+from deniable import Metric, ValueListError
+from deniable.protocol import windows
+from deniable.protocol.types import Discovery
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.units import SHARES

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Literal, TypeAlias
 
-from deniable import Metric, windows
+from deniable import Metric
+from deniable.protocol import windows
 from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.since import chosen_series

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.mechanisms.number_range import NumberRange
+from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable_estimator.answers.units import NumberUnit, Unit
 from deniable_estimator.document.plot.ticks import (
     Tick,

@@ -1,0 +1,1 @@
+"""What rides in an app: values become reports, which are kept, charged and sent."""

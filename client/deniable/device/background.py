@@ -1,0 +1,286 @@
+"""What a client does between the calls of an app: it writes records to the disk, sends reports, and
+deletes what was taken back.
+
+Every trouble on the way is kept from the app (`deniable.device.diagnostics`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from deniable.device import lifecycle
+from deniable.protocol.errors import TransportError
+
+if TYPE_CHECKING:
+    from deniable.device.device import Device
+    from deniable.device.diagnostics import Diagnostics
+    from deniable.device.outbox import OutgoingBatch
+    from deniable.device.recording import Record
+
+Status: TypeAlias = Literal["on", "no_consent", "disabled", "failed", "closed"]
+
+_LINGER = 0.2
+_SHORTEST_IDLE = 1.0
+_RETRY_DISK = 60.0
+_LONGEST_IDLE = 600.0
+
+
+class Background:
+    """The work of one client, in two threads or in the thread that calls it.
+
+    Args:
+        device: what carries out each step.
+        troubles: counts what goes wrong.
+        consent: whether the person has agreed.
+        disabled: whether the environment switches telemetry off.
+        threads: if False, nothing happens but in calls.
+        owns_state: whether the device's state is used by nobody else, so that it is written and
+            closed when the client is collected.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        troubles: Diagnostics,
+        *,
+        consent: bool,
+        disabled: bool,
+        threads: bool,
+        owns_state: bool,
+    ) -> None:
+        # Most programs that import Client do not need these yet.
+        from deniable.device.state import Lock
+        from deniable.device.worker import Worker
+
+        self._device = device
+        self._state = device.state
+        self._troubles = troubles
+        self._consent = consent
+        self._disabled = disabled
+        self._switched_off = self._state.switched_off
+        self._closing = self._closed = False
+        self._records: deque[Record] = deque()
+        # Held from taking records out of the queue until they are written.
+        self._writing = Lock()
+        self._taking_back: Callable[[], None] | None = None
+        """The deletion that the owner has asked for and that is not on the disk yet."""
+        self._writer = self._sender = None
+        if threads:
+            # Two threads, so that a slow collector does not delay writing values to the disk.
+            finish = self._state.close
+            self._writer = Worker(
+                self, Background._write_step, Background._write_idle, finish, _LINGER
+            )
+            self._sender = Worker(self, Background._send_step, Background._send_idle, finish, 0.0)
+        self._owns_state = owns_state
+        lifecycle.follow(self)
+        if self.status in ("disabled", "no_consent"):
+            self._withdraw()
+        self._resume()
+
+    @property
+    def status(self) -> Status:
+        """Whether records are kept, and if not, why. "failed": the state cannot be trusted.
+        "no_consent": the app's consent is missing, or the owner of the device has switched
+        reporting off with `deniable sent --switch-off`, or a deletion could not be written to
+        the disk yet."""
+        if self._closed:
+            return "closed"
+        if self._disabled:
+            return "disabled"
+        if self._state.failure is not None:
+            return "failed"
+        agreed = self._consent and not self._switched_off and self._taking_back is None
+        return "on" if agreed else "no_consent"
+
+    def _work(self, timeout: float | None, *, urgent: bool) -> bool:
+        """Run all steps, in both threads or in this one. Returns whether nothing is left."""
+        if self._writer is None or self._sender is None:
+            return self._write_step(urgent) and self._send_step(urgent)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        return self._writer.run(timeout, urgent=urgent) and self._sender.run(
+            None if deadline is None else max(0.0, deadline - time.monotonic()), urgent=urgent
+        )
+
+    def close(self, timeout: float | None = 2.0) -> None:
+        """Write all records, send what is due, and stop. May be called twice.
+
+        A finished report that is not due yet waits for the app's next run, because sending it
+        now would reveal when the app ended. `flush` sends it now. Reports that are answered at
+        once are sent now in any case, because a tool may run only once.
+        """
+        if self._closed:
+            return
+        self._closing = True
+        deadline = time.monotonic() + (_LONGEST_IDLE if timeout is None else timeout)
+        self._state.until = deadline
+        try:
+            if not self._disabled and (self._writer is None or self._writer.started):
+                self._work(timeout, urgent=False)
+            self._take_back()
+            if self._records:
+                self._write()  # the threads are held up
+            self._closed = True
+            for worker in (self._writer, self._sender):
+                if worker is not None:
+                    worker.stop(max(0.0, deadline - time.monotonic()))
+            self._state.close()
+        finally:
+            self._state.until = None  # others may use it
+        lifecycle.leave(self)
+
+    def before_fork(self) -> None:
+        """Called by `deniable.device.lifecycle` before a fork: use no state until `after_fork`."""
+        self._writing.acquire()
+        self._state.before_fork()
+
+    def after_fork(self, *, child: bool) -> None:
+        """Called by `deniable.device.lifecycle` after a fork, in the parent and in the child."""
+        if child:
+            # The parent still has these records and will write them.
+            self._records.clear()
+            for worker in (self._writer, self._sender):
+                if worker is not None:
+                    worker.reset()
+        self._state.after_fork(child=child)
+        self._writing.release()
+
+    def __del__(self) -> None:
+        # A client without references, for example after a notebook cell ran again, writes its
+        # records and ends its threads. A State that was passed in may be in use elsewhere.
+        if getattr(self, "_owns_state", False) and not self._closed:
+            if self._records:
+                self._write()
+            self._closed = True
+            for worker in (self._writer, self._sender):
+                if worker is not None:
+                    worker.stop(0)
+            self._state.close()
+
+    def _write_step(self, urgent: bool) -> bool:
+        """Write everything to the disk. Returns whether that succeeded."""
+        if not self._carry_out() or self.status == "failed":
+            return False
+        if self.status != "on":
+            self._heed()
+            return True
+        return self._write()
+
+    def _send_step(self, urgent: bool) -> bool:
+        """Send the reports that are due, or all finished ones. Returns whether none is left."""
+        if self._closing and self.status == "on" and self._has_state():
+            self._troubles.guard(self._device.hurry)
+        while self._device.transport is not None and self.status == "on":
+            batch = self._troubles.guard(lambda: self._device.take(urgent=urgent))
+            if batch is None or not self._deliver(batch):
+                break
+        if self.status != "on":
+            return self.status != "failed"
+        return not self._has_state() or self._troubles.guard(self._device.waiting) == 0
+
+    def _heed(self) -> None:
+        """Check whether the owner of the device has switched reporting off, or on again."""
+        before, self._switched_off = self._switched_off, self._state.switched_off
+        if self._switched_off and not before:
+            self._withdraw()  # also what another process wrote in between
+
+    def _withdraw(self) -> None:
+        """Delete what was recorded and not sent, in memory and on the disk."""
+        if self._taking_back is None:
+            self._taking_back = self._device.withdraw
+        self._take_back()
+
+    def _take_back(self) -> None:
+        """Carry out a deletion that was asked for, or leave it to the writer. In a state that
+        cannot be trusted nothing is deleted."""
+        if (
+            not self._carry_out()
+            and self._writer is not None
+            and not self._closed
+            and self._state.failure is None
+        ):
+            self._writer.wake()
+
+    def _carry_out(self) -> bool:
+        """Try a deletion that was asked for. Returns whether none is pending. If the disk does not
+        work, nothing is kept or sent until the deletion has succeeded."""
+        forget = self._taking_back
+        if (
+            forget is not None
+            and self._troubles.guard(lambda: self._forget(forget))
+            and self._taking_back is forget
+        ):
+            self._taking_back = None
+        return self._taking_back is None
+
+    def _forget(self, forget: Callable[[], None]) -> bool:
+        with self._writing.held(self._state.patience):
+            self._records.clear()
+            if self._has_state():
+                forget()
+            return True
+
+    def _write(self) -> bool:
+        """Write the queued records to the disk and seal the windows that have ended."""
+        self._heed()
+        return self._troubles.guard(self._write_queued) is True
+
+    def _write_queued(self) -> bool:
+        with self._writing.held(self._state.patience):
+            if self.status != "on":
+                return False
+            records = [self._records.popleft() for _ in range(len(self._records))]
+            if not records and not self._has_state():
+                return True
+            try:
+                dropped, waiting = self._device.write(records)
+            except BaseException:
+                # The disk may work again later. If the state has failed, they are not kept.
+                self._records.extendleft(reversed(records))
+                raise
+        if dropped:
+            self._troubles.counters["dropped"] += dropped
+        if waiting and self._sender is not None:
+            self._sender.wake()
+        return True
+
+    def _deliver(self, batch: OutgoingBatch) -> bool:
+        """Send one batch. Returns whether to continue with the next."""
+        try:
+            left_out = self._device.deliver(batch)
+        except Exception as error:
+            self._troubles.note(error)
+            return isinstance(error, TransportError) and error.final
+        for each in left_out:
+            self._troubles.note(each)
+        return True
+
+    def _write_idle(self) -> float:
+        idle = self._idle(self._device.seconds_to_write)
+        if self._records or self._taking_back is not None:  # the disk did not work
+            idle = min(_RETRY_DISK, idle)
+        return idle
+
+    def _send_idle(self) -> float:
+        return self._idle(self._device.seconds_to_send)
+
+    def _idle(self, seconds: Callable[[], float | None]) -> float:
+        found = None
+        if self.status == "on" and self._has_state():
+            found = self._troubles.guard(seconds)
+        # A bounded wait: clocks are set, machines sleep, and other processes share the state.
+        return _LONGEST_IDLE if found is None else min(_LONGEST_IDLE, max(_SHORTEST_IDLE, found))
+
+    def _resume(self) -> None:
+        """Start work on what an earlier run has left, if there was one."""
+        if self._writer is not None and self.status == "on" and self._has_state():
+            self._writer.wake()
+
+    def _has_state(self) -> bool:
+        try:
+            return self._state.exists()
+        except OSError:
+            return True  # it cannot be read; opening it will say why

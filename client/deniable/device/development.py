@@ -1,0 +1,253 @@
+"""Development mode: reports go to `deniable dev` on this machine, and count nowhere else.
+
+The mode is for developers who want to see a report within a second of `record`. Values become
+reports by the same mechanisms, with the same randomness. These things differ
+(docs/how-to/test-your-app.md):
+
+- Nothing of the app's state is read or written. Each flush is a device of its own: its windows
+  close at once, its ledger is new, and it takes part whatever `sample_rate` and `one_in` say.
+- Each batch has a mark, and only `deniable dev` takes a batch that has it.
+- Mistakes are printed as they happen, and `deniable dev` hears of them, without any value.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+from deniable.device import outbox
+from deniable.device.device import Device
+from deniable.device.state import State
+from deniable.device.transport import HttpTransport, Reply
+from deniable.protocol.addresses import loopback_address
+from deniable.protocol.errors import MetricError, RejectedError, SegmentError, TransportError
+from deniable.protocol.wire import mark_development
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deniable.device.outbox import OutgoingBatch
+    from deniable.device.recording import Record
+    from deniable.protocol.randomness import Bits
+    from deniable.protocol.registry import Registry
+
+VARIABLE = "DENIABLE_DEV"
+"""The variable of the environment that names the address of `deniable dev`."""
+
+TROUBLES = "/v1/troubles"
+"""Where `deniable dev` hears of mistakes that a client found."""
+
+TROUBLE_CODES = (
+    "unknown_metric",
+    "refused_value",
+    "undeclared_value",
+    "expired_metric",
+    "missing_segment",
+    "no_consent",
+    "disabled",
+)
+"""What a client can find."""
+
+_SECONDS = 2.0
+"""Each step on the network may take so long; `deniable dev` is on the same machine."""
+
+_AGAIN = 1.0
+"""Seconds until a batch is sent again that found no server. It may just be starting."""
+
+_MOST_TOLD = 100
+"""Mistakes that a client tells of; an app may make the same one in a loop."""
+
+_LONGEST_NAME = 100
+"""Letters of an unknown metric's name that `deniable dev` hears of; it shows no more."""
+
+_OF_THE_OUTBOX = frozenset({"device", "reports", "batches", "pauses", "schemes"})
+"""The tables of the state that stay; a new device begins without what is in all others."""
+
+
+def address_of(given: str | Literal[False] | None, environ: Mapping[str, str]) -> str | None:
+    """The address of `deniable dev`, if the client is in development mode: what the app has
+    `given`, or else the environment's. False is never.
+
+    Raises:
+        ValueError: it is not an address of this machine.
+        TypeError: what was given is no text.
+    """
+    if given is False:
+        return None
+    if given is None:
+        named = environ.get(VARIABLE, "")
+        return loopback_address(named, VARIABLE) if named.strip() else None
+    if not isinstance(given, str):
+        raise TypeError(
+            "development must be the address of `deniable dev`, or False; "
+            f"not {type(given).__name__}"
+        )
+    return loopback_address(given, "development")
+
+
+class _MarkingTransport(HttpTransport):
+    """Marks each batch, and never uses a proxy: it would be another machine."""
+
+    proxies = False
+
+    def __init__(self, address: str) -> None:
+        super().__init__(address, _SECONDS)
+
+    def send(self, body: bytes) -> Reply:
+        return super().send(mark_development(body))
+
+
+class _DevelopmentState(State):
+    """A state in memory. Forked children begin with an empty one, because each flush is a device
+    of its own anyway."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+    def after_fork(self, *, child: bool) -> None:
+        if child:
+            self._connection = None
+        super().after_fork(child=False)
+
+
+class DevelopmentDevice(Device):
+    """A new device at each flush, which sends to `deniable dev` at `address`."""
+
+    def __init__(
+        self, registry: Registry, address: str, *, clock: Callable[[], float], bits: Bits
+    ) -> None:
+        transport = _MarkingTransport(address)
+        super().__init__(
+            _taking_part(registry),
+            _DevelopmentState(),
+            transport,
+            clock=clock,
+            bits=bits,
+            spread=0.0,
+        )
+        self.address = address
+
+    def write(self, records: Sequence[Record]) -> tuple[int, int]:
+        """Make reports of the records at once, as a new device."""
+        with self.state.transaction() as connection:
+            tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            for table in {name for (name,) in tables.fetchall()} - _OF_THE_OUTBOX:
+                connection.execute(f"DELETE FROM {table}")
+            # Every window counts as ended.
+            self._keep(connection, records, self.clock(), 0.0, float("inf"))
+            return outbox.trim(connection), outbox.queued(connection)
+
+    def deliver(self, batch: OutgoingBatch) -> list[RejectedError]:
+        """Send one batch. A report that is left out is not sent again: the developer mends the
+        cause, and records once more."""
+        left_out = super().deliver(batch)
+        if left_out:
+            with self.state.transaction() as connection:
+                connection.execute(
+                    "UPDATE reports SET status = 'rejected' "
+                    "WHERE status = 'queued' AND reason IS NOT NULL"
+                )
+        return left_out
+
+    def tell(self, code: str, metric: str | None) -> None:
+        """Tell `deniable dev` of a mistake. If it does not listen, nobody needs to know."""
+        name = None if metric is None else metric[:_LONGEST_NAME]
+        trouble = {"development": True, "trouble": {"code": code, "metric": name}}
+        try:
+            assert isinstance(self.transport, _MarkingTransport)
+            self.transport.ask(TROUBLES, json.dumps(trouble).encode())
+        except TransportError:
+            pass
+
+    def _backoff(self, failures: int) -> float:
+        return _AGAIN
+
+
+class Narrator:
+    """Says on stderr, once each, what a client in development mode does and finds wrong."""
+
+    def __init__(
+        self, device: DevelopmentDevice, on_trouble: Callable[[Exception], None] | None
+    ) -> None:
+        self.device = device
+        self._on_trouble = on_trouble
+        self._told: set[str] = set()
+        self._say(
+            f"DEVELOPMENT MODE: reports go to {device.address} alone, and nothing counts. "
+            f"Unset {VARIABLE} (or leave `development` out) before you release"
+        )
+
+    def ignored(self, status: str) -> None:
+        """`record` has done nothing, because of the client's status."""
+        if status == "no_consent":
+            text = "consent is False, so nothing is recorded: pass True, or call opt_in()"
+            self._mistake("no_consent", None, text)
+        elif status == "disabled":
+            text = "DO_NOT_TRACK or DENIABLE_DISABLED is set, so nothing is recorded: unset it"
+            self._mistake("disabled", None, text)
+
+    def expired(self, metric: str) -> None:
+        """`record` has done nothing, because the metric is past its last day."""
+        text = (
+            f"metric {metric!r} has expired, so nothing is recorded: set `expires` to a later day"
+        )
+        self._mistake("expired_metric", metric, text)
+
+    def undeclared(self, metric: str, counts_as: str) -> None:
+        """A value that is not in the list was recorded."""
+        text = f"metric {metric!r}: a value that is not in the list counts as {counts_as!r}"
+        self._mistake("undeclared_value", metric, text)
+
+    def trouble(self, error: Exception) -> None:
+        """Something went wrong that is kept from the app."""
+        if isinstance(error, TransportError) and error.final:
+            self._say(
+                f"{error}: only `deniable dev` takes reports of development mode, and "
+                f"{self.device.address} may be another collector"
+            )
+        elif isinstance(error, TransportError):
+            self._say(f"{error}; is `deniable dev` running at {self.device.address}?")
+        elif isinstance(error, RejectedError):
+            self._say(
+                f"metric {error.metric!r}: a report was left out ({error.reason}); "
+                f"{self.device.address}/live says what to do"
+            )
+        elif isinstance(error, MetricError):
+            known = error.metric in self.device.registry.metrics
+            self._mistake("refused_value" if known else "unknown_metric", error.metric, str(error))
+        elif isinstance(error, SegmentError):
+            self._mistake("missing_segment", None, str(error))
+        else:
+            # The text of another error may hold a value.
+            self._say(f"trouble: {type(error).__name__}")
+        if self._on_trouble is not None:
+            self._on_trouble(error)
+
+    def _mistake(self, code: str, metric: str | None, text: str) -> None:
+        if self._say(text):
+            self.device.tell(code, metric)
+
+    def _say(self, text: str) -> bool:
+        """Print a line, unless it was printed before. Returns whether it was."""
+        if text in self._told or len(self._told) >= _MOST_TOLD:
+            return False
+        self._told.add(text)
+        if sys.stderr is not None:
+            # One write, so that lines of several processes do not mix.
+            sys.stderr.write(f"deniable: {' '.join(text.split())}\n")
+            sys.stderr.flush()
+        return True
+
+
+def _taking_part(registry: Registry) -> Registry:
+    """The registry, with every device reporting in every window. Its schemes are the same."""
+    metrics = {
+        metric.name: metric
+        if metric.rate == 1
+        else replace(metric, sample_rate=1.0, one_in=None, compiled=metric.scheme.mechanism)
+        for metric in registry
+    }
+    return replace(registry, metrics=metrics, lifetime_epsilon=None)

@@ -1,0 +1,217 @@
+"""The device: what happens between a record and an acknowledged batch, step by step.
+
+It has no threads and catches no errors; `deniable.device.background` does both. The owner of a
+device can delete the reports that wait, or everything but the ledger: that and the list of reported
+windows always stay, so that agreeing again reveals no more than was declared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from typing import TYPE_CHECKING
+
+from deniable.device import memo, open_windows, outbox
+from deniable.protocol.errors import TransportError
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+    from deniable.device.outbox import Entry, OutgoingBatch
+    from deniable.device.owner import Account
+    from deniable.device.recording import Record
+    from deniable.device.state import State
+    from deniable.device.transport import Transport
+    from deniable.protocol.errors import RejectedError
+    from deniable.protocol.randomness import Bits
+    from deniable.protocol.registry import Registry
+
+FIRST_BACKOFF = 1.0
+LONGEST_BACKOFF = 3_600.0
+
+ROLLOUT_PAUSE = 1_800.0
+"""Seconds after which a report is sent again whose metric or scheme the collector did not know
+yet. The actual wait is between once and twice as long."""
+
+
+class Device:
+    """One device: a registry, a state and a transport to the collector.
+
+    `clock` returns POSIX seconds. The reports of a closed window are sent at a random moment
+    within `spread` seconds. Every method that uses the state raises StateError if the state
+    cannot be trusted, and sqlite3.Error or OSError if the disk does not work.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        state: State,
+        transport: Transport | None,
+        *,
+        clock: Callable[[], float],
+        bits: Bits,
+        spread: float,
+    ) -> None:
+        self.registry = registry
+        self.state = state
+        self.transport = transport
+        self.clock = clock
+        self.bits = bits
+        self.spread = spread
+
+    def write(self, records: Sequence[Record]) -> tuple[int, int]:
+        """Keep records in their windows, and seal the windows that have ended or that are
+        answered at once.
+
+        Returns how many reports were dropped because the outbox was full, and how many wait.
+        """
+        with self.state.transaction() as connection:
+            now = self.clock()
+            self._keep(connection, records, now, outbox.JITTER, now)
+            return outbox.trim(connection), outbox.queued(connection)
+
+    def _keep(
+        self,
+        connection: Connection,
+        records: Sequence[Record],
+        now: float,
+        jitter: float,
+        until: float,
+    ) -> None:
+        """Keep records, and seal the windows that have ended by `until`; `jitter` is the longest
+        delay of answers at once."""
+        memo.draw_keys(connection, self.registry, self.bits)
+        windows = open_windows.OpenWindows(connection, self.registry, self.bits)
+        # The reports of one call share one random delay: here that of answers at once, which is
+        # drawn only if there are any.
+        windows.keep(records, cache(lambda: now + self._uniform(jitter)))
+        # The delay of windows that have ended: devices do not all send at midnight, and the time
+        # of sending says nothing about the time of recording.
+        windows.seal(until, now + self._uniform(self.spread))
+        open_windows.forget_refusals(connection, until)
+
+    def take(self, *, urgent: bool) -> OutgoingBatch | None:
+        """The next batch to deliver, if one is due (see `outbox.take`)."""
+        with self.state.transaction() as connection:
+            return outbox.take(connection, self.clock(), self.bits, urgent=urgent)
+
+    def hurry(self) -> None:
+        """The app ends: do not wait for the jitter of reports that are answered at once. The
+        others keep their delay, so that the network does not learn from them when it ended."""
+        metrics = [metric.name for metric in self.registry if metric.answer == "at_once"]
+        if metrics:
+            with self.state.transaction() as connection:
+                outbox.hurry(connection, metrics, self.clock())
+
+    def deliver(self, batch: OutgoingBatch) -> list[RejectedError]:
+        """Send one batch and store the result.
+
+        Returns an error for each report that the collector left out.
+
+        Raises:
+            TransportError: it was refused for good (`final`), or will be tried again.
+        """
+        if self.transport is None:
+            raise TransportError("no endpoint was given, so nothing can be sent")
+        from deniable.device.transport import read_reply  # not needed by an app that only records
+
+        try:
+            rejected = read_reply(self.transport.send(batch.body), batch.id, self.clock)
+        except TransportError as error:
+            with self.state.transaction() as connection:
+                if error.final:
+                    outbox.refuse(connection, batch.id, str(error))
+                else:
+                    now = self.clock()
+                    asked = now + min(error.retry_after or 0.0, outbox.LONGEST_PAUSE)
+                    until = max(asked, now + self._backoff(batch.failures))
+                    outbox.pause(connection, batch.id, until, asked)
+            raise
+        with self.state.transaction() as connection:
+            now = self.clock()
+            retry_at = now + ROLLOUT_PAUSE + self._uniform(ROLLOUT_PAUSE)
+            return outbox.acknowledge(connection, batch.id, rejected, now, retry_at)
+
+    def waiting(self) -> int:
+        """How many reports are sealed and not acknowledged."""
+        with self.state.transaction() as connection:
+            return outbox.queued(connection)
+
+    def seconds_to_write(self) -> float | None:
+        """How long until a window ends; None when none is open."""
+        with self.state.transaction() as connection:
+            (ends,) = connection.execute(
+                "SELECT min(ends) FROM windows WHERE state = 'open'"
+            ).fetchone()
+        return self._until(ends)
+
+    def seconds_to_send(self) -> float | None:
+        """How long until a batch is due; None when none will be."""
+        with self.state.transaction() as connection:
+            return self._until(outbox.next_attempt(connection))
+
+    def withdraw(self) -> None:
+        """Delete open values and unsent reports (see `withdraw`)."""
+        with self.state.transaction() as connection:
+            withdraw(connection)
+
+    def erase(self) -> None:
+        """Delete values, reports, the history and the keys of memos (see `erase`)."""
+        with self.state.transaction() as connection:
+            erase(connection, self.clock())
+
+    def _until(self, time: float | None) -> float | None:
+        return None if time is None else max(0.0, time - self.clock())
+
+    def owned(self) -> tuple[list[Account], int, str | None]:
+        """What this device has revealed for each metric, how many values wait, and the UTC day of
+        the last erasure."""
+        from deniable.device import owner
+
+        with self.state.transaction() as connection:
+            ledger = owner.accounts(connection, self.registry)
+            return ledger, owner.waiting_values(connection), erased_on(connection)
+
+    def entries(self) -> list[Entry]:
+        """Every stored report, the newest first."""
+        with self.state.transaction() as connection:
+            return outbox.entries(connection)
+
+    def _backoff(self, failures: int) -> float:
+        """Exponential backoff with full jitter: uniform up to a bound that doubles."""
+        return self._uniform(min(LONGEST_BACKOFF, FIRST_BACKOFF * 2.0 ** min(failures, 30)))
+
+    def _uniform(self, bound: float) -> float:
+        """A delay below `bound`. It randomizes a time, never a value, so a float is safe."""
+        return self.bits(53) / (1 << 53) * bound
+
+
+def withdraw(connection: Connection) -> None:
+    """Delete the values of open windows and the reports that were not acknowledged.
+
+    The list of sent reports stays, for the owner to see. So do the keys of memos, which are
+    independent of any value: with another key, the same value would be revealed a second time.
+    """
+    open_windows.clear(connection)
+    outbox.withdraw(connection)
+
+
+def erase(connection: Connection, now: float) -> None:
+    """Delete the values, all reports, the first windows of metrics that look back, and the keys of
+    memos, at a POSIX time in seconds.
+
+    Metrics that have reported with memos never do so again on this device.
+    """
+    open_windows.clear(connection)
+    open_windows.forget_firsts(connection)
+    outbox.clear(connection)
+    memo.erase(connection)
+    day = datetime.fromtimestamp(now, UTC).date()
+    connection.execute("UPDATE device SET erased = ?", (day.isoformat(),))
+
+
+def erased_on(connection: Connection) -> str | None:
+    """The UTC day of the last erasure, like 2026-11-22; None if there was none."""
+    (day,) = connection.execute("SELECT erased FROM device").fetchone()
+    return None if day is None else str(day)

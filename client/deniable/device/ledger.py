@@ -1,0 +1,156 @@
+"""The ledger: what this device has spent, per metric and in all, exactly.
+
+A row of the `ledger` table counts the reports under one scheme and has the exact epsilon of
+each, rounded up to a float. Epsilons are added as fractions, so rounding never allows an extra
+report. The epsilons of all reports of a device add up, over windows, schemes and metrics.
+
+*Without memos* a report is allowed while the sum over the metric's reports stays within its
+`lifetime_epsilon`, whatever its values were and whenever they changed.
+
+*With memos* (see `deniable.protocol.mechanisms.Memoizing`) any number of reports of one value
+reveal no more than its memo. Another scheme has another memo of the same value. So each scheme
+under which the device ever reported is charged the epsilon of its memos once, and reports without
+memos are added. A report is allowed while this sum stays within `lifetime_epsilon`, and while the
+key of the memos exists: a second key would make second memos.
+
+The registry's own `lifetime_epsilon` caps the sum over all metrics. Here a report from a memo
+costs the epsilon of its fresh noise, given the memos; this sum bounds any history, times of
+change included.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from deniable.device import memo
+from deniable.protocol.mechanisms import Mechanism, Memoizing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from sqlite3 import Connection
+
+    from deniable.protocol.metric import Metric
+    from deniable.protocol.registry import Registry
+
+TABLES = """
+CREATE TABLE ledger (
+    metric TEXT NOT NULL,
+    scheme TEXT NOT NULL,
+    epsilon TEXT NOT NULL,
+    answers INTEGER NOT NULL,
+    PRIMARY KEY (metric, scheme, epsilon)
+);
+CREATE TABLE ledger_memos (
+    metric TEXT NOT NULL,
+    scheme TEXT NOT NULL,
+    epsilon TEXT NOT NULL,
+    PRIMARY KEY (metric, scheme)
+)
+"""
+"""`epsilon` is of a report in `ledger`, and of a memo in `ledger_memos`. It is a hexadecimal
+float, which text stores exactly."""
+
+
+class Ledger:
+    """The ledger as one transaction sees it; it must not outlive that transaction."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._reports: dict[tuple[str, str, str], int] = {
+            (metric, scheme, epsilon): reports
+            for metric, scheme, epsilon, reports in connection.execute("SELECT * FROM ledger")
+        }
+        self._memos: dict[tuple[str, str], Fraction] = {
+            (metric, scheme): Fraction(float.fromhex(epsilon))
+            for metric, scheme, epsilon in connection.execute("SELECT * FROM ledger_memos")
+        }
+
+    def spent(self, metric: str | None = None) -> Fraction:
+        """The exact sum of the epsilons of all reports: of one metric, or of all."""
+        return self._sum(metric, self._reports)
+
+    def metrics(self) -> list[str]:
+        """The metrics that were ever reported, by name."""
+        return sorted({name for name, _, _ in self._reports})
+
+    def reports(self, metric: str) -> int:
+        """How many reports there were for a metric."""
+        return sum(reports for (name, _, _), reports in self._reports.items() if name == metric)
+
+    def left(self, metric: Metric, registry: Registry) -> int | None:
+        """How many more reports `allows` will allow if no other metric is reported; None if there
+        is no limit."""
+        rests = []
+        if isinstance(metric.scheme.mechanism, Memoizing):
+            if not self._within_lifetime(metric):
+                return 0
+        else:
+            rests.append(Fraction(metric.lifetime_epsilon) - self.spent(metric.name))
+        if registry.lifetime_epsilon is not None:
+            rests.append(Fraction(registry.lifetime_epsilon) - self.spent())
+        return max(0, min(rests) // _cost_of(metric)) if rests else None
+
+    def allows(self, metric: Metric, registry: Registry) -> bool:
+        """Whether one more report stays within the metric's lifetime and the registry's."""
+        if not self._within_lifetime(metric):
+            return False
+        cap = registry.lifetime_epsilon
+        return cap is None or self.spent() + _cost_of(metric) <= Fraction(cap)
+
+    def charge(self, metric: Metric) -> None:
+        """Count one report of the metric under its scheme, and its memos if it has any."""
+        scheme = metric.scheme
+        key = (metric.name, scheme.fingerprint, _cost(scheme.mechanism).hex())
+        self._reports[key] = self._reports.get(key, 0) + 1
+        self._connection.execute(
+            "INSERT OR REPLACE INTO ledger VALUES (?, ?, ?, ?)", (*key, self._reports[key])
+        )
+        if isinstance(scheme.mechanism, Memoizing) and key[:2] not in self._memos:
+            epsilon = scheme.mechanism.lifetime_epsilon
+            self._memos[key[:2]] = Fraction(epsilon)
+            self._connection.execute(
+                "INSERT INTO ledger_memos VALUES (?, ?, ?)", (*key[:2], epsilon.hex())
+            )
+
+    def memos(self, metric: str) -> Fraction:
+        """The exact sum of the epsilons of a metric's memos: one for each scheme that had any."""
+        return sum((self._memos[key] for key in self._memos if key[0] == metric), Fraction(0))
+
+    def _within_lifetime(self, metric: Metric) -> bool:
+        """Whether all reports and one more stay within the metric's own lifetime epsilon."""
+        mechanism, limit = metric.scheme.mechanism, Fraction(metric.lifetime_epsilon)
+        if not isinstance(mechanism, Memoizing):
+            return self.spent(metric.name) + _cost_of(metric) <= limit
+        memos = self.memos(metric.name)
+        if memos and not memo.has_key(self._connection, metric.name):
+            return False
+        if (metric.name, metric.scheme.fingerprint) not in self._memos:
+            memos += Fraction(mechanism.lifetime_epsilon)
+        fresh = [key for key in self._reports if key[:2] not in self._memos]
+        return memos + self._sum(metric.name, fresh) <= limit
+
+    def _sum(self, metric: str | None, keys: Iterable[tuple[str, str, str]]) -> Fraction:
+        """The exact sum of the epsilons of the reports under these keys."""
+        return sum(
+            (
+                self._reports[key] * Fraction(float.fromhex(key[2]))
+                for key in keys
+                if metric is None or key[0] == metric
+            ),
+            Fraction(0),
+        )
+
+
+def _cost_of(metric: Metric) -> Fraction:
+    return Fraction(_cost(metric.scheme.mechanism))
+
+
+@lru_cache(maxsize=256)
+def _cost(mechanism: Mechanism[Any]) -> float:
+    """What one report may reveal, whatever the device has reported before.
+
+    Cached, because an exact logarithm takes longer than everything else here.
+    """
+    return mechanism.fresh_epsilon if isinstance(mechanism, Memoizing) else mechanism.epsilon

@@ -1,0 +1,1 @@
+"""Oblivious HTTP (RFC 9458): sending through a relay."""

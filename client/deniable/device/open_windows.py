@@ -1,0 +1,404 @@
+"""Windows: the true value of a metric waits here until its window ends, and becomes one report.
+
+Several records of one window become one value, as the metric's `aggregate` says. Whether the
+device takes part in a window is decided once for each metric and window, before any value is
+stored and whatever it is. If it does not, the value never reaches the disk. With `sample_rate` it
+is drawn anew for each window. With `one_in` the device draws one of so many groups with its first
+window, and keeps it: the groups take turns, so each window has its own part of the crowd, of the
+same expected size, and no device takes part more often than once in so many windows, whatever its
+clock does.
+
+The segments of the device are those of the window's first record, and stay for the window. They
+are stored in front of the value, and deleted with it.
+
+The first record in a window of a metric with `answer = "at_once"` becomes a report in the same
+transaction. Its value never reaches the disk either.
+
+A pair takes part in a window by itself: its own draw is made with the first record of either of
+its metrics. A value is kept as long as its metric or one of its pairs takes part.
+
+A value that the metric cannot take is not kept. How many there were is, until the window ends.
+
+*Sealing*: one transaction checks and charges the ledger, draws and queues the report, which never
+changes, and deletes the value. After a crash all of it is done or none, and nothing has left the
+device that was not committed. So no window is ever reported twice, and the ledger knows every
+report.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
+
+from deniable.device import memo, outbox
+from deniable.device.ledger import Ledger
+from deniable.protocol import segments, windows
+from deniable.protocol.mechanisms import Memoizing
+from deniable.protocol.randomness import PRECISION, Bits
+from deniable.protocol.wire import SealedReport, pack_columns
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+    from deniable.device.recording import Record
+    from deniable.protocol.metric import Metric
+    from deniable.protocol.registry import Registry
+
+KEPT_WINDOWS = 400
+"""How many windows of a metric are stored; older ones are refused."""
+
+TABLES = """
+CREATE TABLE windows (
+    metric TEXT NOT NULL,
+    window TEXT NOT NULL,
+    ends REAL NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('open', 'passed', 'answered', 'unanswered')),
+    PRIMARY KEY (metric, window)
+);
+CREATE TABLE open_values (
+    metric TEXT NOT NULL,
+    window TEXT NOT NULL,
+    value TEXT NOT NULL,
+    records INTEGER NOT NULL,
+    PRIMARY KEY (metric, window)
+);
+CREATE TABLE refusals (
+    metric TEXT NOT NULL,
+    window TEXT NOT NULL,
+    ends REAL NOT NULL,
+    records INTEGER NOT NULL,
+    PRIMARY KEY (metric, window)
+);
+CREATE TABLE horizons (metric TEXT PRIMARY KEY, ends REAL NOT NULL);
+CREATE TABLE groups (metric TEXT PRIMARY KEY, drawn INTEGER NOT NULL);
+CREATE TABLE firsts (metric TEXT PRIMARY KEY, window TEXT NOT NULL);
+"""
+"""A window is `passed` if the device does not take part in it, and `unanswered` if it ended
+without a report. Only an `open` one accepts values, and none that ends before its metric's
+horizon does. Of the integer that is drawn for a metric, `one_in` takes the remainder. `refusals`
+counts the values that did not fit, for `deniable doctor`, until the window ends: that a value did
+not fit says something about it. `firsts` has the first window of each metric that looks back, for
+ever: a device with another one would have another memo."""
+
+UNDECLARED_SECONDS = 86_400.0
+"""Seconds after its window for which the value of an undeclared metric is kept: while an app is
+upgraded, a process of the newer version may still report it."""
+
+_PAIR, _END = "\x1f", "\x1e"
+"""After each segment, and after the last. No value and no segment holds a control character."""
+
+
+class _OpenValue(NamedTuple):
+    """The value of an open window so far."""
+
+    segments: Mapping[str, str]
+    value: str
+    records: int
+
+    @property
+    def text(self) -> str:
+        """Segments and value as they are stored."""
+        if not self.segments:
+            return self.value
+        named = (f"{name}={value}" for name, value in self.segments.items())
+        return f"{_PAIR.join(named)}{_END}{self.value}"
+
+
+def parse_value(stored: str) -> tuple[dict[str, str], str]:
+    """The segments and the value of a stored text."""
+    named, end, value = stored.rpartition(_END)
+    pairs = (each.partition("=") for each in named.split(_PAIR)) if end else ()
+    return {name: text for name, _, text in pairs}, value
+
+
+class OpenWindows:
+    """The windows of a device in one transaction, which it must not outlive."""
+
+    def __init__(self, connection: Connection, registry: Registry, bits: Bits) -> None:
+        self._connection = connection
+        self._execute = connection.execute
+        self._ledger = Ledger(connection)
+        self._registry = registry
+        self._bits = bits
+
+    def keep(self, records: Iterable[Record], soon: Callable[[], float]) -> None:
+        """Merge records, in the order given, into the values of their open windows.
+
+        The first record of a window that is answered at once is reported, and closes the window.
+        `soon` gives the POSIX time from which such reports may be sent.
+        """
+        refused: Counter[tuple[str, str]] = Counter()
+        merged: dict[tuple[str, str], _OpenValue | None] = {}
+        closed: set[tuple[str, str]] = set()
+        for record in records:
+            key = (record.metric.name, record.window)
+            if record.refused:
+                refused[key] += 1
+                continue
+            if key in closed:
+                continue
+            if key not in merged:
+                if not self._is_wanted(record):
+                    closed.add(key)
+                    continue
+                found = self._execute(
+                    "SELECT value, records FROM open_values WHERE metric = ? AND window = ?", key
+                ).fetchone()
+                # A value that waits was recorded while the metric was answered at the close of its
+                # windows. It was promised to wait until then, so it does.
+                if found is None and record.metric.answer == "at_once":
+                    self._seal_first(record, soon)
+                    closed.add(key)
+                    continue
+                merged[key] = (
+                    None if found is None else _OpenValue(*parse_value(found[0]), found[1])
+                )
+            merged[key] = self._merge(record, merged[key])
+        self._connection.executemany(
+            "INSERT OR REPLACE INTO open_values VALUES (?, ?, ?, ?)",
+            [(*key, each.text, each.records) for key, each in merged.items() if each is not None],
+        )
+        for (metric, window), count in refused.items():
+            self._execute(
+                "INSERT OR IGNORE INTO refusals VALUES (?, ?, ?, 0)",
+                (metric, window, windows.end(window)),
+            )
+            self._execute(
+                "UPDATE refusals SET records = records + ? WHERE metric = ? AND window = ?",
+                (count, metric, window),
+            )
+
+    def seal(self, now: float, ready: float) -> int:
+        """Close every window that has ended by `now`; its report may be sent from `ready` on.
+
+        Both are POSIX times in seconds. Returns how many windows were reported.
+        """
+        ended = self._execute(
+            "SELECT metric, window FROM windows WHERE state = 'open' AND ends <= ? "
+            "ORDER BY ends, metric",
+            (now,),
+        ).fetchall()
+        if not ended:
+            return 0
+        rows = self._execute("SELECT metric, window, value FROM open_values")
+        waiting = {(metric, window): value for metric, window, value in rows}
+        reports = 0
+        for name, window in ended:
+            metric = self._registry.metrics.get(name)
+            if metric is None and now < windows.end(window) + UNDECLARED_SECONDS:
+                continue
+            answered = False
+            value = None if metric is None else _value(metric, window, waiting)
+            if (
+                metric is not None
+                and value is not None
+                and self._ledger.allows(metric, self._registry)
+            ):
+                given, text = parse_value(value)
+                answered = self._report(metric, window, text, given, ready)
+            # A metric that is no longer declared is not reported; its value is deleted in the end.
+            self._close(name, window, answered=answered)
+            reports += answered
+        for name, window in waiting:
+            # What a pair alone has kept: neither metric need have taken part in the window.
+            late = 0 if name in self._registry.metrics else UNDECLARED_SECONDS
+            if now >= windows.end(window) + late:
+                self._drop(name, window)
+        return reports
+
+    def _seal_first(self, record: Record, soon: Callable[[], float]) -> None:
+        """Report the first record of an open window at once, and close the window.
+
+        If the ledger does not allow the report, the window is closed without one.
+        """
+        metric, window = record.metric, record.window
+        text: str | None = record.text
+        if metric.type.looks_back:
+            text = self._look_back(metric, window)
+        answered = (
+            text is not None
+            and self._ledger.allows(metric, self._registry)
+            and self._report(metric, window, text, record.segments or {}, soon())
+        )
+        self._close(metric.name, window, answered=answered)
+
+    def _report(
+        self, metric: Metric, window: str, value: str, given: Mapping[str, str], ready: float
+    ) -> bool:
+        """Randomize the value, queue the report, charge the ledger; False if there is no report."""
+        if windows.start(window) >= windows.end(metric.expires.isoformat()):
+            return False
+        try:
+            item = metric.item(value)
+        except KeyError:
+            return False
+        combination = segments.place(metric.segments, given)
+        if combination is None:
+            return False
+        mechanism = metric.scheme.mechanism
+        if isinstance(mechanism, Memoizing):
+            report = memo.recall(self._connection, metric, mechanism, item, self._bits)
+        else:
+            report = mechanism.randomize(item, self._bits)
+        columns = pack_columns(mechanism.rows[report.row], report)
+        row = combination * len(mechanism.rows) + report.row
+        sealed = SealedReport(metric.name, metric.scheme.fingerprint, window, row, columns)
+        outbox.queue(self._connection, sealed, ready)
+        outbox.describe(self._connection, metric)
+        self._ledger.charge(metric)
+        return True
+
+    def _close(self, metric: str, window: str, *, answered: bool) -> None:
+        """Close a window for ever: delete its value, and store that it has ended."""
+        self._drop(metric, window)
+        self._execute(
+            "UPDATE windows SET state = ? WHERE metric = ? AND window = ?",
+            ("answered" if answered else "unanswered", metric, window),
+        )
+        self._prune(metric)
+
+    def _drop(self, metric: str, window: str) -> None:
+        self._execute("DELETE FROM open_values WHERE metric = ? AND window = ?", (metric, window))
+
+    def _is_wanted(self, record: Record) -> bool:
+        """Whether the metric or one of its pairs accepts values of the window."""
+        metric, window = record.metric, record.window
+        takers = [] if metric.name in self._registry.unasked else [metric]
+        begins = windows.start(window)
+        takers += [
+            pair
+            for pair in self._registry.pairs.get(metric.name, ())
+            if begins < windows.end(pair.expires.isoformat())
+        ]
+        # All of them draw, so that whether one takes part says nothing about another.
+        drawn = [self._is_open(each, window) for each in takers]
+        return any(drawn)
+
+    def _is_open(self, metric: Metric, window: str) -> bool:
+        """Whether the metric takes part in the window; for a new window that is decided here."""
+        found = self._execute(
+            "SELECT state FROM windows WHERE metric = ? AND window = ?", (metric.name, window)
+        ).fetchone()
+        if found is not None:
+            return bool(found[0] == "open")
+        ends = windows.end(window)
+        horizon = self._execute(
+            "SELECT ends FROM horizons WHERE metric = ?", (metric.name,)
+        ).fetchone()
+        if horizon is not None and ends <= horizon[0]:
+            return False
+        if not self._ledger.allows(metric, self._registry):
+            return False
+        takes_part = self._takes_part(metric, window)
+        self._execute(
+            "INSERT INTO windows (metric, window, ends, state) VALUES (?, ?, ?, ?)",
+            (metric.name, window, ends, "open" if takes_part else "passed"),
+        )
+        if metric.type.looks_back:
+            self._remember(metric, window)
+        if not takes_part:
+            self._prune(metric.name)
+        return takes_part
+
+    def _takes_part(self, metric: Metric, window: str) -> bool:
+        """Whether the device takes part in a new window of the metric. The remainder of 53 bits is
+        uniform to one part in 10**11 at most."""
+        if metric.one_in is None:
+            return self._bits(PRECISION) < Fraction(metric.sample_rate) * (1 << PRECISION)
+        found = self._execute(
+            "SELECT drawn FROM groups WHERE metric = ?", (metric.name,)
+        ).fetchone()
+        if found is None:
+            found = (self._bits(PRECISION),)
+            self._execute("INSERT INTO groups VALUES (?, ?)", (metric.name, *found))
+        return (windows.number(window) - int(found[0])) % metric.one_in == 0
+
+    def _merge(self, record: Record, entry: _OpenValue | None) -> _OpenValue:
+        """The window's value after one more record, and how many records it stands for."""
+        metric, segments = record.metric, record.segments or {}
+        if entry is None:
+            return _OpenValue(segments, metric.type.begin(metric.aggregate, record.text), 1)
+        records = entry.records + 1
+        value = metric.type.merge(metric.aggregate, entry.value, record.text, records, self._bits)
+        # A metric may get its segments inside a window, when the app is upgraded.
+        return _OpenValue(entry.segments or segments, value, records)
+
+    def _look_back(self, metric: Metric, window: str) -> str | None:
+        """The text that a device reports in a window of a metric that looks back; None if nothing,
+        as the clock shows a time before its first window.
+
+        Each window in which the app was used has its row, whether the device takes part or not.
+        """
+        self._remember(metric, window)  # the row may be of a time when it had another type
+        (first,) = self._execute(
+            "SELECT window FROM firsts WHERE metric = ?", (metric.name,)
+        ).fetchone()
+        begins = windows.start(window)
+        before = windows.start(windows.shifted(window, -1))
+        found = self._execute(
+            "SELECT 1 FROM windows WHERE metric = ? AND ends > ? AND ends <= ?",
+            (metric.name, before, begins),
+        ).fetchone()
+        return metric.type.look_back(window, first, found is not None)
+
+    def _remember(self, metric: Metric, window: str) -> None:
+        """Store the device's first window, if it has none."""
+        self._execute("INSERT OR IGNORE INTO firsts VALUES (?, ?)", (metric.name, window))
+
+    def _prune(self, metric: str) -> None:
+        """Delete the oldest closed windows, and refuse windows of that age from now on."""
+        oldest = self._execute(
+            "SELECT window, ends FROM windows WHERE metric = ? AND state != 'open' "
+            "ORDER BY ends DESC, window LIMIT -1 OFFSET ?",
+            (metric, KEPT_WINDOWS),
+        ).fetchall()
+        for window, ends in oldest:
+            self._execute("DELETE FROM windows WHERE metric = ? AND window = ?", (metric, window))
+            # An upsert that keeps the newest horizon, in words that old SQLite releases accept.
+            self._execute("INSERT OR IGNORE INTO horizons VALUES (?, ?)", (metric, ends))
+            self._execute(
+                "UPDATE horizons SET ends = max(ends, ?) WHERE metric = ?", (ends, metric)
+            )
+
+
+def _value(metric: Metric, window: str, values: Mapping[tuple[str, str], str]) -> str | None:
+    """The value of a window that has ended: of a pair, the one that two others make."""
+    if metric.type.of:
+        stored = (values.get((name, window)) for name in metric.type.of)
+        return metric.type.joined(
+            [None if each is None else parse_value(each)[1] for each in stored]
+        )
+    return values.get((metric.name, window))
+
+
+def forget_firsts(connection: Connection) -> None:
+    """Delete the first windows: without its memos, a metric that looks back is not reported."""
+    connection.execute("DELETE FROM firsts")
+
+
+def waiting(connection: Connection) -> int:
+    """How many values wait for their window to end."""
+    (count,) = connection.execute("SELECT count(*) FROM open_values").fetchone()
+    return int(count)
+
+
+def refusals(connection: Connection, now: float) -> dict[str, int]:
+    """How many values did not fit in the windows that are open at a POSIX time, by metric."""
+    rows = connection.execute(
+        "SELECT metric, sum(records) FROM refusals WHERE ends > ? GROUP BY metric", (now,)
+    )
+    return dict(rows)
+
+
+def forget_refusals(connection: Connection, now: float) -> None:
+    """Delete the counts of the windows that have ended."""
+    connection.execute("DELETE FROM refusals WHERE ends <= ?", (now,))
+
+
+def clear(connection: Connection) -> None:
+    """Delete all open values, and how many did not fit. Their windows stay open, and are not drawn
+    again."""
+    connection.execute("DELETE FROM open_values")
+    connection.execute("DELETE FROM refusals")

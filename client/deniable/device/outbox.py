@@ -1,0 +1,314 @@
+"""The outbox: reports to send, in batches whose id and bytes never change.
+
+A report is queued when its window is sealed. Before the first attempt to send it, it joins a
+batch whose random id and body are stored, so that every retry, in this process or the
+next, sends the same bytes and the collector counts them once. The result for each report
+is kept for the owner of the device to see.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from deniable.protocol import windows
+from deniable.protocol.errors import RejectedError
+from deniable.protocol.wire import LATEST, SealedReport, encode_batch, new_batch_id
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+    from deniable.protocol.metric import Metric
+    from deniable.protocol.randomness import Bits
+
+BATCH_REPORTS = 100
+"""The most reports in one batch."""
+
+QUEUED_REPORTS = 2_000
+"""The most reports that may wait; beyond it the oldest are dropped."""
+
+HISTORY_REPORTS = 1_000
+"""How many reports are kept for the owner after they were sent, rejected or dropped."""
+
+JITTER = 10.0
+"""Seconds over which a report that is answered at once is spread. The network still learns
+roughly when the value was recorded."""
+
+LEASE_SECONDS = 60.0
+"""Seconds for which other processes do not touch a batch that one process is sending."""
+
+PASSING = frozenset(("unknown_metric", "unknown_scheme", "window_not_closed"))
+"""Temporary reasons for leaving a report out: the collector's registry or clock is behind."""
+
+LONGEST_PAUSE = 86_400.0
+"""Seconds. A time further in the future was written under another clock, and is ignored."""
+
+_LARGEST_DEFINITION = 1 << 16
+
+TABLES = """
+CREATE TABLE reports (
+    id INTEGER PRIMARY KEY,
+    metric TEXT NOT NULL,
+    scheme TEXT NOT NULL,
+    window TEXT NOT NULL,
+    row INTEGER NOT NULL,
+    columns TEXT NOT NULL,
+    ready REAL NOT NULL,
+    status TEXT NOT NULL
+        CHECK (status IN ('queued', 'sent', 'unanswered', 'rejected', 'dropped')),
+    reason TEXT,
+    batch TEXT,
+    position INTEGER
+);
+CREATE INDEX reports_by_batch ON reports (batch);
+CREATE TABLE batches (id TEXT PRIMARY KEY, body BLOB NOT NULL, leased REAL NOT NULL);
+CREATE TABLE pauses (failures INTEGER NOT NULL, until REAL NOT NULL, asked REAL NOT NULL);
+CREATE TABLE schemes (
+    metric TEXT NOT NULL,
+    scheme TEXT NOT NULL,
+    description TEXT NOT NULL,
+    definition TEXT,
+    PRIMARY KEY (metric, scheme)
+);
+"""
+"""`pauses` has one row: failures in a row, when backoff ends, and when Retry-After ends.
+Times are POSIX seconds."""
+
+
+class OutgoingBatch(NamedTuple):
+    """What is sent: the same bytes under the same id, until they are acknowledged."""
+
+    id: str
+    body: bytes
+    failures: int
+    """How many attempts at the collector have failed in a row."""
+
+
+class Entry(NamedTuple):
+    """One report as the outbox stores it."""
+
+    report: SealedReport
+    status: str
+    reason: str | None
+    description: str
+    definition: str | None
+    """The scheme's canonical JSON, unless it is too long to be kept on a device."""
+
+
+def create(connection: Connection) -> None:
+    """Start without a pause."""
+    connection.execute("INSERT INTO pauses VALUES (0, 0, 0)")
+
+
+def queue(connection: Connection, report: SealedReport, ready: float) -> None:
+    """Queue a report, to be sent from the POSIX time `ready` on."""
+    connection.execute(
+        "INSERT INTO reports (metric, scheme, window, row, columns, ready, status) "
+        "VALUES (?, ?, ?, ?, ?, ?, 'queued')",
+        (*report[:4], json.dumps(report.columns), ready),
+    )
+
+
+def describe(connection: Connection, metric: Metric) -> None:
+    """Store what a report of this metric and scheme means, for the owner of the device."""
+    key = (metric.name, metric.scheme.fingerprint)
+    known = connection.execute("SELECT 1 FROM schemes WHERE metric = ? AND scheme = ?", key)
+    if known.fetchone() is None:
+        definition: str | None = metric.scheme.canonical().decode()
+        if definition is not None and len(definition) > _LARGEST_DEFINITION:
+            definition = None
+        connection.execute(
+            "INSERT INTO schemes (metric, scheme, description, definition) VALUES (?, ?, ?, ?)",
+            (*key, metric.description, definition),
+        )
+
+
+def take(
+    connection: Connection, now: float, bits: Bits, *, urgent: bool = False
+) -> OutgoingBatch | None:
+    """The next batch to send, leased to the caller; None if none is due at `now`.
+
+    `urgent` ignores `ready` and backoff, but not the collector's Retry-After, and not the wait
+    of reports that the collector has left out for now.
+    """
+    failures, until, asked = connection.execute("SELECT * FROM pauses").fetchone()
+    if now < (asked if urgent else until) <= now + LONGEST_PAUSE:
+        return None
+    horizon = now + LONGEST_PAUSE
+    # New reports go before batches that have failed, so that a batch that always fails does
+    # not delay the rest. Failed batches take turns: each goes to the end of their queue.
+    found = _assemble(connection, now, horizon, urgent, bits)
+    if found is None:
+        found = connection.execute(
+            "SELECT id, body FROM batches WHERE ? OR leased <= ? OR leased > ? "
+            "ORDER BY leased, rowid LIMIT 1",
+            (urgent, now, horizon),
+        ).fetchone()
+    if found is None:
+        return None
+    batch_id, body = found
+    connection.execute(
+        "UPDATE batches SET leased = ? WHERE id = ?", (now + LEASE_SECONDS, batch_id)
+    )
+    return OutgoingBatch(batch_id, body, failures)
+
+
+def hurry(connection: Connection, metrics: Iterable[str], now: float) -> None:
+    """Make reports of these metrics due that wait for no more than their jitter."""
+    connection.executemany(
+        "UPDATE reports SET ready = ? WHERE status = 'queued' AND batch IS NULL "
+        "AND reason IS NULL AND metric = ? AND ready > ? AND ready <= ?",
+        [(now, metric, now, now + JITTER) for metric in metrics],
+    )
+
+
+def acknowledge(
+    connection: Connection, batch_id: str, rejected: Mapping[int, str], now: float, retry_at: float
+) -> list[RejectedError]:
+    """The collector has the batch; `rejected` gives the reason of each index it left out.
+
+    A report that was left out for a temporary reason joins another batch from the POSIX time
+    `retry_at` on, until its window is too old at `now`. Returns an error for each report that was
+    left out.
+    """
+    connection.execute("UPDATE pauses SET failures = 0, until = 0, asked = 0")
+    left_out = []
+    rows = connection.execute(
+        "SELECT id, position, metric, window FROM reports WHERE batch = ?", (batch_id,)
+    ).fetchall()
+    for report, position, metric, window in rows:
+        reason = rejected.get(position)
+        if reason is None:
+            continue
+        waits = reason in PASSING and now <= windows.end(window) + LATEST
+        left_out.append(RejectedError(metric, reason, waits=waits))
+        if waits:
+            connection.execute(
+                "UPDATE reports SET batch = NULL, position = NULL, reason = ?, ready = ? "
+                "WHERE id = ?",
+                (reason, retry_at, report),
+            )
+        else:
+            connection.execute(
+                "UPDATE reports SET status = 'rejected', reason = ? WHERE id = ?", (reason, report)
+            )
+    connection.execute(
+        "UPDATE reports SET status = 'sent', reason = NULL WHERE batch = ? AND status = 'queued'",
+        (batch_id,),
+    )
+    connection.execute("DELETE FROM batches WHERE id = ?", (batch_id,))
+    return left_out
+
+
+def refuse(connection: Connection, batch_id: str, reason: str) -> None:
+    """The collector has refused the batch for good."""
+    connection.execute("UPDATE pauses SET failures = 0, until = 0, asked = 0")
+    connection.execute("DELETE FROM batches WHERE id = ?", (batch_id,))
+    connection.execute(
+        "UPDATE reports SET status = 'rejected', reason = ? WHERE batch = ?", (reason, batch_id)
+    )
+
+
+def pause(connection: Connection, batch_id: str, until: float, asked: float) -> None:
+    """An attempt failed: make none before `until`, and no urgent one before `asked` either."""
+    connection.execute(
+        "UPDATE pauses SET failures = failures + 1, until = ?, asked = ?", (until, asked)
+    )
+    connection.execute("UPDATE batches SET leased = ? WHERE id = ?", (until, batch_id))
+
+
+def queued(connection: Connection) -> int:
+    """How many reports wait to be acknowledged."""
+    (count,) = connection.execute("SELECT count(*) FROM reports WHERE status = 'queued'").fetchone()
+    return int(count)
+
+
+def next_attempt(connection: Connection) -> float | None:
+    """The POSIX time from which a batch is due; None when nothing waits."""
+    (due,) = connection.execute(
+        "SELECT min(due) FROM (SELECT min(leased) AS due FROM batches UNION ALL "
+        "SELECT min(ready) FROM reports WHERE status = 'queued' AND batch IS NULL)"
+    ).fetchone()
+    if due is None:
+        return None
+    (until,) = connection.execute("SELECT until FROM pauses").fetchone()
+    return float(max(due, until))
+
+
+def trim(connection: Connection) -> int:
+    """Keep the outbox and its history within their limits. Returns how many reports were dropped.
+
+    A batch is dropped as a whole: its bytes are fixed, so it cannot shrink.
+    """
+    surplus = connection.execute(
+        "SELECT id, batch FROM reports WHERE status = 'queued' ORDER BY id DESC LIMIT -1 OFFSET ?",
+        (QUEUED_REPORTS,),
+    ).fetchall()
+    dropped = 0
+    for report, batch in surplus:
+        dropped += connection.execute(
+            "UPDATE reports SET status = 'dropped', reason = 'outbox_full' "
+            "WHERE status = 'queued' AND (id = ? OR batch = ?)",
+            (report, batch),
+        ).rowcount
+        connection.execute("DELETE FROM batches WHERE id = ?", (batch,))
+    connection.execute(
+        "DELETE FROM reports WHERE id IN (SELECT id FROM reports WHERE status != 'queued' "
+        "ORDER BY id DESC LIMIT -1 OFFSET ?)",
+        (HISTORY_REPORTS,),
+    )
+    return dropped
+
+
+def withdraw(connection: Connection) -> None:
+    """Delete the reports that were not sent. Those of a batch that was not acknowledged yet may
+    have arrived, and stay listed as `unanswered`."""
+    connection.execute("DELETE FROM batches")
+    connection.execute(
+        "UPDATE reports SET status = 'unanswered', reason = NULL "
+        "WHERE status = 'queued' AND batch IS NOT NULL"
+    )
+    connection.execute("DELETE FROM reports WHERE status = 'queued'")
+
+
+def clear(connection: Connection) -> None:
+    """Delete every report, sent or not."""
+    connection.execute("DELETE FROM batches")
+    connection.execute("DELETE FROM reports")
+    connection.execute("DELETE FROM schemes")
+
+
+def entries(connection: Connection) -> list[Entry]:
+    """Every stored report, the newest first."""
+    rows = connection.execute(
+        "SELECT metric, scheme, window, row, columns, status, reason, description, definition "
+        "FROM reports JOIN schemes USING (metric, scheme) ORDER BY id DESC"
+    )
+    return [Entry(_sealed(*row[:5]), *row[5:]) for row in rows]
+
+
+def _assemble(
+    connection: Connection, now: float, horizon: float, urgent: bool, bits: Bits
+) -> tuple[str, bytes] | None:
+    """Put waiting reports into a new batch and store it."""
+    rows = connection.execute(
+        "SELECT id, metric, scheme, window, row, columns FROM reports "
+        "WHERE status = 'queued' AND batch IS NULL "
+        "AND (? AND reason IS NULL OR ready <= ? OR ready > ?) ORDER BY id LIMIT ?",
+        (urgent, now, horizon, BATCH_REPORTS),
+    ).fetchall()
+    if not rows:
+        return None
+    batch_id = new_batch_id(bits)
+    body = encode_batch(batch_id, [_sealed(*row[1:]) for row in rows])
+    connection.execute("INSERT INTO batches VALUES (?, ?, ?)", (batch_id, body, now))
+    connection.executemany(
+        "UPDATE reports SET batch = ?, position = ? WHERE id = ?",
+        [(batch_id, position, row[0]) for position, row in enumerate(rows)],
+    )
+    return batch_id, body
+
+
+def _sealed(metric: str, scheme: str, window: str, row: int, columns: str) -> SealedReport:
+    return SealedReport(metric, scheme, window, row, json.loads(columns))

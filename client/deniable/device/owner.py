@@ -1,0 +1,292 @@
+"""The page for the owner of the device: what was sent, what it reveals, what waits, what the
+ledger still allows, and how to switch off and erase. One file of HTML, without scripts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from html import escape
+from sqlite3 import Connection
+from string import Template
+from urllib.parse import urlsplit
+
+from deniable.device import open_windows
+from deniable.device.ledger import Ledger
+from deniable.device.owner_texts import OWNER_TEXTS, OwnerLanguage, OwnerTexts
+from deniable.device.sent import SentReport
+from deniable.protocol.registry import Registry
+
+_LISTED_REPORTS = 200
+"""The page shows the newest reports; `deniable sent` lists all that are stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What this device has revealed about one metric, and how many reports it may still send."""
+
+    metric: str
+    description: str
+    reports: int
+    spent: Fraction
+    """The sum of the epsilons of all reports."""
+    left: int | None
+    """How many more reports the ledger allows. None if there is no limit, or if the metric is no
+    longer declared."""
+    declared: bool | None
+    """None if the registry is not available, so that it is unknown."""
+
+
+def accounts(connection: Connection, registry: Registry | None) -> list[Account]:
+    """An account for every metric that is declared or was ever reported.
+
+    Raises:
+        StateError: the ledger is damaged.
+    """
+    ledger = Ledger(connection)
+    found = []
+    names = list(registry.metrics) if registry is not None else []
+    for name in [*names, *(each for each in ledger.metrics() if each not in names)]:
+        metric = None if registry is None else registry.metrics.get(name)
+        found.append(
+            Account(
+                metric=name,
+                description="" if metric is None else metric.description,
+                reports=ledger.reports(name),
+                spent=ledger.spent(name),
+                left=None if metric is None or registry is None else ledger.left(metric, registry),
+                declared=None if registry is None else metric is not None,
+            )
+        )
+    return found
+
+
+def waiting_values(connection: Connection) -> int:
+    """How many values wait on the device for their window to end."""
+    return open_windows.waiting(connection)
+
+
+def owner_page(
+    reports: Sequence[SentReport],
+    ledger: Iterable[Account],
+    waiting: int,
+    *,
+    sending: bool,
+    erased: str | None = None,
+    app: str | None = None,
+    recipient: str | None = None,
+    contact: str | None = None,
+    opt_out_url: str | None = None,
+    erase_url: str | None = None,
+    language: OwnerLanguage = "en",
+) -> str:
+    """The page, as HTML.
+
+    Args:
+        reports: what this device has reported, the newest first.
+        ledger: what it has revealed, metric by metric.
+        waiting: how many values wait for their window to end.
+        sending: whether the app reports anything now.
+        erased: the UTC day on which reports were last erased, if they ever were.
+        app: what the app is called, if it has a name.
+        recipient, contact: who receives the reports and where to ask, as the registry says.
+        opt_out_url, erase_url: where "switch off" and "erase" lead. A web address or a path
+            gets a form with POST; an address of the app's own scheme gets a link. Without an
+            address, the button is left out.
+        language: of the page; `reports` are already in a language.
+
+    Raises:
+        ValueError: an address would run a script.
+    """
+    texts = OWNER_TEXTS[language]
+    name = escape(texts.this_app if app is None else app)
+    return _PAGE.substitute(
+        language=texts.language,
+        title=texts.title.format(app=name),
+        state=(texts.on if sending else texts.off).format(app=name),
+        noise=texts.noise,
+        actions=_action(opt_out_url, texts.switch_off) + _action(erase_url, texts.erase),
+        received_title=texts.received,
+        received=_received(recipient, contact, name, texts),
+        waiting_title=texts.waiting,
+        waiting=_waiting(reports, waiting, texts),
+        reported_title=texts.reported,
+        reports=_reports([each for each in reports if each.status != "queued"], texts, erased),
+        ledger_title=texts.ledger,
+        ledger=_ledger(ledger, texts),
+    )
+
+
+def _received(recipient: str | None, contact: str | None, app: str, texts: OwnerTexts) -> str:
+    parts = [texts.switch.format(app=app)]
+    if contact is not None:
+        parts.insert(0, texts.contact.format(contact=escape(contact)))
+    if recipient is not None:
+        parts.insert(0, texts.recipient.format(recipient=escape(recipient)))
+    return "".join(f"<p>{part}</p>" for part in parts)
+
+
+def _action(url: str | None, text: str) -> str:
+    if url is None:
+        return ""
+    parts = urlsplit(url.strip())
+    scheme = parts.scheme.lower()
+    if "\\" in url or (not scheme and parts.netloc):
+        # A browser takes //host, and the same with backslashes, for an address of another site.
+        raise ValueError("an address of the page that names a site begins with https://")
+    if scheme in ("javascript", "data", "vbscript"):
+        raise ValueError(f"an address of the page cannot begin with {scheme}:")
+    if scheme in ("", "http", "https"):
+        return f'<form method="post" action="{escape(url)}"><button>{text}</button></form>'
+    return f'<a class="button" href="{escape(url)}">{text}</a>'
+
+
+def _waiting(reports: Sequence[SentReport], waiting: int, texts: OwnerTexts) -> str:
+    queued = [each for each in reports if each.status == "queued"]
+    parts = []
+    if waiting == 1:
+        parts.append(texts.one_waits)
+    elif waiting:
+        parts.append(texts.many_wait.format(count=f"{waiting:,}"))
+    if queued:
+        parts.append(texts.queued)
+    text = "".join(f"<p>{part}</p>" for part in parts or [texts.nothing_waits])
+    return text + (_reports(queued, texts, None) if queued else "")
+
+
+def _reports(reports: Sequence[SentReport], texts: OwnerTexts, erased: str | None) -> str:
+    before = "" if erased is None else f"<p>{texts.erased.format(day=escape(erased))}</p>"
+    if not reports:
+        return before or f"<p>{texts.nothing_sent}</p>"
+    items = []
+    for each in reports[:_LISTED_REPORTS]:
+        status = texts.statuses[each.status]
+        if each.reason is not None:
+            status = texts.refused.format(status=status, reason=escape(each.reason))
+        words = texts.words.format(words=each.words[:1].upper() + each.words[1:])
+        about = texts.about.format(
+            metric=escape(each.metric), window=escape(each.window), status=status
+        )
+        items.append(
+            f"<li><h3>{escape(each.description or each.metric)}</h3>"
+            f'<p class="said">{escape(words)}</p><p class="facts">{about}</p>'
+            f"{_likelihoods(each, texts)}</li>"
+        )
+    more = len(reports) - _LISTED_REPORTS
+    rest = f"<p>{texts.more.format(count=f'{more:,}')}</p>" if more > 0 else ""
+    return f"<ul>{''.join(items)}</ul>{rest}{before}"
+
+
+def _likelihoods(report: SentReport, texts: OwnerTexts) -> str:
+    if not report.likelihoods:
+        return ""
+    rows = "".join(
+        f'<tr><th scope="row">{escape(each.value)}</th>'
+        f"<td>{float(100 * each.probability):.3g}%</td></tr>"
+        for each in report.likelihoods
+    )
+    return (
+        f"<details><summary>{texts.how_often}</summary><table><thead><tr>"
+        f'<th scope="col">{texts.if_true}</th><th scope="col">{texts.same}</th></tr></thead>'
+        f"<tbody>{rows}</tbody></table></details>"
+    )
+
+
+def _ledger(ledger: Iterable[Account], texts: OwnerTexts) -> str:
+    rows = []
+    for each in ledger:
+        if each.declared is None:
+            left = texts.not_known
+        elif not each.declared:
+            left = texts.not_asked
+        elif each.left is None:
+            left = texts.until_expiry
+        else:
+            left = f"{each.left:,}"
+        rows.append(
+            f'<tr><th scope="row">{escape(each.description or each.metric)}</th>'
+            f"<td>{each.reports:,}</td><td>{left}</td><td>{certainty(each.spent)}</td></tr>"
+        )
+    if not rows:
+        return f"<p>{texts.no_ledger}</p>"
+    heads = "".join(f'<th scope="col">{head}</th>' for head in texts.ledger_heads)
+    return (
+        f'<div class="scroll" role="region" aria-labelledby="ledger" tabindex="0"><table>'
+        f"<thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+        f"<p>{texts.ledger_note}</p>"
+    )
+
+
+def certainty(spent: Fraction) -> str:
+    """Out of 100: how often a 50/50 guess is right at most afterwards, rounded up; with more
+    decimals where it would read 100."""
+    chance = 100 / (1 + math.exp(-float(spent))) if spent < 600 else 100
+    for digits in (1, 2, 3):
+        rounded = math.ceil(chance * 10**digits - 1e-9) / 10**digits
+        if rounded < 100:
+            return f"{rounded:.{digits}f}"
+    return "100"
+
+
+_PAGE = Template(
+    """<!doctype html>
+<html lang="$language">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta http-equiv="Content-Security-Policy"
+ content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'">
+<title>$title</title>
+<style>
+:root { color-scheme: light dark; --ground: #fafaf8; --surface: #fff; --ink: #1b1c1a;
+ --soft: #5d5f5a; --line: #e6e5e0; --accent: #0f766e; }
+@media (prefers-color-scheme: dark) { :root { --ground: #121413; --surface: #191c1b;
+ --ink: #eceeec; --soft: #a0a5a1; --line: #2a2e2c; --accent: #5fd3c6; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--ground); color: var(--ink);
+ font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
+main { max-width: 720px; margin: 0 auto; padding: 24px 16px 48px; }
+h1 { font-size: 24px; line-height: 1.25; margin: 0 0 8px; }
+h2 { font-size: 18px; margin: 32px 0 8px; }
+h3 { font-size: 16px; margin: 0; }
+p { margin: 6px 0; }
+ul { list-style: none; margin: 0; padding: 0; }
+li { background: var(--surface); border: 1px solid var(--line); border-radius: 10px;
+ padding: 14px 16px; margin-top: 10px; overflow-wrap: anywhere; }
+.facts { color: var(--soft); font-size: 14px; }
+.actions { display: flex; flex-wrap: wrap; gap: 10px; margin-top: 14px; }
+form { margin: 0; }
+button, .button { display: inline-block; font: inherit; color: var(--ink); cursor: pointer;
+ background: var(--surface); border: 1px solid var(--soft); border-radius: 8px;
+ padding: 8px 16px; text-decoration: none; }
+:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
+summary { color: var(--accent); cursor: pointer; font-size: 14px; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; font-size: 14px; }
+th, td { text-align: right; padding: 6px 0 6px 16px; font-weight: 400; vertical-align: top; }
+th:first-child { text-align: left; padding-left: 0; }
+thead th { color: var(--soft); border-bottom: 1px solid var(--line); }
+@media print { .actions { display: none; } }
+</style>
+</head>
+<body>
+<main>
+<h1>$title</h1>
+<p>$state</p>
+<p>$noise</p>
+<div class="actions">$actions</div>
+<h2>$received_title</h2>
+$received
+<h2>$waiting_title</h2>
+$waiting
+<h2>$reported_title</h2>
+$reports
+<h2 id="ledger">$ledger_title</h2>
+$ledger
+</main>
+</body>
+</html>
+"""
+)

@@ -1,0 +1,272 @@
+"""Reports in words for the owner of the device, with what they reveal.
+
+What a report reveals is in its likelihoods: how often the device would send the same report if
+one value were true, and how often if another were.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from deniable.device.outbox import Entry
+from deniable.device.owner_texts import ENGLISH, OwnerTexts
+from deniable.protocol.mechanisms import (
+    Mechanism,
+    MemoizedRetention,
+    Memoizing,
+    Numeric,
+    Packing,
+    Report,
+    Row,
+)
+from deniable.protocol.mechanisms.number_range import TOP, NumberRange, number_text
+from deniable.protocol.registry import Registry
+from deniable.protocol.scheme import Scheme
+from deniable.protocol.wire import SealedReport, unpack_columns
+
+LISTED_VALUES = 20
+"""Likelihoods are listed one by one for domains of at most so many values."""
+
+_LISTED_SPANS = 4
+"""A report is said to favour ranges of numbers, if they are at most so many."""
+
+_LISTED_NUMBERS = 5
+"""The likelihoods of a number are listed for so many, from one end of its range to the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Likelihood:
+    """How often the device would have sent this exact report if `value` were true."""
+
+    value: str
+    probability: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class SentReport:
+    """One report of this device.
+
+    `status` is queued, sent, unanswered (not acknowledged, but it may have arrived), rejected or
+    dropped. `reason` says why for the last two, and why a queued one waits.
+    `words` says what was reported and what it reveals. `likelihoods` has an entry for each value
+    in the order of the domain. For a number it has entries for some of its range, and for a
+    retention those of the question that the device answers. It is empty for strings, for domains
+    larger than LISTED_VALUES, and for schemes that this app no longer knows.
+    """
+
+    metric: str
+    description: str
+    window: str
+    status: str
+    reason: str | None
+    words: str
+    likelihoods: tuple[Likelihood, ...]
+
+    def __str__(self) -> str:
+        """One line: "2026-11-21, browser (sent): your device said ..."."""
+        status = self.status if self.reason is None else f"{self.status}: {self.reason}"
+        return f"{self.window}, {self.metric} ({status}): {self.words}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it; probabilities as exact fractions, "1/3"."""
+        return {
+            "metric": self.metric,
+            "description": self.description,
+            "window": self.window,
+            "status": self.status,
+            "reason": self.reason,
+            "words": self.words,
+            "likelihoods": {each.value: str(each.probability) for each in self.likelihoods},
+        }
+
+
+def describe_entries(
+    entries: Iterable[Entry], registry: Registry | None, texts: OwnerTexts = ENGLISH
+) -> list[SentReport]:
+    """The reports of the outbox in words, in the order given.
+
+    The registry is used for schemes whose definition was too long to be stored.
+    """
+    schemes: dict[tuple[str, str], Scheme | None] = {}
+    reports = []
+    for entry in entries:
+        report = entry.report
+        key = (report.metric, report.scheme)
+        if key not in schemes:
+            schemes[key] = _scheme(entry, registry)
+        words, likelihoods = _explain(schemes[key], report, texts)
+        reports.append(
+            SentReport(
+                report.metric,
+                entry.description,
+                report.window,
+                entry.status,
+                entry.reason,
+                words,
+                likelihoods,
+            )
+        )
+    return reports
+
+
+def _scheme(entry: Entry, registry: Registry | None) -> Scheme | None:
+    if entry.definition is not None:
+        return Scheme.from_definition(json.loads(entry.definition))
+    metric = None if registry is None else registry.metrics.get(entry.report.metric)
+    if metric is not None and metric.scheme.fingerprint == entry.report.scheme:
+        return metric.scheme
+    return None
+
+
+def _explain(
+    scheme: Scheme | None, sealed: SealedReport, texts: OwnerTexts
+) -> tuple[str, tuple[Likelihood, ...]]:
+    if scheme is None:
+        return texts.unknown_scheme, ()
+    words, likelihoods = _noisy(scheme, sealed, texts)
+    if scheme.segments:
+        given = scheme.combinations[sealed.row // len(scheme.mechanism.rows)]
+        named = _join([f"{name} = “{value}”" for name, value in given.items()], texts)
+        words = texts.segments.format(said=words, segments=named)
+    return words, likelihoods
+
+
+def _noisy(
+    scheme: Scheme, sealed: SealedReport, texts: OwnerTexts
+) -> tuple[str, tuple[Likelihood, ...]]:
+    """What the noisy part of a report reveals: all of it but the segments."""
+    mechanism = scheme.mechanism
+    number = sealed.row % len(mechanism.rows)
+    row = mechanism.rows[number]
+    report = Report(number, unpack_columns(row, sealed.columns))
+    if isinstance(mechanism, Numeric):
+        return _number(mechanism, report, texts)
+    if isinstance(mechanism, MemoizedRetention):
+        return _retention(mechanism, report, sealed.window, texts)
+    if 0 < len(scheme.values) <= LISTED_VALUES:
+        likelihoods = tuple(
+            Likelihood(value, mechanism.likelihood(report, item))
+            for item, value in zip(scheme.items, scheme.values, strict=True)
+        )
+        levels = sorted({each.probability for each in likelihoods}, reverse=True)
+        if len(levels) == 2:
+            return _memory(mechanism, _two_levels(likelihoods, texts), texts), likelihoods
+    else:
+        likelihoods = ()
+    said = _columns(row, report, texts)
+    said = texts.odds.format(said=said, odds=float(mechanism.odds))
+    return _memory(mechanism, said, texts), likelihoods
+
+
+def _number(
+    mechanism: Numeric, report: Report, texts: OwnerTexts
+) -> tuple[str, tuple[Likelihood, ...]]:
+    """Which numbers would have sent this report most often, and how often some would have."""
+    numbers = mechanism.range
+    spans = mechanism.favoured(report)
+    if len(spans) > _LISTED_SPANS:
+        said = _columns(mechanism.rows[report.row], report, texts)
+    else:
+        ranges = []
+        for first, last in spans:
+            low, high = _number_text(numbers, first), _number_text(numbers, last + 1, ends=True)
+            if first <= 0 and last >= TOP:
+                ranges.append(texts.any_number)
+            elif first <= 0:
+                ranges.append(texts.up_to.format(high=high))
+            elif last >= TOP:
+                ranges.append(texts.from_on.format(low=low))
+            elif low == high:
+                ranges.append(texts.exactly.format(number=low))
+            else:
+                ranges.append(texts.between.format(low=low, high=high))
+        said = texts.number_in.format(ranges=_join(ranges, texts))
+    likelihoods = tuple(
+        Likelihood(name, mechanism.likelihood(report, place))
+        for name, place in _listed(numbers).items()
+    )
+    said = texts.odds.format(said=said, odds=float(mechanism.odds))
+    return _memory(mechanism, said, texts), likelihoods
+
+
+def _retention(
+    mechanism: MemoizedRetention, report: Report, window: str, texts: OwnerTexts
+) -> tuple[str, tuple[Likelihood, ...]]:
+    """What the report says in its row, which the device has drawn whatever is true."""
+    if mechanism.asks[report.row] == "lifecycle":
+        named = list(texts.lifecycle)
+    else:
+        cohorts = mechanism.cohorts(window)
+        named = [texts.since.format(window=each) for each in cohorts]
+        named.append(texts.before.format(window=min(cohorts)))
+    channel = mechanism.channels[report.row]
+    likelihoods = tuple(
+        Likelihood(text, channel.likelihood(Report(0, report.columns), place))
+        for place, text in enumerate(named)
+    )
+    return _memory(channel, _two_levels(likelihoods, texts), texts), likelihoods
+
+
+def _columns(row: Row, report: Report, texts: OwnerTexts) -> str:
+    """What was reported, where the values behind it are too many to name."""
+    if row.packing is Packing.INDEX:
+        return texts.number.format(said=report.columns, width=row.width)
+    return texts.marked.format(said=report.columns.bit_count(), width=row.width)
+
+
+def _listed(numbers: NumberRange) -> dict[str, int]:
+    """Some numbers from one end of the range to the other, with their positions."""
+    parts = range(_LISTED_NUMBERS)
+    if numbers.integer:
+        low, high = int(float(numbers.low)), int(float(numbers.high))
+        whole = dict.fromkeys(low + (high - low) * part // parts[-1] for part in parts)
+        return {str(each): numbers.position(float(each)) for each in whole}
+    first, *inner, last = (_number_text(numbers, part * TOP // parts[-1]) for part in parts)
+    # The ends are listed as themselves, whatever their texts were rounded to.
+    return {first: 0, **{each: numbers.position(float(each)) for each in inner}, last: TOP}
+
+
+def _number_text(numbers: NumberRange, position: int, *, ends: bool = False) -> str:
+    """A number at a position: four digits of it, or of whole numbers the first from there on;
+    where a range ends, the last before it."""
+    value = numbers.value(position)
+    if numbers.integer:
+        return str(math.ceil(value) - ends)
+    if numbers.scale == "log":
+        # A narrow range needs more digits to tell its numbers apart.
+        digits = 4 - min(0, math.floor(math.log10(numbers.end / numbers.start - 1)))
+        return f"{value:.{min(digits, 15)}g}"
+    digits = 3 - math.floor(math.log10(numbers.span))
+    return number_text(round(value, digits))
+
+
+def _memory(mechanism: Mechanism[Any], said: str, texts: OwnerTexts) -> str:
+    """The sentence about a report, and the addition for metrics with memos."""
+    if not isinstance(mechanism, Memoizing):
+        return said
+    return texts.memory.format(said=said, odds=float(mechanism.lifetime_odds))
+
+
+def _two_levels(likelihoods: tuple[Likelihood, ...], texts: OwnerTexts) -> str:
+    chances = [each.probability for each in likelihoods]
+    high, low = map(_percent, (max(chances), min(chances)))
+    named = [each.value for each in likelihoods if each.probability == max(chances)]
+    if len(named) == 1:
+        return texts.named_one.format(value=named[0], high=high, low=low)
+    values = _join([f"“{value}”" for value in named], texts)
+    return texts.named_several.format(values=values, high=high, low=low)
+
+
+def _join(parts: list[str], texts: OwnerTexts) -> str:
+    """A list in a sentence."""
+    *first, last = parts
+    return texts.and_last.join((texts.and_next.join(first), last)) if first else last
+
+
+def _percent(share: Fraction) -> str:
+    return f"{float(100 * share):.3g}%"

@@ -1,0 +1,267 @@
+"""The device's state: one SQLite file, safe against crashes, forks and a second process.
+
+This module provides transactions, and fails closed: a file that is damaged, foreign, another app's
+or newer than this code is never used, repaired or replaced. A new device starts only if the file
+is missing. `deniable.device.state_file` opens and checks it.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from deniable.device.state_file import (
+    PATIENCE,
+    is_damage,
+    is_there,
+    open_file,
+    open_memory,
+    wait_until,
+)
+from deniable.protocol.errors import StateError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILE_NAME = "state.sqlite3"
+
+_OFF = "switched-off"
+"""The file beside it that switches reporting off. It is a file, so that whoever manages the
+device can create it without our program."""
+
+
+def states_root() -> Path:
+    """Where state directories are by default: the XDG base directory for state.
+
+    Raises:
+        StateError: the user has no home directory.
+    """
+    from pathlib import Path
+
+    return Path(_states_root())
+
+
+def _states_root() -> str:
+    # `pathlib` takes 3 ms to import, which an app that only records does not pay.
+    base = os.environ.get("XDG_STATE_HOME", "")
+    if not base.startswith("/"):  # the XDG specification: relative paths are ignored
+        home = os.path.expanduser("~")
+        if home == "~":
+            raise StateError("no home directory to keep the state in: give the client a state_dir")
+        base = os.path.join(home, ".local", "state")
+    return os.path.join(base, "deniable")
+
+
+def default_directory(app: str) -> Path:
+    """The state directory of an app, for one user of the device.
+
+    It depends only on the app's name. So the ledger stays the same if the collector moves to
+    another address, and two apps never share one.
+
+    Raises:
+        StateError: the user has no home directory.
+    """
+    return states_root() / app
+
+
+class Lock:
+    """A lock for one thread at a time, which does not deadlock in signal handlers.
+
+    A signal handler runs in the main thread and interrupts whatever that thread was doing. If the
+    handler closes a client, and the interrupted call holds the client's lock, an ordinary lock
+    would wait for ever. So the same thread cannot take this one a second time.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._holder: int | None = None
+
+    @contextmanager
+    def held(self, patience: float) -> Iterator[None]:
+        """Hold the lock; `patience` is how many seconds to wait for another thread.
+
+        Raises:
+            BlockingIOError: another thread did not release it in time, or this one holds it.
+        """
+        if self._holder == threading.get_ident():
+            raise BlockingIOError("the state is in use by a call that this one has interrupted")
+        if not self._lock.acquire(timeout=max(0.0, patience)):
+            raise BlockingIOError("the state is in use by another thread")
+        self._holder = threading.get_ident()
+        try:
+            yield
+        finally:
+            self._holder = None
+            self._lock.release()
+
+    def acquire(self) -> None:
+        """Hold the lock across a fork, until `release` in both processes."""
+        self._lock.acquire()
+
+    def release(self) -> None:
+        """Release the lock after a fork."""
+        self._lock.release()
+
+
+class State:
+    """The state in `directory`, or in memory if that is None. Nothing is opened yet.
+
+    With `app`, a state of another app is refused, because each app has its own ledger.
+    """
+
+    def __init__(self, directory: str | Path | None, app: str | None = None) -> None:
+        self._file: str | None = None
+        if directory is not None:
+            folder = os.fspath(directory)
+            if not os.path.isabs(folder):
+                # Absolute from the start: the app may change its working directory.
+                folder = os.path.join(os.getcwd(), folder)
+            self._file = os.path.join(folder, FILE_NAME)
+        self.app = app
+        self.failure: str | None = None
+        """Why the state cannot be trusted; None while it can."""
+        self._damaged = False
+        self._connection: sqlite3.Connection | None = None
+        self._lock = Lock()
+        self.until: float | None = None
+        """The `time.monotonic` until which every transaction may wait; None: each waits PATIENCE
+        seconds."""
+
+    @classmethod
+    def of_app(cls, app: str) -> State:
+        """The state in the default directory of an app.
+
+        Raises:
+            StateError: the user has no home directory.
+        """
+        return cls(os.path.join(_states_root(), app), app)
+
+    @property
+    def path(self) -> Path | None:
+        """The file; None if the state is in memory."""
+        from pathlib import Path
+
+        return None if self._file is None else Path(self._file)
+
+    def exists(self) -> bool:
+        """Whether the device has a state already.
+
+        Raises:
+            OSError: the directory cannot be read.
+        """
+        return self._file is None or is_there(self._file)
+
+    @property
+    def patience(self) -> float:
+        """Seconds to wait now for others that use the file."""
+        return PATIENCE if self.until is None else max(0.0, self.until - time.monotonic())
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """An atomic transaction; only one runs at a time in all threads and processes.
+
+        Raises:
+            StateError: the file cannot be trusted; every later transaction raises it too.
+            sqlite3.Error, OSError: the disk does not work, or another process has a lock.
+        """
+        patience = self.patience
+        deadline = time.monotonic() + patience
+        with self._lock.held(patience):
+            if self.failure is not None:
+                raise StateError(self.failure, damaged=self._damaged)
+            try:
+                try:
+                    connection = self._connection or self._open(deadline)
+                except UnicodeDecodeError:  # even SQLite's message about the damage is not text
+                    message = "the state file is damaged: remove it to start again"
+                    raise StateError(message, damaged=True) from None
+                wait_until(connection, deadline)
+                connection.execute("BEGIN IMMEDIATE")
+                yield connection
+                wait_until(connection, deadline)
+                connection.execute("COMMIT")
+            except BaseException as error:
+                self._abandon()
+                if isinstance(error, sqlite3.DatabaseError) and is_damage(error):
+                    self.failure = f"the state file is damaged ({error}): remove it to start again"
+                    self._damaged = True
+                    raise StateError(self.failure, damaged=True) from None
+                if isinstance(error, StateError):
+                    self.failure, self._damaged = str(error), error.damaged
+                raise
+
+    @property
+    def switched_off(self) -> bool:
+        """Whether the owner of the device has switched reporting off, for every app that keeps
+        its state here, until they switch it on again."""
+        if self._file is None:
+            return False
+        try:
+            return is_there(self._off)
+        except OSError:
+            return True  # if it cannot be read, nothing is reported
+
+    def switch(self, *, on: bool) -> None:
+        """Switch reporting on or off, permanently.
+
+        Raises:
+            OSError: the disk does not work.
+        """
+        if on:
+            with suppress(FileNotFoundError):
+                os.unlink(self._off)
+        else:
+            os.makedirs(os.path.dirname(self._off), exist_ok=True, mode=0o700)
+            os.close(os.open(self._off, os.O_CREAT | os.O_WRONLY, 0o600))
+
+    @property
+    def _off(self) -> str:
+        if self._file is None:
+            raise StateError("a state in memory ends with its process: there is nothing to switch")
+        return os.path.join(os.path.dirname(self._file), _OFF)
+
+    def close(self) -> None:
+        """Release the file, unless it is in use. The next transaction opens it again."""
+        with suppress(BlockingIOError), self._lock.held(self.patience):
+            self._disconnect()
+
+    def before_fork(self) -> None:
+        """Wait for the running transaction and close the file: a connection must not be forked."""
+        self._lock.acquire()
+        if self._file is not None:
+            self._disconnect()
+
+    def after_fork(self, *, child: bool) -> None:
+        """Continue, in both processes. Only the parent can use a state in memory."""
+        if child:
+            self.until = None  # another thread of the parent may be closing its client
+        if child and self._file is None:
+            # With a copied ledger, two processes would report the same window.
+            self.failure = "a state in memory cannot be used after a fork"
+        self._lock.release()
+
+    def _open(self, deadline: float) -> sqlite3.Connection:
+        if self._file is None:
+            connection = open_memory()
+        else:
+            connection = open_file(self._file, self.app, deadline)
+        self._connection = connection
+        return connection
+
+    def _abandon(self) -> None:
+        if self._connection is None:
+            return
+        with suppress(sqlite3.Error):
+            self._connection.rollback()
+        if self._file is not None:
+            self._disconnect()
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None

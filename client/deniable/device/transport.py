@@ -1,0 +1,314 @@
+"""Sending to the collector: POST {endpoint}/v1/reports.
+
+A transport sends bytes and returns a reply. The batch is counted (202), refused for good (a problem
+document of the collector about the batch), or must be sent again (everything else). A wrong path, a
+proxy's 403 or an HTML page says nothing about the batch, so it waits.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+
+from deniable.protocol.addresses import check_endpoint
+from deniable.protocol.errors import TransportError
+
+if TYPE_CHECKING:
+    from http.client import HTTPConnection, HTTPResponse
+    from types import TracebackType
+    from urllib.request import OpenerDirector, Request
+
+_LARGEST_REPLY = 1 << 18
+_MOST_LINES = 10_000
+"""Lines of a reply. Without a limit a server could send "100 Continue" for ever, and keep a core
+busy."""
+_WHOLE = 3.0
+"""A reply that comes byte by byte never exceeds a step's timeout. So the whole exchange is
+limited to so many timeouts."""
+
+_PROBLEM = "urn:deniable:problem:"
+_FINAL = frozenset(
+    (
+        "not-json",
+        "not-gzip",
+        "bad-batch-id",
+        "malformed-batch",
+        "body-too-large",
+        "too-many-reports",
+        "too-many-metrics",
+    )
+)
+"""The collector's problem codes that sending the same bytes again cannot avoid
+(docs/reference/protocol.md)."""
+
+_KEY = r"[A-Za-z0-9._~+/-]{16,256}=*"
+
+
+class Reply(NamedTuple):
+    """A collector's reply: HTTP status, body, and the Retry-After header where there is one."""
+
+    status: int
+    body: bytes = b""
+    retry_after: str | None = None
+
+
+class Transport(Protocol):
+    """Sends one batch to the collector."""
+
+    def send(self, body: bytes) -> Reply:
+        """Send a batch and return the reply, whatever its status.
+
+        Raises:
+            TransportError: there was no reply.
+        """
+
+
+class HttpTransport:
+    """HTTP by the standard library: proxies from the environment, redirects not followed.
+
+    `timeout` (seconds) limits each step on the network, and three times that the whole exchange.
+    `ingest_key` is sent with the batch, for a collector that asks for one.
+
+    Raises:
+        ValueError: the endpoint cannot be a collector's address, or the key is malformed.
+    """
+
+    proxies: ClassVar[bool] = True
+    """Whether the proxies that the environment names are used."""
+
+    def __init__(
+        self, endpoint: str, timeout: float = 10.0, *, ingest_key: str | None = None
+    ) -> None:
+        check_endpoint(endpoint)
+        self._endpoint = endpoint.rstrip("/")
+        self.url = f"{self._endpoint}/v1/reports"
+        self.timeout = timeout
+        check_ingest_key(ingest_key)
+        self._ingest_key = ingest_key
+        self._opener: OpenerDirector | None = None
+        self._connections: list[HTTPConnection] = []
+
+    def send(self, body: bytes) -> Reply:
+        return self.ask("/v1/reports", body)[0]
+
+    def ask(
+        self,
+        path: str,
+        body: bytes | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        largest: int = _LARGEST_REPLY,
+    ) -> tuple[Reply, Mapping[str, str]]:
+        """GET a path of the collector, or POST a body there: the reply, and its headers. A reply
+        of more than `largest` bytes is none. `headers` are sent in place of a batch's own.
+
+        Raises:
+            TransportError: there was no reply.
+        """
+        # Imported here: an app that only records does not need HTTP.
+        import http.client
+        import urllib.request
+
+        from deniable.protocol.version import __version__
+
+        if self._opener is None:
+            self._opener = _make_opener(self._connections, proxies=self.proxies)
+        sent = {"User-Agent": f"deniable/{__version__}", **(headers or {})}
+        if body is not None and headers is None:
+            sent["Content-Type"] = "application/json"
+            if self._ingest_key is not None:
+                sent["Authorization"] = f"Bearer {self._ingest_key}"
+        url = f"{self._endpoint}{path}"
+        request = urllib.request.Request(url, body, sent)  # noqa: S310  (checked above)
+        self._connections.clear()
+        deadline = _Deadline(_WHOLE * self.timeout, self._connections)
+        try:
+            with deadline, self._opener.open(request, timeout=self.timeout) as response:
+                reply, found = self._read(response, largest), response.headers
+        except http.client.HTTPException as error:
+            # Its text is not repeated, because it would end up in the app's logs.
+            raise TransportError(
+                f"the server does not speak HTTP ({type(error).__name__}), so reports wait: "
+                "check the endpoint",
+                foreign=True,
+            ) from None
+        except OSError as error:
+            reason = "the reply took too long" if deadline.passed else _reason(error)
+            raise TransportError(f"the collector cannot be reached: {reason}") from None
+        if deadline.passed:  # what was read may be cut off
+            raise TransportError("the collector cannot be reached: the reply took too long")
+        return reply, found
+
+    def _read(self, response: HTTPResponse, largest: int) -> Reply:
+        body = b""
+        while chunk := response.read1(1 << 14):
+            body += chunk
+            if len(body) > largest:
+                raise TransportError("the collector's reply is too long")
+        return Reply(response.status, body, response.headers.get("Retry-After"))
+
+
+def check_ingest_key(key: str | None) -> None:
+    """Refuse a key that no collector could have.
+
+    Raises:
+        ValueError: it is malformed.
+    """
+    if key is not None and not re.fullmatch(_KEY, key):
+        raise ValueError(
+            "an ingest key has 16 to 256 letters, digits and - . _ ~ + /: copy it from "
+            "the collector's DENIABLE_INGEST_KEYS"
+        )
+
+
+def _reason(error: OSError) -> str:
+    """Why nothing could be sent, without what a proxy has written: it would end up in the app's
+    logs."""
+    told = str(getattr(error, "reason", None) or error)
+    # As `http.client` says it: the proxy's status, and then the proxy's own words.
+    refused = re.match(r"Tunnel connection failed: (\d{1,3})\b", told)
+    return told if refused is None else f"the proxy refused the tunnel with status {refused[1]}"
+
+
+class _Deadline:
+    """Hangs up the connections that are made inside it when its seconds are over."""
+
+    def __init__(self, seconds: float, connections: list[HTTPConnection]) -> None:
+        self.passed = False
+        self._connections = connections
+        self._timer = threading.Timer(seconds, self._hang_up)
+        self._timer.daemon = True
+
+    def __enter__(self) -> None:
+        self._timer.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._timer.cancel()
+
+    def _hang_up(self) -> None:
+        import socket
+
+        self.passed = True
+        for connection in self._connections:
+            with suppress(OSError, AttributeError):  # no socket yet, or none any more
+                connection.sock.shutdown(socket.SHUT_RDWR)
+
+
+def _make_opener(connections: list[HTTPConnection], *, proxies: bool) -> OpenerDirector:
+    """Opens requests, and puts the connection of each into the list."""
+    import http.client
+    import urllib.request
+    from io import BufferedReader
+
+    class LimitedReader(BufferedReader):
+        left = _MOST_LINES
+
+        def readline(self, size: int | None = -1, /) -> bytes:
+            self.left -= 1
+            if self.left < 0:
+                raise http.client.HTTPException
+            return super().readline(size)
+
+    class LimitedReply(http.client.HTTPResponse):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            self.fp = LimitedReader(self.fp.detach())
+
+    class Replies(urllib.request.HTTPErrorProcessor):
+        """Every status is a reply. So redirects are not followed: one could lead reports
+        to a place that nobody configured."""
+
+        def http_response(self, request: Request, response: HTTPResponse) -> HTTPResponse:
+            return response
+
+        https_response = http_response
+
+    class Plain(urllib.request.HTTPHandler):
+        def http_open(self, req: Request) -> HTTPResponse:
+            return self.do_open(watched(http.client.HTTPConnection), req)
+
+    class Encrypted(urllib.request.HTTPSHandler):
+        def https_open(self, req: Request) -> HTTPResponse:
+            return self.do_open(watched(http.client.HTTPSConnection), req)
+
+    def watched(kind: type[HTTPConnection]) -> Callable[..., HTTPConnection]:
+        def make(*arguments: object, **options: object) -> HTTPConnection:
+            connection = kind(*arguments, **options)  # type: ignore[arg-type]
+            connection.response_class = LimitedReply
+            connections.append(connection)
+            return connection
+
+        return make
+
+    handlers = [Replies, Plain, Encrypted]
+    if not proxies:
+        return urllib.request.build_opener(*handlers, urllib.request.ProxyHandler({}))
+    return urllib.request.build_opener(*handlers)
+
+
+def read_reply(reply: Reply, batch_id: str, now: Callable[[], float]) -> dict[int, str]:
+    """The reports that a 202 left out: index in the batch -> reason.
+
+    Raises:
+        TransportError: the batch is not counted; `final` if it never will be.
+    """
+    if reply.status == 202:
+        try:
+            document = json.loads(reply.body)
+            if document["batch"] == batch_id:
+                return {int(each["index"]): _code(each["reason"]) for each in document["rejected"]}
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+            pass
+    problem = problem_code(reply.body)
+    if problem is None:
+        raise TransportError(
+            f"a response with status {reply.status} came that is not a collector's, so reports "
+            "wait: check the endpoint, and the proxies in front of it",
+            retry_after=retry_seconds(reply.retry_after, now()),
+            foreign=True,
+        )
+    final = problem in _FINAL
+    raise TransportError(
+        f"the collector responded with {problem} (status {reply.status})",
+        retry_after=None if final else retry_seconds(reply.retry_after, now()),
+        final=final,
+    )
+
+
+def _code(reason: str) -> str:
+    """A reason that is safe to show in logs and lists, which a server must not write into."""
+    return reason if re.fullmatch(r"[a-z_]{1,64}", reason) else "unknown_reason"
+
+
+def problem_code(body: bytes) -> str | None:
+    """The code of a problem document of the collector; None for anything else."""
+    try:
+        kind = json.loads(body)["type"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    found = re.fullmatch(rf"{_PROBLEM}([a-z0-9-]{{1,64}})", kind) if isinstance(kind, str) else None
+    return None if found is None else found[1]
+
+
+def retry_seconds(header: str | None, now: float) -> float | None:
+    """The wait in seconds that a Retry-After asks for (RFC 9110, 10.2.3); None if it asks none."""
+    if header is None:
+        return None
+    text = header.strip()
+    if text.isascii() and text.isdigit():
+        return float(text[:9])
+    from email.utils import parsedate_to_datetime
+
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - now)
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,156 @@
+"""The keys of a metric in `metrics.toml`, and which values each accepts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+
+from deniable.protocol import windows
+from deniable.protocol.checks import (
+    Check,
+    count,
+    day,
+    one_in,
+    one_of,
+    positive,
+    rate,
+    segment_names,
+    some_of,
+    table,
+    tags,
+    text,
+    written_day,
+)
+from deniable.protocol.keep import well_formed
+from deniable.protocol.mechanisms import MAX_EPSILON, MAX_MEMO_EPSILON
+from deniable.protocol.metric import ANSWERS, LONGITUDINAL, PLATFORMS
+from deniable.protocol.types import TYPES
+
+NAME = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
+"""The name of a metric."""
+
+APP = re.compile(r"[a-z][a-z0-9_-]{0,63}", re.ASCII)
+"""The name of an app. It names a folder on the device, so it has no characters with a meaning in
+file systems."""
+
+PEOPLE_KEYS = ("recipient", "contact")
+"""The keys at the top of the file that people read: who receives the reports, and where to ask."""
+
+TOP_KEYS = (
+    "schema",
+    "app",
+    *PEOPLE_KEYS,
+    "lifetime_epsilon",
+    "defaults",
+    "segments",
+    "metrics",
+)
+"""The keys at the top of the file."""
+
+COMPILED_TOP_KEYS = ("format", "app", *PEOPLE_KEYS, "lifetime_epsilon", "segments", "metrics")
+"""The same of a compiled registry."""
+
+COMPILED_SEGMENT_KEYS = ("values", "other")
+"""What a segment holds there."""
+
+MAX_LIFETIME_EPSILON = 10_000.0
+"""The largest lifetime epsilon; a number near it protects nothing."""
+
+COMMON_KEYS: dict[str, Check] = {
+    "type": one_of(tuple(TYPES)),
+    "description": text,
+    "owner": text,
+    "expires": day,
+    "epsilon": positive(MAX_EPSILON),
+    "lifetime_epsilon": positive(MAX_LIFETIME_EPSILON),
+    "memo_epsilon": positive(MAX_MEMO_EPSILON),
+    "window": one_of(windows.KINDS),
+    "aggregate": text,  # checked with the type
+    "answer": one_of(ANSWERS),
+    "sample_rate": rate,
+    "one_in": one_in,
+    "longitudinal": one_of(LONGITUDINAL),
+    "mechanism": text,  # checked when the scheme is built
+    "tags": tags,
+    "platform": some_of(PLATFORMS),
+    "devices": count,
+    "segments": segment_names,
+    "keep": well_formed,
+}
+"""What a metric of any type may hold."""
+
+
+@cache
+def all_keys() -> Mapping[str, Check]:
+    """What metrics of all types together may hold. It imports every type, which a device with
+    a registry without mistakes does not need."""
+    return COMMON_KEYS | {key: check for each in TYPES.values() for key, check in each.keys.items()}
+
+
+def reserved(name: str) -> bool:
+    """Whether no segment may have this name, as readers would take it for a key. `platform` is the
+    name that most segments have; where a metric is recorded and where a device belongs seldom
+    differ."""
+    return name != "platform" and (name in TOP_KEYS or name in all_keys())
+
+
+REQUIRED = ("type", "description", "owner", "expires", "epsilon", "lifetime_epsilon")
+DEFAULTS = (
+    "owner",
+    "expires",
+    "window",
+    "sample_rate",
+    "tags",
+    "platform",
+    "devices",
+    "aggregate",
+    "answer",
+    "keep",
+)
+"""The keys of [defaults]. Not the epsilons, which each metric must state."""
+SCHEME_KEYS = (
+    "type",
+    "epsilon",
+    "lifetime_epsilon",
+    "memo_epsilon",
+    "longitudinal",
+    "mechanism",
+)
+"""What a metric's mechanism is made from, beside what its type takes."""
+
+COMPILED_CHECKS: dict[str, Check] = {
+    "expires": written_day,
+    "parameters": table,
+    "scheme": text,
+    "reveals": table,
+    "rows": count,
+}
+"""What a compiled metric holds beside the keys that are declared, and in another form."""
+
+COMPILED_KEYS = (
+    "type",
+    "description",
+    "expires",
+    "window",
+    "aggregate",
+    "answer",
+    "sample_rate",
+    "one_in",
+    "longitudinal",
+    "epsilon",
+    "lifetime_epsilon",
+    "memo_epsilon",
+    "values",
+    "other",
+    "mechanism",
+    "parameters",
+    "scheme",
+    "reveals",
+    "platform",
+    "unit",
+)
+"""What a compiled metric of any type holds; some types have more (`MetricType.compiled`)."""
+
+SEGMENTED_KEYS = ("segments", "rows")
+"""What it holds in addition where the registry declares segments."""

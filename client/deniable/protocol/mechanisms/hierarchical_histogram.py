@@ -1,0 +1,252 @@
+"""Hierarchical histogram: the cell of a number, told at one of several resolutions.
+
+The range is cut into d = 4**h cells, of which the first holds what is below `low` and the last what
+is at or above `high`. Level l = 1 to h joins them to m = 4**l nodes of equal numbers of cells. The
+device draws a level, whatever its value is, and reports the node that its value falls into, with
+the whole epsilon (Cormode, Kulkarni and Srivastava, VLDB 2019, with four children a node). Each
+level is one row, and has a mechanism of its own for its nodes: plain randomized response, or
+projective geometry, whichever has less variance. Both give a node s of the K columns, and any two
+nodes share lam of them::
+
+    p = P / 2**53                       the chance of a column that the node owns
+    q = p lam / s + (1-p) (s-lam) / (K-s)   the chance of one that a given other node owns
+    e**epsilon = P (K-s) / [(2**53 - P) s]          of one level; the largest of all counts
+
+The chance of a level is its weight, in sixteenths; the last levels have more as they have more
+nodes. If the mean is asked for as well, a last row is a sliding window: 1 of 4 devices reports it,
+and the weights hold for the others.
+
+Shares of cells, sums of them and quantiles follow by least squares over the levels, without bias.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+from deniable.protocol.errors import SchemeError
+from deniable.protocol.mechanisms.base import ONE, Packing, Parameters, Report, Row
+from deniable.protocol.mechanisms.level import MAX_COLUMNS, Level
+from deniable.protocol.mechanisms.limits import check_epsilon, check_integers, check_parameters
+from deniable.protocol.mechanisms.number_range import TOP, NumberRange
+from deniable.protocol.mechanisms.numeric import Histogram, Span, cell_edges, check_range
+from deniable.protocol.mechanisms.sliding_window import MAX_COLUMNS as WINDOW_COLUMNS
+from deniable.protocol.mechanisms.sliding_window import SlidingWindow
+from deniable.protocol.randomness import Bits, system_bits
+
+CELLS = 256
+"""The cells of a design that does not say another number."""
+
+_WEIGHTS: dict[int, tuple[int, ...]] = {
+    1: (16,),
+    2: (7, 9),
+    3: (4, 5, 7),
+    4: (3, 4, 4, 5),
+    5: (2, 3, 3, 3, 5),
+}
+"""The sixteenths of the devices at each level, by the number of levels."""
+
+MEAN_SHARE = 4
+"""One of so many devices reports for the mean, if that is asked for as well."""
+
+
+class HierarchicalHistogram(Histogram):
+    """The levels of a hierarchy over `cells` = 4**height cells, one row each.
+
+    Attributes:
+        height: the number of levels.
+        levels: from 4 nodes to as many as there are cells.
+        weights: the sixteenths of the devices at each level.
+        mean: the sliding window of the last row, or None.
+        shares: the chance of each row, whatever the value is.
+
+    Raises:
+        SchemeError: no level, other levels or weights than these, a mechanism of a level that
+            there is not, or a mean of another range.
+    """
+
+    name: ClassVar[str] = "hierarchical_histogram"
+
+    def __init__(
+        self,
+        range: NumberRange,
+        levels: tuple[Level, ...],
+        weights: tuple[int, ...],
+        mean: SlidingWindow | None = None,
+    ) -> None:
+        height = len(levels)
+        if height not in _WEIGHTS:
+            raise SchemeError(f"{self.name}: there must be from 1 to {len(_WEIGHTS)} levels")
+        if [level.nodes for level in levels] != _nodes(height):
+            raise SchemeError(f"{self.name}: level l must have 4**l nodes")
+        if len(weights) != height or min(weights) < 1 or sum(weights) != 16:
+            raise SchemeError(f"{self.name}: weights must be {height} sixteenths, 16 in all")
+        self.range, self.levels, self.weights, self.mean = range, levels, weights, mean
+        self.height, self.cells = height, 4**height
+        self.edges = cell_edges(range, self.cells)
+        self._oracles = tuple(level.oracle for level in levels)
+        if max(oracle.rows[0].width for oracle in self._oracles) > MAX_COLUMNS:
+            raise SchemeError(f"{self.name}: a level may have {MAX_COLUMNS} columns at most")
+        mechanisms = (*self._oracles, *(() if mean is None else (mean,)))
+        self.rows = tuple(Row(each.rows[0].width, Packing.INDEX) for each in mechanisms)
+        self.odds = max(each.odds for each in mechanisms)
+        # A cell, shifted by so many bits, is the node of a level.
+        self._shifts = [2 * each for each, _ in enumerate(levels)][::-1]
+        # A row for each number of 4 or 6 random bits.
+        self._draws = [row for row, weight in enumerate(weights) for row in [row] * weight]
+        if mean is not None:
+            self._draws = self._draws * (MEAN_SHARE - 1) + [height] * 16
+        self._draw_bits = len(self._draws).bit_length() - 1
+        self.shares = tuple(
+            Fraction(self._draws.count(row), len(self._draws)) for row, _ in enumerate(self.rows)
+        )
+
+    @classmethod
+    def design(
+        cls, range: NumberRange, epsilon: float, cells: int = CELLS, mean: bool = False
+    ) -> Self:
+        """The hierarchy over `cells` cells (a power of 4), each level within `epsilon`.
+
+        Whole numbers take fewer cells, if these are enough for one each.
+
+        Raises:
+            SchemeError: there is no hierarchy over so many cells.
+        """
+        check_epsilon(epsilon)
+        heights = [height for height in _WEIGHTS if 4**height <= cells]
+        if not heights or 4 ** heights[-1] != cells:
+            choices = ", ".join(str(4**each) for each in _WEIGHTS)
+            raise SchemeError(f"{cls.name}: cells must be one of {choices}, not {cells}")
+        fine = (height for height in heights if range.integer and 4**height - 2 >= range.span)
+        height = next(fine, heights[-1])
+        levels = tuple(Level.design(nodes, epsilon) for nodes in _nodes(height))
+        window = SlidingWindow.design(range, epsilon) if mean else None
+        return cls(range, levels, _WEIGHTS[height], window)
+
+    @classmethod
+    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
+        range, rest = check_range(cls.name, parameters)
+        weights = check_integers(cls.name, rest, "weights", 1, 16)
+        orders = check_integers(cls.name, rest, "orders", 0, MAX_COLUMNS)
+        dimensions = check_integers(cls.name, rest, "dimensions", 1, MAX_COLUMNS.bit_length())
+        thresholds = check_integers(cls.name, rest, "thresholds", 1, ONE - 1)
+        if len(orders) not in _WEIGHTS:
+            raise SchemeError(f"{cls.name}: there must be from 1 to {len(_WEIGHTS)} levels")
+        if not len(orders) == len(dimensions) == len(thresholds) == len(weights):
+            raise SchemeError(f"{cls.name}: orders, dimensions, thresholds and weights differ")
+        window = _window(range, {key: rest[key] for key in rest if key not in _LISTS})
+        levels = tuple(
+            Level(*each)
+            for each in zip(_nodes(len(orders)), orders, dimensions, thresholds, strict=True)
+        )
+        return cls(range, levels, weights, window)
+
+    def parameters(self) -> Parameters:
+        ours: dict[str, int | str | list[int]] = {
+            **self.range.parameters(),
+            "weights": list(self.weights),
+            "orders": [level.order for level in self.levels],
+            "dimensions": [level.dimension for level in self.levels],
+            "thresholds": [level.threshold for level in self.levels],
+        }
+        if self.mean is not None:
+            ours |= {
+                "mean_columns": self.mean.columns,
+                "mean_width": self.mean.width,
+                "mean_threshold": self.mean.threshold,
+                "mean_levels": list(self.mean.levels),
+            }
+        return ours
+
+    def cell(self, position: int) -> int:
+        """The cell that a position falls into, from 0."""
+        return bisect_right(self.edges, position)
+
+    def randomize(self, item: int, bits: Bits = system_bits) -> Report:
+        row = self._draws[bits(self._draw_bits)]
+        if row == self.height:
+            assert self.mean is not None
+            return Report(row, self.mean.randomize(item, bits).columns)
+        node = bisect_right(self.edges, item) >> self._shifts[row]
+        return Report(row, self._oracles[row].randomize(node, bits).columns)
+
+    def likelihood(self, report: Report, item: int) -> Fraction:
+        share = self.shares[report.row]
+        within = Report(0, report.columns)
+        if report.row == self.height and self.mean is not None:
+            return share * self.mean.likelihood(within, item)
+        node = self.cell(item) >> self._shifts[report.row]
+        return share * self._oracles[report.row].likelihood(within, node)
+
+    def favoured(self, report: Report) -> tuple[Span, ...]:
+        within = Report(0, report.columns)
+        if report.row == self.height and self.mean is not None:
+            return self.mean.favoured(within)
+        # Node x owns column y if and only if node y, were there so many, would own column x.
+        owners = {cell.column for cell in self._oracles[report.row].support(report.columns)}
+        shift = self._shifts[report.row]
+        return self.joined({cell for cell, _ in enumerate(self.spans()) if cell >> shift in owners})
+
+    def edge_variances(self) -> list[float]:
+        """In closed form, by least squares over the levels. W is 1 for the cells below the edge and
+        0 for the others, A_j its averages over the m_j nodes of level j, A_0 over all d cells ::
+
+            V = sum over levels j of |A_j - A_(j-1)|**2 (d / m_j) / (u_j + u_(j+1) + ... + u_h)
+            u_l = (share of the devices at level l) / v_l * d / m_l
+            v_l = [p (1-p) + (m-1) q (1-q)] / [(p-q)**2 (m-1)]
+        """
+        information = [
+            float(share) / _node_variance(level) * self.cells / level.nodes
+            for level, share in zip(self.levels, self.shares, strict=False)
+        ]
+        known = [math.fsum(information[level:]) for level in range(self.height)]
+        variances = []
+        for edge in range(1, self.cells):
+            total, share = 0.0, edge / self.cells
+            for level, details in zip(self.levels, known, strict=True):
+                wide = self.cells // level.nodes
+                # Only the four children of the node that holds the edge differ from their parent.
+                child = edge // wide
+                parts = [
+                    min(max(edge / wide - each, 0.0), 1.0)
+                    for each in range(child // 4 * 4, child // 4 * 4 + 4)
+                ]
+                total += math.fsum((part - share) ** 2 for part in parts) * wide / details
+                share = parts[child % 4]
+            variances.append(total)
+        return variances
+
+
+_LISTS = ("weights", "orders", "dimensions", "thresholds")
+"""The parameters that have a number for each level."""
+
+
+def _nodes(height: int) -> list[int]:
+    """How many nodes each level has."""
+    return [4**level for level in range(1, height + 1)]
+
+
+def _node_variance(level: Level) -> float:
+    """v_l of `edge_variances`."""
+    p, q = float(level.oracle.p), float(level.oracle.q)
+    spread = p * (1 - p) + (level.nodes - 1) * q * (1 - q)
+    return spread / ((p - q) ** 2 * (level.nodes - 1))
+
+
+def _window(numbers: NumberRange, parameters: Mapping[str, Any]) -> SlidingWindow | None:
+    """The last row's mechanism out of the parameters that are left; None if there are none."""
+    if not any(key.startswith("mean_") for key in parameters):
+        check_parameters(HierarchicalHistogram.name, parameters)
+        return None
+    levels = check_integers(HierarchicalHistogram.name, parameters, "mean_levels", 0, TOP)
+    columns, width, threshold = check_parameters(
+        HierarchicalHistogram.name,
+        {key: parameters[key] for key in parameters if key != "mean_levels"},
+        mean_columns=(2, WINDOW_COLUMNS),
+        mean_width=(1, WINDOW_COLUMNS - 1),
+        mean_threshold=(1, ONE - 1),
+    )
+    return SlidingWindow(numbers, columns, width, threshold, levels)

@@ -1,0 +1,121 @@
+"""What a mechanism may be built from: limits, and checks of epsilons, sizes and parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from deniable.protocol.coded_message import CodedMessage
+from deniable.protocol.errors import SchemeError
+
+MAX_CELLS = 1 << 23
+"""The most cells that a tally may have: 64 MB of counters, decoded in a second or two."""
+
+MAX_EPSILON = 10.0
+"""The largest epsilon a mechanism is designed for: at e**10 (22,026 to 1) noise hides nothing."""
+
+MAX_MEMO_EPSILON = 20.0
+"""The largest epsilon of a memo: at e**20 all but one memo in 10**8 are the true value."""
+
+
+def check_size(mechanism: str, size: int, largest: int = MAX_CELLS) -> int:
+    """The number of values, if a mechanism can be built over so many.
+
+    Raises:
+        SchemeError: fewer than two values, or more than `largest`.
+    """
+    if size < 2:
+        told = CodedMessage(
+            "too_few_values",
+            "{mechanism}: a domain needs at least two values, not {size}",
+            mechanism=mechanism,
+            size=size,
+        )
+        raise SchemeError(told)
+    if size > largest:
+        told = CodedMessage(
+            "too_many_values",
+            "{mechanism}: a domain of {size:,} values is above the limit of {most:,}; merge rare "
+            'values into an `other`, or use type = "string"',
+            mechanism=mechanism,
+            size=size,
+            most=largest,
+        )
+        raise SchemeError(told)
+    return size
+
+
+def check_epsilon(epsilon: float) -> float:
+    """The epsilon, if a mechanism can be designed for it.
+
+    Raises:
+        SchemeError: it is not a number above 0 and at most `MAX_EPSILON`.
+    """
+    if not 0 < epsilon <= MAX_EPSILON:
+        told = CodedMessage(
+            "epsilon_range",
+            "epsilon must be above 0 and at most {most:g}, not {epsilon}",
+            most=MAX_EPSILON,
+            epsilon=epsilon,
+        )
+        raise SchemeError(told)
+    return epsilon
+
+
+def check_memo_epsilon(epsilon: float, lifetime_epsilon: float) -> float:
+    """The lifetime epsilon, if a memo can be drawn within it under reports of `epsilon`.
+
+    Raises:
+        SchemeError: it is not a number above `epsilon` and at most `MAX_MEMO_EPSILON`.
+    """
+    if not check_epsilon(epsilon) < lifetime_epsilon <= MAX_MEMO_EPSILON:
+        told = CodedMessage(
+            "memo_range",
+            "lifetime_epsilon limits what one memo reveals: it must be above epsilon {epsilon} and "
+            "at most {most:g}, not {lifetime}",
+            epsilon=epsilon,
+            most=MAX_MEMO_EPSILON,
+            lifetime=lifetime_epsilon,
+        )
+        raise SchemeError(told)
+    return lifetime_epsilon
+
+
+def check_parameters(
+    mechanism: str, parameters: Mapping[str, Any], **bounds: tuple[int, int]
+) -> list[int]:
+    """The named integers out of `parameters`, each checked against (lowest, highest).
+
+    Raises:
+        SchemeError: one is missing, not an integer or out of range, or there are others.
+    """
+    unknown = sorted(set(parameters) - set(bounds))
+    if unknown:
+        raise SchemeError(f"{mechanism}: unknown parameters {', '.join(unknown)}")
+    checked: list[int] = []
+    for name, (lowest, highest) in bounds.items():
+        value = parameters.get(name)
+        if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
+            raise SchemeError(
+                f"{mechanism}: {name} must be an integer from {lowest} to {highest}, not {value!r}"
+            )
+        checked.append(value)
+    return checked
+
+
+def check_integers(
+    mechanism: str, parameters: Mapping[str, Any], name: str, lowest: int, highest: int
+) -> tuple[int, ...]:
+    """The named list of integers out of `parameters`, each from `lowest` to `highest`.
+
+    Raises:
+        SchemeError: it is missing, no list of integers, or one of them is out of range.
+    """
+    values = parameters.get(name)
+    if not isinstance(values, list) or not all(
+        type(each) is int and lowest <= each <= highest for each in values
+    ):
+        raise SchemeError(
+            f"{mechanism}: {name} must be a list of integers from {lowest} to {highest}"
+        )
+    return tuple(values)

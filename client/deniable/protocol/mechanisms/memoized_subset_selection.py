@@ -1,0 +1,148 @@
+"""Subset selection with memory, over a closed domain of d values.
+
+The memo of a value is its generalized randomized response, and each report a fresh
+subset selection of k out of d from the memo::
+
+    P(memo = x | x)     = p1 = M / 2**53,  q1 = (1 - p1) / (d-1) for any other value
+    P(report has memo)  = p2 = F / 2**53,  q2 = (k - p2) / (d-1) for any other value
+    p = p1 p2 + (1 - p1) q2 = q1 k + p2 (p1 - q1)
+    e**epsilon  = p (d-k) / [(1-p) k]       one report
+    e**lifetime = p1 / q1                   one memo
+    e**fresh    = p2 (d-k) / [(1-p2) k]     one report, given the memos
+
+By symmetry all sets that hold the value are equally likely, so one report has *exactly*
+the distribution of subset selection at p: its odds, its q and the least variance that
+any mechanism has at this epsilon, although there is a memo.
+
+The calibration is exact: p2 is solved from the p of subset selection at epsilon, and
+rounded down. (The published calibrations of such chains, as in Arcolezi et al., EDBT 2023,
+treat the two rounds as if there were only two values. For d > 2 they use less than the
+declared epsilon, which is safe but wasteful.) There is a solution while
+e**epsilon < (e**lifetime + k - 1) / k, so a large k needs a large lifetime.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+from deniable.protocol.errors import SchemeError
+from deniable.protocol.exact import exp_below
+from deniable.protocol.mechanisms.base import ONE, Cell, MemoizingOracle, Report, total_variance
+from deniable.protocol.mechanisms.limits import (
+    MAX_CELLS,
+    check_memo_epsilon,
+    check_parameters,
+    check_size,
+)
+from deniable.protocol.mechanisms.subset_selection import SubsetSelection
+from deniable.protocol.randomness import Bits, system_bits
+
+
+class MemoizedSubsetSelection(MemoizingOracle[int]):
+    """Thresholds M (`memo`) of the permanent and F (`fresh`) of the fresh round, of 2**53.
+
+    Attributes:
+        permanent, fresh: the channels of the two rounds.
+
+    Raises:
+        SchemeError: as SubsetSelection, for either round.
+    """
+
+    name: ClassVar[str] = "memoized_subset_selection"
+    size: int
+
+    def __init__(self, size: int, k: int, memo: int, fresh: int) -> None:
+        self.size, self.k = size, k
+        self.permanent = SubsetSelection(size, 1, memo)
+        self.fresh = SubsetSelection(size, k, fresh)
+        self.rows = self.fresh.rows
+        truthful = self.permanent.p
+        self.p = truthful * self.fresh.p + (1 - truthful) * self.fresh.q
+        self.q = (self.p * (k - 1) + (1 - self.p) * k) / (size - 1)
+        self.odds = self.p * (size - k) / ((1 - self.p) * k)
+        self.lifetime_odds, self.fresh_odds = self.permanent.odds, self.fresh.odds
+        self._supported = self.p / math.comb(size - 1, k - 1)
+        self._unsupported = (1 - self.p) / math.comb(size - 1, k)
+
+    @classmethod
+    def design(
+        cls, size: int, epsilon: float, lifetime_epsilon: float, k: int | None = None
+    ) -> Self:
+        """The mechanism of least total variance under both epsilons; `k` fixes the subset size.
+
+        Raises:
+            SchemeError: the lifetime is too short for `k`, or not above `epsilon`.
+        """
+        check_size(cls.name, size)
+        check_memo_epsilon(epsilon, lifetime_epsilon)
+        odds, lifetime = exp_below(epsilon), exp_below(lifetime_epsilon)
+        if k is not None:
+            choices = {k}
+        else:
+            # Variance falls up to the best k and rises after it, so of those that the
+            # lifetime allows the nearest is the best.
+            most = min(size - 1, max(1, math.ceil((lifetime - 1) / (odds - 1)) - 1))
+            while most > 1 and _thresholds(size, most, odds, lifetime)[1] >= ONE:
+                most -= 1
+            best = size / (odds + 1)
+            choices = {min(max(1, each), most) for each in (math.floor(best), math.ceil(best))}
+        designs = []
+        for each in sorted(choices):
+            memo, fresh = _thresholds(size, each, odds, lifetime)
+            if fresh >= ONE:
+                longer = math.log(each * math.expm1(epsilon) + 1)
+                raise SchemeError(
+                    f"{cls.name}: sets of k = {each} at epsilon {epsilon} need a larger "
+                    f"lifetime_epsilon: declare more than {longer:.4g}, or a smaller epsilon"
+                )
+            designs.append(cls(size, each, memo, fresh))
+        return min(designs, key=lambda each: total_variance(each.p, each.q, size))
+
+    @classmethod
+    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
+        size, k, memo, fresh = check_parameters(
+            cls.name,
+            parameters,
+            size=(2, MAX_CELLS),
+            k=(1, MAX_CELLS),
+            memo=(1, ONE - 1),
+            fresh=(1, ONE - 1),
+        )
+        return cls(size, k, memo, fresh)
+
+    def parameters(self) -> dict[str, int | str]:
+        return {
+            "size": self.size,
+            "k": self.k,
+            "memo": self.permanent.threshold,
+            "fresh": self.fresh.threshold,
+        }
+
+    def cell(self, row: int, item: int) -> int:
+        self.require_item(item)
+        return item
+
+    def memoize(self, cell: int, bits: Bits = system_bits) -> int:
+        return self.permanent.randomize(cell, bits).columns
+
+    def report(self, row: int, memo: int, bits: Bits = system_bits) -> Report:
+        return self.fresh.randomize(memo, bits)
+
+    def likelihood(self, report: Report, item: int) -> Fraction:
+        held = report.columns == item if self.k == 1 else report.columns >> item & 1
+        return self._supported if held else self._unsupported
+
+    def support(self, item: int) -> Iterator[Cell]:
+        yield Cell(0, item)
+
+
+def _thresholds(size: int, k: int, odds: Fraction, lifetime: Fraction) -> tuple[int, int]:
+    """M and F for these odds, rounded down; an F of 2**53 or more is impossible."""
+    memo = math.floor(ONE * lifetime / (lifetime + size - 1))
+    p1 = Fraction(memo, ONE)
+    q1 = (1 - p1) / (size - 1)
+    p = odds * k / (odds * k + size - k)
+    return memo, math.floor(ONE * (p - q1 * k) / (p1 - q1))

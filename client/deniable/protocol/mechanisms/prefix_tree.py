@@ -1,0 +1,157 @@
+"""Discovery: projective geometry response over prefixes, to find strings that nobody listed.
+
+M + 1 tables are projective spaces of K points each. Table r < M counts which two bytes follow the
+first 2 r bytes of a string, and table M counts whole strings
+(`deniable.protocol.mechanisms.prefix_code`). A device draws one table uniformly, whatever its
+string is, finds its place there, and reports the place through projective geometry response with
+the whole epsilon (`deniable.protocol.mechanisms.projective_geometry`)::
+
+    e**epsilon = that of the channel: the row does not depend on the string
+    n_r        = about n / (M + 1) reports in each row
+    n_r * Var(share f of a place) = s (1-s) / (p-q)**2,  s = q + f (p-q)
+
+A server extends the prefixes that stand out, level by level, and tests what it finds in the tables
+that it has not looked at. This is the prefix tree of Bassily, Nissim, Stemmer and Thakurta
+(NeurIPS 2017, TreeHist) with another channel and longer steps.
+
+It is no frequency oracle: table r supports all strings with the same first 2 r + 2 bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+from deniable.protocol.errors import SchemeError
+from deniable.protocol.mechanisms import prefix_code
+from deniable.protocol.mechanisms.base import Mechanism, Report
+from deniable.protocol.mechanisms.limits import check_epsilon, check_parameters
+from deniable.protocol.mechanisms.prefix_code import ALPHABETS
+from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
+from deniable.protocol.randomness import Bits, below, system_bits
+
+MAX_DISCOVERY_CELLS = 8_650_000
+"""The most cells that a tally of discovery may have: 69 MB of counters. It is a little above
+`MAX_CELLS`, so that nine tables at epsilon 2 have the space that was measured."""
+
+MAX_LEVELS = 16
+"""The most tokens of a string: 32 bytes."""
+
+_FEW_LEVELS = 8
+"""Up to so many levels, tables are of the larger kind."""
+
+_LEAST_POINTS = (700_000, 290_000)
+"""Points of a table with few levels, and with more: a window of 65,536 places is a small part."""
+
+_MEASURED = {
+    1.0: ((3, 13), (5, 9)),
+    2.0: ((7, 8), (13, 6)),
+    3.0: ((31, 5), (23, 5)),
+    4.0: ((89, 4), (73, 4)),
+}
+"""(q, t) by epsilon, with few levels and with more: the spaces that were measured."""
+
+
+class PrefixTree(Mechanism[str]):
+    """Tables for the first `levels` tokens of strings over an alphabet, and one for whole strings.
+
+    Attributes:
+        p, q: the chance that a report supports its own place, and any other place of its row.
+        width: the points of a table, K.
+
+    Raises:
+        SchemeError: an empty salt, levels or an alphabet that there are not, a channel that uses
+            a part of its points, or more than MAX_DISCOVERY_CELLS cells in all.
+    """
+
+    name: ClassVar[str] = "prefix_tree"
+
+    def __init__(
+        self, salt: str, levels: int, channel: ProjectiveGeometry, alphabet: str = "bytes"
+    ) -> None:
+        if not salt or "\0" in salt:
+            raise SchemeError(f"{self.name}: salt must be a text without zero bytes")
+        if alphabet not in ALPHABETS:
+            known = ", ".join(ALPHABETS)
+            raise SchemeError(f"{self.name}: alphabet must be one of {known}, not {alphabet!r}")
+        if channel.size != channel.messages:
+            raise SchemeError(
+                f"{self.name}: size must be {channel.messages}, all points of the space"
+            )
+        if not 1 <= levels <= MAX_LEVELS or (levels + 1) * channel.messages > MAX_DISCOVERY_CELLS:
+            raise SchemeError(
+                f"{self.name}: {levels} levels of {channel.messages:,} places are none, above "
+                f"{MAX_LEVELS}, or above {MAX_DISCOVERY_CELLS:,} cells in all; take fewer"
+            )
+        self.salt, self.levels, self.alphabet, self.channel = salt, levels, alphabet, channel
+        self.width = channel.messages
+        self.p, self.q, self.odds = channel.p, channel.q, channel.odds
+        self.rows = channel.rows * (levels + 1)
+
+    @classmethod
+    def design(cls, salt: str, epsilon: float, levels: int, alphabet: str = "bytes") -> Self:
+        """The spaces that were measured for epsilon 1, 2, 3 and 4; for others the space of least
+        variance for a rare string, with enough points and MAX_DISCOVERY_CELLS cells in all.
+        """
+        few = levels <= _FEW_LEVELS
+        least, rows = _LEAST_POINTS[not few], (_FEW_LEVELS if few else MAX_LEVELS) + 1
+        # Exact: a float that is near to one of these epsilons is another epsilon.
+        measured = _MEASURED.get(check_epsilon(epsilon))
+        if measured is not None:
+            order, dimension = measured[not few]
+            channel = ProjectiveGeometry.within(epsilon, order, dimension)
+        else:
+            channel = ProjectiveGeometry.best(
+                epsilon,
+                least,
+                MAX_DISCOVERY_CELLS // rows,
+                lambda space: space.q * (1 - space.q) / (space.p - space.q) ** 2,
+            )
+        return cls(salt, levels, channel, alphabet)
+
+    @classmethod
+    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
+        rest = dict(parameters)
+        salt, alphabet, levels = (rest.pop(key, None) for key in ("salt", "alphabet", "levels"))
+        for key, value in (("salt", salt), ("alphabet", alphabet)):
+            if not isinstance(value, str):
+                raise SchemeError(f"{cls.name}: {key} must be a text, not {value!r}")
+        check_parameters(cls.name, {"levels": levels}, levels=(1, MAX_LEVELS))
+        return cls(salt, levels, ProjectiveGeometry.from_parameters(rest), alphabet)
+
+    def parameters(self) -> dict[str, int | str]:
+        return {
+            "salt": self.salt,
+            "levels": self.levels,
+            "alphabet": self.alphabet,
+            **self.channel.parameters(),
+        }
+
+    def head(self, text: str) -> bytes:
+        """The bytes of a string that can be found; see `prefix_code.head`.
+
+        Raises:
+            ValueError: the string is not valid Unicode.
+        """
+        return prefix_code.head(text, self.levels, self.alphabet)
+
+    def base(self, row: int, prefix: bytes) -> int:
+        """The place of token 0 after a prefix; see `prefix_code.base`."""
+        return prefix_code.base(self.salt, row, prefix, self.width)
+
+    def place(self, row: int, text: str) -> int:
+        """Which point of the channel a string stands for in a row.
+
+        Raises:
+            ValueError: the string is not valid Unicode.
+        """
+        return prefix_code.place(self.salt, row, self.levels, self.head(text), self.width)
+
+    def randomize(self, item: str, bits: Bits = system_bits) -> Report:
+        row = below(self.levels + 1, bits)
+        return Report(row, self.channel.randomize(self.place(row, item), bits).columns)
+
+    def likelihood(self, report: Report, item: str) -> Fraction:
+        place = self.place(report.row, item)
+        return self.channel.likelihood(Report(0, report.columns), place) / (self.levels + 1)

@@ -1,0 +1,361 @@
+"""RAPPOR (Erlingsson, Pihur and Korolova, CCS 2014): noisy bitmaps, with a permanent round.
+
+A value becomes a bitmap: its Bloom filter in the device's cohort (`Rappor`), or the bit of
+its own in a closed list (`BasicRappor`: the identity map and one cohort). The *permanent*
+response, the memo, is drawn once for each bitmap, the *instantaneous* one for each report::
+
+    permanent:      P(1 | bit 1) = 1 - f/2   P(1 | bit 0) = f/2
+    instantaneous:  P(1 | memo 1) = q        P(1 | memo 0) = p
+    one report:     p11 = P(1 | bit 1) = q (1 - f/2) + p f/2
+                    p01 = P(1 | bit 0) = p (1 - f/2) + q f/2
+
+f, p and q are integers out of 2**53, and f is even. Bitmaps of h hashes differ in at most
+2h bits, h of them up and h down, and memos in all k::
+
+    e**epsilon  = [p11 (1-p01) / (p01 (1-p11))]**h        one report
+    e**lifetime = [(1 - f/2) / (f/2)]**(2h)               one memo
+    e**fresh    = max(q/p, (1-p) / (1-q))**k              one report, given the memos
+
+The last is large: the memos of two values differ in many of their bits, which is why RAPPOR
+reveals when a value changes. If that matters, `memoized_subset_selection` and
+`memoized_local_hashing` reveal far less of it at the same two epsilons.
+
+From counts alone, n * Var(share near 0) = p01 (1-p01) / (h (p11-p01)**2). The parameters of
+the paper's experiments waste 2.5 times the reports. For one hash and the same two epsilons
+p11 = 1/2 and p01 = 1 / (1 + e**epsilon) are the best that unary encodings can do (Wang et
+al., USENIX Security 2017), and the default is solved for them.
+
+*One-time RAPPOR* leaves the instantaneous round out. A second report of the same memo
+would be the same bits, and so would identify the device. So `OneTimeRappor` has no memos: each
+report has new noise. Basic one-time RAPPOR is `symmetric_unary_encoding`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+from deniable.protocol.errors import SchemeError
+from deniable.protocol.exact import exp_below
+from deniable.protocol.frozen import frozen
+from deniable.protocol.mechanisms.base import (
+    ONE,
+    Cell,
+    FrequencyOracle,
+    MemoizingOracle,
+    Packing,
+    Report,
+    Row,
+)
+from deniable.protocol.mechanisms.bloom import MAX_BITS, Bloom
+from deniable.protocol.mechanisms.limits import check_memo_epsilon, check_parameters, check_size
+from deniable.protocol.randomness import PRECISION, Bits, below, flips, system_bits
+
+COHORTS = 64
+BITS = 128
+
+_FLIPS = {"f": (1, ONE - 1)}
+_ROUNDS = {"f": (1, ONE - 1), "p": (1, ONE - 1), "q": (1, ONE - 1)}
+
+
+@frozen
+class Rounds:
+    """The noise of both rounds on one bit: thresholds out of 2**53.
+
+    Raises:
+        SchemeError: f is odd or not between 0 and 1, or not 0 < p < q < 1.
+    """
+
+    f: int
+    p: int
+    q: int
+
+    def __post_init__(self) -> None:
+        _check_f(self.f)
+        if not 0 < self.p < self.q < ONE:
+            raise SchemeError(
+                f"rappor: p = {self.p} and q = {self.q} of 2**{PRECISION} must satisfy 0 < p < q "
+                "< 1: other instantaneous rounds reveal nothing, or everything"
+            )
+
+    @classmethod
+    def tuned(cls, epsilon: float, lifetime_epsilon: float) -> Self:
+        """The least variance for one hash, within both epsilons.
+
+        Raises:
+            SchemeError: the lifetime is too short for this epsilon.
+        """
+        check_memo_epsilon(epsilon, lifetime_epsilon)
+        odds, half = exp_below(epsilon), _half_f(lifetime_epsilon)
+        p01 = 1 / (odds + 1)
+        total = p01 + Fraction(1, 2)
+        difference = (Fraction(1, 2) - p01) / Fraction(ONE - 2 * half, ONE)
+        q = math.floor(ONE * (total + difference) / 2)
+        p = math.ceil(ONE * (total - difference) / 2)
+        if p < 1:
+            longer = 2 * math.log((math.exp(epsilon) + 1) / 2)
+            raise SchemeError(
+                f"rappor: epsilon {epsilon} leaves no room for fresh noise under lifetime_epsilon "
+                f"{lifetime_epsilon}: declare a lifetime_epsilon above {longer:.4g}, or a smaller "
+                "epsilon"
+            )
+        # Where p11 = 1/2 and p > 0, p01 (1-p01) is at least f / (8 (1 - f/2)), which makes a
+        # smaller q lower the odds, as a larger p always does: both are rounded to more noise.
+        return cls(2 * half, p, q)
+
+    @property
+    def p11(self) -> Fraction:
+        """How often a set bit is reported as 1."""
+        return Fraction(self.q * (2 * ONE - self.f) + self.p * self.f, 2 * ONE * ONE)
+
+    @property
+    def p01(self) -> Fraction:
+        """How often a bit that is not set is reported as 1."""
+        return Fraction(self.p * (2 * ONE - self.f) + self.q * self.f, 2 * ONE * ONE)
+
+    @property
+    def odds(self) -> Fraction:
+        """One report of two bits that change places."""
+        return self.p11 * (1 - self.p01) / (self.p01 * (1 - self.p11))
+
+    @property
+    def lifetime_odds(self) -> Fraction:
+        """The memo of two bits that change places."""
+        return Fraction(2 * ONE - self.f, self.f) ** 2
+
+    @property
+    def fresh_odds(self) -> Fraction:
+        """One report of one bit, between its two memos."""
+        return max(Fraction(self.q, self.p), Fraction(ONE - self.p, ONE - self.q))
+
+    def memoize(self, bitmap: int, size: int, bits: Bits) -> int:
+        """The permanent response to a bitmap of `size` bits."""
+        return _permanent(bitmap, size, self.f, bits)
+
+    def report(self, memo: int, size: int, bits: Bits) -> int:
+        """The instantaneous response to a memo of `size` bits."""
+        return flips(memo, size, self.q, self.p, bits)
+
+
+class BasicRappor(MemoizingOracle[int]):
+    """RAPPOR over a closed domain of `size` values: a bit for each.
+
+    A pure protocol with p = p11 and q = p01.
+
+    Raises:
+        SchemeError: fewer than two values or more than MAX_BITS.
+    """
+
+    name: ClassVar[str] = "basic_rappor"
+    size: int
+
+    def __init__(self, size: int, rounds: Rounds) -> None:
+        check_size(self.name, size, MAX_BITS)
+        self.size, self.rounds = size, rounds
+        self.rows = (Row(size, Packing.BITMAP, None),)
+        self.p, self.q = rounds.p11, rounds.p01
+        self.odds, self.lifetime_odds = rounds.odds, rounds.lifetime_odds
+        self.fresh_odds = rounds.fresh_odds**size
+
+    @classmethod
+    def design(cls, size: int, epsilon: float, lifetime_epsilon: float) -> Self:
+        """The least variance under both epsilons.
+
+        Raises:
+            SchemeError: the lifetime is too short for this epsilon.
+        """
+        return cls(size, Rounds.tuned(epsilon, lifetime_epsilon))
+
+    @classmethod
+    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
+        size, *rounds = check_parameters(cls.name, parameters, size=(2, MAX_BITS), **_ROUNDS)
+        return cls(size, Rounds(*rounds))
+
+    def parameters(self) -> dict[str, int | str]:
+        return {"size": self.size, **vars(self.rounds)}
+
+    def cell(self, row: int, item: int) -> int:
+        self.require_item(item)
+        return 1 << item
+
+    def memoize(self, cell: int, bits: Bits = system_bits) -> int:
+        return self.rounds.memoize(cell, self.size, bits)
+
+    def report(self, row: int, memo: int, bits: Bits = system_bits) -> Report:
+        return Report(row, self.rounds.report(memo, self.size, bits))
+
+    def likelihood(self, report: Report, item: int) -> Fraction:
+        return _likelihood(report.columns, 1 << item, self.size, self.p, self.q)
+
+    def support(self, item: int) -> Iterator[Cell]:
+        yield Cell(0, item)
+
+
+class Rappor(MemoizingOracle[str]):
+    """RAPPOR over any strings, by their Bloom filters in cohorts.
+
+    Counts are decoded bit by bit: a string's bit in its cohort is 1 with probability `p` =
+    p11 where the device has that string, and with probability `q` where it has another,
+    on average over the hash functions. With one hash that is a pure protocol.
+
+    Attributes:
+        bloom: which bits a string sets.
+        rounds: the noise, with p11 and p01 for the decoder.
+    """
+
+    name: ClassVar[str] = "rappor"
+    size: None
+
+    def __init__(self, bloom: Bloom, rounds: Rounds) -> None:
+        self.bloom, self.rounds = bloom, rounds
+        self.size, self.rows = None, bloom.rows
+        self.p, self.q = rounds.p11, _elsewhere(bloom, rounds.p11, rounds.p01)
+        self.odds = rounds.odds**bloom.h
+        self.lifetime_odds = rounds.lifetime_odds**bloom.h
+        self.fresh_odds = rounds.fresh_odds**bloom.k
+
+    @classmethod
+    def design(cls, salt: str, epsilon: float, lifetime_epsilon: float) -> Self:
+        """One hash and the least variance under both epsilons, in COHORTS filters of BITS.
+
+        Raises:
+            SchemeError: the lifetime is too short for this epsilon.
+        """
+        return cls(Bloom(salt, COHORTS, BITS, 1), Rounds.tuned(epsilon, lifetime_epsilon))
+
+    @classmethod
+    def paper(cls, salt: str) -> Self:
+        """The paper's experiments: 128 bits, 2 hashes, f = 1/2, p = 1/2, q = 3/4.
+
+        Epsilon is 1.0743 and lifetime 4.3945. The paper varies the cohorts; these are 64.
+        """
+        return cls(Bloom(salt, 64, 128, 2), Rounds(ONE // 2, ONE // 2, ONE * 3 // 4))
+
+    @classmethod
+    def chromium(cls, salt: str) -> Self:
+        """Chromium's UMA metrics: 128 cohorts, 4 bytes, 2 hashes, f = 1/2, p = 1/4, q = 3/4.
+
+        Epsilon is 2.0434 and lifetime 4.3945 (UMA_RAPPOR_TYPE and NORMAL_NOISE in Chromium's
+        components/rappor/rappor_parameters.h).
+        """
+        return cls(Bloom(salt, 128, 32, 2), Rounds(ONE // 2, ONE // 4, ONE * 3 // 4))
+
+    @classmethod
+    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
+        bloom, rounds = _split(cls.name, parameters, _ROUNDS)
+        return cls(bloom, Rounds(*rounds))
+
+    def parameters(self) -> dict[str, int | str]:
+        return {**self.bloom.parameters(), **vars(self.rounds)}
+
+    def cell(self, row: int, item: str) -> int:
+        return self.bloom.filter(row, item)
+
+    def memoize(self, cell: int, bits: Bits = system_bits) -> int:
+        return self.rounds.memoize(cell, self.bloom.k, bits)
+
+    def report(self, row: int, memo: int, bits: Bits = system_bits) -> Report:
+        return Report(row, self.rounds.report(memo, self.bloom.k, bits))
+
+    def likelihood(self, report: Report, item: str) -> Fraction:
+        bitmap = self.bloom.filter(report.row, item)
+        p11, p01 = self.rounds.p11, self.rounds.p01
+        each = _likelihood(report.columns, bitmap, self.bloom.k, p11, p01)
+        return each / self.bloom.cohorts
+
+    def support(self, item: str) -> Iterator[Cell]:
+        return self.bloom.cells(item)
+
+
+class OneTimeRappor(FrequencyOracle[str]):
+    """RAPPOR without its instantaneous round and without memos: each report has new noise.
+
+    Its odds are those of a memo, and p and q are as Rappor's.
+
+    Raises:
+        SchemeError: f is odd or not between 0 and 1.
+    """
+
+    name: ClassVar[str] = "one_time_rappor"
+    size: None
+
+    def __init__(self, bloom: Bloom, f: int) -> None:
+        _check_f(f)
+        self.bloom, self.f = bloom, f
+        self.size, self.rows = None, bloom.rows
+        self._p01 = Fraction(f, 2 * ONE)
+        self.p, self.q = 1 - self._p01, _elsewhere(bloom, 1 - self._p01, self._p01)
+        self.odds = (self.p / self._p01) ** (2 * bloom.h)
+
+    @classmethod
+    def design(cls, salt: str, epsilon: float) -> Self:
+        """One hash, in COHORTS filters of BITS; f is rounded up."""
+        return cls(Bloom(salt, COHORTS, BITS, 1), 2 * _half_f(epsilon))
+
+    @classmethod
+    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
+        bloom, (f,) = _split(cls.name, parameters, _FLIPS)
+        return cls(bloom, f)
+
+    def parameters(self) -> dict[str, int | str]:
+        return {**self.bloom.parameters(), "f": self.f}
+
+    def randomize(self, item: str, bits: Bits = system_bits) -> Report:
+        row = below(self.bloom.cohorts, bits)
+        return Report(row, _permanent(self.bloom.filter(row, item), self.bloom.k, self.f, bits))
+
+    def likelihood(self, report: Report, item: str) -> Fraction:
+        bitmap = self.bloom.filter(report.row, item)
+        each = _likelihood(report.columns, bitmap, self.bloom.k, self.p, self._p01)
+        return each / self.bloom.cohorts
+
+    def support(self, item: str) -> Iterator[Cell]:
+        return self.bloom.cells(item)
+
+
+def _check_f(f: int) -> None:
+    if not 0 < f < ONE or f % 2:
+        raise SchemeError(
+            f"rappor: f = {f} of 2**{PRECISION} must be even and between 0 and 1: half of it is "
+            "the chance that a bit is flipped for ever"
+        )
+
+
+def _half_f(epsilon: float) -> int:
+    """f/2 out of 2**53, with which the permanent round of one hash keeps within `epsilon`."""
+    return math.ceil(ONE / (exp_below(epsilon / 2) + 1))
+
+
+def _permanent(bitmap: int, size: int, f: int, bits: Bits) -> int:
+    # To flip each bit with probability f/2 is to answer 1 - f/2 for a one and f/2 for a zero;
+    # one threshold for all bits is the fastest case of `flips`.
+    return bitmap ^ flips(0, size, f // 2, f // 2, bits)
+
+
+def _likelihood(columns: int, bitmap: int, size: int, p11: Fraction, p01: Fraction) -> Fraction:
+    """How often a bitmap is reported as `columns`, bit by bit."""
+    kept, lost = (columns & bitmap).bit_count(), (bitmap & ~columns).bit_count()
+    gained = (columns & ~bitmap).bit_count()
+    quiet = size - kept - lost - gained
+    # Over common denominators: a product of so many fractions is slow to reduce each time.
+    power = (p11.numerator**kept * (p11.denominator - p11.numerator) ** lost) * (
+        p01.numerator**gained * (p01.denominator - p01.numerator) ** quiet
+    )
+    return Fraction(power, p11.denominator ** (kept + lost) * p01.denominator ** (gained + quiet))
+
+
+def _elsewhere(bloom: Bloom, p11: Fraction, p01: Fraction) -> Fraction:
+    """How often a bit is 1 in reports of a random other string."""
+    missed = (1 - Fraction(1, bloom.k)) ** bloom.h
+    return p11 - missed * (p11 - p01)
+
+
+def _split(
+    mechanism: str, parameters: Mapping[str, Any], noise: dict[str, tuple[int, int]]
+) -> tuple[Bloom, list[int]]:
+    """The filters, and the integers named in `noise`."""
+    held = {name: value for name, value in parameters.items() if name in noise}
+    rest = {name: value for name, value in parameters.items() if name not in noise}
+    return Bloom.from_parameters(mechanism, rest), check_parameters(mechanism, held, **noise)

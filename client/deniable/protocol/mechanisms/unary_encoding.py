@@ -1,0 +1,90 @@
+"""Unary encoding over a closed domain: one bit for each value, each answered by its own coin.
+
+The bit of the true value is 1 with probability P1 / 2**53, every other bit with
+probability P0 / 2**53, independently::
+
+    p = P1 / 2**53,  q = P0 / 2**53
+    e**epsilon = P1 (2**53 - P0) / [P0 (2**53 - P1)]
+    n * Var(share f) = r (1-r) / (p-q)**2,  r = q + f (p-q)
+
+*Optimized* (Wang et al., USENIX Security 2017) sets p = 1/2 and q = 1 / (e**epsilon + 1);
+n * Var is 4 e**epsilon / (e**epsilon - 1)**2 for f = 0. *Symmetric* sets
+p = h / (h + 1) and q = 1 - p with h = e**(epsilon / 2), which is the one-time RAPPOR
+(Erlingsson et al., CCS 2014); n * Var is h / (h - 1)**2.
+
+Included for compatibility and comparison: subset selection needs fewer reports for the same error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+from deniable.protocol.errors import SchemeError
+from deniable.protocol.exact import exp_below
+from deniable.protocol.mechanisms.base import ONE, Cell, FrequencyOracle, Packing, Report, Row
+from deniable.protocol.mechanisms.limits import check_parameters, check_size
+from deniable.protocol.randomness import Bits, flips, system_bits
+
+MAX_SIZE = 1 << 16
+"""The most values: a report of 8 kB."""
+
+
+class UnaryEncoding(FrequencyOracle[int]):
+    """Unary encoding of `size` values, with thresholds P1 (`one`) and P0 (`zero`) of 2**53.
+
+    Raises:
+        SchemeError: fewer than two values or more than MAX_SIZE, or not 0 < P0 < P1 < 2**53.
+    """
+
+    name: ClassVar[str] = "unary_encoding"
+    size: int
+
+    def __init__(self, size: int, one: int, zero: int) -> None:
+        check_size(self.name, size, MAX_SIZE)
+        if not 0 < zero < one < ONE:
+            raise SchemeError(
+                f"{self.name}: thresholds one = {one} and zero = {zero} must satisfy "
+                f"0 < zero < one < {ONE}: epsilon would not be positive and finite"
+            )
+        self.size, self.one, self.zero = size, one, zero
+        self.p, self.q = Fraction(one, ONE), Fraction(zero, ONE)
+        self.odds = Fraction(one * (ONE - zero), zero * (ONE - one))
+        self.rows = (Row(size, Packing.BITMAP, None),)
+
+    @classmethod
+    def optimized(cls, size: int, epsilon: float) -> Self:
+        """The least variance of rare values; the noise threshold is rounded up."""
+        return cls(size, ONE // 2, math.ceil(ONE / (exp_below(epsilon) + 1)))
+
+    @classmethod
+    def symmetric(cls, size: int, epsilon: float) -> Self:
+        """Ones and zeros are equally likely to be kept; the threshold is rounded down."""
+        half = exp_below(epsilon / 2)
+        one = math.floor(ONE * half / (half + 1))
+        return cls(size, one, ONE - one)
+
+    @classmethod
+    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
+        size, one, zero = check_parameters(
+            cls.name, parameters, size=(2, MAX_SIZE), one=(1, ONE - 1), zero=(1, ONE - 1)
+        )
+        return cls(size, one, zero)
+
+    def parameters(self) -> dict[str, int | str]:
+        return {"size": self.size, "one": self.one, "zero": self.zero}
+
+    def randomize(self, item: int, bits: Bits = system_bits) -> Report:
+        self.require_item(item)
+        return Report(0, flips(1 << item, self.size, self.one, self.zero, bits))
+
+    def likelihood(self, report: Report, item: int) -> Fraction:
+        true = report.columns >> item & 1
+        others = report.columns.bit_count() - true
+        own = self.p if true else 1 - self.p
+        return own * self.q**others * (1 - self.q) ** (self.size - 1 - others)
+
+    def support(self, item: int) -> Iterator[Cell]:
+        yield Cell(0, item)

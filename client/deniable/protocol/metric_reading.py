@@ -1,0 +1,462 @@
+"""From the table of one metric to its metric, collecting every mistake on the way.
+
+The table stands in a `metrics.toml`, or in the `metrics.json` that was compiled from one. That has
+the mechanism with its integers in force: it is built from these, what a report reveals is computed,
+and a table that reveals more than it declares, or that differs from what compiling its metric
+gives, is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date
+from typing import Any, NamedTuple, cast
+
+from deniable.protocol.checks import Check, is_number
+from deniable.protocol.errors import SchemeError
+from deniable.protocol.exact import exp_below
+from deniable.protocol.keep import mistakes, read_keep
+from deniable.protocol.keys import (
+    COMMON_KEYS,
+    COMPILED_CHECKS,
+    COMPILED_KEYS,
+    REQUIRED,
+    SCHEME_KEYS,
+    SEGMENTED_KEYS,
+    all_keys,
+)
+from deniable.protocol.mechanisms import MAX_MEMO_EPSILON, Mechanism, Memoizing, rebuild
+from deniable.protocol.metric import Metric
+from deniable.protocol.scheme import check_values
+from deniable.protocol.segments import (
+    LEAST_REPORTS,
+    MAX_COMBINATIONS,
+    MAX_SEGMENTS,
+    Segment,
+    combinations,
+)
+from deniable.protocol.types import TYPES, MetricType, Table
+
+_NULLS = ("forget", "memo_epsilon", "one_in", "other", "unit")
+"""The keys of a compiled metric that are null where they say nothing."""
+
+_LISTS = ("platform", "segments")
+"""Those that are an empty list then."""
+
+_ABSENT = object()
+
+
+class Context(NamedTuple):
+    """What the document says beside the table of a metric.
+
+    Attributes:
+        folder: where a file that a key names is looked for.
+        defaults: those of the document's `[defaults]` that are right.
+        segments: the declared segments by name; None for one that could not be read.
+        kinds: the type of each metric of the document, by name.
+        metrics: the metrics without mistakes that were read before.
+        segmented: whether the document declares segments.
+    """
+
+    folder: str
+    defaults: Mapping[str, Any]
+    segments: Mapping[str, Segment | None]
+    kinds: Mapping[str, Any]
+    metrics: Mapping[str, Metric]
+    segmented: bool
+
+
+class MetricReading:
+    """The reading of one table.
+
+    Args:
+        name: the metric's name.
+        table: what stands under it.
+        context: what stands around it.
+        report: takes a key (None: the metric itself) and what is wrong with it.
+        compiled: whether `deniable compile` has written the table.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        table: Mapping[str, Any],
+        context: Context,
+        report: Callable[[str | None, str], None],
+        *,
+        compiled: bool,
+    ) -> None:
+        self.name = name
+        self.kind = TYPES.get(str(table.get("type")))
+        self._table = table
+        self._context = context
+        self._report_to = report
+        self._refused: set[str | None] = set()
+        self._compiled = compiled
+        self._known = self._checks()
+        self.settings: dict[str, Any] = self._given()
+
+    def report(self, key: str | None, message: str) -> None:
+        self._refused.add(key)
+        self._report_to(key, message)
+
+    def read(self) -> Metric | None:
+        """The metric; None, after reports, if there are mistakes."""
+        mechanism = None
+        self._check_keys()
+        if self._compiled:
+            # What is no compiled metric cannot be read further.
+            mechanism = None if self._refused else self._mechanism()
+            if mechanism is None:
+                return None
+        metric_type = None if self.kind is None else self._type(self.kind)
+        self._check_epsilons()
+        self._check_participation()
+        if mechanism is None:
+            self._check_mechanism()
+        counted_by = self._segments()
+        self._check_keep()
+        # The mechanism is built even if other keys are wrong, to report all mistakes at once.
+        good = {key: value for key, value in self.settings.items() if key not in self._refused}
+        metric = None
+        if metric_type is not None and self._can_design(good):
+            metric = self._build(good, metric_type, counted_by, mechanism)
+        if metric is not None and mechanism is not None:
+            self._check_limits(metric, mechanism)
+            self._compare(metric)
+        return None if self._refused else metric
+
+    def _checks(self) -> Mapping[str, Check]:
+        """The keys that the table may hold, with their checks. If a declared table holds others,
+        those of all types, because its type may be what is wrong."""
+        kind = self.kind
+        known: Mapping[str, Check] = COMMON_KEYS if kind is None else {**COMMON_KEYS, **kind.keys}
+        if not self._compiled:
+            return known if known.keys() >= self._table.keys() else all_keys()
+        known = {**known, **COMPILED_CHECKS}
+        required = (
+            *COMPILED_KEYS,
+            *(() if kind is None else kind.compiled),
+            *(SEGMENTED_KEYS if self._context.segmented else ()),
+            *(("keep",) if "keep" in self._table else ()),
+        )
+        # A key that the type has no use for is compared in the end.
+        return {key: known.get(key, _anything) for key in required}
+
+    def _given(self) -> dict[str, Any]:
+        """What the table and the defaults say together."""
+        kind = self.kind
+        found = {} if kind is None else dict(kind.presets)
+        undefaulted = frozenset() if kind is None else kind.undefaulted
+        if not self._compiled:
+            defaults = self._context.defaults.items()
+            found.update({key: value for key, value in defaults if key not in undefaulted})
+            return found | {key: self._table[key] for key in self._known if key in self._table}
+        own = {} if kind is None else kind.keys
+        for key, value in self._table.items():
+            # Null is nothing said, but of `other`, where it says that there is none.
+            said = (value is not None or key == "other") and not (value == [] and key in _LISTS)
+            if said and key not in undefaulted and (key in COMMON_KEYS or key in own):
+                found[key] = value
+        if COMPILED_CHECKS["expires"](found.get("expires")) is None:
+            found["expires"] = date.fromisoformat(found["expires"])
+        return found
+
+    def _check_keys(self) -> None:
+        for key, value in self._table.items():
+            nothing = self._compiled and (
+                (value is None and key in _NULLS) or (value == [] and key in _LISTS)
+            )
+            if key not in self._known:
+                self.report(key, f"is unknown; a metric may hold {', '.join(self._known)}")
+            elif not nothing and (wrong := self._known[key](value)):
+                self.report(key, wrong)
+        if self._compiled:
+            for key in self._known:
+                if key not in self._table:
+                    self.report(key, "is missing")
+            return
+        for key in REQUIRED:
+            if key not in self.settings:
+                self.report(None, f"lacks {key}")
+
+    def _mechanism(self) -> Mechanism[Any] | None:
+        """The mechanism of a compiled metric, if it can be built and is one for this metric; what
+        it says of the type is added to the settings."""
+        kind, table = self.kind, self._table
+        assert kind is not None
+        try:
+            mechanism = rebuild(table["mechanism"], table["parameters"])
+        except SchemeError as error:
+            self.report("parameters", str(error))
+            return None
+        if not kind.suits(mechanism):
+            self.report("mechanism", f"is {mechanism.name}, which takes no {kind.name}")
+            return None
+        has_memos = isinstance(mechanism, Memoizing)
+        if has_memos != (table["longitudinal"] == "memoize"):
+            has = "has memos" if has_memos else "has no memos"
+            self.report("longitudinal", f"is {table['longitudinal']}, but {mechanism.name} {has}")
+            return None
+        for key, value in kind.told_by(mechanism).items():
+            if wrong := {**COMMON_KEYS, **kind.keys}[key](value):
+                self.report("parameters", f"say of {key} what it cannot be: it {wrong}")
+            self.settings[key] = value
+        return None if self._refused else mechanism
+
+    def _check_limits(self, metric: Metric, mechanism: Mechanism[Any]) -> None:
+        """Whether the mechanism in force keeps within what is declared."""
+        if mechanism.odds > exp_below(metric.epsilon):
+            self.report(
+                "epsilon",
+                f"is {metric.epsilon}, but a report with these parameters reveals "
+                f"{mechanism.epsilon}",
+            )
+        if isinstance(mechanism, Memoizing) and (
+            mechanism.lifetime_odds > exp_below(metric.memo_limit)
+        ):
+            self.report(
+                "memo_epsilon",
+                f"is {metric.memo_limit}, but a memo with these parameters reveals "
+                f"{mechanism.lifetime_epsilon}",
+            )
+
+    def _compare(self, metric: Metric) -> None:
+        """Whether the table says what compiling its metric gives: the ledger charges its figures,
+        and other SDKs trust its lists."""
+        made = metric.compile(segmented=self._context.segmented)
+        given = {key: value for key, value in self._table.items() if key != "keep"}
+        for path, true in _differences(given, made):
+            told = "be left out" if true is _ABSENT else f"be {_shown(true)}"
+            self.report(".".join(path), f"must {told}: that is what compiling this metric gives")
+
+    def _type(self, kind: type[MetricType]) -> MetricType | None:
+        """The type as the table declares it, if it may be asked for with what was given."""
+        settings = self.settings
+        for key in () if self._compiled else [each for each in self._table if each in self._known]:
+            if key in kind.undefaulted or (key not in COMMON_KEYS and key not in kind.keys):
+                why = f": {kind.foreign[key]}" if key in kind.foreign else ""
+                self.report(key, f"does not belong to a {kind.name}{why}")
+        if settings.get("aggregate", kind.aggregates[0]) not in kind.aggregates:
+            choices = ", ".join(kind.aggregates)
+            self.report("aggregate", f"of a {kind.name} must be one of {choices}")
+        elif (
+            settings.get("answer") == "at_once"
+            and settings.get("aggregate", kind.aggregates[0]) != "first"
+        ):
+            self.report(
+                "answer",
+                "is at_once, so the first value of a window is the one that counts: set "
+                'aggregate = "first"',
+            )
+        context = self._context
+        return kind.read(
+            Table(settings, context.folder, self.report, context.kinds, context.metrics)
+        )
+
+    def _segments(self) -> tuple[Segment, ...]:
+        """The segments that a metric names, if it may be counted by them."""
+        settings, declared = self.settings, self._context.segments
+        names = settings.get("segments", [])
+        if COMMON_KEYS["segments"](names):
+            return ()
+        if len(names) > MAX_SEGMENTS or len(set(names)) < len(names):
+            self.report("segments", f"must name {MAX_SEGMENTS} different segments at most")
+            return ()
+        for name in names:
+            if name not in declared:
+                known = f"; declared: {', '.join(declared)}" if declared else ""
+                self.report(
+                    "segments",
+                    f"names {name!r}, which is not declared: write [segments.{name}]{known}",
+                )
+        found = tuple(each for name in names if (each := declared.get(name)) is not None)
+        count = combinations(found)
+        if count > MAX_COMBINATIONS:
+            self.report(
+                "segments",
+                f"has {count} combinations, above the limit of {MAX_COMBINATIONS}: drop a segment, "
+                "or group values",
+            )
+            return ()
+        devices, rate = settings.get("devices"), settings.get("sample_rate", 1.0)
+        known_crowd = not (COMMON_KEYS["devices"](devices) or COMMON_KEYS["sample_rate"](rate))
+        groups = settings.get("one_in")
+        if not COMMON_KEYS["one_in"](groups):
+            rate = 1 / cast(int, groups)
+        explained = any(each.why is not None for each in found)
+        if found and known_crowd and not explained and devices * rate < LEAST_REPORTS * count:
+            self.report(
+                "segments",
+                f"has {count} combinations, but {devices:,} devices at a rate of {rate:.3g} give "
+                f"{devices * rate / count:,.0f} reports each on average, below {LEAST_REPORTS}: so "
+                "few say nothing and hide nobody. Use fewer values, or say why it must be so with "
+                'why = "..." in the segment',
+            )
+        return found
+
+    def _check_keep(self) -> None:
+        settings = self.settings
+        window = settings.get("window", "day")
+        if "keep" not in settings or COMMON_KEYS["keep"](settings["keep"]):
+            return
+        if not COMMON_KEYS["window"](window) and (
+            wrong := mistakes(read_keep(settings["keep"]), window)
+        ):
+            self.report("keep", wrong)
+
+    def _check_epsilons(self) -> None:
+        settings = self.settings
+        epsilon, lifetime = settings.get("epsilon"), settings.get("lifetime_epsilon")
+        memo, memoize = settings.get("memo_epsilon"), settings.get("longitudinal") == "memoize"
+        if memo is not None and not memoize:
+            self.report(
+                "memo_epsilon",
+                'limits what one memo reveals: set longitudinal = "memoize", or remove it',
+            )
+        if not (is_number(epsilon) and is_number(lifetime)) or not (
+            memo is None or is_number(memo)
+        ):
+            return
+        epsilon, lifetime = cast(float, epsilon), cast(float, lifetime)
+        if lifetime < epsilon:
+            self.report(
+                "lifetime_epsilon",
+                f"is {lifetime}, below epsilon {epsilon}: the device could never report",
+            )
+        elif memoize and not epsilon < (lifetime if memo is None else memo) <= MAX_MEMO_EPSILON:
+            key = "lifetime_epsilon" if memo is None else "memo_epsilon"
+            self.report(
+                key,
+                f"is {settings[key]}: with memos it limits what one memo reveals, so it must be "
+                f"above epsilon {epsilon} and at most {MAX_MEMO_EPSILON:g}",
+            )
+        elif memoize and memo is not None and memo > lifetime:
+            self.report(
+                "memo_epsilon",
+                f"is {memo}, above lifetime_epsilon {lifetime}: the device could never report",
+            )
+
+    def _check_participation(self) -> None:
+        settings = self.settings
+        if "one_in" in settings and settings.get("sample_rate", 1) != 1:
+            self.report(
+                "one_in",
+                "and sample_rate both say in which windows a device takes part: remove one. A "
+                "sample_rate of [defaults] is lifted by sample_rate = 1",
+            )
+
+    def _check_mechanism(self) -> None:
+        """Whether there is such a mechanism, for this type and with or without memory."""
+        kind, name = self.kind, self.settings.get("mechanism")
+        memoize = self.settings.get("longitudinal") == "memoize"
+        if not isinstance(name, str) or COMMON_KEYS["mechanism"](name):
+            return
+        if kind is not None and name in kind.mechanisms(memoize=memoize):
+            return
+        with_memos, without = (
+            {each for known in TYPES.values() for each in known.mechanisms(memoize=either)}
+            for either in (True, False)
+        )
+        if memoize and name in without - with_memos:
+            self.report(
+                "mechanism",
+                f'is {name}, which has no memos: set longitudinal = "fresh", or remove it',
+            )
+        elif not memoize and name in with_memos - without:
+            self.report(
+                "mechanism",
+                f'is {name}, which has memos: set longitudinal = "memoize", or remove it',
+            )
+        elif kind is not None or name not in (with_memos if memoize else without):
+            # Of an unknown type the names for a closed domain are listed.
+            known = (kind or TYPES["boolean"]).mechanisms(memoize=memoize)
+            if name not in known:
+                self.report(
+                    "mechanism",
+                    f"there is no mechanism {name!r} here: choose one of {', '.join(known)}",
+                )
+
+    def _can_design(self, good: Mapping[str, Any]) -> bool:
+        """Whether everything that the mechanism is made from was given and is right."""
+        given = all(key in good for key in SCHEME_KEYS if key in self.settings)
+        needed = all(key in good for key in ("type", "epsilon", "lifetime_epsilon"))
+        return given and needed
+
+    def _build(
+        self,
+        settings: Mapping[str, Any],
+        metric_type: MetricType,
+        segments: tuple[Segment, ...],
+        compiled: Mechanism[Any] | None,
+    ) -> Metric | None:
+        """The metric, if its mechanism can be built; keys that are missing are left empty."""
+        try:
+            if compiled is not None:
+                check_values(metric_type.values, compiled)
+        except SchemeError as error:
+            self.report("values", str(error))
+            return None
+        optional = (
+            "window",
+            "answer",
+            "sample_rate",
+            "one_in",
+            "longitudinal",
+            "memo_epsilon",
+            "mechanism",
+            "devices",
+        )
+        metric = Metric(
+            name=self.name,
+            type=metric_type,
+            description=settings.get("description", ""),
+            owner=settings.get("owner", ""),
+            expires=settings.get("expires", date.max),
+            epsilon=float(settings["epsilon"]),
+            lifetime_epsilon=float(settings["lifetime_epsilon"]),
+            aggregate=settings.get("aggregate", metric_type.aggregates[0]),
+            tags=tuple(settings.get("tags", ())),
+            platform=_named(settings.get("platform", ())),
+            segments=segments,
+            keep=read_keep(settings.get("keep", {})),
+            compiled=compiled,
+            **{key: settings[key] for key in optional if key in settings},
+        )
+        try:
+            metric.scheme  # noqa: B018  (builds the mechanism, which proves its epsilon)
+        except SchemeError as error:
+            where = "mechanism" if "mechanism" in settings else "epsilon"
+            if error.code == "segment_cells":
+                self.report("segments", str(error))
+                return None
+            if where == "epsilon" and metric.longitudinal == "memoize":
+                where = "lifetime_epsilon" if metric.memo_epsilon is None else "memo_epsilon"
+            self.report(where, str(error))
+            return None
+        return metric
+
+
+def _named(value: str | Sequence[str]) -> tuple[Any, ...]:
+    """One text or several, in the order given."""
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def _anything(value: Any) -> None:
+    """The check of a key that is compared in the end."""
+
+
+def _shown(value: Any) -> str:
+    text = "null" if value is None else repr(value)
+    return text if len(text) <= 100 else f"{text[:100]} ..."
+
+
+def _differences(
+    given: Any, made: Any, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """The paths at which two tables differ, with what the second one holds there."""
+    if isinstance(given, dict) and isinstance(made, dict):
+        for key in {**made, **given}:
+            yield from _differences(given.get(key, _ABSENT), made.get(key, _ABSENT), (*path, key))
+    elif given != made or isinstance(given, bool) != isinstance(made, bool):
+        yield path, made

@@ -1,0 +1,307 @@
+"""Reads a registry: a `metrics.toml`, or the `metrics.json` that was compiled from one.
+
+Both are the same tables with the same checks, and every mistake is collected. A compiled metric
+also has its mechanism with all integers. None of its claims is trusted
+(`deniable.protocol.metric_reading`).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from deniable.protocol.checks import line, positive
+from deniable.protocol.errors import Problem, RegistryError
+from deniable.protocol.keys import (
+    APP,
+    COMMON_KEYS,
+    COMPILED_SEGMENT_KEYS,
+    COMPILED_TOP_KEYS,
+    DEFAULTS,
+    MAX_LIFETIME_EPSILON,
+    NAME,
+    PEOPLE_KEYS,
+    TOP_KEYS,
+    reserved,
+)
+from deniable.protocol.metric_reading import Context, MetricReading
+from deniable.protocol.segments import SEGMENT_KEYS, Segment, identifying, read_segment
+from deniable.protocol.types import joins
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from deniable.protocol.metric import Metric
+
+SCHEMA = 1
+"""The version of the registry's own format."""
+
+FORMAT = 1
+"""The version of the compiled registry's format."""
+
+_NO_LINES: Mapping[tuple[str, ...], int] = {}
+
+
+def read_toml(text: str, source: str, folder: str | Path) -> dict[str, Any]:
+    """The fields of the `Registry` that the text of a `metrics.toml` declares. A `values_file` is
+    looked for in `folder`.
+
+    Raises:
+        RegistryError: it is not TOML, or holds mistakes (all of them are listed).
+    """
+    # Imported here: an app that ships a compiled registry needs nothing of it.
+    import tomllib
+
+    from deniable.protocol.toml_lines import line_of, locate
+
+    try:
+        document = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # also a number of thousands of digits
+        found = re.search(r"line (\d+)", str(error))
+        problem = Problem(int(found[1]) if found else None, "", f"is not TOML: {error}")
+        raise RegistryError([problem], source) from None
+    lines = locate(text)
+    fields = _Reading(document, source, lines, os.fspath(folder)).read()
+    places = {name: line_of(lines, ("metrics", name)) or 1 for name in fields["metrics"]}
+    places |= {
+        ".".join(path[1:]): number
+        for path, number in lines.items()
+        if len(path) == 3 and path[0] == "metrics"
+    }
+    return {**fields, "lines": places}
+
+
+def read_json(text: str, source: str) -> dict[str, Any]:
+    """The fields of the `Registry` that the text of a `metrics.json` holds.
+
+    Raises:
+        RegistryError: it is not JSON, or holds mistakes (all of them are listed).
+    """
+    import json
+
+    try:
+        document = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        problem = Problem(getattr(error, "lineno", None), "", f"is not JSON: {error}")
+        raise RegistryError([problem], source) from None
+    return read_document(document, source)
+
+
+def read_document(document: Any, source: str) -> dict[str, Any]:
+    """The same of the document that the text holds.
+
+    Raises:
+        RegistryError: the document holds mistakes, or reveals more than it declares (everything
+            that is wrong is listed).
+    """
+    return _Reading(document, source, compiled=True).read()
+
+
+class _Reading:
+    """Collects all problems of one document instead of stopping at the first."""
+
+    def __init__(
+        self,
+        document: Any,
+        source: str,
+        lines: Mapping[tuple[str, ...], int] = _NO_LINES,
+        folder: str = "",
+        *,
+        compiled: bool = False,
+    ) -> None:
+        self._document: Mapping[str, Any] = document if isinstance(document, dict) else {}
+        self._source = source
+        self._lines = lines
+        self._folder = folder
+        self._compiled = compiled
+        self._problems: list[Problem] = []
+
+    def _report(self, path: tuple[str, ...], message: str) -> None:
+        number = None
+        if self._lines:
+            from deniable.protocol.toml_lines import line_of
+
+            number = line_of(self._lines, path)
+        self._problems.append(Problem(number, ".".join(path), message))
+
+    def read(self) -> dict[str, Any]:
+        """The fields of the registry.
+
+        Raises:
+            RegistryError: there are problems.
+        """
+        fields = self._read() if self._is_of_this_version() else {}
+        if self._problems:
+            self._problems.sort(key=lambda problem: problem.line or 0)
+            raise RegistryError(self._problems, self._source)
+        return {**fields, "source": self._source}
+
+    def _is_of_this_version(self) -> bool:
+        """Whether the document has the keys that are known here. Another format has others, so
+        complaints about these would mislead."""
+        key, version = ("format", FORMAT) if self._compiled else ("schema", SCHEMA)
+        found = self._document.get(key)
+        if type(found) is int and found == version:
+            return True
+        if self._compiled:
+            self._report((key,), f"must be {FORMAT}: compile metrics.toml with this version")
+            return False
+        self._report((key,), f"must be {SCHEMA}: write `schema = {SCHEMA}` at the top")
+        return True
+
+    def _read(self) -> dict[str, Any]:
+        document = self._document
+        for key in document:
+            if key not in (COMPILED_TOP_KEYS if self._compiled else TOP_KEYS):
+                self._report((key,), "is unknown here; a metric belongs under [metrics.NAME]")
+        app = document.get("app")
+        if not (isinstance(app, str) and APP.fullmatch(app)):
+            self._report(
+                ("app",),
+                'must name the app, like app = "editor": a lower-case letter and up to 63 more of '
+                "a-z, 0-9, _ and -",
+            )
+        for key in PEOPLE_KEYS:
+            if key in document and (wrong := line(document[key])):
+                self._report((key,), wrong)
+        cap = document.get("lifetime_epsilon")
+        if cap is not None and (wrong := positive(MAX_LIFETIME_EPSILON)(cap)):
+            self._report(("lifetime_epsilon",), wrong)
+        elif self._compiled and "lifetime_epsilon" not in document:
+            self._report(("lifetime_epsilon",), "is missing")
+        segments = self._read_segments()
+        return {
+            "app": app,
+            "metrics": self._read_metrics(self._defaults(), segments),
+            "lifetime_epsilon": cap,
+            "segments": {name: each for name, each in segments.items() if each is not None},
+            **{key: document.get(key) for key in PEOPLE_KEYS},
+        }
+
+    def _defaults(self) -> dict[str, Any]:
+        defaults = self._document.get("defaults", {})
+        if not isinstance(defaults, dict):
+            self._report(("defaults",), "must be a table: write [defaults]")
+            return {}
+        good = {}
+        for key, value in defaults.items():
+            path = ("defaults", key)
+            if key not in DEFAULTS:
+                self._report(path, f"has no default; [defaults] may hold {', '.join(DEFAULTS)}")
+            elif wrong := COMMON_KEYS[key](value):
+                self._report(path, wrong)
+            else:
+                good[key] = value
+        return good
+
+    def _read_metrics(
+        self, defaults: Mapping[str, Any], segments: Mapping[str, Segment | None]
+    ) -> dict[str, Metric]:
+        tables = self._document.get("metrics", {})
+        if not isinstance(tables, dict) or not tables:
+            self._report(("metrics",), "holds no metric: declare one under [metrics.NAME]")
+            tables = {}
+        kinds = {
+            name: table.get("type") if isinstance(table, dict) else None
+            for name, table in tables.items()
+        }
+        found: dict[str, Metric] = {}
+        context = Context(
+            self._folder, defaults, segments, kinds, found, "segments" in self._document
+        )
+        # A metric that joins others is read after them.
+        for name in sorted(tables, key=lambda each: joins(kinds[each])):
+            metric = self._read_metric(name, tables[name], context)
+            if metric is not None:
+                found[name] = metric
+        return {name: found[name] for name in tables if name in found}
+
+    def _read_metric(self, name: str, table: Any, context: Context) -> Metric | None:
+        path = ("metrics", name)
+        named = NAME.fullmatch(name) is not None
+        if not named:
+            self._report(
+                path,
+                "a metric's name is a lower-case letter and up to 63 more of a-z, 0-9 and _",
+            )
+        if not isinstance(table, dict):
+            self._report(path, f"must be a table: write [metrics.{name}]")
+            return None
+        reading = MetricReading(
+            name,
+            table,
+            context,
+            lambda key, message: self._report(path if key is None else (*path, key), message),
+            compiled=self._compiled,
+        )
+        metric = reading.read()
+        return metric if named else None
+
+    def _read_segments(self) -> dict[str, Segment | None]:
+        """The segments by name; None for one that cannot be read. Others with mistakes are kept
+        where metrics can name them."""
+        tables = self._document.get("segments", {})
+        if not isinstance(tables, dict):
+            self._report(("segments",), "must hold tables: write [segments.NAME]")
+            return {}
+        return {name: self._read_segment(name, table) for name, table in tables.items()}
+
+    def _read_segment(self, name: str, table: Any) -> Segment | None:
+        path = ("segments", name)
+        if not NAME.fullmatch(name):
+            self._report(
+                path,
+                "a segment's name is a lower-case letter and up to 63 more of a-z, 0-9 and _",
+            )
+        elif not self._compiled and reserved(name):
+            self._report(path, "is a key of the registry itself: give the segment another name")
+        elif name in (self._document.get("metrics") or ()):
+            self._report(
+                path,
+                "is also the name of a metric. A segment is told in clear and a metric is not: "
+                "give the segment another name",
+            )
+        if not isinstance(table, dict):
+            self._report(path, f"must be a table: write [segments.{name}]")
+            return None
+        known = COMPILED_SEGMENT_KEYS if self._compiled else SEGMENT_KEYS
+        for key in table:
+            if key not in known:
+                self._report((*path, key), f"is unknown; a segment may hold {', '.join(known)}")
+        lacking = [key for key in known if key not in table] if self._compiled else []
+        for key in lacking:
+            self._report((*path, key), "is missing")
+        if lacking:
+            return None
+        segment = read_segment(
+            name,
+            table,
+            lambda key, message: self._report(path if key is None else (*path, key), message),
+        )
+        if segment is None:
+            return None
+        if self._compiled:
+            if table["other"] not in (None, *table["values"]):
+                self._report((*path, "other"), f"is {table['other']!r}, which is not a value")
+            elif list(segment.values) != table["values"]:
+                self._report((*path, "values"), "must be in Unicode normal form C")
+        elif segment.why is None and (looks := identifying(segment)):
+            self._report(
+                path,
+                f"{looks}. A segment travels in clear with each report: use groups of many "
+                'devices, or say why it must be so with why = "..."',
+            )
+        return segment
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    document = dict(pairs)
+    if len(document) < len(pairs):
+        raise ValueError("an object repeats a key")
+    return document
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no number of JSON")

@@ -1,0 +1,197 @@
+"""Segments: public groups of devices, like platforms. Each metric says by which it is counted.
+
+A segment is not private. A report names the segment of its device in clear, as part of its row:
+row = combination * (rows of the mechanism) + (row of the mechanism), where combinations count
+through the values of the metric's segments, the last segment fastest. What holds is the
+conditional guarantee: for a device of segment s and any two values x, y ::
+
+    P(report | x, s) <= e**epsilon * P(report | y, s)
+
+Whatever the segment says about the value by itself is told in clear.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from deniable.protocol.checks import text as check_text
+from deniable.protocol.checks import texts as check_texts
+from deniable.protocol.errors import SegmentError
+from deniable.protocol.frozen import frozen
+from deniable.protocol.value_list import normal_form, value_text
+
+MAX_COMBINATIONS = 32
+"""The most combinations of segments that a metric may be counted by."""
+
+MAX_SEGMENTS = 2
+"""The most segments of one metric."""
+
+LEAST_REPORTS = 100
+"""With fewer reports in a window a segment says nothing, and its devices hide in a small crowd."""
+
+SEGMENT_KEYS = ("values", "other", "why")
+"""What [segments.NAME] may hold."""
+
+_NAMES = (
+    r"(?a)(^|_)"
+    r"(id|ids|uid|uuid|guid|user|users|username|email|mail|account|customer|session|serial|"
+    r"imei|mac|ip|address|phone|token|hash|fingerprint|device|hostname|birthday)($|_)"
+)
+"""Words in the name of a segment that say who somebody is. Like the patterns below it is compiled
+when it is first used, because few registries have segments."""
+
+_VALUES: tuple[tuple[str, str], ...] = (
+    (r"[^@\s]+@[^@\s]+\.[^@\s]+", "an e-mail address"),
+    (r"(?i)[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}", "a UUID"),
+    (r"(19|20)\d\d[-/.]?[01]?\d[-/.]?[0-3]?\d([T ].*)?", "a date"),
+    (r"[vV]?\d+(\.\d+){3,}\S*|[vV]?\d+(\.\d+){2}[-+.]\S+", "a version with its build"),
+    (r"(?i)(?=[0-9a-f]*\d)[0-9a-f]{8,}", "a hash or an identifier"),
+    (r"\+?[\d\s()-]{6,}", "a long number"),
+    (r"(?i)([0-9a-f]{0,4}:){2,}[0-9a-f]{0,4}", "an address"),
+)
+"""Texts that name one device or a few, and what they look like."""
+
+
+@frozen
+class Segment:
+    """One declared segment.
+
+    Attributes:
+        name: as the registry calls it.
+        values: its values in their declared order, in Unicode normal form C.
+        other: the value that stands for every text that is not declared, and for a device that
+            was not told its segment; None: such values are refused.
+        why: why the registry keeps it although it could single devices out.
+    """
+
+    name: str
+    values: tuple[str, ...]
+    other: str | None = None
+    why: str | None = None
+
+    def __eq__(self, other: object) -> bool:
+        # The rows of a tally depend on nothing else.
+        return isinstance(other, Segment) and (self.name, self.values) == (other.name, other.values)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.values))
+
+    def text(self, value: object) -> str:
+        """The declared value that an app's value stands for.
+
+        Raises:
+            SegmentError: it is no text, or is not declared. The message does not repeat it.
+        """
+        if not isinstance(value, str):
+            raise SegmentError(self.name, f"takes a string, not {type(value).__name__}")
+        text = normal_form(value)
+        if text in self.values:
+            return text
+        if self.other is not None:
+            return self.other
+        raise SegmentError(
+            self.name,
+            'the value is not one of its declared values; add it, or an "other" that stands for '
+            "the rest",
+        )
+
+
+def combinations(segments: Iterable[Segment]) -> int:
+    """How many combinations of values there are; 1 without segments."""
+    return math.prod(len(each.values) for each in segments)
+
+
+def labels(segments: Sequence[Segment]) -> list[dict[str, str]]:
+    """Every combination in the order of the rows: the name of each segment with its value."""
+    found: list[dict[str, str]] = [{}]
+    for segment in segments:
+        found = [{**each, segment.name: value} for each in found for value in segment.values]
+    return found
+
+
+def told(segments: Iterable[Segment], given: Mapping[str, str]) -> dict[str, str] | None:
+    """The value of each segment: what the device was told, else `other`; None if that is not
+    declared either. A value that has left the list counts as `other`, too."""
+    found = {}
+    for segment in segments:
+        value = given.get(segment.name)
+        if value not in segment.values:
+            value = segment.other
+        if value is None:
+            return None
+        found[segment.name] = value
+    return found
+
+
+def missing(segments: Iterable[Segment], given: Mapping[str, str]) -> str:
+    """The first segment that the device was not told and that has no `other`."""
+    return next(each.name for each in segments if told([each], given) is None)
+
+
+def place(segments: Iterable[Segment], given: Mapping[str, str]) -> int | None:
+    """The number of a combination, from 0; None if it is not known."""
+    values = told(segments, given)
+    if values is None:
+        return None
+    found = 0
+    for segment in segments:
+        found = found * len(segment.values) + segment.values.index(values[segment.name])
+    return found
+
+
+def read_segment(
+    name: str, table: Mapping[str, Any], report: Callable[[str | None, str], None]
+) -> Segment | None:
+    """The segment that a table declares; None if it cannot be one.
+
+    `report` takes a key (None: the segment itself) and what is wrong with it.
+    """
+    values, other, why = (table.get(key) for key in SEGMENT_KEYS)
+    if "values" not in table:
+        report(None, 'lacks values: list them, like ["ios", "android", "other"]')
+        return None
+    if wrong := check_texts(values):
+        report("values", wrong)
+        return None
+    normal = [unicodedata.normalize("NFC", value) for value in values or ()]
+    wrong_other = None if other is None else check_text(other)
+    if wrong_other:
+        report("other", wrong_other)
+    elif isinstance(other, str):
+        other = unicodedata.normalize("NFC", other)
+        if other not in normal:
+            normal.append(other)
+    elif "other" in normal and "other" not in table:
+        other = "other"
+    if why is not None and (wrong := check_text(why)):
+        report("why", wrong)
+    if not 2 <= len(normal) <= MAX_COMBINATIONS:
+        report(
+            "values",
+            f"must list from 2 to {MAX_COMBINATIONS} values, not {len(normal)}: group the rare "
+            'ones under other = "other"',
+        )
+        return None
+    for each in sorted({each for each in normal if normal.count(each) > 1}):
+        report("values", f"lists {each!r} twice")
+    for each in normal:
+        try:
+            value_text(each)
+        except ValueError as error:
+            report("values", f"lists {each[:20]!r}, which {error}")
+    return Segment(name, tuple(normal), None if wrong_other else other, why)
+
+
+def identifying(segment: Segment) -> str | None:
+    """Why a segment looks as if it named single devices; None if it does not."""
+    if found := re.search(_NAMES, segment.name):
+        return f"is named like an identifier ({found[2]})"
+    for value in segment.values:
+        for pattern, looks in _VALUES:
+            if re.fullmatch(pattern, value):
+                return f"lists {value[:40]!r}, which looks like {looks}"
+    return None

@@ -1,0 +1,226 @@
+"""The contract between a metric and its type: what a recorded value means, from the keys that
+declare it to the mechanism that hides it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, SupportsFloat, TypeAlias
+
+from deniable.protocol.checks import Check
+from deniable.protocol.coded_message import CodedMessage
+from deniable.protocol.errors import SchemeError
+from deniable.protocol.frozen import frozen
+from deniable.protocol.mechanisms import FrequencyOracle, Mechanism, Memoizing, no_mechanism
+from deniable.protocol.randomness import Bits, below
+
+if TYPE_CHECKING:
+    from datetime import date
+
+Value: TypeAlias = bool | str | int | float | SupportsFloat
+"""What `record` takes: a bool for a boolean metric, a string for a category or string, and any
+`numbers.Real` for a number, like an int, a float, a Fraction or a number of numpy."""
+
+Aggregate: TypeAlias = Literal["last", "first", "any", "max", "min", "sum", "count", "mean"]
+
+_NONE: Mapping[str, Any] = {}
+
+
+class Joinable(Protocol):
+    """What a type that joins other metrics asks of one of them. Every `deniable.Metric` has it."""
+
+    @property
+    def type(self) -> MetricType: ...
+    @property
+    def answer(self) -> str: ...
+    @property
+    def expires(self) -> date: ...
+    @property
+    def longitudinal(self) -> str: ...
+    @property
+    def platform(self) -> tuple[str, ...]: ...
+    @property
+    def segments(self) -> tuple[object, ...]: ...
+    @property
+    def window(self) -> str: ...
+
+
+@frozen
+class Table:
+    """The table of one metric in the registry, as its type reads it.
+
+    Attributes:
+        settings: all keys of the metric. A key of the type may hold what its check refused,
+            which has been reported.
+        folder: where a file that a key names is looked for.
+        report: takes a key (None: the metric itself) and what is wrong with it.
+        declared: the type of each metric of the registry, by name, where a type asks for others.
+        metrics: those of them that are without mistakes.
+    """
+
+    settings: Mapping[str, Any]
+    folder: str
+    report: Callable[[str | None, str], None]
+    declared: Mapping[str, Any] = _NONE
+    metrics: Mapping[str, Joinable] = _NONE
+
+
+class MetricType(ABC):
+    """What the values of a metric are. An instance holds what one metric declares of them.
+
+    Attributes:
+        name: what `type = "..."` says.
+        keys: the registry's keys that only this type takes, with their checks.
+        foreign: why a key of another type has no place here; nothing for most.
+        aggregates: how several records of one window become one value; the first is the default.
+        values: the domain in its declared order; empty where there is no list of it.
+        unit: that of a number, for people; nothing is converted.
+        other: the value that stands for every text that is not among the values, if there is one.
+        needs_candidates: whether the values are any strings, and are named when it is estimated.
+        of: the metrics whose values it joins; none for most. Such a metric is not recorded.
+        forget: what it spares asking ("marginals": the metrics that it is of); None for most.
+        undefaulted: the keys of [defaults] that do not apply to it.
+        presets: what keys hold that neither a metric nor [defaults] has.
+        looks_back: whether a device reports what it remembers of earlier windows, and no value.
+        compiled: the keys that a compiled metric of this type holds beside those that all have.
+        joins: whether it joins other metrics, and so must be read after them.
+    """
+
+    name: ClassVar[str]
+    keys: ClassVar[Mapping[str, Check]] = {}
+    foreign: ClassVar[Mapping[str, str]] = {}
+    aggregates: ClassVar[tuple[Aggregate, ...]] = ("last", "first", "any")
+    needs_candidates: ClassVar[bool] = False
+    undefaulted: ClassVar[frozenset[str]] = frozenset()
+    presets: ClassVar[Mapping[str, Any]] = {}
+    looks_back: ClassVar[bool] = False
+    compiled: ClassVar[tuple[str, ...]] = ()
+    joins: ClassVar[bool] = False
+    values: tuple[str, ...] = ()
+    unit: str | None = None
+    other: str | None = None
+    forget: str | None = None
+
+    @property
+    def of(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def domain(self) -> str:
+        """The values in a few words, for tables: how many there are."""
+        return f"{len(self.values):,}" if self.values else "open"
+
+    @classmethod
+    def read(cls, table: Table) -> Self | None:
+        """The type as a metric's table declares it; mistakes are reported there. None where no
+        mechanism can be designed for what it holds."""
+        return cls()
+
+    @classmethod
+    def told_by(cls, mechanism: Mechanism[Any]) -> Mapping[str, Any]:
+        """The keys of a declared metric that a compiled one says with its mechanism."""
+        return {}
+
+    def compiled_keys(self) -> dict[str, Any]:
+        """The keys of `compiled` with their values."""
+        return {}
+
+    @classmethod
+    @abstractmethod
+    def mechanisms(cls, *, memoize: bool) -> tuple[str, ...]:
+        """What `mechanism = "..."` may say, with memos or without; nothing if there are none."""
+
+    @abstractmethod
+    def normalize(self, value: Value) -> str:
+        """The text that a recorded value waits as, until its window ends.
+
+        Raises:
+            ValueError: there is none. The message does not repeat the value.
+        """
+
+    def stands_in(self, text: str, value: Value) -> bool:
+        """Whether a normalized text stands for a value that is not declared."""
+        return False
+
+    def begin(self, aggregate: Aggregate, text: str) -> str:
+        """A window's value after its first record, `text`."""
+        return text
+
+    def merge(self, aggregate: Aggregate, value: str, text: str, records: int, bits: Bits) -> str:
+        """A window's value after one more record, `text`: the `records`-th, from 2 on."""
+        if aggregate == "last":
+            return text
+        if aggregate == "any" and below(records, bits) == 0:
+            # Reservoir sampling (Vitter, ACM TOMS 1985): each record is kept with chance 1/records.
+            return text
+        return value
+
+    def joined(self, texts: Sequence[str | None]) -> str | None:
+        """The text of the value that a device has at the end of a window, from those of the
+        metrics that the type is `of` (None: not recorded). None if it has none."""
+        return None
+
+    def look_back(self, window: str, first: str, before: bool) -> str | None:
+        """The text that a device reports in a window, if the type looks back; None if nothing.
+
+        Args:
+            window, first: the labels of this window and of the device's first one.
+            before: whether the device was active in the window before.
+        """
+        return None
+
+    @abstractmethod
+    def item(self, text: str, mechanism: Mechanism[Any]) -> int | str:
+        """What the mechanism randomizes in place of a normalized text.
+
+        Raises:
+            KeyError: it is no value, as the registry has changed since it was recorded.
+        """
+
+    @abstractmethod
+    def design(self, mechanism: str, metric: str, epsilon: float) -> Mechanism[Any]:
+        """The mechanism called `mechanism`, within `epsilon`; the metric's name is its salt.
+
+        Raises:
+            SchemeError: there is none, or it cannot keep within `epsilon`.
+        """
+
+    def design_memoized(
+        self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float
+    ) -> Memoizing[Any]:
+        """The same with memory: one report within `epsilon`, one memo within `memo_epsilon`.
+
+        Raises:
+            SchemeError: there is none, as for every type that does not say otherwise, or it cannot
+                keep within both.
+        """
+        raise SchemeError(no_mechanism(mechanism, ()))
+
+    @classmethod
+    def suits(cls, mechanism: Mechanism[Any]) -> bool:
+        """Whether values of this type can be reported through the mechanism."""
+        return isinstance(mechanism, FrequencyOracle)
+
+    @abstractmethod
+    def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> CodedMessage:
+        """Why `auto` takes what it takes, as the beginning of a sentence; `memo_epsilon` is None
+        without memory."""
+
+    def life(self, memo_epsilon: float) -> str | None:
+        """What all reports of a device's life together reveal, where the type knows how many memos
+        it has; for `deniable lint`."""
+        return None
+
+    def combines(self, before: MetricType) -> str:
+        """What estimates do with the reports of a scheme of this metric before an edit, as the
+        end of a sentence."""
+        return "combine both schemes"
+
+    def reread(self, before: MetricType) -> str | None:
+        """What an edit of the type changes in the meaning of its values although the scheme stays,
+        so that values of both are added up; None if nothing."""
+        return None
+
+    def loss(self, mechanism: Mechanism[Any], epsilon: float) -> float | None:
+        """The mechanism's total variance over the least possible; None where that is not known."""
+        return None

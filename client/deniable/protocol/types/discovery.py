@@ -1,0 +1,164 @@
+"""Strings that nobody listed: which ones occur at all is found in the reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+from deniable.protocol.checks import Check, is_number, one_of
+from deniable.protocol.coded_message import CodedMessage
+from deniable.protocol.errors import SchemeError
+from deniable.protocol.frozen import frozen
+from deniable.protocol.mechanisms import AUTO, Mechanism, PrefixTree, no_mechanism
+from deniable.protocol.mechanisms.prefix_code import ALPHABETS, TOKEN_BYTES, head, plain
+from deniable.protocol.mechanisms.prefix_tree import MAX_LEVELS
+from deniable.protocol.types.base import MetricType, Table, Value
+from deniable.protocol.types.deny import check_deny, denied
+
+DEFAULT_LENGTH = 16
+"""Bytes of a string that can be found, if the registry does not say."""
+
+MAX_LENGTH = TOKEN_BYTES * MAX_LEVELS
+"""The most that the registry may say."""
+
+
+def _check_length(value: Any) -> str | None:
+    fine = type(value) is int and TOKEN_BYTES <= value <= MAX_LENGTH and value % TOKEN_BYTES == 0
+    return None if fine else f"must be an even number of bytes from {TOKEN_BYTES} to {MAX_LENGTH}"
+
+
+def _check_share(value: Any) -> str | None:
+    fine = is_number(value) and 0 <= value < 1
+    return None if fine else "must be a share from 0 to below 1, like 0.01 for 1%"
+
+
+@frozen
+class Discovery(MetricType):
+    """Any text, of which the first `max_length` bytes can be found.
+
+    A device whose string is empty, denied, or holds a character outside of the alphabet among its
+    first bytes reports the empty string, which is never listed. So it cannot be told from the
+    others, which it could be if it were silent. The empty text also waits on the device for it.
+
+    Attributes:
+        max_length: how many bytes of the UTF-8 text can be found; longer strings are cut.
+        alphabet: which bytes these may be, a name out of `prefix_code.ALPHABETS`.
+        deny: patterns of strings that devices never report (`deniable.protocol.types.deny`).
+        minimum_share: strings that are found with a smaller share are not shown.
+    """
+
+    name = "discovery"
+    keys: ClassVar[Mapping[str, Check]] = {
+        "max_length": _check_length,
+        "alphabet": one_of(tuple(ALPHABETS)),
+        "minimum_share": _check_share,
+        "deny": check_deny,
+    }
+    compiled = ("deny", "minimum_share")
+    foreign: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("values", "values_file", "other"), "its strings are found in the reports"),
+        "segments": "each segment would need a tally of 69 MB of its own, and find only what is "
+        "common in it. Discover in all devices, and follow what is found by segments",
+    }
+    undefaulted = frozenset({"segments"})
+
+    max_length: int = DEFAULT_LENGTH
+    alphabet: str = "bytes"
+    deny: tuple[str, ...] = ()
+    minimum_share: float = 0.0
+
+    @property
+    def levels(self) -> int:
+        """How many tokens of two bytes can be found."""
+        return self.max_length // TOKEN_BYTES
+
+    @property
+    def domain(self) -> str:
+        return f"to find, {self.max_length} bytes"
+
+    @classmethod
+    def read(cls, table: Table) -> Self | None:
+        settings = table.settings
+        fresh = settings.get("longitudinal", "fresh") == "fresh"
+        if not fresh:
+            table.report(
+                "longitudinal",
+                "is memoize, but discovery has no memos: a memo would tie all tables of a string "
+                'together. Set longitudinal = "fresh"; lifetime_epsilon limits how often a device '
+                "reports",
+            )
+        if not fresh or any(cls.keys[key](settings[key]) for key in cls.keys if key in settings):
+            return None
+        return cls(
+            settings.get("max_length", DEFAULT_LENGTH),
+            settings.get("alphabet", "bytes"),
+            tuple(settings.get("deny", ())),
+            float(settings.get("minimum_share", 0.0)),
+        )
+
+    @classmethod
+    def told_by(cls, mechanism: Mechanism[Any]) -> Mapping[str, Any]:
+        assert isinstance(mechanism, PrefixTree)
+        return {
+            "max_length": TOKEN_BYTES * mechanism.levels,
+            "alphabet": mechanism.alphabet,
+        }
+
+    def compiled_keys(self) -> dict[str, Any]:
+        return {"deny": list(self.deny), "minimum_share": self.minimum_share}
+
+    @classmethod
+    def mechanisms(cls, *, memoize: bool) -> tuple[str, ...]:
+        return () if memoize else (AUTO, PrefixTree.name)
+
+    @classmethod
+    def suits(cls, mechanism: Mechanism[Any]) -> bool:
+        return isinstance(mechanism, PrefixTree)
+
+    def normalize(self, value: Value) -> str:
+        if not isinstance(value, str):
+            raise ValueError(f"takes a string, not {type(value).__name__}")
+        try:
+            text = plain(value)
+        except ValueError as error:
+            raise ValueError(f"the string {error}; clean it before you record it") from None
+        # A character has a byte at least, so this holds the whole head and little more.
+        cut = text[: self.max_length]
+        if not head(cut, self.levels, self.alphabet) or any(
+            denied(each, self.deny) for each in {text, cut}
+        ):
+            return ""
+        return cut
+
+    def item(self, text: str, mechanism: Mechanism[Any]) -> str:
+        # What the registry denies now may have been recorded before it did.
+        return self.normalize(text)
+
+    def design(self, mechanism: str, metric: str, epsilon: float) -> Mechanism[Any]:
+        if mechanism not in self.mechanisms(memoize=False):
+            raise SchemeError(no_mechanism(mechanism, self.mechanisms(memoize=False)))
+        made = PrefixTree.design(metric, epsilon, self.levels, self.alphabet)
+        return made.require_within(epsilon)
+
+    def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> CodedMessage:
+        return CodedMessage(
+            "prefixes_of_strings",
+            "projective geometry over prefixes finds strings that nobody listed, with one short "
+            "report of each device",
+        )
+
+    def combines(self, before: MetricType) -> str:
+        if not isinstance(before, Discovery):
+            return "cannot combine what was not discovered: declare a new metric"
+        return (
+            "combine both schemes, but a string that only one of them can tell rests on its "
+            "reports alone"
+        )
+
+    def reread(self, before: MetricType) -> str | None:
+        if not isinstance(before, Discovery) or before.deny == self.deny:
+            return None
+        return (
+            "denies other strings than before: the scheme is the same, so reports of both are "
+            "added up"
+        )

@@ -1,0 +1,287 @@
+"""A number with a lower and an upper bound: its mean, its distribution, or both.
+
+A number is a 64-bit float: any `numbers.Real` that `record` is given becomes the nearest one, and
+the largest finite one of its sign where there is none (an infinity, a whole number of hundreds of
+digits). All steps of `aggregate` are taken with such floats, in the order of the records, each
+rounded once, and limited in the same way::
+
+    sum      s + x                      mean    m + (x - m) / k      for the k-th record, from 2 on
+    count    n + 1, from 1
+
+What lies below `low` or at `high` and above is settled by the position that the mechanism
+randomizes (`deniable.protocol.mechanisms.number_range`).
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+from deniable.protocol.checks import Check, bound, flag, one_of, text
+from deniable.protocol.coded_message import CodedMessage
+from deniable.protocol.errors import SchemeError
+from deniable.protocol.frozen import frozen
+from deniable.protocol.mechanisms import (
+    AUTO,
+    DBitFlip,
+    HierarchicalHistogram,
+    Histogram,
+    Mechanism,
+    Memoizing,
+    NumberRange,
+    Numeric,
+    SlidingWindow,
+    no_mechanism,
+)
+from deniable.protocol.mechanisms.hierarchical_histogram import CELLS
+from deniable.protocol.mechanisms.number_range import number_text
+from deniable.protocol.mechanisms.sliding_window import NEAR_OPTIMUM
+from deniable.protocol.randomness import Bits
+from deniable.protocol.types.base import Aggregate, MetricType, Table, Value
+from deniable.protocol.types.number_keys import (
+    ADVICE,
+    QUESTIONS,
+    Ask,
+    check_ask,
+    check_cells,
+    read_cells,
+    read_range,
+)
+
+_LARGEST = sys.float_info.max
+
+_MEAN_ONLY = ("sliding_window", "duchi")
+_DISTRIBUTION = ("hierarchical_histogram",)
+_MEMOIZED = ("dbitflip",)
+
+
+@frozen
+class Number(MetricType):
+    """A number in a range, and what is asked of it.
+
+    Attributes:
+        range: where the numbers lie.
+        ask: "mean", "distribution", or both in this order.
+        unit: for people; nothing is converted.
+        cells: into how many cells a distribution is cut.
+    """
+
+    name = "number"
+    keys: ClassVar[Mapping[str, Check]] = {
+        "low": bound,
+        "high": bound,
+        "unit": text,
+        "scale": one_of(("linear", "log")),
+        "integer": flag,
+        "ask": check_ask,
+        "cells": check_cells,
+    }
+    foreign = dict.fromkeys(("values", "values_file", "other"), "it has low and high, and no list")
+    aggregates = ("last", "first", "any", "max", "min", "sum", "count", "mean")
+
+    range: NumberRange
+    ask: tuple[Ask, ...]
+    unit: str | None = None
+    cells: int = CELLS
+
+    @property
+    def domain(self) -> str:
+        unit = "" if self.unit is None else f" {self.unit}"
+        return f"{self.range.low} to {self.range.high}{unit}"
+
+    @classmethod
+    def read(cls, table: Table) -> Self | None:
+        settings = table.settings
+        lacking = [key for key in ADVICE if key not in settings]
+        for key in lacking:
+            table.report(None, f"lacks {key}{ADVICE[key]}")
+        if lacking or any(cls.keys[key](settings[key]) for key in cls.keys if key in settings):
+            return None
+        asked = tuple(each for each in QUESTIONS if each in settings["ask"])
+        cells, numbers = read_cells(table, asked), read_range(table)
+        if numbers is None or cells is None:
+            return None
+        return cls(numbers, asked, settings.get("unit"), cells)
+
+    @classmethod
+    def told_by(cls, mechanism: Mechanism[Any]) -> Mapping[str, Any]:
+        assert isinstance(mechanism, Numeric)
+        lies = mechanism.range
+        told: dict[str, Any] = {
+            "low": float(lies.low),
+            "high": float(lies.high),
+            "scale": lies.scale,
+            "integer": lies.integer,
+            "ask": "mean",
+        }
+        if isinstance(mechanism, Histogram):
+            both = isinstance(mechanism, HierarchicalHistogram) and mechanism.mean is not None
+            told |= {"ask": list(QUESTIONS) if both else "distribution", "cells": mechanism.cells}
+        return told
+
+    @classmethod
+    def mechanisms(cls, *, memoize: bool) -> tuple[str, ...]:
+        return (AUTO, *_MEMOIZED) if memoize else (AUTO, *_MEAN_ONLY, *_DISTRIBUTION)
+
+    def normalize(self, value: Value) -> str:
+        if isinstance(value, bool) or not isinstance(value, Real):
+            raise ValueError(f"takes a number, not {type(value).__name__}")
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf if abs(value) == value else -math.inf
+        except ValueError:  # what the object says may hold the value
+            number = math.nan
+        if math.isnan(number):
+            raise ValueError(
+                "takes numbers, and NaN is none: record a fixed number in its place, or record in "
+                "a boolean metric whether there is one"
+            )
+        return number_text(_limited(number))
+
+    def begin(self, aggregate: Aggregate, text: str) -> str:
+        return "1" if aggregate == "count" else text
+
+    def merge(self, aggregate: Aggregate, value: str, text: str, records: int, bits: Bits) -> str:
+        if aggregate == "count":
+            return str(records)
+        if aggregate not in ("max", "min", "sum", "mean"):
+            return super().merge(aggregate, value, text, records, bits)
+        before, new = read_number(value), float(text)
+        if before is None:
+            # The metric became a number inside the window: it begins again.
+            return text
+        if aggregate == "max":
+            return text if new > before else value
+        if aggregate == "min":
+            return text if new < before else value
+        if aggregate == "sum":
+            return number_text(_limited(before + new))
+        return number_text(_limited(before + _limited(new - before) / records))
+
+    def item(self, text: str, mechanism: Mechanism[Any]) -> int:
+        number = read_number(text)
+        if number is None:
+            raise KeyError("the metric was no number when it was recorded")
+        return self.range.position(number)
+
+    def design(self, mechanism: str, metric: str, epsilon: float) -> Mechanism[Any]:
+        if mechanism not in self.mechanisms(memoize=False):
+            raise SchemeError(no_mechanism(mechanism, self.mechanisms(memoize=False)))
+        made: SlidingWindow | HierarchicalHistogram
+        if "distribution" in self.ask:
+            if mechanism in _MEAN_ONLY:
+                told = CodedMessage(
+                    "mean_only",
+                    '{mechanism} can only tell the mean: set ask = "mean", or mechanism = "auto"',
+                    mechanism=mechanism,
+                )
+                raise SchemeError(told)
+            both = "mean" in self.ask
+            made = HierarchicalHistogram.design(self.range, epsilon, self.cells, mean=both)
+        elif mechanism in _DISTRIBUTION:
+            told = CodedMessage(
+                "distribution_only",
+                '{mechanism} is for a distribution: set ask = "distribution", which also tells the '
+                'mean less exactly, or mechanism = "auto"',
+                mechanism=mechanism,
+            )
+            raise SchemeError(told)
+        elif mechanism == "duchi":
+            made = SlidingWindow.design(self.range, epsilon, columns=2)
+        else:
+            made = SlidingWindow.design(self.range, epsilon)
+        return made.require_within(epsilon)
+
+    def design_memoized(
+        self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float
+    ) -> Memoizing[Any]:
+        if mechanism not in self.mechanisms(memoize=True):
+            raise SchemeError(no_mechanism(mechanism, self.mechanisms(memoize=True)))
+        if self.ask != ("distribution",):
+            told = CodedMessage(
+                "mean_without_memos",
+                'a mean has no memos: set ask = "distribution", which also tells the mean less '
+                'exactly, or longitudinal = "fresh"',
+            )
+            raise SchemeError(told)
+        made = DBitFlip.design(self.range, epsilon, memo_epsilon, self.cells)
+        return made.require_within_lifetime(epsilon, memo_epsilon)
+
+    def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> CodedMessage:
+        if memo_epsilon is not None:
+            return CodedMessage(
+                "noisy_bits_of_a_histogram",
+                "dBitFlip keeps noisy bits of a histogram; it is the only mechanism with memos "
+                "for numbers",
+            )
+        if "distribution" not in self.ask:
+            if epsilon > NEAR_OPTIMUM:
+                return CodedMessage(
+                    "close_to_least_error",
+                    "a sliding window has close to the least error of a mean",
+                )
+            return CodedMessage(
+                "within_2_percent",
+                "the variance of a sliding window is within 2% of the least that a mean can have",
+            )
+        if "mean" not in self.ask:
+            return CodedMessage(
+                "quantiles_without_bias",
+                "a hierarchical histogram tells shares of ranges and quantiles without bias",
+            )
+        return CodedMessage(
+            "quantiles_and_mean",
+            "a hierarchical histogram tells shares of ranges and quantiles without bias; 1 of 4 "
+            "devices reports for the mean, by a sliding window",
+        )
+
+    @classmethod
+    def suits(cls, mechanism: Mechanism[Any]) -> bool:
+        return isinstance(mechanism, Numeric)
+
+    def combines(self, before: MetricType) -> str:
+        if not isinstance(before, Number):
+            return "cannot combine what are no numbers with numbers: declare a new metric"
+        if ("distribution" in self.ask) != ("distribution" in before.ask):
+            return (
+                "cannot combine a mean with a distribution: ask for days before or after the "
+                "change, or declare a new metric"
+            )
+        if self.range.scale != before.range.scale:
+            return (
+                "cannot combine another scale: ask for days before or after the change, or "
+                "declare a new metric"
+            )
+        if "distribution" in self.ask and (self.range, self.cells) != (before.range, before.cells):
+            return (
+                "over days of both tell those of the larger part, as their cells differ: ask for "
+                "days before or after the change"
+            )
+        return "combine both schemes"
+
+    def reread(self, before: MetricType) -> str | None:
+        if not isinstance(before, Number) or before.unit == self.unit:
+            return None
+        old, new = ("none" if each.unit is None else repr(each.unit) for each in (before, self))
+        return (
+            f"had the unit {old} and has {new}: the scheme is the same, so numbers of both are "
+            "added up. If the numbers change, and not only their label, declare a new metric"
+        )
+
+
+def read_number(text: str) -> float | None:
+    """The number that a text from `normalize` or `merge` stands for; None if it is no such text."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and number_text(number) == text else None
+
+
+def _limited(number: float) -> float:
+    """The number, or the largest finite one of its sign."""
+    return min(max(number, -_LARGEST), _LARGEST)

@@ -1,0 +1,65 @@
+"""Any string: its candidates are named when it is estimated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from deniable.protocol.coded_message import CodedMessage
+from deniable.protocol.frozen import frozen
+from deniable.protocol.mechanisms import (
+    FrequencyOracle,
+    Mechanism,
+    Memoizing,
+    design_memoized,
+    design_string,
+    names,
+)
+from deniable.protocol.types.base import MetricType, Value
+from deniable.protocol.value_list import value_text
+
+
+@frozen
+class String(MetricType):
+    """What `deniable.protocol.value_list` calls a value: 1 to 1,024 bytes without control
+    characters, not all blank."""
+
+    name = "string"
+    foreign = dict.fromkeys(
+        ("values", "values_file"), "its candidates are named when it is estimated"
+    )
+    needs_candidates = True
+
+    @classmethod
+    def mechanisms(cls, *, memoize: bool) -> tuple[str, ...]:
+        return names(closed=False, memoize=memoize)
+
+    @classmethod
+    def suits(cls, mechanism: Mechanism[Any]) -> bool:
+        return isinstance(mechanism, FrequencyOracle) and mechanism.size is None
+
+    def normalize(self, value: Value) -> str:
+        if not isinstance(value, str):
+            raise ValueError(f"takes a string, not {type(value).__name__}")
+        try:
+            return value_text(value)
+        except ValueError as error:
+            raise ValueError(f"the string {error}; clean it before you record it") from None
+
+    def item(self, text: str, mechanism: Mechanism[Any]) -> str:
+        return text
+
+    def design(self, mechanism: str, metric: str, epsilon: float) -> Mechanism[Any]:
+        return design_string(mechanism, metric, epsilon)
+
+    def design_memoized(
+        self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float
+    ) -> Memoizing[Any]:
+        return design_memoized(mechanism, metric, None, epsilon, memo_epsilon)
+
+    def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> CodedMessage:
+        if memo_epsilon is None:
+            return CodedMessage(
+                "any_string",
+                "hashed projective geometry takes any string and needs the fewest devices",
+            )
+        return CodedMessage("any_string_memo", "cohort local hashing of a memo takes any string")

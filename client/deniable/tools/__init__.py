@@ -1,0 +1,1 @@
+"""What developers run: the `deniable` command of this package."""

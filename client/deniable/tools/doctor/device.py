@@ -1,0 +1,227 @@
+"""The device's side without the network: registry, environment and state."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from deniable.device import open_windows, outbox, owner
+from deniable.device.lifecycle import SWITCHES, is_set
+from deniable.device.state import FILE_NAME, State, default_directory
+from deniable.protocol.coded_message import counted
+from deniable.protocol.errors import RegistryError, StateError
+from deniable.protocol.registry import Registry
+from deniable.tools.doctor.result import CheckResult, listed
+from deniable.tools.forecasts import MISSING, forecasts
+
+
+def read_registry(path: Path) -> tuple[Registry | None, list[CheckResult]]:
+    """The registry in a file, and what is wrong with it: mistakes, and metrics that are over."""
+    try:
+        registry = Registry.load(path)
+    except RegistryError as error:
+        if not path.exists():
+            return None, [
+                CheckResult(
+                    "registry", "no_registry", "error", f"there is no file {path}",
+                    "name your metrics.toml as an argument, or write one with `deniable init`",
+                )
+            ]  # fmt: skip
+        return None, [
+            CheckResult(
+                "registry", "mistake", "error", problem.describe(str(path)),
+                "correct the line; `deniable lint` checks the file again",
+            )
+            for problem in error.problems
+        ]  # fmt: skip
+    today = datetime.now(UTC).date()
+    over = [metric.name for metric in registry if metric.expires < today]
+    found = [
+        CheckResult(
+            "registry", "valid", "ok", f"{path} declares {counted(len(registry), 'metric')}"
+        )
+    ]
+    if over:
+        found.append(
+            CheckResult(
+                "registry", "expired", "error" if len(over) == len(registry) else "warning",
+                f"expired, so neither recorded nor accepted: {listed(over)}",
+                "set `expires` to a later day, first for the collector and then in the app",
+            )
+        )  # fmt: skip
+    return registry, found
+
+
+def check_crowd(registry: Registry) -> Iterator[CheckResult]:
+    """Metrics whose expected crowd is too small to detect anything."""
+    crowd = forecasts()
+    if crowd is None:
+        yield CheckResult("crowd", "not_checked", "note", MISSING, "")
+        return
+    for metric in registry:
+        if metric.name in registry.unasked:
+            continue  # a pair gives its shares
+        if lacks := crowd.too_few_devices(metric):
+            yield CheckResult(
+                "crowd", "too_small", "warning", f"{metric.name}: {lacks}",
+                "`deniable plan` shows which epsilon, list and number of devices go together",
+            )  # fmt: skip
+
+
+def check_environment(environ: Mapping[str, str]) -> Iterator[CheckResult]:
+    """Variables that switch every client off."""
+    for name in SWITCHES:
+        if is_set(name, environ):
+            yield CheckResult(
+                "environment", "disabled", "error",
+                f"{name} is set, so clients in this environment keep and send nothing",
+                f"run the app without it to test reporting: env -u {name} ...",
+            )  # fmt: skip
+
+
+def check_development(environ: Mapping[str, str]) -> Iterator[CheckResult]:
+    """Whether clients here are in development mode, which nobody wants in production."""
+    if environ.get("DENIABLE_DEV", "").strip():
+        yield CheckResult(
+            "environment", "development", "warning",
+            "DENIABLE_DEV is set, so clients in this environment are in development mode, and "
+            "nothing that they report counts",
+            "leave it out where real devices report: env -u DENIABLE_DEV ...",
+        )  # fmt: skip
+
+
+def check_state(registry: Registry, directory: Path | None) -> Iterator[CheckResult]:
+    """The state of the app on this device: whether it can be written, and what waits in it."""
+    if directory is None:
+        try:
+            directory = default_directory(registry.app)
+        except StateError as error:
+            yield CheckResult(
+                "state", "no_folder", "error", str(error),
+                "pass a state_dir to the client, and to this command with --state-dir",
+            )  # fmt: skip
+            return
+    if reason := _cannot_write(directory):
+        advice = (
+            "free space on that disk: until then the app keeps its records in memory"
+            if reason == os.strerror(errno.ENOSPC)
+            else "give the user that runs the app a folder that it may write to, as state_dir or "
+            "as XDG_STATE_HOME"
+        )
+        yield CheckResult(
+            "state", "not_writable", "error", f"{directory} cannot be written: {reason}", advice
+        )
+        return
+    state = State(directory, registry.app)
+    try:
+        if state.switched_off:
+            yield CheckResult(
+                "state", "switched_off", "error",
+                f"the owner of the device has switched reporting off in {directory}",
+                "only the owner may switch it on: `deniable sent --switch-on`",
+            )  # fmt: skip
+        if not (directory / FILE_NAME).exists():
+            yield _nothing_recorded(directory)
+            return
+        yield from _contents(state, registry, directory)
+    except StateError as error:
+        yield CheckResult(
+            "state", "damaged" if error.damaged else "foreign_state", "error",
+            f"{directory / FILE_NAME}: {error}",
+            "in development, remove the file. On a user's device leave it: a new file would start "
+            "with an unspent ledger"
+            if error.damaged
+            else "give each app a state_dir of its own, and do not change the registry's `app`",
+        )  # fmt: skip
+    except (sqlite3.Error, OSError) as error:
+        yield CheckResult(
+            "state", "not_readable", "error", f"{directory / FILE_NAME} cannot be used: {error}",
+            "run this command as the user that runs the app, and see that the disk is not full",
+        )  # fmt: skip
+    finally:
+        state.close()
+
+
+def _cannot_write(directory: Path) -> str:
+    """Why no file can be written in a folder, or in the nearest one above it that exists."""
+    try:
+        nearest = next(each for each in (directory, *directory.absolute().parents) if each.exists())
+        with tempfile.TemporaryFile(dir=nearest) as probe:
+            probe.write(bytes(1 << 16))  # a full disk takes the name but not the content
+            probe.flush()
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+def _nothing_recorded(directory: Path) -> CheckResult:
+    return CheckResult(
+        "state", "nothing_recorded", "warning",
+        f"no record was ever kept in {directory}",
+        "does the app call record() with consent? print(telemetry.status) says \"on\" if it has "
+        "it. And does the app use the same state_dir, app name and user as this command?",
+    )  # fmt: skip
+
+
+def _contents(state: State, registry: Registry, directory: Path) -> Iterator[CheckResult]:
+    """What the state holds."""
+    with state.transaction() as connection:
+        waiting = owner.waiting_values(connection)
+        (ends,) = connection.execute(
+            "SELECT min(ends) FROM windows WHERE state = 'open'"
+        ).fetchone()
+        refusals = open_windows.refusals(connection, time.time())
+        queued = outbox.queued(connection)
+        entries = outbox.entries(connection)
+        spent = [each.metric for each in owner.accounts(connection, registry) if each.left == 0]
+    if refusals:
+        counts = [f"{name} ({count})" for name, count in sorted(refusals.items())]
+        yield CheckResult(
+            "state", "values_refused", "warning",
+            f"the app has recorded values that do not fit their metrics: {listed(counts)}",
+            "`deniable dev` names the reason. A category takes every text once it has an "
+            "`other`",
+        )  # fmt: skip
+    if not (waiting or queued or entries or refusals):
+        yield _nothing_recorded(directory)
+    if waiting:
+        when = datetime.fromtimestamp(ends, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        until = (
+            f"for the app's next run, because a window ended at {when}: reported within an hour "
+            "after the app has started"
+            if ends <= time.time()
+            else f"for a window to end, the first at {when}: reported within an hour after that, "
+            "if the app runs"
+        )
+        message = f"{counted(waiting, 'value')} waiting {until}"
+        yield CheckResult("state", "values_wait", "ok", message)
+    if queued:
+        yield CheckResult(
+            "state", "reports_wait", "note", f"{counted(queued, 'report')} waiting to be sent",
+            "if they do not leave within an hour while the app runs, see what the checks of the "
+            "collector say",
+        )  # fmt: skip
+    sent = sum(each.status == "sent" for each in entries)
+    if sent:
+        yield CheckResult(
+            "state", "sent", "ok", f"{counted(sent, 'report')} acknowledged by a collector"
+        )
+    refused = sorted({f"{e.report.metric} ({e.reason})" for e in entries if e.status == "rejected"})
+    if refused:
+        yield CheckResult(
+            "state", "rejected", "warning", f"a collector refused reports: {listed(refused)}",
+            "docs/reference/protocol.md says what each reason means",
+        )  # fmt: skip
+    if spent:
+        yield CheckResult(
+            "state", "spent", "note",
+            f"the lifetime_epsilon of this device is spent for: {listed(spent)}",
+            "it never reports these metrics again. one_in makes it last "
+            "(docs/reference/metrics-toml.md)",
+        )  # fmt: skip

@@ -1,0 +1,228 @@
+"""`deniable sent`: the owner of a device reads what it has reported, switches it off, or erases.
+
+It belongs to the SDK, so it needs nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import shutil
+import sqlite3
+import sys
+import textwrap
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import get_args
+
+from deniable.device import device, outbox, owner
+from deniable.device.owner_texts import OWNER_TEXTS, OwnerLanguage
+from deniable.device.sent import SentReport, describe_entries
+from deniable.device.state import FILE_NAME, State, states_root
+from deniable.protocol.errors import DeniableError, StateError
+from deniable.protocol.keys import APP
+from deniable.protocol.registry import Registry
+
+EXAMPLE = "deniable sent --app editor"
+"""What the help begins with."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def format_help(self) -> str:
+        return f"Example: {EXAMPLE}\n\n{super().format_help()}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the exit status."""
+    asked = _parser().parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal without curly quotes, say
+    try:
+        registry = None if asked.registry is None else Registry.load(asked.registry)
+        directory = _find_state(asked.state_dir, asked.app, switching=asked.switch is not None)
+        if asked.switch is not None or asked.erase:
+            _change(directory, asked.switch, erase=asked.erase)
+            return 0
+        kept = _Kept(directory, registry, asked.language if asked.html else "en")
+        if asked.html is not None:
+            asked.html.write_text(kept.page(), encoding="utf-8")
+            print(f"The page is in {asked.html}.")
+        elif asked.json:
+            print(json.dumps(kept.to_dict(), indent=2, ensure_ascii=False))
+        else:
+            print(kept.text())
+    except DeniableError as error:
+        return _fail(str(error))
+    except (sqlite3.Error, OSError) as error:
+        return _fail(f"a file cannot be read or written: {error}")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="deniable sent",
+        description=(
+            "Show every stored report of this device, the newest first: what was reported, and "
+            "how often the device would have sent the same if something else were true. The "
+            "ledger is never erased, so that the privacy budget cannot be spent twice."
+        ),
+    )
+    parser.add_argument("--app", help="the app, by its name; by default the only one of this user")
+    parser.add_argument("--state-dir", type=Path, help="the app's state directory, if it has one")
+    parser.add_argument(
+        "--registry",
+        type=Path,
+        metavar="METRICS.TOML",
+        help="the app's metrics.toml; needed in words for metrics with very many values",
+    )
+    parser.add_argument(
+        "--html",
+        type=Path,
+        metavar="FILE",
+        help="write a page for a browser, with what the ledger still allows",
+    )
+    parser.add_argument(
+        "--language",
+        choices=get_args(OwnerLanguage),
+        default="en",
+        help="the language of that page (default: en)",
+    )
+    parser.add_argument(
+        "--switch-off",
+        dest="switch",
+        action="store_const",
+        const="off",
+        help="stop reporting, and delete what waits to be sent",
+    )
+    parser.add_argument(
+        "--switch-on",
+        dest="switch",
+        action="store_const",
+        const="on",
+        help="allow reporting again, if the app has consent",
+    )
+    parser.add_argument(
+        "--erase",
+        action="store_true",
+        help="erase values, all reports and the keys of memos; the ledger stays, and metrics "
+        "that have reported with memos never do so again",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    return parser
+
+
+def _fail(message: str) -> int:
+    print(f"Error: {message}", file=sys.stderr)
+    return 1
+
+
+def _find_state(directory: Path | None, app: str | None, *, switching: bool) -> Path:
+    """The directory of the state to read. To switch an app off, it need not have reported yet.
+
+    Raises:
+        StateError: there is none, or more than one and none was named, or no app can have this
+            name.
+    """
+    if directory is None and app is not None:
+        if not APP.fullmatch(app):
+            raise StateError(
+                f"no app can be named {app!r}: a name has small letters, digits, - and _, and "
+                "begins with a letter"
+            )
+        directory = states_root() / app
+    if directory is not None:
+        if not switching and not (directory / FILE_NAME).exists():
+            raise StateError(f"no state of deniable in {directory}")
+        return directory
+    root = states_root()
+    found = sorted(path.parent for path in root.glob(f"*/{FILE_NAME}"))
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise StateError(f"no app keeps its state under {root}: name one with --state-dir")
+    listed = "".join(f"\n  --app {path.name}" for path in found)
+    raise StateError(f"more than one app keeps its state under {root}; choose:{listed}")
+
+
+def _change(directory: Path, switch: str | None, *, erase: bool) -> None:
+    """Switch reporting on or off, and erase, as the owner of the device asks."""
+    state = State(directory)
+    try:
+        if switch is not None:
+            state.switch(on=switch == "on")
+            print(
+                f"Reporting is {switch}."
+                if switch == "off"
+                else "Reporting is on, if the app has consent."
+            )
+        if not (directory / FILE_NAME).exists():
+            # It may be the wrong name, and then the app goes on.
+            print(f"No app has kept anything in {directory} yet; see that the name is right.")
+        elif erase or switch == "off":
+            _take_back(state, erase=erase)
+    finally:
+        state.close()
+
+
+def _take_back(state: State, *, erase: bool) -> None:
+    with state.transaction() as connection:
+        if erase:
+            device.erase(connection, time.time())
+        else:
+            device.withdraw(connection)
+    if erase:
+        print("Values, reports and the keys of memos on this device are erased; the ledger stays.")
+    else:
+        print("What waited to be sent is deleted.")
+
+
+class _Kept:
+    """What a state holds for its owner."""
+
+    def __init__(self, directory: Path, registry: Registry | None, language: OwnerLanguage) -> None:
+        state = State(directory)
+        try:
+            with state.transaction() as connection:
+                entries = outbox.entries(connection)
+                self._ledger: list[owner.Account] = owner.accounts(connection, registry)
+                self._waiting = owner.waiting_values(connection)
+                self._erased = device.erased_on(connection)
+            self._sending = not state.switched_off
+        finally:
+            state.close()
+        self._registry = registry
+        self._language = language
+        self._reports = describe_entries(entries, registry, OWNER_TEXTS[language])
+
+    def page(self) -> str:
+        return owner.owner_page(
+            self._reports,
+            self._ledger,
+            self._waiting,
+            sending=self._sending,
+            erased=self._erased,
+            recipient=None if self._registry is None else self._registry.recipient,
+            contact=None if self._registry is None else self._registry.contact,
+            language=self._language,
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        reports = [report.to_dict() for report in self._reports]
+        return {"erased": self._erased, "reports": reports}
+
+    def text(self) -> str:
+        parts = [_paragraph(report) for report in self._reports]
+        texts = OWNER_TEXTS["en"]
+        if self._erased is not None:
+            parts.append(texts.erased.format(day=self._erased))
+        elif not parts:
+            parts.append(texts.nothing_sent)
+        return "\n\n".join(parts)
+
+
+def _paragraph(report: SentReport) -> str:
+    """One report, as wide as the terminal."""
+    width = min(100, shutil.get_terminal_size().columns)
+    return textwrap.fill(str(report), width, subsequent_indent="    ", break_on_hyphens=False)

@@ -1,0 +1,156 @@
+"""`deniable add`: one more metric in a `metrics.toml`, after showing what the crowd will see."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from deniable.protocol.errors import RegistryError
+from deniable.protocol.lasting import lasting, today
+from deniable.protocol.mechanisms import Memoizing
+from deniable.protocol.metric import Metric
+from deniable.protocol.registry import Registry
+from deniable.tools.command_line import command
+from deniable.tools.commands import print_problems
+from deniable.tools.forecasts import MISSING, forecasts
+from deniable.tools.starting.declaring import Draft, draft
+from deniable.tools.starting.metric_options import (
+    expiry,
+    is_interactive,
+    metric_keys,
+    metric_options,
+    more_metric_options,
+)
+
+
+@command("deniable add weather --type boolean --epsilon 1 --yes")
+@click.argument("metric")
+@click.option(
+    "--registry",
+    "path",
+    default="metrics.toml",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="The file (metrics.toml).",
+)
+@click.option("--dry-run", is_flag=True, help="Show the metric, and write nothing.")
+@click.option("--yes", is_flag=True, help="Ask nothing.")
+@metric_options
+@more_metric_options
+def add(metric: str, path: Path, dry_run: bool, yes: bool, **given: Any) -> None:
+    """Add METRIC to a metrics.toml: show what the crowd will and will not see, then write it.
+
+    In a terminal it asks for what no option says. Epsilons that are not given are proposed: the
+    smallest with which the expected `devices` see enough. What `deniable lint` refuses is not
+    written. The rest of the file stays as it is, byte for byte.
+    """
+    try:
+        before = path.read_bytes()
+        text = before.decode("utf-8")
+    except FileNotFoundError:
+        raise click.ClickException(f"there is no file {path}: `deniable init` writes one") from None
+    except UnicodeDecodeError:
+        raise click.ClickException(f"{path} is not UTF-8 text") from None
+    except OSError as error:
+        raise click.ClickException(f"{path} cannot be read: {error.strerror}") from None
+    interactive = is_interactive(yes=yes)
+    try:
+        registry = Registry.parse(text, str(path), path.parent)
+        if metric in registry.metrics:
+            raise click.ClickException(
+                f"{path}:{registry.lines.get(metric)}: the metric {metric} is declared already: "
+                "choose another name, or edit it"
+            )
+        keys = metric_keys(metric, given, interactive=interactive)
+        gap = _gap(text)
+        made = draft(text + gap, metric, _complete(keys, text, registry), path)
+    except RegistryError as error:
+        print_problems(error.problems, str(path))
+        click.echo("Nothing was written.", err=True)
+        raise SystemExit(1) from None
+    show(made, metric)
+    if dry_run:
+        click.echo("Nothing was written (--dry-run).")
+        return
+    if interactive and not click.confirm(f"Add it to {path}?", default=True):
+        click.echo("Nothing was written.")
+        return
+    _append(path, before, gap + made.block)
+    click.echo(f"{metric} is in {path}. Give it to the collector first, and then to the app.")
+
+
+def show(made: Draft, metric: str) -> None:
+    """The new metric as it will stand in the file, what the crowd sees, and lint's remarks."""
+    click.echo(made.block)
+    crowd, declared = forecasts(), made.registry[metric]
+    seen = [f"{MISSING}."] if crowd is None else crowd.seen(declared)
+    for sentence in (*seen, *_reveals(declared, made.registry)):
+        click.echo(f"- {sentence}")
+    for problem in made.problems:
+        click.echo(f"- {problem.severity}: {problem.message}")
+    click.echo()
+
+
+def _reveals(metric: Metric, registry: Registry) -> Iterator[str]:
+    """What one report of the metric reveals, what all of them do, and how long there are some."""
+    mechanism = metric.scheme.mechanism
+    epsilon = mechanism.epsilon
+    belief = math.ceil(1000 / (1 + math.exp(-epsilon))) / 10
+    yield (
+        f"One report reveals at most epsilon {epsilon:.4g}: it makes a 50/50 guess between two "
+        f"values right at most {belief}% of the time."
+    )
+    if isinstance(mechanism, Memoizing):
+        yield (
+            f"All reports of one value together reveal at most epsilon {metric.memo_limit:g}, "
+            "however many they are. When the value changes is not hidden "
+            "(docs/explanation/many-reports.md)."
+        )
+    else:
+        yield (
+            "All reports of a device together reveal at most epsilon "
+            f"{metric.lifetime_epsilon:g}, whatever its values were."
+        )
+    if told := lasting(registry, today()).get(metric.name):
+        yield f"{told.text.capitalize()}, if it uses the app every day."
+
+
+def _complete(keys: dict[str, Any], text: str, registry: Registry) -> dict[str, Any]:
+    """The keys with those that a metric needs and [defaults] does not give."""
+    import tomllib
+
+    defaults = tomllib.loads(text).get("defaults", {})
+    more: dict[str, Any] = {}
+    if "owner" not in keys and "owner" not in defaults:
+        more["owner"] = next(iter(registry)).owner
+    over = "expires" in defaults and defaults["expires"] < today()
+    if "expires" not in keys and ("expires" not in defaults or over):
+        more["expires"] = expiry()
+    if "devices" not in keys and "devices" not in defaults:
+        stated = [each.devices for each in registry if each.devices is not None]
+        if stated:
+            more["devices"] = max(stated)  # one app runs on the same devices
+    return {**keys, **more}
+
+
+def _gap(text: str) -> str:
+    """What separates the new table from the text before it: an empty line."""
+    end = "\r\n" if "\r\n" in text else "\n"
+    return end if text.endswith("\n") else 2 * end
+
+
+def _append(path: Path, before: bytes, addition: str) -> None:
+    """Add to the file, unless somebody has changed it meanwhile."""
+    if b"\r\n" in before:
+        addition = addition.replace("\r\n", "\n").replace("\n", "\r\n")
+    try:
+        with path.open("r+b") as file:
+            if file.read() != before:
+                raise click.ClickException(f"{path} has changed meanwhile: try again")
+            file.write(addition.encode("utf-8"))
+    except OSError as error:
+        raise click.ClickException(f"{path} cannot be written: {error.strerror}") from None

@@ -1,0 +1,143 @@
+"""A new metric as a table of `metrics.toml`, with numbers that suit the crowd."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from deniable.protocol.errors import Problem, RegistryError
+from deniable.protocol.lasting import groups, lasting, today
+from deniable.protocol.registry import Registry
+from deniable.tools.commands import remarks
+
+_EPSILONS = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0)
+"""The smallest with which the crowd sees enough is proposed."""
+
+_MEMO, _MEMO_LIFETIME = 2, 6
+"""A memo reveals so many epsilons, and a lifetime has room for the memos of two edits."""
+
+_FRESH_LIFETIME = 4
+"""So many reports of a device, if each has new noise."""
+
+_COMMENTS = {
+    "epsilon": "limit on what one report reveals",
+    "memo_epsilon": "limit on what all reports of one value reveal",
+    "devices": "how many devices run the app, for the forecast of `deniable lint`",
+    "expires": "the last day on which it is recorded",
+    "answer": "reported within ten seconds of the first record of a window",
+    "aggregate": "",
+}
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A text of `metrics.toml` with a new metric in it.
+
+    Attributes:
+        block: the lines of the new metric.
+        registry: the whole text, read.
+        problems: what `deniable lint` remarks about the new metric.
+    """
+
+    block: str
+    registry: Registry
+    problems: tuple[Problem, ...]
+
+
+def draft(before: str, name: str, keys: Mapping[str, Any], path: Path) -> Draft:
+    """The metric `name` with these keys behind the text `before`; epsilons that are not given are
+    proposed. `path` is where the text is, or will be.
+
+    Raises:
+        RegistryError: the whole has mistakes, or the new metric would protect nothing.
+    """
+    made: Draft | None = None
+    for proposal in _proposals(keys):
+        filled = _lasting(before, name, proposal, path)
+        block = _block(name, filled)
+        registry = Registry.parse(before + block, str(path), path.parent)
+        where = f"metrics.{name}"
+        found = tuple(
+            each
+            for each in remarks(registry, None)
+            if each.where == where or each.where.startswith(f"{where}.")
+        )
+        made = Draft(block, registry, found)
+        if all(each.severity == "note" for each in found):
+            break
+    assert made is not None
+    if wrong := [each for each in made.problems if each.severity == "error"]:
+        raise RegistryError(wrong, str(path))
+    return made
+
+
+def _lasting(before: str, name: str, keys: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The keys, with turns of the devices (`one_in`) if they would fall silent without."""
+    if keys.get("longitudinal") == "memoize":
+        return keys
+    registry = Registry.parse(before + _block(name, keys), str(path), path.parent)
+    told = lasting(registry, today()).get(name)
+    if told is None or told.silent is None or registry[name].sample_rate != 1:
+        return keys
+    count = groups(told, registry[name].rate)
+    return keys if count is None else {**keys, "one_in": count}
+
+
+def _proposals(keys: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The keys with epsilons, from the smallest on, and with windows, from the default on."""
+    memoize = keys.get("longitudinal") == "memoize"
+    # Where devices take turns, a longer window has more of them. A pair has that of its metrics.
+    kinds = ("",) if memoize or keys.get("type") == "pair" else ("", "week", "month")
+    epsilons = (keys["epsilon"],) if "epsilon" in keys else _EPSILONS
+    for kind, epsilon in itertools.product(kinds, epsilons):
+        more: dict[str, Any] = {"window": kind} if kind else {}
+        more["epsilon"] = epsilon
+        if memoize and "lifetime_epsilon" not in keys:
+            more["memo_epsilon"] = _MEMO * epsilon
+            more["lifetime_epsilon"] = _MEMO_LIFETIME * epsilon
+        elif "lifetime_epsilon" not in keys:
+            more["lifetime_epsilon"] = _FRESH_LIFETIME * epsilon
+        yield {**keys, **more}
+
+
+def _block(name: str, keys: Mapping[str, Any]) -> str:
+    lines = [f"[metrics.{name}]"]
+    for key, value in keys.items():
+        line = f"{key} = {toml_value(value)}"
+        comment = _comment(key, keys)
+        lines.append(f"{line:<29} # {comment}" if comment else line)
+    return "\n".join(lines) + "\n"
+
+
+def _comment(key: str, keys: Mapping[str, Any]) -> str:
+    memoize = keys.get("longitudinal") == "memoize"
+    if key == "longitudinal":
+        return "the device keeps its noise" if memoize else "each report has new noise"
+    if key == "one_in":
+        return f"each {keys.get('window', 'day')} another of so many groups of devices reports"
+    if key == "lifetime_epsilon":
+        return (
+            "the same, with the memos of later edits"
+            if memoize
+            else "limit on what all reports of a device reveal"
+        )
+    return _COMMENTS.get(key, "")
+
+
+def toml_value(value: Any) -> str:
+    """A value as TOML writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (int, float)):
+        return f"{value!r}"
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, str):
+        # A JSON text is a TOML one, but for the character DEL.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return f"[{', '.join(toml_value(each) for each in value)}]"

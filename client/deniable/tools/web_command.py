@@ -1,0 +1,183 @@
+"""`deniable compile web`: the TypeScript SDK, built, with an app's registry, for pages without
+npm."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from importlib import resources
+from pathlib import Path
+
+import click
+
+import deniable
+from deniable.protocol import compiled
+from deniable.protocol.errors import Problem
+from deniable.protocol.registry import Registry
+from deniable.tools.command_line import command, registry_argument
+from deniable.tools.commands import load_registry, print_problems
+
+CLOSED = frozenset({"subset_selection"})
+"""The mechanisms of the closed entry, `client/web/src/entries/closed.ts`."""
+
+FULL = CLOSED | {
+    "projective_geometry",
+    "hashed_projective_geometry",
+    "sliding_window",
+    "hierarchical_histogram",
+}
+"""The mechanisms of the full entry, `client/web/src/entries/full.ts`: all that `auto` takes without
+memos for metrics of their own."""
+
+MEMOS = frozenset(
+    {
+        "memoized_subset_selection",
+        "memoized_local_hashing",
+        "memoized_retention",
+        "dbitflip",
+        "basic_rappor",
+        "rappor",
+        "one_time_rappor",
+    }
+)
+"""The mechanisms of its part `client/web/src/parts/memos.ts`."""
+
+JOINT = frozenset({"prefix_tree"})
+"""The mechanism of its part `client/web/src/parts/joint.ts`."""
+
+_JOINT_TYPES = frozenset({"pair", "discovery", "retention"})
+
+_CLOSED_TYPES = frozenset({"boolean", "category"})
+
+
+@command("deniable compile web metrics.toml --out web")
+@registry_argument
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Where the files go; it is made if it is missing.",
+)
+@click.option(
+    "--development",
+    is_flag=True,
+    help="Write the build that checks more and explains mistakes, instead of the released one.",
+)
+@click.option(
+    "--oblivious",
+    is_flag=True,
+    help="Add the part that sends in two hops: its page names a relay and a gateway.",
+)
+def web(path: Path, out: Path, development: bool, oblivious: bool) -> None:
+    """Write the SDK for web pages, with the registry PATH (metrics.toml), into a folder.
+
+    deniable.min.js is for a <script> tag: the SDK, with the registry as deniable.metrics.
+    deniable.js and metrics.js are the same as ES modules. deniable.owner.min.js and
+    deniable.owner.js write the page for the owner of the device; a page loads them when it is
+    asked for. metrics.json is the registry alone.
+    integrity.json has the version and the hash of each script. The files hold what the registry
+    needs, so that a page loads nothing later: booleans and categories of up to about 2,000 values
+    have a smaller SDK; segments, pairs, discoveries, retentions and memos add their parts, which
+    are files of their own beside deniable.js. --oblivious adds the part for pages that send through
+    a relay, so that the collector sees no address (docs/how-to/two-hops.md). Files of these names
+    are replaced.
+    """
+    registry = load_registry(path)
+    if lacking := _lacking(registry):
+        print_problems(lacking, str(path))
+        raise SystemExit(1)
+    files = web_files(registry, development=development, oblivious=oblivious)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            (out / name).write_bytes(content)
+    except OSError as error:
+        raise click.ClickException(f"{out} cannot be written: {error.strerror}") from None
+    for name, content in files.items():
+        if name.endswith(".js"):
+            click.echo(f"{name:<22} {len(content):>7,} bytes  {_integrity(content)}")
+    script = _integrity(files["deniable.min.js"])
+    click.echo(f'\n<script src="deniable.min.js" integrity="{script}"></script>')
+    click.echo("\nThe collector takes reports of your pages once it knows their origin:")
+    click.echo("DENIABLE_CORS_ORIGINS=https://your-site.example deniable collect")
+
+
+def web_files(
+    registry: Registry, *, development: bool = False, oblivious: bool = False
+) -> dict[str, bytes]:
+    """The name and the content of each file that a page needs; `oblivious`: to send in two hops."""
+    document = compiled.to_document(registry)
+    parts = [] if development else _parts(registry, oblivious=oblivious)
+    build = "deniable"
+    if development:
+        build = "deniable.development"
+    elif not parts and not any(_is_open(each) for each in registry):
+        build = "deniable.closed"
+    folder = resources.files(deniable) / "web"
+    # In ASCII: a page may not say that its scripts are UTF-8.
+    compact = json.dumps(document, allow_nan=False, separators=(",", ":"))
+    # A part is an object of the script's own name; as a module the registry brings it along.
+    scripts = "".join(
+        (folder / f"{each}.min.js").read_text(encoding="utf-8")
+        for each in (build, *(f"deniable.{part}" for part in parts))
+    )
+    imports = "".join(f'import*as {part} from"./deniable.{part}.js";\n' for part in parts)
+    brought = f"{compact[:-1]},parts:{{{','.join(parts)}}}}}" if parts else compact
+    files = {
+        "deniable.min.js": (
+            f"{scripts}deniable.metrics={compact};\n"
+            + ("deniable.metrics.parts=deniable.parts;\n" if parts else "")
+        ).encode(),
+        "deniable.js": (folder / f"{build}.js").read_bytes(),
+        **{
+            name: (folder / name).read_bytes()
+            for name in (
+                *(f"deniable.{part}.js" for part in parts),
+                "deniable.owner.min.js",
+                "deniable.owner.js",
+            )
+        },
+        "metrics.js": f"{imports}export default {brought};\n".encode(),
+        "metrics.json": compiled.to_text(document).encode(),
+    }
+    integrity = {
+        "version": deniable.__version__,
+        "files": {name: _integrity(content) for name, content in files.items()},
+    }
+    return {**files, "integrity.json": (json.dumps(integrity, indent=2) + "\n").encode()}
+
+
+def _lacking(registry: Registry) -> list[Problem]:
+    """The metrics whose mechanism the SDK for web pages does not have."""
+    return [
+        Problem(
+            registry.lines.get(metric.name),
+            f"metrics.{metric.name}.mechanism",
+            f"is {metric.mechanism}, which the SDK for web pages does not have: set "
+            '"auto", or declare the metric in the registry of another app',
+        )
+        for metric in registry
+        if metric.scheme.mechanism.name not in FULL | MEMOS | JOINT
+    ]
+
+
+def _parts(registry: Registry, *, oblivious: bool) -> list[str]:
+    """The parts that a page with this registry needs."""
+    mechanisms = {each.scheme.mechanism.name for each in registry}
+    joint = bool(registry.segments) or not _JOINT_TYPES.isdisjoint(
+        each.type.name for each in registry
+    )
+    needed = {"joint": joint, "memos": bool(mechanisms & MEMOS), "oblivious": oblivious}
+    return [name for name, needs in needed.items() if needs]
+
+
+def _is_open(metric: deniable.Metric) -> bool:
+    """Whether a metric needs more than the closed entry."""
+    return metric.type.name not in _CLOSED_TYPES or metric.scheme.mechanism.name not in CLOSED
+
+
+def _integrity(content: bytes) -> str:
+    """A hash as browsers check it (Subresource Integrity)."""
+    return "sha384-" + base64.b64encode(hashlib.sha384(content).digest()).decode()
