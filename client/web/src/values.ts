@@ -11,7 +11,7 @@ export interface CompiledRegistry {
   readonly parts?: Brought;
 }
 
-interface CompiledMetric {
+export interface CompiledMetric {
   readonly type: string;
   readonly mechanism?: string;
   readonly longitudinal?: string;

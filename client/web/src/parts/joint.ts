@@ -1,11 +1,12 @@
-// Segments, pairs, discovery and retention, whose mechanism is in memos.ts.
+// Segments, pairs and discovery.
 import { prefixTree } from "../mechanisms/prefix_tree.ts";
 import { askedPairs, checkPair, isUnasked, join, withPairs } from "../pairs.ts";
 import type { Parts } from "../parts.ts";
 import { placeOf, resolve } from "../segments.ts";
 import { discovery, isDenyList } from "../types/discovery.ts";
 import { pair } from "../types/pair.ts";
-import { checkRetention, lookBack, retention } from "../types/retention.ts";
+
+export { receive } from "../shared.ts";
 
 /** What the device and the reader of the registry call. */
 export const joint = {
@@ -13,15 +14,14 @@ export const joint = {
   checkPair,
   isUnasked,
   join,
-  lookBack,
   placeOf,
   resolve,
   withPairs,
-  ...(DEVELOPMENT && { checkRetention, isDenyList }),
+  ...(DEVELOPMENT && { isDenyList }),
 };
 
 export default {
-  types: { pair, discovery, retention },
+  types: { pair, discovery },
   mechanisms: { prefix_tree: prefixTree },
   joint,
 } satisfies Partial<Parts>;
