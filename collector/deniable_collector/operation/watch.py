@@ -93,7 +93,7 @@ class WatchedStore(Store):
 
     def read(
         self, shard: int, metric: str, scheme: str, totals: Mapping[str, NDArray[np.int64]]
-    ) -> dict[str, Found]:
+    ) -> tuple[dict[str, Found], list[str]]:
         with self._contact():
             return self._store.read(shard, metric, scheme, totals)
 

@@ -103,9 +103,10 @@ class StoreContract(ABC):
     @abstractmethod
     def read(
         self, shard: int, metric: str, scheme: str, totals: Mapping[str, NDArray[np.int64]]
-    ) -> dict[str, Found]:
+    ) -> tuple[dict[str, Found], list[str]]:
         """Add each of these tallies to its vector; some may have the same vector. Returns those
-        that exist. Each is of one moment, together they may be of several.
+        that exist, and what `names` says afterwards. Each is of one moment, together they may be of
+        several.
 
         Raises:
             DamagedBlock: one cannot be read; the vectors are of no use then.

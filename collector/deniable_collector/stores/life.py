@@ -67,7 +67,7 @@ def seal(store: StoreContract, shard: int, tally: TallyKey, shape: Shape) -> Sea
         return None
     counters = np.zeros(shape.size, np.int64)
     metric, scheme, label = tally
-    found = store.read(shard, metric, scheme, {label: counters}).get(label)
+    found = store.read(shard, metric, scheme, {label: counters})[0].get(label)
     if found is None or found.stamp != head.stamp:
         return None
     block = block_of(tally, len(shape.widths), counters)
@@ -116,7 +116,7 @@ def add_up(
     total, record = np.zeros(shape.size, np.int64), SumRecord()
     for label in there:
         counters = np.zeros(shape.size, np.int64)
-        read = store.read(shard, metric, scheme, {label: counters})
+        read, _ = store.read(shard, metric, scheme, {label: counters})
         if label not in read:
             return 0
         record.stamps[label] = read[label].stamp
@@ -145,7 +145,7 @@ def drop_together(
         for label in labels:
             counters = np.zeros(shape.size, np.int64)
             try:
-                found = store.read(shard, metric, scheme, {label: counters})
+                found, _ = store.read(shard, metric, scheme, {label: counters})
             except DamagedBlock as error:
                 why[label] = str(error)
                 continue

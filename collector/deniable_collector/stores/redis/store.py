@@ -171,8 +171,8 @@ class RedisStore(Store):
 
     def names(self, shard: int, metric: str, scheme: str) -> list[str]:
         with translated():
-            found = self._strings.client.smembers(self.key(shard, "windows", metric, scheme))
-        return [name.decode() for name in cast(set[bytes], found)]
+            found = self._strings.client.smembers(self._index_key(shard, metric, scheme))
+        return _texts(cast(set[bytes], found))
 
     def heads(self, shard: int, tallies: Sequence[TallyKey]) -> dict[TallyKey, Head]:
         keys = [self._tally_key(shard, tally) for tally in tallies]
@@ -189,19 +189,26 @@ class RedisStore(Store):
 
     def read(
         self, shard: int, metric: str, scheme: str, totals: Mapping[str, NDArray[np.int64]]
-    ) -> dict[str, Found]:
+    ) -> tuple[dict[str, Found], list[str]]:
         tallies = [TallyKey(metric, scheme, name) for name in totals]
         at_once = max(1, _READ_BYTES // (4 * self.shape(metric, scheme).size))
-        found = {}
+        found: dict[str, Found] = {}
+        members = set[bytes]()
         for first in range(0, len(tallies), at_once):
             some = tallies[first : first + at_once]
-            values = self._values([self._tally_key(shard, tally) for tally in some])
+            keys = [self._tally_key(shard, tally) for tally in some]
+            # The names are asked for with the tallies, after them, which saves a round trip.
+            with translated(), self._strings.client.pipeline(transaction=False) as pipeline:
+                # A cluster's pipeline lacks the method: this is for keys of one slot.
+                pipeline.execute_command("MGET", *keys)
+                pipeline.smembers(self._index_key(shard, metric, scheme))
+                values, members = pipeline.execute()
             for tally, value in zip(some, values, strict=True):
                 if value is not None:
                     add_value(value, tally, totals[tally.window])
                     stamp = value[: HEADER.size // 2].hex()
                     found[tally.window] = Found(stamp, len(value))
-        return found
+        return found, _texts(members) if tallies else self.names(shard, metric, scheme)
 
     def count_reports(
         self, shard: int, metric: str, scheme: str, windows: Sequence[str], rows: int
@@ -228,7 +235,7 @@ class RedisStore(Store):
         new = {name: sum_value(*each) for name, each in change.put.items()}
         for name, block in change.sealed.items():
             new[name] = sealed_value(change.expected[name], block)
-        keys = [self.key(shard, "windows", metric, scheme)]
+        keys = [self._index_key(shard, metric, scheme)]
         arguments: list[Any] = []
         for name in dict.fromkeys((*change.expected, *change.dropped, *new)):
             keys.append(self._tally_key(shard, TallyKey(metric, scheme, name)))
@@ -242,6 +249,9 @@ class RedisStore(Store):
             if done:
                 self._driver.wait_for_replicas(self.key(shard, "replicated"))
         return done
+
+    def _index_key(self, shard: int, metric: str, scheme: str) -> str:
+        return self.key(shard, "windows", metric, scheme)
 
     def _values(self, keys: Sequence[str]) -> list[bytes | None]:
         """The strings at these keys of one slot; None where there is none."""
@@ -276,6 +286,10 @@ class RedisStore(Store):
 
     def close(self) -> None:
         self._driver.close()
+
+
+def _texts(members: Iterable[bytes]) -> list[str]:
+    return [each.decode() for each in members]
 
 
 def _script(name: str) -> str:

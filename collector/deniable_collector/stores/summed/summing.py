@@ -72,11 +72,12 @@ class Sums:
             )
         return sorted(found, key=lambda name: (*bounds(name.period), name))
 
-    def dropped(self, metric: str, scheme: str) -> list[str]:
-        """The windows that were dropped and are in kept sums, oldest first."""
+    def dropped(self, metric: str, scheme: str, names: Sequence[Sequence[str]]) -> list[str]:
+        """The windows that were dropped and are in kept sums, oldest first. `names` are those of
+        the tallies of each shard."""
         found: set[str] = set()
-        for shard in range(self._store.shards):
-            kept = kept_names(self._store, shard, metric, scheme)
+        for shard, some in enumerate(names):
+            kept = [SumName.parse(name) for name in some if name.startswith("kept")]
             if kept:
                 found.update(holding(self._store, shard, metric, scheme, kept)[0].dropped)
         return sorted(found, key=windows.start)
