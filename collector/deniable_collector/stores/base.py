@@ -135,10 +135,11 @@ class Store(StoreContract):
         self, shard: int, metric: str, scheme: str, asked: Sequence[str], names: Sequence[str]
     ) -> dict[str, str]:
         """The stamps of those of these kept sums that have a part of the range of these windows."""
-        sums = relevant(names, asked)
-        keys = [TallyKey(metric, scheme, str(name)) for name in sums if name.kept]
-        found = self.heads(shard, keys) if keys else {}
-        return {key.window: head.stamp for key, head in found.items()}
+        kept = [str(name) for name in relevant(names, asked) if name.kept]
+        if not kept:
+            return {}
+        found = self.heads(shard, {(metric, scheme): kept})[metric, scheme]
+        return {name: head.stamp for name, head in found.items()}
 
     def own_tally(self, tally: TallyKey) -> Tally:
         """What the tally of one window has, without what sums have of this window.
@@ -248,36 +249,39 @@ class Store(StoreContract):
     def _stamps(self, metric: str, scheme: str, windows: Sequence[str]) -> list[tuple[object, ...]]:
         """Window, shard and stamp of each existing part of these tallies, and of the kept sums that
         have windows of them."""
-        keys = [TallyKey(metric, scheme, label) for label in windows]
+        of = metric, scheme
         return [
-            (key.window, shard, head.stamp)
+            (label, shard, head.stamp)
             for shard in range(self.shards)
-            for key, head in self.heads(shard, keys).items()
+            for label, head in self.heads(shard, {of: windows})[of].items()
         ] + self.sums.stamps(metric, scheme, windows)
 
     def versions(self, asked: Mapping[str, Iterable[str]]) -> dict[str, bytes]:
         """The same for many metrics at once: metric -> the version of its tallies, of all its
         schemes, over the windows asked for. Metrics without any of them are left out.
         """
-        keys = [
-            TallyKey(metric, scheme, label)
+        wanted = {metric: list(labels) for metric, labels in asked.items()}
+        keys = {
+            (metric, scheme): wanted[metric]
             for metric, published in self.schemes().items()
+            if metric in wanted
             for scheme in published
-            for label in asked.get(metric, ())
-        ]
+        }
         found: defaultdict[str, list[tuple[object, ...]]] = defaultdict(list)
         for shard in range(self.shards):
-            for (metric, scheme, label), head in self.heads(shard, keys).items():
-                found[metric].append((scheme, label, shard, head.stamp))
-        return {metric: version_of(metric, "", each) for metric, each in found.items()}
+            for (metric, scheme), heads in self.heads(shard, keys).items():
+                found[metric] += [
+                    (scheme, label, shard, head.stamp) for label, head in heads.items()
+                ]
+        return {metric: version_of(metric, "", each) for metric, each in found.items() if each}
 
     def sealed(self, metric: str, scheme: str, windows: Iterable[str]) -> frozenset[str]:
         """Which of these windows are sealed: nothing of them is in open form."""
         parts: dict[str, bool] = {}
-        keys = [TallyKey(metric, scheme, label) for label in windows]
+        of, labels = (metric, scheme), list(windows)
         for shard in range(self.shards):
-            for key, head in self.heads(shard, keys).items():
-                parts[key.window] = parts.get(key.window, True) and head.sealed
+            for label, head in self.heads(shard, {of: labels})[of].items():
+                parts[label] = parts.get(label, True) and head.sealed
         return frozenset(label for label, each in parts.items() if each)
 
     def seal(self, tally: TallyKey) -> Sealing | None:

@@ -61,12 +61,12 @@ class Dropped:
 
 def seal(store: StoreContract, shard: int, tally: TallyKey, shape: Shape) -> Sealing | None:
     """Seal one shard's part of a tally; see `Store.seal`."""
-    head = store.heads(shard, [tally]).get(tally)
+    metric, scheme, label = tally
+    head = store.heads(shard, {(metric, scheme): [label]})[metric, scheme].get(label)
     # Most have been sealed before, and need not be read.
     if head is None or head.sealed:
         return None
     counters = np.zeros(shape.size, np.int64)
-    metric, scheme, label = tally
     found = store.read(shard, metric, scheme, {label: counters})[0].get(label)
     if found is None or found.stamp != head.stamp:
         return None
@@ -264,21 +264,18 @@ def holding(
     labels = sorted(name for name in names if not is_sum(name))
     copied = {name[1:] for name in sums if not name.kept}
     # Windows first: one that is dropped meanwhile is then in the sum that is read next.
-    keys = [
-        TallyKey(metric, scheme, label)
-        for label in labels
-        if copied and not copied.isdisjoint(_periods_of(label))
-    ] + [TallyKey(metric, scheme, str(name)) for name in sums]
-    heads = store.heads(shard, keys) if keys else {}
+    asked = [label for label in labels if copied and not copied.isdisjoint(_periods_of(label))] + [
+        str(name) for name in sums
+    ]
     there = dict.fromkeys(labels, "")
     records, stamps = {}, {}
-    for key, head in heads.items():
-        if is_sum(key.window):
-            name = SumName.parse(key.window)
+    for text, head in store.heads(shard, {(metric, scheme): asked})[metric, scheme].items():
+        if is_sum(text):
+            name = SumName.parse(text)
             records[name] = msgspec.json.decode(head.record, type=SumRecord)
             stamps[name] = head.stamp
         else:
-            there[key.window] = head.stamp
+            there[text] = head.stamp
     return Holding(there, records), stamps
 
 

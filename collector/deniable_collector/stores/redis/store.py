@@ -174,17 +174,20 @@ class RedisStore(Store):
             found = self._strings.client.smembers(self._index_key(shard, metric, scheme))
         return _texts(cast(set[bytes], found))
 
-    def heads(self, shard: int, tallies: Sequence[TallyKey]) -> dict[TallyKey, Head]:
+    def heads(
+        self, shard: int, asked: Mapping[tuple[str, str], Sequence[str]]
+    ) -> dict[tuple[str, str], dict[str, Head]]:
+        tallies = [TallyKey(*of, name) for of, names in asked.items() for name in names]
         keys = [self._tally_key(shard, tally) for tally in tallies]
         sizes = [_FIRST_READ if is_sum(tally.window) else HEADER.size for tally in tallies]
-        found = {}
+        found: dict[tuple[str, str], dict[str, Head]] = {of: {} for of in asked}
         for tally, key, value in zip(tallies, keys, self._beginnings(keys, sizes), strict=True):
             head = head_of(value) if value else None
             if value and head is None:
                 (whole,) = self._values([key])
                 head = head_of(whole) if whole else None
             if head is not None:
-                found[tally] = head
+                found[tally[:2]][tally.window] = head
         return found
 
     def read(

@@ -98,19 +98,20 @@ class SqliteStore(Store):
         with self._file.transaction("DEFERRED") as connection:
             return _names(connection, metric, scheme)
 
-    def heads(self, shard: int, tallies: Sequence[TallyKey]) -> dict[TallyKey, Head]:
-        asked: dict[tuple[str, str], dict[str, TallyKey]] = {}
-        for tally in tallies:
-            asked.setdefault(tally[:2], {})[tally[2]] = tally
+    def heads(
+        self, shard: int, asked: Mapping[tuple[str, str], Sequence[str]]
+    ) -> dict[tuple[str, str], dict[str, Head]]:
         with self._file.transaction("DEFERRED") as connection:
             return {
-                names[name]: Head(f"{stamp:016x}", sealed == 1, record)
+                of: {
+                    name: Head(f"{stamp:016x}", sealed == 1, record)
+                    for name, stamp, sealed, record in connection.execute(
+                        "SELECT window, stamp, sealed, record FROM json_each(?) CROSS JOIN tallies "
+                        "WHERE metric = ? AND scheme = ? AND window = value",
+                        (json.dumps(names), *of),
+                    )
+                }
                 for of, names in asked.items()
-                for name, stamp, sealed, record in connection.execute(
-                    "SELECT window, stamp, sealed, record FROM json_each(?) CROSS JOIN tallies "
-                    "WHERE metric = ? AND scheme = ? AND window = value",
-                    (json.dumps(list(names)), *of),
-                )
             }
 
     def read(

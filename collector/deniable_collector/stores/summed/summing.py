@@ -273,8 +273,8 @@ class Sums:
 
     def _imports(self, metric: str, scheme: str) -> tuple[str, list[Imported]]:
         """The stamp of the memory of imports, and what it has."""
-        tally = TallyKey(metric, f"{scheme}.imports", _IMPORTS)
-        head = self._store.heads(0, [tally]).get(tally)
+        of = metric, f"{scheme}.imports"
+        head = self._store.heads(0, {of: [_IMPORTS]})[of].get(_IMPORTS)
         if head is None:
             return "", []
         return head.stamp, [Imported(*each) for each in msgspec.json.decode(head.record)]
