@@ -135,7 +135,8 @@ class Store(StoreContract):
         self, shard: int, metric: str, scheme: str, asked: Sequence[str], names: Sequence[str]
     ) -> dict[str, str]:
         """The stamps of those of these kept sums that have a part of the range of these windows."""
-        kept = [str(name) for name in relevant(names, asked) if name.kept]
+        texts = [name for name in names if name.startswith("kept")]
+        kept = list(map(str, relevant(texts, asked)))
         if not kept:
             return {}
         found = self.heads(shard, {(metric, scheme): kept})[metric, scheme]

@@ -23,11 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable import windows
-from deniable.keep import CALENDARS
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.contract import Change, StoreContract
 from deniable_collector.stores.sealed.blocks import DamagedBlock, block_of
-from deniable_collector.stores.summed.calendars import period_of
+from deniable_collector.stores.summed.calendars import bounds, period_of
 from deniable_collector.stores.summed.sums import (
     Holding,
     SumName,
@@ -261,12 +260,12 @@ def holding(
     these sums with their stamps. Sums that are gone are left out."""
     if names is None:
         names = store.names(shard, metric, scheme)
-    labels = sorted(name for name in names if not is_sum(name))
-    copied = {name[1:] for name in sums if not name.kept}
+    labels = sorted(filterfalse(is_sum, names))
+    copied = [bounds(name.period) for name in sums if not name.kept]
+    first, last = min(copied, default=(0, 0))[0], max((end for _, end in copied), default=0)
     # Windows first: one that is dropped meanwhile is then in the sum that is read next.
-    asked = [label for label in labels if copied and not copied.isdisjoint(_periods_of(label))] + [
-        str(name) for name in sums
-    ]
+    asked = [label for label in labels if first <= windows.start(label) < last]
+    asked += map(str, sums)
     there = dict.fromkeys(labels, "")
     records, stamps = {}, {}
     for text, head in store.heads(shard, {(metric, scheme): asked})[metric, scheme].items():
@@ -277,12 +276,6 @@ def holding(
         else:
             there[text] = head.stamp
     return Holding(there, records), stamps
-
-
-def _periods_of(label: str) -> set[tuple[str, str]]:
-    """The kind of a window with each of the periods that it lies in."""
-    kind = windows.kind_of(label)
-    return {(kind, period_of(calendar, label)) for calendar in CALENDARS[kind]}
 
 
 def having(

@@ -196,22 +196,17 @@ class RedisStore(Store):
         tallies = [TallyKey(metric, scheme, name) for name in totals]
         at_once = max(1, _READ_BYTES // (4 * self.shape(metric, scheme).size))
         found: dict[str, Found] = {}
-        members = set[bytes]()
+        names = [] if tallies else self.names(shard, metric, scheme)
         for first in range(0, len(tallies), at_once):
             some = tallies[first : first + at_once]
             keys = [self._tally_key(shard, tally) for tally in some]
-            # The names are asked for with the tallies, after them, which saves a round trip.
-            with translated(), self._strings.client.pipeline(transaction=False) as pipeline:
-                # A cluster's pipeline lacks the method: this is for keys of one slot.
-                pipeline.execute_command("MGET", *keys)
-                pipeline.smembers(self._index_key(shard, metric, scheme))
-                values, members = pipeline.execute()
+            values, names = self._values_then_names(keys, shard, metric, scheme)
             for tally, value in zip(some, values, strict=True):
                 if value is not None:
                     add_value(value, tally, totals[tally.window])
                     stamp = value[: HEADER.size // 2].hex()
                     found[tally.window] = Found(stamp, len(value))
-        return found, _texts(members) if tallies else self.names(shard, metric, scheme)
+        return found, names
 
     def count_reports(
         self, shard: int, metric: str, scheme: str, windows: Sequence[str], rows: int
@@ -261,6 +256,19 @@ class RedisStore(Store):
         with translated():
             return cast(list[bytes | None], self._strings.client.mget(keys)) if keys else []
 
+    def _values_then_names(
+        self, keys: Sequence[str], shard: int, metric: str, scheme: str
+    ) -> tuple[list[bytes | None], list[str]]:
+        """The strings at these keys, and what `names` says afterwards: by one round trip."""
+        if self._driver.cluster:
+            # Its pipeline repeats a command whose keys have just moved after all others.
+            return self._values(keys), self.names(shard, metric, scheme)
+        with translated(), self._strings.client.pipeline(transaction=False) as pipeline:
+            pipeline.mget(keys)
+            pipeline.smembers(self._index_key(shard, metric, scheme))
+            values, members = pipeline.execute()
+        return values, _texts(members)
+
     def _beginnings(self, keys: Sequence[str], sizes: Sequence[int]) -> list[bytes]:
         """As many first bytes of each of these strings; none where there is none."""
         with translated(), self._strings.client.pipeline(transaction=False) as pipeline:
@@ -292,7 +300,7 @@ class RedisStore(Store):
 
 
 def _texts(members: Iterable[bytes]) -> list[str]:
-    return [each.decode() for each in members]
+    return list(map(bytes.decode, members))
 
 
 def _script(name: str) -> str:

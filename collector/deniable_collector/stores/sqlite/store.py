@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -171,7 +172,7 @@ def _names(connection: sqlite3.Connection, metric: str, scheme: str) -> list[str
     found = connection.execute(
         "SELECT window FROM tallies WHERE metric = ? AND scheme = ?", (metric, scheme)
     )
-    return [name for (name,) in found]
+    return list(chain.from_iterable(found))
 
 
 def _blocks(
