@@ -119,8 +119,8 @@ def test_a_month_stays_where_its_quarter_has_changed(crowd):
     crowd.drop("2026-01-01", "month", "quarter")
     store, of = crowd.store, ("m", crowd.scheme)
     month, quarter = ("kept-day-2025-12", "kept-day-2025-Q4")
-    heads = store.heads(0, [TallyKey(*of, each) for each in (month, quarter)])
-    stamps = {key.window: head.stamp for key, head in heads.items()}
+    heads = store.heads(0, {of: [month, quarter]})[of]
+    stamps = {name: head.stamp for name, head in heads.items()}
     changed = Change(stamps | {quarter: "00" * 8}, dropped=(month,))
     assert not store.change(0, *of, changed)
     assert month in store.names(0, *of)

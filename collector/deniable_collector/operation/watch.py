@@ -16,7 +16,7 @@ from deniable.protocol.coded_message import counted
 from deniable_collector.operation import metrics
 from deniable_collector.operation.events import tell
 from deniable_collector.stores.base import Store
-from deniable_collector.stores.commits import Commit, TallyKey
+from deniable_collector.stores.commits import Commit
 from deniable_collector.stores.contract import Change, Found, Head, StoreContract
 from deniable_collector.stores.errors import StoreUnavailable
 
@@ -87,13 +87,15 @@ class WatchedStore(Store):
         with self._contact():
             return self._store.names(shard, metric, scheme)
 
-    def heads(self, shard: int, tallies: Sequence[TallyKey]) -> dict[TallyKey, Head]:
+    def heads(
+        self, shard: int, asked: Mapping[tuple[str, str], Sequence[str]]
+    ) -> dict[tuple[str, str], dict[str, Head]]:
         with self._contact():
-            return self._store.heads(shard, tallies)
+            return self._store.heads(shard, asked)
 
     def read(
         self, shard: int, metric: str, scheme: str, totals: Mapping[str, NDArray[np.int64]]
-    ) -> dict[str, Found]:
+    ) -> tuple[dict[str, Found], list[str]]:
         with self._contact():
             return self._store.read(shard, metric, scheme, totals)
 

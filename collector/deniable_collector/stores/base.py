@@ -69,24 +69,23 @@ class Store(StoreContract):
 
         `dropped` has those whose reports are only in sums.
         """
-        found = {
-            name
-            for shard in range(self.shards)
-            for name in self.names(shard, metric, scheme)
-            if not is_sum(name)
-        }
-        return sorted(found, key=start)
+        return _windows_of(self._names(metric, scheme))
 
     def dropped(self, metric: str, scheme: str) -> list[str]:
         """The windows that were dropped and whose reports are in kept sums, oldest first."""
-        return self.sums.dropped(metric, scheme)
+        return self.sums.dropped(metric, scheme, self._names(metric, scheme))
 
     def all_windows(self, metric: str, scheme: str) -> list[str]:
         """The windows with reports, oldest first: those with a tally of their own, and dropped
         ones."""
-        own, gone = self.windows(metric, scheme), self.dropped(metric, scheme)
+        names = self._names(metric, scheme)
+        own, gone = _windows_of(names), self.sums.dropped(metric, scheme, names)
         # Sorting a long list costs more than most metrics need.
         return sorted({*own, *gone}, key=start) if gone else own
+
+    def _names(self, metric: str, scheme: str) -> list[list[str]]:
+        """The names of all tallies, of each shard."""
+        return [self.names(shard, metric, scheme) for shard in range(self.shards)]
 
     def tally(self, metric: str, scheme: str, windows: Iterable[str]) -> Tally:
         """The exact sum over these windows; windows without reports count as empty.
@@ -101,13 +100,15 @@ class Store(StoreContract):
         shape = self.shape(metric, scheme)
         total = np.zeros(shape.size, np.int64)
         for shard in range(self.shards):
+            names = self.names(shard, metric, scheme)
             for _ in range(_ATTEMPTS):
-                plan, kept = self._plan(shard, metric, scheme, labels)
+                plan, kept = self._plan(shard, metric, scheme, labels, names)
                 part = np.zeros(shape.size, np.int64)
-                names = [*map(str, plan.sums), *plan.windows]
-                found = self.read(shard, metric, scheme, dict.fromkeys(names, part))
-                whole = found.keys() >= set(names[: len(plan.sums)])
-                if whole and kept == self._kept_stamps(shard, metric, scheme, labels):
+                sums = list(map(str, plan.sums))
+                asked = dict.fromkeys((*sums, *plan.windows), part)
+                found, names = self.read(shard, metric, scheme, asked)
+                whole = found.keys() >= set(sums)
+                if whole and kept == self._kept_stamps(shard, metric, scheme, labels, names):
                     break
                 # Windows were dropped meanwhile, or a copy of them.
             else:
@@ -116,7 +117,7 @@ class Store(StoreContract):
         return Tally(metric, scheme, labels, tuple(rows_of(shape, total)))
 
     def _plan(
-        self, shard: int, metric: str, scheme: str, asked: Sequence[str]
+        self, shard: int, metric: str, scheme: str, asked: Sequence[str], names: Sequence[str]
     ) -> tuple[Cover, dict[str, str]]:
         """What to read of a shard for these windows, and the stamps of the kept sums that it rests
         on: if they are others after reading, windows were dropped meanwhile.
@@ -124,7 +125,6 @@ class Store(StoreContract):
         Raises:
             NotKept: some were dropped, and only sums with others have them.
         """
-        names = self.names(shard, metric, scheme)
         sums = relevant(names, asked)
         if not sums:
             return Cover(tuple(asked), ()), {}
@@ -132,13 +132,15 @@ class Store(StoreContract):
         return cover(asked, held), {str(name): stamp for name, stamp in stamps.items() if name.kept}
 
     def _kept_stamps(
-        self, shard: int, metric: str, scheme: str, asked: Sequence[str]
+        self, shard: int, metric: str, scheme: str, asked: Sequence[str], names: Sequence[str]
     ) -> dict[str, str]:
-        """The stamps of the kept sums that have a part of the range of these windows."""
-        sums = relevant(self.names(shard, metric, scheme), asked)
-        keys = [TallyKey(metric, scheme, str(name)) for name in sums if name.kept]
-        found = self.heads(shard, keys) if keys else {}
-        return {key.window: head.stamp for key, head in found.items()}
+        """The stamps of those of these kept sums that have a part of the range of these windows."""
+        texts = [name for name in names if name.startswith("kept")]
+        kept = list(map(str, relevant(texts, asked)))
+        if not kept:
+            return {}
+        found = self.heads(shard, {(metric, scheme): kept})[metric, scheme]
+        return {name: head.stamp for name, head in found.items()}
 
     def own_tally(self, tally: TallyKey) -> Tally:
         """What the tally of one window has, without what sums have of this window.
@@ -146,7 +148,7 @@ class Store(StoreContract):
         Raises:
             StoreError: the scheme was never published.
         """
-        return self._own_tallies(tally.metric, tally.scheme, [tally.window])[tally.window]
+        return self._own_tallies(tally.metric, tally.scheme, [tally.window])[0][tally.window]
 
     def each_tally(self, metric: str, scheme: str, windows: Iterable[str]) -> dict[str, Tally]:
         """The tally of each of these windows alone, in the order given. All of them are in memory
@@ -156,23 +158,26 @@ class Store(StoreContract):
             StoreError: the scheme was never published.
             NotKept: a window was dropped, and the sum that has it has others too.
         """
-        found = self._own_tallies(metric, scheme, list(dict.fromkeys(windows)))
+        found, names = self._own_tallies(metric, scheme, list(dict.fromkeys(windows)))
         # Asked afterwards, so that a window that was dropped meanwhile is not read as empty.
-        for label in self.dropped(metric, scheme):
+        for label in self.sums.dropped(metric, scheme, names):
             if label in found:
                 found[label] = self.tally(metric, scheme, [label])
         return found
 
-    def _own_tallies(self, metric: str, scheme: str, windows: Sequence[str]) -> dict[str, Tally]:
-        """What `own_tally` says of each of these windows."""
+    def _own_tallies(
+        self, metric: str, scheme: str, windows: Sequence[str]
+    ) -> tuple[dict[str, Tally], list[list[str]]]:
+        """What `own_tally` says of each of these windows; and the names that there were afterwards,
+        of each shard."""
         shape = self.shape(metric, scheme)
         totals = dict(zip(windows, np.zeros((len(windows), shape.size), np.int64), strict=True))
-        for shard in range(self.shards):
-            self.read(shard, metric, scheme, totals)
-        return {
+        names = [self.read(shard, metric, scheme, totals)[1] for shard in range(self.shards)]
+        found = {
             label: Tally(metric, scheme, (label,), tuple(rows_of(shape, total)))
             for label, total in totals.items()
         }
+        return found, names
 
     def reports(self, metric: str, scheme: str, windows: Iterable[str]) -> dict[str, int]:
         """The number of reports in each of these windows, in the order given.
@@ -245,36 +250,39 @@ class Store(StoreContract):
     def _stamps(self, metric: str, scheme: str, windows: Sequence[str]) -> list[tuple[object, ...]]:
         """Window, shard and stamp of each existing part of these tallies, and of the kept sums that
         have windows of them."""
-        keys = [TallyKey(metric, scheme, label) for label in windows]
+        of = metric, scheme
         return [
-            (key.window, shard, head.stamp)
+            (label, shard, head.stamp)
             for shard in range(self.shards)
-            for key, head in self.heads(shard, keys).items()
+            for label, head in self.heads(shard, {of: windows})[of].items()
         ] + self.sums.stamps(metric, scheme, windows)
 
     def versions(self, asked: Mapping[str, Iterable[str]]) -> dict[str, bytes]:
         """The same for many metrics at once: metric -> the version of its tallies, of all its
         schemes, over the windows asked for. Metrics without any of them are left out.
         """
-        keys = [
-            TallyKey(metric, scheme, label)
+        wanted = {metric: list(labels) for metric, labels in asked.items()}
+        keys = {
+            (metric, scheme): wanted[metric]
             for metric, published in self.schemes().items()
+            if metric in wanted
             for scheme in published
-            for label in asked.get(metric, ())
-        ]
+        }
         found: defaultdict[str, list[tuple[object, ...]]] = defaultdict(list)
         for shard in range(self.shards):
-            for (metric, *names), head in self.heads(shard, keys).items():
-                found[metric].append((*names, shard, head.stamp))
-        return {metric: version_of(metric, "", each) for metric, each in found.items()}
+            for (metric, scheme), heads in self.heads(shard, keys).items():
+                found[metric] += [
+                    (scheme, label, shard, head.stamp) for label, head in heads.items()
+                ]
+        return {metric: version_of(metric, "", each) for metric, each in found.items() if each}
 
     def sealed(self, metric: str, scheme: str, windows: Iterable[str]) -> frozenset[str]:
         """Which of these windows are sealed: nothing of them is in open form."""
         parts: dict[str, bool] = {}
-        keys = [TallyKey(metric, scheme, label) for label in windows]
+        of, labels = (metric, scheme), list(windows)
         for shard in range(self.shards):
-            for key, head in self.heads(shard, keys).items():
-                parts[key.window] = parts.get(key.window, True) and head.sealed
+            for label, head in self.heads(shard, {of: labels})[of].items():
+                parts[label] = parts.get(label, True) and head.sealed
         return frozenset(label for label, each in parts.items() if each)
 
     def seal(self, tally: TallyKey) -> Sealing | None:
@@ -311,3 +319,8 @@ class Store(StoreContract):
                     ))  # fmt: skip
                     self.sums.forget_imports(metric, scheme, before)
         return gone
+
+
+def _windows_of(names: Iterable[Iterable[str]]) -> list[str]:
+    """The windows among the names of several shards, oldest first."""
+    return sorted({each for some in names for each in some if not is_sum(each)}, key=start)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable import Scheme
-from deniable_collector.stores.commits import Commit, TallyKey
+from deniable_collector.stores.commits import Commit
 
 
 class Head(NamedTuple):
@@ -96,16 +96,19 @@ class StoreContract(ABC):
         """The names of all tallies of a shard, in any order."""
 
     @abstractmethod
-    def heads(self, shard: int, tallies: Sequence[TallyKey]) -> dict[TallyKey, Head]:
-        """The heads of those of these tallies that exist. They may be of different moments, but are
-        read in the order given."""
+    def heads(
+        self, shard: int, asked: Mapping[tuple[str, str], Sequence[str]]
+    ) -> dict[tuple[str, str], dict[str, Head]]:
+        """For each of these metrics and schemes the heads of those of these tallies that exist.
+        They may be of different moments, but are read in the order given."""
 
     @abstractmethod
     def read(
         self, shard: int, metric: str, scheme: str, totals: Mapping[str, NDArray[np.int64]]
-    ) -> dict[str, Found]:
+    ) -> tuple[dict[str, Found], list[str]]:
         """Add each of these tallies to its vector; some may have the same vector. Returns those
-        that exist. Each is of one moment, together they may be of several.
+        that exist, and what `names` says afterwards. Each is of one moment, together they may be of
+        several.
 
         Raises:
             DamagedBlock: one cannot be read; the vectors are of no use then.

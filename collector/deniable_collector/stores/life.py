@@ -23,11 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.protocol import windows
-from deniable.protocol.keep import CALENDARS
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.contract import Change, StoreContract
 from deniable_collector.stores.sealed.blocks import DamagedBlock, block_of
-from deniable_collector.stores.summed.calendars import period_of
+from deniable_collector.stores.summed.calendars import bounds, period_of
 from deniable_collector.stores.summed.sums import (
     Holding,
     SumName,
@@ -61,13 +60,13 @@ class Dropped:
 
 def seal(store: StoreContract, shard: int, tally: TallyKey, shape: Shape) -> Sealing | None:
     """Seal one shard's part of a tally; see `Store.seal`."""
-    head = store.heads(shard, [tally]).get(tally)
+    metric, scheme, label = tally
+    head = store.heads(shard, {(metric, scheme): [label]})[metric, scheme].get(label)
     # Most have been sealed before, and need not be read.
     if head is None or head.sealed:
         return None
     counters = np.zeros(shape.size, np.int64)
-    metric, scheme, label = tally
-    found = store.read(shard, metric, scheme, {label: counters}).get(label)
+    found = store.read(shard, metric, scheme, {label: counters})[0].get(label)
     if found is None or found.stamp != head.stamp:
         return None
     block = block_of(tally, len(shape.widths), counters)
@@ -116,7 +115,7 @@ def add_up(
     total, record = np.zeros(shape.size, np.int64), SumRecord()
     for label in there:
         counters = np.zeros(shape.size, np.int64)
-        read = store.read(shard, metric, scheme, {label: counters})
+        read, _ = store.read(shard, metric, scheme, {label: counters})
         if label not in read:
             return 0
         record.stamps[label] = read[label].stamp
@@ -145,7 +144,7 @@ def drop_together(
         for label in labels:
             counters = np.zeros(shape.size, np.int64)
             try:
-                found = store.read(shard, metric, scheme, {label: counters})
+                found, _ = store.read(shard, metric, scheme, {label: counters})
             except DamagedBlock as error:
                 why[label] = str(error)
                 continue
@@ -261,31 +260,22 @@ def holding(
     these sums with their stamps. Sums that are gone are left out."""
     if names is None:
         names = store.names(shard, metric, scheme)
-    labels = sorted(name for name in names if not is_sum(name))
-    copied = {name[1:] for name in sums if not name.kept}
+    labels = sorted(filterfalse(is_sum, names))
+    copied = [bounds(name.period) for name in sums if not name.kept]
+    first, last = min(copied, default=(0, 0))[0], max((end for _, end in copied), default=0)
     # Windows first: one that is dropped meanwhile is then in the sum that is read next.
-    keys = [
-        TallyKey(metric, scheme, label)
-        for label in labels
-        if copied and not copied.isdisjoint(_periods_of(label))
-    ] + [TallyKey(metric, scheme, str(name)) for name in sums]
-    heads = store.heads(shard, keys) if keys else {}
+    asked = [label for label in labels if first <= windows.start(label) < last]
+    asked += map(str, sums)
     there = dict.fromkeys(labels, "")
     records, stamps = {}, {}
-    for key, head in heads.items():
-        if is_sum(key.window):
-            name = SumName.parse(key.window)
+    for text, head in store.heads(shard, {(metric, scheme): asked})[metric, scheme].items():
+        if is_sum(text):
+            name = SumName.parse(text)
             records[name] = msgspec.json.decode(head.record, type=SumRecord)
             stamps[name] = head.stamp
         else:
-            there[key.window] = head.stamp
+            there[text] = head.stamp
     return Holding(there, records), stamps
-
-
-def _periods_of(label: str) -> set[tuple[str, str]]:
-    """The kind of a window with each of the periods that it lies in."""
-    kind = windows.kind_of(label)
-    return {(kind, period_of(calendar, label)) for calendar in CALENDARS[kind]}
 
 
 def having(

@@ -171,37 +171,42 @@ class RedisStore(Store):
 
     def names(self, shard: int, metric: str, scheme: str) -> list[str]:
         with translated():
-            found = self._strings.client.smembers(self.key(shard, "windows", metric, scheme))
-        return [name.decode() for name in cast(set[bytes], found)]
+            found = self._strings.client.smembers(self._index_key(shard, metric, scheme))
+        return _texts(cast(set[bytes], found))
 
-    def heads(self, shard: int, tallies: Sequence[TallyKey]) -> dict[TallyKey, Head]:
+    def heads(
+        self, shard: int, asked: Mapping[tuple[str, str], Sequence[str]]
+    ) -> dict[tuple[str, str], dict[str, Head]]:
+        tallies = [TallyKey(*of, name) for of, names in asked.items() for name in names]
         keys = [self._tally_key(shard, tally) for tally in tallies]
         sizes = [_FIRST_READ if is_sum(tally.window) else HEADER.size for tally in tallies]
-        found = {}
+        found: dict[tuple[str, str], dict[str, Head]] = {of: {} for of in asked}
         for tally, key, value in zip(tallies, keys, self._beginnings(keys, sizes), strict=True):
             head = head_of(value) if value else None
             if value and head is None:
                 (whole,) = self._values([key])
                 head = head_of(whole) if whole else None
             if head is not None:
-                found[tally] = head
+                found[tally[:2]][tally.window] = head
         return found
 
     def read(
         self, shard: int, metric: str, scheme: str, totals: Mapping[str, NDArray[np.int64]]
-    ) -> dict[str, Found]:
+    ) -> tuple[dict[str, Found], list[str]]:
         tallies = [TallyKey(metric, scheme, name) for name in totals]
         at_once = max(1, _READ_BYTES // (4 * self.shape(metric, scheme).size))
-        found = {}
+        found: dict[str, Found] = {}
+        names = [] if tallies else self.names(shard, metric, scheme)
         for first in range(0, len(tallies), at_once):
             some = tallies[first : first + at_once]
-            values = self._values([self._tally_key(shard, tally) for tally in some])
+            keys = [self._tally_key(shard, tally) for tally in some]
+            values, names = self._values_then_names(keys, shard, metric, scheme)
             for tally, value in zip(some, values, strict=True):
                 if value is not None:
                     add_value(value, tally, totals[tally.window])
                     stamp = value[: HEADER.size // 2].hex()
                     found[tally.window] = Found(stamp, len(value))
-        return found
+        return found, names
 
     def count_reports(
         self, shard: int, metric: str, scheme: str, windows: Sequence[str], rows: int
@@ -228,7 +233,7 @@ class RedisStore(Store):
         new = {name: sum_value(*each) for name, each in change.put.items()}
         for name, block in change.sealed.items():
             new[name] = sealed_value(change.expected[name], block)
-        keys = [self.key(shard, "windows", metric, scheme)]
+        keys = [self._index_key(shard, metric, scheme)]
         arguments: list[Any] = []
         for name in dict.fromkeys((*change.expected, *change.dropped, *new)):
             keys.append(self._tally_key(shard, TallyKey(metric, scheme, name)))
@@ -243,10 +248,26 @@ class RedisStore(Store):
                 self._driver.wait_for_replicas(self.key(shard, "replicated"))
         return done
 
+    def _index_key(self, shard: int, metric: str, scheme: str) -> str:
+        return self.key(shard, "windows", metric, scheme)
+
     def _values(self, keys: Sequence[str]) -> list[bytes | None]:
         """The strings at these keys of one slot; None where there is none."""
         with translated():
             return cast(list[bytes | None], self._strings.client.mget(keys)) if keys else []
+
+    def _values_then_names(
+        self, keys: Sequence[str], shard: int, metric: str, scheme: str
+    ) -> tuple[list[bytes | None], list[str]]:
+        """The strings at these keys, and what `names` says afterwards: by one round trip."""
+        if self._driver.cluster:
+            # Its pipeline repeats a command whose keys have just moved after all others.
+            return self._values(keys), self.names(shard, metric, scheme)
+        with translated(), self._strings.client.pipeline(transaction=False) as pipeline:
+            pipeline.mget(keys)
+            pipeline.smembers(self._index_key(shard, metric, scheme))
+            values, members = pipeline.execute()
+        return values, _texts(members)
 
     def _beginnings(self, keys: Sequence[str], sizes: Sequence[int]) -> list[bytes]:
         """As many first bytes of each of these strings; none where there is none."""
@@ -276,6 +297,10 @@ class RedisStore(Store):
 
     def close(self) -> None:
         self._driver.close()
+
+
+def _texts(members: Iterable[bytes]) -> list[str]:
+    return list(map(bytes.decode, members))
 
 
 def _script(name: str) -> str:

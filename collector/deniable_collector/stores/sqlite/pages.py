@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -23,6 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable_collector.stores.commits import MAX_CELL, TallyKey
+from deniable_collector.stores.contract import Found
+from deniable_collector.stores.sealed.blocks import add_counters
 from deniable_collector.stores.vectors import Addition, full
 
 _PAGE = 1_000
@@ -176,24 +177,32 @@ def add_listing_all(
     )
 
 
-def add_pages(
+def read_tallies(
     connection: sqlite3.Connection,
     metric: str,
     scheme: str,
     totals: Mapping[str, NDArray[np.int64]],
-) -> Counter[str]:
-    """Add the tally of each of these windows, if there is one, to its vector, which has the same
-    length; windows that are to be added up have the same one. Returns the bytes of their pages."""
-    sizes: Counter[str] = Counter()
-    for window, span, page, packed in connection.execute(
-        "SELECT window, span, place - id * :pages, counters "
-        f"FROM ({_ASKED}) CROSS JOIN pages "
-        "WHERE place BETWEEN id * :pages AND id * :pages + :pages - 1",
+) -> dict[str, Found]:
+    """Add the pages or the block of each of these tallies, if there is one, to its vector; see
+    `StoreContract.read`. One page or block at a time is in memory.
+
+    Raises:
+        DamagedBlock: one cannot be read.
+    """
+    found: dict[str, Found] = {}
+    for name, stamp, span, page, packed, block in connection.execute(
+        "SELECT window, stamp, span, place - id * :pages, counters, block "
+        f"FROM ({_ASKED}) LEFT JOIN blocks USING (id) "
+        "LEFT JOIN pages ON place BETWEEN id * :pages AND id * :pages + :pages - 1",
         _asked(metric, scheme, totals) | {"pages": _PAGES},
     ):
-        _add(packed, span, totals[window][page * span : (page + 1) * span])
-        sizes[window] += len(packed)
-    return sizes
+        if block is not None:
+            add_counters(TallyKey(metric, scheme, name), totals[name], block)
+        elif packed is not None:
+            _add(packed, span, totals[name][page * span : (page + 1) * span])
+        size = found[name].size if name in found else 0
+        found[name] = Found(f"{stamp:016x}", size + len(block or packed or b""))
+    return found
 
 
 def count_reports(
@@ -250,8 +259,8 @@ def _places(identity: int) -> tuple[int, int]:
 
 
 _ASKED = (
-    "SELECT id, window, span FROM tallies WHERE metric = :metric AND scheme = :scheme "
-    "AND window IN (SELECT value FROM json_each(:windows))"
+    "SELECT tallies.id AS id, window, stamp, span FROM json_each(:windows) CROSS JOIN tallies "
+    "WHERE metric = :metric AND scheme = :scheme AND window = value"
 )
 
 

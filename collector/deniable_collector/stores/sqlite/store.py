@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -22,16 +23,16 @@ from deniable_collector.stores.contract import Change, Found, Head
 from deniable_collector.stores.definitions import read_scheme
 from deniable_collector.stores.errors import StoreUnavailable
 from deniable_collector.stores.ids import terms_of
-from deniable_collector.stores.sealed.blocks import add_counters, counters_in, reports_in
+from deniable_collector.stores.sealed.blocks import counters_in, reports_in
 from deniable_collector.stores.sqlite.file import SqliteFile
 from deniable_collector.stores.sqlite.ids import prune, remember
 from deniable_collector.stores.sqlite.pages import (
-    add_pages,
     add_to,
     count_reports,
     drop_pages,
     forget,
     put_pages,
+    read_tallies,
 )
 from deniable_collector.stores.vectors import gather
 
@@ -96,38 +97,30 @@ class SqliteStore(Store):
 
     def names(self, shard: int, metric: str, scheme: str) -> list[str]:
         with self._file.transaction("DEFERRED") as connection:
-            found = connection.execute(
-                "SELECT window FROM tallies WHERE metric = ? AND scheme = ?", (metric, scheme)
-            )
-            return [name for (name,) in found]
+            return _names(connection, metric, scheme)
 
-    def heads(self, shard: int, tallies: Sequence[TallyKey]) -> dict[TallyKey, Head]:
-        asked: dict[tuple[str, str], list[str]] = {}
-        for metric, scheme, name in tallies:
-            asked.setdefault((metric, scheme), []).append(name)
+    def heads(
+        self, shard: int, asked: Mapping[tuple[str, str], Sequence[str]]
+    ) -> dict[tuple[str, str], dict[str, Head]]:
         with self._file.transaction("DEFERRED") as connection:
             return {
-                TallyKey(*of, name): Head(f"{stamp:016x}", bool(sealed), record)
+                of: {
+                    name: Head(f"{stamp:016x}", sealed == 1, record)
+                    for name, stamp, sealed, record in connection.execute(
+                        "SELECT window, stamp, sealed, record FROM json_each(?) CROSS JOIN tallies "
+                        "WHERE metric = ? AND scheme = ? AND window = value",
+                        (json.dumps(names), *of),
+                    )
+                }
                 for of, names in asked.items()
-                for name, stamp, sealed, record in connection.execute(
-                    f"SELECT window, stamp, sealed, record FROM tallies WHERE {_ASKED}",
-                    (*of, json.dumps(names)),
-                )
             }
 
     def read(
         self, shard: int, metric: str, scheme: str, totals: Mapping[str, NDArray[np.int64]]
-    ) -> dict[str, Found]:
+    ) -> tuple[dict[str, Found], list[str]]:
         with self._file.transaction("DEFERRED") as connection:
-            sizes = add_pages(connection, metric, scheme, totals)
-            for tally, block in _blocks(connection, metric, scheme, totals):
-                add_counters(tally, totals[tally.window], block)
-                sizes[tally.window] += len(block)
-            found = connection.execute(
-                f"SELECT window, stamp FROM tallies WHERE {_ASKED}",
-                (metric, scheme, json.dumps(list(totals))),
-            )
-            return {name: Found(f"{stamp:016x}", sizes[name]) for name, stamp in found}
+            found = read_tallies(connection, metric, scheme, totals)
+            return found, _names(connection, metric, scheme)
 
     def count_reports(
         self, shard: int, metric: str, scheme: str, windows: Sequence[str], rows: int
@@ -173,6 +166,13 @@ class SqliteStore(Store):
 
     def close(self) -> None:
         self._file.close()
+
+
+def _names(connection: sqlite3.Connection, metric: str, scheme: str) -> list[str]:
+    found = connection.execute(
+        "SELECT window FROM tallies WHERE metric = ? AND scheme = ?", (metric, scheme)
+    )
+    return list(chain.from_iterable(found))
 
 
 def _blocks(

@@ -72,11 +72,12 @@ class Sums:
             )
         return sorted(found, key=lambda name: (*bounds(name.period), name))
 
-    def dropped(self, metric: str, scheme: str) -> list[str]:
-        """The windows that were dropped and are in kept sums, oldest first."""
+    def dropped(self, metric: str, scheme: str, names: Sequence[Sequence[str]]) -> list[str]:
+        """The windows that were dropped and are in kept sums, oldest first. `names` are those of
+        the tallies of each shard."""
         found: set[str] = set()
-        for shard in range(self._store.shards):
-            kept = kept_names(self._store, shard, metric, scheme)
+        for shard, some in enumerate(names):
+            kept = [SumName.parse(name) for name in some if name.startswith("kept")]
             if kept:
                 found.update(holding(self._store, shard, metric, scheme, kept)[0].dropped)
         return sorted(found, key=windows.start)
@@ -272,8 +273,8 @@ class Sums:
 
     def _imports(self, metric: str, scheme: str) -> tuple[str, list[Imported]]:
         """The stamp of the memory of imports, and what it has."""
-        tally = TallyKey(metric, f"{scheme}.imports", _IMPORTS)
-        head = self._store.heads(0, [tally]).get(tally)
+        of = metric, f"{scheme}.imports"
+        head = self._store.heads(0, {of: [_IMPORTS]})[of].get(_IMPORTS)
         if head is None:
             return "", []
         return head.stamp, [Imported(*each) for each in msgspec.json.decode(head.record)]

@@ -28,8 +28,9 @@ from deniable_collector.stores.summed.calendars import bounds, period_of
 
 
 def is_sum(name: str) -> bool:
-    """Whether a tally of this name is a sum and no window, whose label begins with a digit."""
-    return not name[:1].isdigit()
+    """Whether a tally of this name is a sum and no window, whose label begins with a digit:
+    ":" comes after all digits."""
+    return name > ":"
 
 
 class SumName(NamedTuple):
@@ -146,12 +147,12 @@ class Cover:
 def relevant(names: Iterable[str], asked: Iterable[str]) -> list[SumName]:
     """The sums that a reader of these windows must know: all kept ones with windows of its range,
     and copies whose period lies within it."""
-    asked = list(asked)
-    if not asked:
+    asked, sums = list(asked), list(filter(is_sum, names))
+    if not (asked and sums):
         return []
     first, last = min(map(windows.start, asked)), max(map(windows.end, asked))
     found = []
-    for name in map(SumName.parse, filter(is_sum, names)):
+    for name in map(SumName.parse, sums):
         begin, end = bounds(name.period)
         # A kept quarter may be the complete one, so that a month cannot be judged without it.
         if (begin < last and first < end) if name.kept else (first <= begin and end <= last):
