@@ -1,5 +1,4 @@
 // What is built, and how: the same for a release, the sizes and the benchmarks.
-import { readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
@@ -7,19 +6,16 @@ import { minify } from "terser";
 
 export const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
-/** What the full entry loads when it is needed. */
-const PARTS = ["joint", "memos", "numbers", "oblivious", "rappor", "retention"];
-
 /** The entries, and the parts that are loaded when they are needed: their limits in bytes, minified
  * and gzipped, and the name that a <script> sets. */
 export const BUNDLES = [
   { entry: "src/entries/closed.ts", name: "deniable.closed", full: false, limit: 6200, globalName: "deniable" },
-  { entry: "src/entries/full.ts", name: "deniable", limit: 9200, globalName: "deniable" },
-  ...PARTS.map((part) => ({
+  { entry: "src/entries/full.ts", name: "deniable", limit: 10_000, globalName: "deniable" },
+  ...["joint", "memos", "oblivious"].map((part) => ({
     entry: `src/parts/${part}.ts`,
     name: `deniable.${part}`,
     part: true,
-    limit: { joint: 1700, memos: 1700, numbers: 950, oblivious: 2700, rappor: 1850, retention: 1600 }[part],
+    limit: { joint: 2900, memos: 3900, oblivious: 2900 }[part],
     globalName: `deniable.parts.${part}`,
   })),
   { entry: "src/parts/owner.ts", name: "deniable.owner", part: true, limit: 3 * 1024, globalName: "deniableOwner" },
@@ -41,33 +37,12 @@ const BESIDE = {
   },
 };
 
-/** In a part, variables in the place of src/shared.ts and of what that imports, for what the entry
- * hands over. */
-const SHARED = {
-  name: "shared",
-  setup(builder) {
-    const [entry] = builder.initialOptions.entryPoints ?? [];
-    if (!PARTS.some((part) => entry?.endsWith(`parts/${part}.ts`))) return;
-    const source = readFileSync(join(ROOT, "src/shared.ts"), "utf8");
-    const modules = [...source.matchAll(/ from "(.*)";/g)].map(([, path]) => join(ROOT, "src", path));
-    const names = /shared.* = \[([^\]]*?),?\s*\]/.exec(source)[1];
-    const contents = `let ${names}; export const receive = (given) => { [${names}] = given; }; export { ${names} };`;
-    builder.onLoad({ filter: /\.ts$/ }, ({ path }) =>
-      path === join(ROOT, "src/shared.ts")
-        ? { contents }
-        : modules.includes(path)
-          ? { contents: `export * from ${JSON.stringify(join(ROOT, "src/shared.ts"))};` }
-          : undefined,
-    );
-  },
-};
-
 /** esbuild's options; `bundle` is what uses them. */
 export const OPTIONS = {
   absWorkingDir: ROOT,
   bundle: true,
   define: constants(),
-  plugins: [BESIDE, SHARED],
+  plugins: [BESIDE],
   target: "es2020",
   charset: "utf8",
   legalComments: "none",
@@ -76,7 +51,7 @@ export const OPTIONS = {
 
 /** Properties that neither a page nor JSON ever sees, and their names in all files, which are shared. */
 const INTERNAL =
-  "standsIn suits randomize draw odds memoOdds freshOdds undeclared refused trouble retryAfter lifetimeEpsilon begin merge item width position wholes entry memoize respond channel types mechanisms place looksBack lookBack".split(
+  "standsIn suits randomize draw odds memoOdds freshOdds undeclared refused trouble retryAfter lifetimeEpsilon begin merge item width position wholes entry memoize respond channel types mechanisms place looksBack".split(
     " ",
   );
 const SHORT = Object.fromEntries(INTERNAL.map((name, at) => [`$${name}`, "ABCDEFGHIJKLMNOPQRSTUVWXYZ$_"[at] ?? `_${at}`]));

@@ -8,7 +8,7 @@ import { ACTIVE, MetricError, type RecordedValue, type Registry } from "./metric
 import { assemble, isDue, settle, take, trim, waiting } from "./outbox.ts";
 import { type Entry, gather, type Parts } from "./parts.ts";
 import { readRegistry } from "./registry.ts";
-import { type Told, valueIn } from "./segments.ts";
+import { resolve, type Told, valueIn } from "./segments.ts";
 import { freshState, readState, writeState, type Account, type Batch, type State, type StoredReport } from "./state.ts";
 import { browserStore, type Store } from "./store.ts";
 import { beacon, type Hops, post, type Transport } from "./transport.ts";
@@ -268,7 +268,7 @@ export function start<D extends CompiledRegistry>(
     const undeclared = metric.standsIn(text, value);
     const record = now < metric.expires && { metric, text, window: windowAt(metric.window, now), undeclared };
     return FULL && record && metric.segments?.length
-      ? { ...record, metric: { ...metric, told: registry!.joint!.resolve(metric.segments, registry!.segments, then ?? {}) } }
+      ? { ...record, metric: { ...metric, told: resolve(metric.segments, registry!.segments, then ?? {}) } }
       : record;
   };
 

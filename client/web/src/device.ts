@@ -5,6 +5,7 @@ import { type Source } from "./bits.ts";
 import { allows, charge } from "./ledger.ts";
 import type { Metric, RecordedValue, Registry } from "./metric.ts";
 import { uniform, withdrawReports } from "./outbox.ts";
+import { placeOf } from "./segments.ts";
 import { accountOf, type Account, type OpenWindow, type State, type StoredReport, type WindowState } from "./state.ts";
 import { windowEnd, windowNumber, windowStart } from "./windows.ts";
 
@@ -43,7 +44,7 @@ export function write(
   ): StoredReport | undefined => {
     let sealed: StoredReport | undefined;
     const place =
-      FULL && metric?.segments?.length ? joint!.placeOf(metric.segments, registry.segments, metric.told ?? {}) : 0;
+      FULL && metric?.segments ? placeOf(metric.segments, registry.segments, metric.told ?? {}) : 0;
     if (
       metric &&
       // Only a discovery has empty texts.
@@ -126,7 +127,7 @@ export function write(
     // It was promised to wait until then, so it does.
     if (metric.answer === "at_once" && !records) {
       const said =
-        FULL && metric.lookBack ? metric.lookBack(account, metric, window) : text;
+        joint && metric.type === "retention" ? joint.lookBack(account, metric, window) : text;
       const sealed = seal(account, metric, window, said, soon);
       if (sealed) sealedAtOnce.push(sealed);
     } else {

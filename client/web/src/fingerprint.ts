@@ -4,16 +4,13 @@ import type { Segments } from "./segments.ts";
 
 const turn = (word: number, by: number): number => (word >>> by) | (word << (32 - by));
 
-/** The first 32 bits after the point of a root. */
-const upperBits = (number: number, degree: number): number => Number(rootBits(number, degree) >> 32n);
-
 /** SHA-256 (FIPS 180-4) in hexadecimal, synchronous. */
 export function sha256(message: Uint8Array): string {
   const primes: number[] = [];
   for (let each = 2; primes.length < 64; each++)
     if (primes.every((prime) => each % prime)) primes.push(each);
-  const constants = primes.map((prime) => upperBits(prime, 3));
-  const hash = Int32Array.from(primes.slice(0, 8), (prime) => upperBits(prime, 2));
+  const constants = primes.map((prime) => rootBits(prime, 3)[0]);
+  const hash = Int32Array.from(primes.slice(0, 8), (prime) => rootBits(prime, 2)[0]);
   const padded = new Uint8Array((message.length + 72) & ~63);
   padded.set(message);
   padded[message.length] = 128;

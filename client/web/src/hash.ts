@@ -1,11 +1,9 @@
 const C1 = 0x87c37b91114253d5n;
 const C2 = 0x4cf5ad432745937fn;
 
-/** The lower 64 bits of a number. */
-export const wrap = (number: bigint): bigint => BigInt.asUintN(64, number);
+const wrap = (number: bigint): bigint => BigInt.asUintN(64, number);
 
-/** A word that is rotated to the left. */
-export const rotate = (number: bigint, by: bigint): bigint =>
+const rotate = (number: bigint, by: bigint): bigint =>
   wrap((number << by) | (number >> (64n - by)));
 
 function mix(number: bigint): bigint {

@@ -1,7 +1,6 @@
 import { below, type Source } from "./bits.ts";
 import { type Item, type Mechanism, type Parameters, refuse, type Report } from "./mechanisms/base.ts";
 import type { Joint } from "./parts.ts";
-import type { Account } from "./state.ts";
 import type { Segments, Told } from "./segments.ts";
 
 export type WindowKind = "day" | "week" | "month";
@@ -71,8 +70,6 @@ export interface Metric extends Omit<Declared, "expires"> {
   /** POSIX time in seconds at which its last day has ended. */
   readonly expires: number;
 
-  /** As its type has it. */
-  readonly lookBack?: LookBack | undefined;
   /** The text that a recorded value waits as. Throws a MetricError for what it cannot take. */
   normalize(value: unknown): string;
   /** Whether a normalized text stands for a value that is not declared. */
@@ -107,8 +104,6 @@ export interface RecordedValue {
   readonly window: string;
 }
 
-export type LookBack = (account: Account, metric: Metric, window: string) => string | undefined;
-
 /** What the values of a metric are. */
 export interface Type {
   /** The type for one metric, where its values depend on more than a list. */
@@ -122,11 +117,6 @@ export interface Type {
   /** `Metric.begin` and `Metric.merge`, for the aggregates that only this type has. */
   begin?(text: string, aggregate: Aggregate): string;
   merge?(value: string, text: string, records: number, aggregate: Aggregate): string;
-  /** The text to report in place of what was recorded, where that is what the device remembers of
-   * earlier windows; undefined if the clock went back. */
-  lookBack?: LookBack;
-  /** In development: which fields of a metric of this type are right. */
-  check?(declared: Declared): Readonly<Record<string, boolean>>;
 }
 
 /** The place of each listed value, from 0. */
@@ -169,7 +159,6 @@ export function makeMetric(
   return {
     ...declared,
     expires,
-    ...(FULL && { lookBack: type.lookBack }),
     normalize(value) {
       // Elsewhere nobody reads the message.
       if (!DEVELOPMENT) return type.normalize(value, other, places);

@@ -2,9 +2,8 @@
 import type { Builder } from "./mechanisms/base.ts";
 import type { Type } from "./metric.ts";
 import type { joint } from "./parts/joint.ts";
-import { shared } from "./shared.ts";
 import type { Transport } from "./transport.ts";
-import type { CompiledMetric, CompiledRegistry } from "./values.ts";
+import type { CompiledRegistry } from "./values.ts";
 
 type Table<T> = Readonly<Record<string, T>>;
 
@@ -12,7 +11,7 @@ type Table<T> = Readonly<Record<string, T>>;
 export interface Parts {
   readonly types: Table<Type>;
   readonly mechanisms: Table<Builder>;
-  /** Segments, pairs and discovery. */
+  /** Segments, pairs, discovery and retention. */
   readonly joint?: Joint | undefined;
   /** Sends in two hops, in place of ./transport.ts. */
   readonly oblivious?: Transport | undefined;
@@ -20,12 +19,11 @@ export interface Parts {
 
 export type Joint = typeof joint;
 
-export type PartName = "joint" | "memos" | "numbers" | "oblivious" | "rappor" | "retention";
+export type PartName = "joint" | "memos" | "oblivious";
 
 /** A file of src/parts. */
 export interface Part {
   readonly default: Partial<Parts>;
-  receive(given: typeof shared): void;
 }
 
 /** An entry: what it has at once, and how it loads the rest. */
@@ -39,22 +37,15 @@ export type Brought = Readonly<Partial<Record<PartName, Part>>>;
 /** The parts of a client for a compiled registry: those that it needs beside its entry are loaded,
  * unless the page brings them along. `relay`: whether it sends in two hops. */
 export async function gather(entry: Entry, document: CompiledRegistry, relay: boolean): Promise<Parts> {
-  const needed = new Set(Object.values(document.metrics).map((metric) => partFor(entry, metric)));
-  if (document.segments) needed.add("joint");
-  if (relay) needed.add("oblivious");
-  const names = [...needed].filter((name) => name !== undefined);
+  const metrics = Object.values(document.metrics);
+  const needed: Record<PartName, boolean> = {
+    joint: !!document.segments || metrics.some(({ type }) => !(type in entry.types)),
+    memos: metrics.some(({ longitudinal, mechanism }) => longitudinal === "memoize" || mechanism === "one_time_rappor"),
+    oblivious: relay,
+  };
+  const names = (Object.keys(needed) as PartName[]).filter((name) => needed[name]);
   const found = await Promise.all(names.map(async (name) => document.parts?.[name] ?? entry.load![name]()));
-  for (const part of found) part.receive(shared);
   return found.reduce<Parts>((all, part) => assembled(all, part.default), entry);
-}
-
-/** The part that a metric needs, if any. */
-function partFor({ mechanisms }: Entry, { type, mechanism = "", longitudinal }: CompiledMetric): PartName | undefined {
-  if (/pair|discovery/.test(type)) return "joint";
-  if (type === "retention") return type;
-  if (mechanism in mechanisms) return undefined;
-  if (/rappor/.test(mechanism)) return "rappor";
-  return longitudinal === "memoize" ? "memos" : "numbers";
 }
 
 /** Parts and one more. */

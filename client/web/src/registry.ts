@@ -112,7 +112,7 @@ export function readRegistry(document: unknown, { types, mechanisms, ...rest }: 
         deny: joint.isDenyList!(metric.deny),
         minimum_share: metric.minimum_share! >= 0 && metric.minimum_share! < 1,
       });
-    if (DEVELOPMENT && type?.check) claims(path, type.check(metric));
+    if (DEVELOPMENT && joint && metric.type === "retention") claims(path, joint.checkRetention!(metric));
     if (joint && metric.of) claims(path, joint.checkPair(metric, expires, metrics));
     claim(epsilon >= reveals.report && epsilon <= 10, `${path}epsilon`);
     claim(lifetime_epsilon >= epsilon && lifetime_epsilon <= 1e4, `${path}lifetime_epsilon`);

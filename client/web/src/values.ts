@@ -11,7 +11,7 @@ export interface CompiledRegistry {
   readonly parts?: Brought;
 }
 
-export interface CompiledMetric {
+interface CompiledMetric {
   readonly type: string;
   readonly mechanism?: string;
   readonly longitudinal?: string;

@@ -74,7 +74,7 @@ for (const [name, ...parts] of [
   ["discovery at once", "joint"],
   ["segments at once", "joint"],
   ["at once from memos", "memos"],
-  ["retention", "memos", "retention"],
+  ["retention", "joint", "memos"],
 ] as const)
   test(`${name}: what is recorded before ${parts.join(" and ")} is there is not lost`, async () => {
     const metrics = registry(name);

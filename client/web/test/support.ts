@@ -9,11 +9,8 @@ export async function released(entry: "full" | "closed" = "full"): Promise<any> 
     import { assembled } from "./src/parts.ts";
     import joint from "./src/parts/joint.ts";
     import memos from "./src/parts/memos.ts";
-    import numbers from "./src/parts/numbers.ts";
-    import rappor from "./src/parts/rappor.ts";
-    import retention from "./src/parts/retention.ts";
     import { readRegistry } from "./src/registry.ts";
-    const parts = ${entry === "full"} ? [joint, memos, numbers, rappor, retention].reduce(assembled, entry) : entry;
+    const parts = ${entry === "full"} ? [joint, memos].reduce(assembled, entry) : entry;
     export const read = (document) => readRegistry(document, parts);`;
   const code = await bundle({
     stdin: { contents, resolveDir: process.cwd() },

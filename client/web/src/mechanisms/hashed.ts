@@ -1,6 +1,8 @@
 import { below } from "../bits.ts";
 import { hash64 } from "../hash.ts";
 import { integers, limit, MAX_CELLS, type Mechanism, type Parameters, refuse } from "./base.ts";
+import { type Memoizing, withMemos } from "./memo.ts";
+import { memoizedSelection } from "./memoized_subset_selection.ts";
 import { geometryChannel } from "./projective_geometry.ts";
 import type { Channel } from "./subset_selection.ts";
 
@@ -19,7 +21,7 @@ interface Hashed<C> {
 }
 
 /** A channel over the hash values of strings, in salted rows. */
-export function hashed<C extends { readonly size: number; readonly width: number }>(
+function hashed<C extends { readonly size: number; readonly width: number }>(
   parameters: Parameters,
   makeChannel: (rest: Parameters) => C,
 ): Hashed<C> {
@@ -49,4 +51,16 @@ function fresh({ rows, channel, place }: Hashed<Channel>): Mechanism {
 /** Projective geometry response for strings. */
 export function hashedProjectiveGeometry(parameters: Parameters): Mechanism {
   return fresh(hashed(parameters, geometryChannel));
+}
+
+/** Randomized response for strings with memory: a device stays in one row, its cohort. */
+export function memoizedLocalHashing(parameters: Parameters): Mechanism {
+  const { rows, channel, place } = hashed(parameters, memoizedSelection);
+  const memoizing: Memoizing<number> = {
+    ...channel,
+    size: null,
+    rows,
+    entry: (row, item) => place(row, item as string),
+  };
+  return withMemos(memoizing);
 }

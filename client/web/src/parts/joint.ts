@@ -1,12 +1,11 @@
-// Segments, pairs and discovery.
+// Segments, pairs, discovery and retention, whose mechanism is in memos.ts.
 import { prefixTree } from "../mechanisms/prefix_tree.ts";
 import { askedPairs, checkPair, isUnasked, join, withPairs } from "../pairs.ts";
 import type { Parts } from "../parts.ts";
 import { placeOf, resolve } from "../segments.ts";
 import { discovery, isDenyList } from "../types/discovery.ts";
 import { pair } from "../types/pair.ts";
-
-export { receive } from "../shared.ts";
+import { checkRetention, lookBack, retention } from "../types/retention.ts";
 
 /** What the device and the reader of the registry call. */
 export const joint = {
@@ -14,14 +13,15 @@ export const joint = {
   checkPair,
   isUnasked,
   join,
+  lookBack,
   placeOf,
   resolve,
   withPairs,
-  ...(DEVELOPMENT && { isDenyList }),
+  ...(DEVELOPMENT && { checkRetention, isDenyList }),
 };
 
 export default {
-  types: { pair, discovery },
+  types: { pair, discovery, retention },
   mechanisms: { prefix_tree: prefixTree },
   joint,
 } satisfies Partial<Parts>;

@@ -2,6 +2,4 @@
 import { beacon, post, prepare, route } from "../oblivious/transport.ts";
 import type { Parts } from "../parts.ts";
 
-export { receive } from "../shared.ts";
-
 export default { oblivious: { beacon, post, prepare, route } } satisfies Partial<Parts>;

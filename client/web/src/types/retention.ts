@@ -24,7 +24,7 @@ export function lookBack(account: Account, metric: Metric, window: string): stri
 }
 
 /** Which fields of a compiled retention are those of its mechanism. */
-function check({ window, values, parameters }: Declared): Readonly<Record<string, boolean>> {
+export function checkRetention({ window, values, parameters }: Declared): Readonly<Record<string, boolean>> {
   const { ages, lifecycle, cohorts } = parameters as { ages: number; lifecycle: number[]; cohorts: number[] };
   const cells = [
     ...(lifecycle.length ? ["new", "stayed", "returned"] : []),
@@ -40,6 +40,4 @@ export const retention: Type = {
   // What waits was recorded while the metric was of another type.
   item: (text) => (text[0] === MARK ? +text : undefined),
   suits: ({ looksBack }) => !!looksBack,
-  lookBack,
-  ...(DEVELOPMENT && { check }),
 };
