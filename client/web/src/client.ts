@@ -4,9 +4,9 @@ import { systemSource, type Source } from "./bits.ts";
 import { AGAIN, develop, mark, report, settled, type Development } from "./development.ts";
 import { erase, withdraw, write } from "./device.ts";
 import { memoryStore } from "./memory.ts";
-import { ACTIVE, MetricError, type RecordedValue, type Registry } from "./metric.ts";
+import { ACTIVE, MetricError, type RecordedValue } from "./metric.ts";
 import { assemble, isDue, settle, take, trim, waiting } from "./outbox.ts";
-import { type Entry, gather, type Parts } from "./parts.ts";
+import { type Entry, gather, type Parts, type ReadRegistry } from "./parts.ts";
 import { readRegistry } from "./registry.ts";
 import { resolve, type Told, valueIn } from "./segments.ts";
 import { freshState, readState, writeState, type Account, type Batch, type State, type StoredReport } from "./state.ts";
@@ -152,7 +152,7 @@ export function start<D extends CompiledRegistry>(
     globalPrivacyControl?: boolean;
   };
   const disabled = globalPrivacyControl || doNotTrack === "1";
-  let registry: Registry | undefined;
+  let registry: ReadRegistry | undefined;
   /** What sends batches in two hops, once its part is there. */
   let hops: Transport | undefined;
   let store: Store | undefined;

@@ -3,7 +3,8 @@
 // bits.
 import { type Source } from "./bits.ts";
 import { allows, charge } from "./ledger.ts";
-import type { Metric, RecordedValue, Registry } from "./metric.ts";
+import type { Metric, RecordedValue } from "./metric.ts";
+import type { ReadRegistry } from "./parts.ts";
 import { uniform, withdrawReports } from "./outbox.ts";
 import { placeOf } from "./segments.ts";
 import { accountOf, type Account, type OpenWindow, type State, type StoredReport, type WindowState } from "./state.ts";
@@ -25,7 +26,7 @@ const isOpen = (found: WindowState | undefined): found is OpenWindow => typeof f
  * are sent within `spread` seconds. Returns the reports that were sealed at once. */
 export function write(
   state: State,
-  registry: Registry,
+  registry: ReadRegistry,
   records: readonly RecordedValue[],
   now: number,
   spread: number,

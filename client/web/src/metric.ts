@@ -1,6 +1,5 @@
 import { below, type Source } from "./bits.ts";
 import { type Item, type Mechanism, type Parameters, refuse, type Report } from "./mechanisms/base.ts";
-import type { Joint } from "./parts.ts";
 import type { Segments, Told } from "./segments.ts";
 
 export type WindowKind = "day" | "week" | "month";
@@ -93,8 +92,6 @@ export interface Registry {
   readonly metrics: ReadonlyMap<string, Metric>;
   /** The declared segments. */
   readonly segments: Segments;
-  /** What such registries need as have segments, pairs, discoveries or retentions. */
-  readonly joint?: Joint | undefined;
 }
 
 /** One recorded value. It exists only in memory and in the open window. */

@@ -1,6 +1,6 @@
 // What a client is made of: an entry, and parts that are loaded where a registry or an option needs them.
 import type { Builder } from "./mechanisms/base.ts";
-import type { Type } from "./metric.ts";
+import type { Registry, Type } from "./metric.ts";
 import type { joint } from "./parts/joint.ts";
 import type { Transport } from "./transport.ts";
 import type { CompiledRegistry } from "./values.ts";
@@ -12,12 +12,15 @@ export interface Parts {
   readonly types: Table<Type>;
   readonly mechanisms: Table<Builder>;
   /** Segments, pairs, discovery and retention. */
-  readonly joint?: Joint | undefined;
+  readonly joint?: typeof joint | undefined;
   /** Sends in two hops, in place of ./transport.ts. */
   readonly oblivious?: Transport | undefined;
 }
 
-export type Joint = typeof joint;
+/** A registry and what reads it, if it has segments, pairs, discoveries or retentions. */
+export interface ReadRegistry extends Registry {
+  readonly joint?: typeof joint | undefined;
+}
 
 export type PartName = "joint" | "memos" | "oblivious";
 
@@ -32,7 +35,7 @@ export interface Entry extends Parts {
 }
 
 /** What a page may bring along, so that nothing has to be loaded. */
-export type Brought = Readonly<Partial<Record<PartName, Part>>>;
+type Brought = Readonly<Partial<Record<PartName, Part>>>;
 
 /** The parts of a client for a compiled registry: those that it needs beside its entry are loaded,
  * unless the page brings them along. `relay`: whether it sends in two hops. */
@@ -44,7 +47,8 @@ export async function gather(entry: Entry, document: CompiledRegistry, relay: bo
     oblivious: relay,
   };
   const names = (Object.keys(needed) as PartName[]).filter((name) => needed[name]);
-  const found = await Promise.all(names.map(async (name) => document.parts?.[name] ?? entry.load![name]()));
+  const brought: Brought = document.parts ?? {};
+  const found = await Promise.all(names.map(async (name) => brought[name] ?? entry.load![name]()));
   return found.reduce<Parts>((all, part) => assembled(all, part.default), entry);
 }
 

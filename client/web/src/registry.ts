@@ -2,8 +2,8 @@ import { type Odds, within } from "./exact.ts";
 import { fingerprint } from "./fingerprint.ts";
 import { form, JOINT_METRIC, JOINT_TOP, METRIC, PEOPLE, REVEALS, SEGMENT, TOP } from "./form.ts";
 import { type Mechanism, refuse } from "./mechanisms/base.ts";
-import { type Declared, isValue, makeMetric, type Metric, type Registry } from "./metric.ts";
-import type { Parts } from "./parts.ts";
+import { type Declared, isValue, makeMetric, type Metric } from "./metric.ts";
+import type { Parts, ReadRegistry } from "./parts.ts";
 import type { Segment } from "./segments.ts";
 import { windowEnd } from "./windows.ts";
 
@@ -34,7 +34,7 @@ type Table<T = unknown> = Readonly<Record<string, T>>;
  * taken that would reveal more than it declares. Development builds also check the form of the
  * file, which `deniable compile` has written. Throws a RegistryError that lists all mistakes.
  */
-export function readRegistry(document: unknown, { types, mechanisms, ...rest }: Parts): Registry {
+export function readRegistry(document: unknown, { types, mechanisms, ...rest }: Parts): ReadRegistry {
   const joint = FULL ? rest.joint : undefined;
   /** The paths of the fields that are wrong; released builds only count them. */
   const mistakes: string[] = [];
@@ -194,5 +194,5 @@ export function readRegistry(document: unknown, { types, mechanisms, ...rest }: 
         if (isPair(fields)) read(name, fields as Table);
   }
   if (mistakes[0] !== undefined) throw new RegistryError(mistakes);
-  return { app: top.app as string, lifetimeEpsilon: cap, metrics, ...(FULL && { segments, joint }) } as Registry;
+  return { app: top.app as string, lifetimeEpsilon: cap, metrics, ...(FULL && { segments, joint }) } as ReadRegistry;
 }

@@ -1,5 +1,4 @@
 // The types that let editors check a metric's name and its values, from the compiled registry.
-import type { Brought } from "./parts.ts";
 
 /** What the compiler needs to see of a compiled registry. `deniable compile -o metrics.ts` writes
  * one whose texts it knows; in a `metrics.json` it only knows the names of the metrics. */
@@ -8,7 +7,7 @@ export interface CompiledRegistry {
   readonly segments?: object;
   /** Parts of the SDK that come with the page, so that it loads none: `deniable compile web` adds
    * those that the registry needs. */
-  readonly parts?: Brought;
+  readonly parts?: object;
 }
 
 interface CompiledMetric {

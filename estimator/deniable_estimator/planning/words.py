@@ -137,8 +137,11 @@ def crowd_facts(made: Any) -> Iterator[Fact]:
 
 def cost_facts(made: Any, reason: str) -> Iterator[Fact]:
     """The mechanism, and what its reports and tallies take."""
+    # Symbols alone, which are the same in all languages: the rest follows from what is asked.
     parameters = ", ".join(
-        f"{name} {value}" for name, value in getattr(made, "parameters", {}).items()
+        f"{name} = {value}"
+        for name, value in getattr(made, "parameters", {}).items()
+        if len(name) == 1
     )
     yield Fact(
         "mechanism",

@@ -1,7 +1,6 @@
 // Segments, pairs, discovery and retention, whose mechanism is in memos.ts.
 import { prefixTree } from "../mechanisms/prefix_tree.ts";
 import { askedPairs, checkPair, isUnasked, join, withPairs } from "../pairs.ts";
-import type { Parts } from "../parts.ts";
 import { placeOf, resolve } from "../segments.ts";
 import { discovery, isDenyList } from "../types/discovery.ts";
 import { pair } from "../types/pair.ts";
@@ -24,4 +23,4 @@ export default {
   types: { pair, discovery, retention },
   mechanisms: { prefix_tree: prefixTree },
   joint,
-} satisfies Partial<Parts>;
+};
