@@ -15,6 +15,7 @@ from deniable_estimator.document.document import Fact, Note
 from deniable_estimator.inputs import Asked, InputError
 from deniable_estimator.messages import counted, joined, message
 from deniable_estimator.planning.plan import Lifetime, PlannedSegment
+from deniable_estimator.privacy.words import rounded_up
 
 PLANNED = (Segment("my_segment", ("smallest", "other")),)
 """What stands for the segments of the metric, of which only one part is known."""
@@ -130,8 +131,8 @@ def crowd_facts(made: Any) -> Iterator[Fact]:
         "epsilon",
         message("Epsilon"),
         made.epsilon,
-        f"{made.epsilon!r}",
-        message("of a report, exact; declared {declared:g}", declared=made.declared_epsilon),
+        rounded_up(made.epsilon, 3),
+        message("of a report, at most; declared {declared:g}", declared=made.declared_epsilon),
     )
 
 
