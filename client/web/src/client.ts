@@ -358,7 +358,10 @@ export function start<D extends CompiledRegistry>(
     if (!isOn()) return;
     try {
       if (!registry) {
-        const parts = FULL && !DEVELOPMENT ? await gather(entry, metrics, relay !== undefined) : entry;
+        let parts: Parts = entry;
+        // Who opts out in another tab is heard from here on, not only once the parts are there.
+        if (FULL && !DEVELOPMENT)
+          [parts] = await Promise.all([gather(entry, metrics, relay !== undefined), change(() => undefined)]);
         // Meanwhile another step may have done it.
         if (!FULL || !registry) load(parts);
       }
