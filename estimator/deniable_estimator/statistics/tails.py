@@ -87,6 +87,7 @@ def chi_square_tail(x: float, freedom: int) -> float:
     return min(1.0, tail)
 
 
+@lru_cache(maxsize=1000)
 def chi_square_quantile(tail: float, freedom: int) -> float:
     """The x with this upper tail, by bisection."""
     low, high = 0.0, float(freedom)
@@ -107,6 +108,9 @@ def noncentral_chi_square_tail(x: float, freedom: int, noncentrality: float) -> 
     # Beyond this nothing is left of the Poisson distribution.
     spread = 12 * math.sqrt(mean) + 30
     first, last = max(0, math.floor(mean - spread)), math.ceil(mean + spread)
+    if freedom / 2 + first > half + 12 * math.sqrt(half) + 30:
+        # The tail of so many degrees is that of a Poisson count far above its mean, `half`.
+        return 1.0
     tail, total = chi_square_tail(x, freedom + 2 * first), 0.0
     for count in range(first, last + 1):
         chance = count * math.log(mean) - mean - math.lgamma(count + 1) if mean > 0 else 0.0
