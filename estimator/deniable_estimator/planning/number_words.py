@@ -27,11 +27,9 @@ def planned(asked: Asked) -> Planned:
         InputError, SchemeError: it cannot be planned.
     """
     check_range(asked)
-    words.check_lifetime(asked)
     crowd = words.PlannedCrowd(asked)
-    rest = {name: value for name, value in asked.items() if name != "segment_share"}
     try:
-        made = plan_number(**{**rest, "devices": crowd.devices})
+        made = plan_number(**crowd.asked)
     except SchemeError as error:
         raise InputError("low", str(error)) from error
     quantiles = (_quantiles(made),) if made.quantiles else ()

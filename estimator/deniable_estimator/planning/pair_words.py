@@ -37,10 +37,8 @@ def planned(asked: Asked) -> Planned:
         InputError, SchemeError: it cannot be planned.
     """
     _check(asked)
-    words.check_lifetime(asked)
     crowd = words.PlannedCrowd(asked)
-    rest = {name: value for name, value in asked.items() if name != "segment_share"}
-    made = plan_pair(**{**rest, "devices": crowd.devices})
+    made = plan_pair(**crowd.asked)
     mechanism = SubsetSelection.design(made.tally_cells, made.declared_epsilon)
     covariance = Covariance.of(mechanism, max(1, round(made.reports)))
     cells = f"{made.rows:,} × {made.columns:,}"

@@ -27,10 +27,8 @@ def planned(asked: Asked) -> Planned:
     if memoize and asked["lifetime_epsilon"] is None:
         told = message("Memoized noise needs a lifetime epsilon: it limits what a memo reveals.")
         raise InputError("lifetime_epsilon", told)
-    words.check_lifetime(asked)
     crowd = words.PlannedCrowd(asked)
-    rest = {name: value for name, value in asked.items() if name != "segment_share"}
-    made = plan(**{**rest, "devices": crowd.devices})
+    made = plan(**crowd.asked)
     document = Document(
         "values",
         words.subtitle(made, message("{size:,} values", size=made.size)),

@@ -71,13 +71,21 @@ def check_lifetime(asked: Asked) -> None:
 
 
 class PlannedCrowd:
-    """The devices that a plan is for: all, or those of a segment."""
+    """The devices that a plan is for: all, or those of a segment.
+
+    Raises:
+        InputError: they may not report as is asked.
+    """
 
     def __init__(self, asked: Asked) -> None:
+        check_lifetime(asked)
         self.all: int = asked["devices"]
         share = asked["segment_share"]
         self.segment = None if share is None else PlannedSegment(share, self.all)
         self.devices = self.all if self.segment is None else self.segment.devices
+        self.asked = {name: value for name, value in asked.items() if name != "segment_share"}
+        """What is asked of these devices."""
+        self.asked["devices"] = self.devices
         parted = self.segment is not None and share < 1
         self.segments = PLANNED if parted else ()
         name = PLANNED[0].name
