@@ -17,7 +17,6 @@ import pytest
 import redis
 import yaml
 from click.testing import CliRunner
-from tests.tools import leave_out
 
 from deniable.protocol import windows, wire
 from deniable.tools.command_line import find
@@ -133,8 +132,7 @@ def disk(request, tmp_path, new_redis):
 
 def redis_disk(new_redis, *options):
     server = new_redis(*shipped_options(), *options)
-    if not (server.folder / "appendonlydir").exists():
-        leave_out("redis-server")
+    server.need_7()
     return RedisDisk(server)
 
 
@@ -172,6 +170,7 @@ def test_processes_share_the_rewrites(new_redis, scheme, add, until):
     """When one of six processes has had the file rewritten, the others see it, and ask for no
     rewrite of their own; nor does anybody when nobody writes any more."""
     server = new_redis(*shipped_options())
+    server.need_7()
     stores = [open_store(server.url) for _ in range(6)]
 
     def rewrites():
@@ -201,6 +200,7 @@ def test_a_redis_that_was_restarted_is_rewritten(new_redis, scheme, add, until):
     """When Redis was killed and started again, a collector has its file rewritten at once, even if
     the commits in it are those of another collector that is gone."""
     server = new_redis()
+    server.need_7()
     with closing(open_store(server.url)) as store, closing(open_store(server.url)) as gone:
         store.publish({"m": [scheme]})
         until(lambda: store.clear_journal(0.0) is None, "it is never cleared")
@@ -218,6 +218,7 @@ def test_redis_learns_no_time_of_a_commit(new_redis, scheme, add):
     """The append-only file names no time at which a batch came, nor one close to it: only ids
     expire, by a date weeks ahead."""
     server = new_redis(*shipped_options())
+    server.need_7()
     with closing(open_store(server.url)) as store:
         store.publish({"m": [scheme]})
         for _ in range(3):

@@ -41,6 +41,7 @@ def rights(role):
 def guarded(redis_server):
     """A Redis with the users of the page: what `open_store` needs, and a function that gives a
     command."""
+    redis_server.need_7()
     prefix = f"test-{secrets.token_hex(6)}"
     with closing(redis.Redis.from_url(redis_server.url)) as client:
         for role in ("collector", "dashboard"):
