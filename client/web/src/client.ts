@@ -175,8 +175,9 @@ export function start<D extends CompiledRegistry>(
   let readied: Promise<unknown> | undefined;
   /** The POSIX time until which the collector asks to wait, as far as this page knows. */
   let asked = 0;
-  /** How often a person had opted out when this client began to report. */
-  let withdrawals: number | undefined;
+  /** The POSIX times at which the person agreed in this page, and of the last withdrawal before. */
+  let agreed = clock();
+  let seen: number | undefined;
   let timer: Timer | undefined;
   let soon = false;
   let sending: Promise<unknown> | undefined;
@@ -297,21 +298,21 @@ export function start<D extends CompiledRegistry>(
 
   /** A transaction that does nothing unless reporting is on, also in the other tabs. */
   const change = async <T>(work: (state: State) => T, create?: boolean): Promise<T | undefined> => {
-    const result = isOn()
-      ? await transact((state) => {
-          if (!isOn()) return undefined;
-          withdrawals ??= state.withdrawals;
-          // Another tab may have sent a batch, and got an answer.
-          prepared = state.batches.filter(({ id }) => prepared.some((each) => each.id === id));
-          if (withdrawals === state.withdrawals) return work(state);
-          // Another tab has opted out.
-          consent = false;
-          discard();
-          return undefined;
-        }, create)
-      : undefined;
+    if (!isOn()) return undefined;
+    const result = await transact((state) => {
+      if (!isOn()) return undefined;
+      // Not one that was made while this tab started.
+      seen ??= Math.min(state.withdrawn, agreed);
+      // Another tab may have sent a batch, and got an answer.
+      prepared = state.batches.filter(({ id }) => prepared.some((each) => each.id === id));
+      if (seen === state.withdrawn) return work(state);
+      // Another tab has opted out.
+      consent = false;
+      discard();
+      return undefined;
+    }, create);
     // Where nothing is stored, nobody has opted out.
-    if (isOn()) withdrawals ??= 0;
+    if (isOn()) seen ??= 0;
     return result;
   };
 
@@ -329,6 +330,13 @@ export function start<D extends CompiledRegistry>(
     if (failed && store) (setTimeout(forget, REPEAT, work, create) as Timer).unref?.();
     wake(0);
   };
+
+  /** Delete what was recorded and not sent, and tell the other tabs. */
+  const decline = (create?: boolean, at = clock()): Promise<void> =>
+    forget((state) => {
+      withdraw(state);
+      state.withdrawn = at;
+    }, create);
 
   /** Run a step after so many seconds. */
   const wake = (seconds: number): void => {
@@ -358,10 +366,7 @@ export function start<D extends CompiledRegistry>(
     if (!isOn()) return;
     try {
       if (!registry) {
-        let parts: Parts = entry;
-        // Who opts out in another tab is heard from here on, not only once the parts are there.
-        if (FULL && !DEVELOPMENT)
-          [parts] = await Promise.all([gather(entry, metrics, relay !== undefined), change(() => undefined)]);
+        const parts = FULL && !DEVELOPMENT ? await gather(entry, metrics, relay !== undefined) : entry;
         // Meanwhile another step may have done it.
         if (!FULL || !registry) load(parts);
       }
@@ -485,7 +490,7 @@ export function start<D extends CompiledRegistry>(
     }
     if (development) load(entry);
     if (isOn()) wake(0);
-    else void forget(withdrawn);
+    else void decline();
     globalThis.document?.addEventListener("visibilitychange", () =>
       document.hidden ? hide() : wake(0),
     );
@@ -546,12 +551,13 @@ export function start<D extends CompiledRegistry>(
     },
     optIn() {
       consent = true;
-      withdrawals = undefined;
+      seen = undefined;
+      agreed = clock();
       wake(0);
     },
     optOut() {
       consent = false;
-      return forget(withdrawn, true);
+      return decline(true);
     },
     erase: () => forget(erase),
     get status() {
@@ -572,10 +578,4 @@ export function start<D extends CompiledRegistry>(
     };
   }
   return client;
-}
-
-/** Delete what was recorded and not sent, and tell the other tabs. */
-function withdrawn(state: State): void {
-  withdraw(state);
-  state.withdrawals++;
 }

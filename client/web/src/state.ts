@@ -57,8 +57,8 @@ export interface Batch {
 
 export interface State {
   readonly app: string;
-  /** How often a person has opted out; a tab that finds another number than before stops. */
-  withdrawals: number;
+  /** The POSIX time at which the person last opted out, or 0; a tab that began before it stops. */
+  withdrawn: number;
   accounts: Account[];
   reports: StoredReport[];
   batches: Batch[];
@@ -71,7 +71,7 @@ export interface State {
 
 /** The text of a new device's state. */
 export const freshState = (app: string): string =>
-  writeState({ app, withdrawals: 0, accounts: [], reports: [], batches: [], failures: 0, until: 0, asked: 0 });
+  writeState({ app, accounts: [], reports: [], batches: [], withdrawn: 0, failures: 0, until: 0, asked: 0 });
 
 /** The state in a stored text. Throws an Error if it cannot be trusted. */
 export function readState(text: unknown, app: string): State {

@@ -285,7 +285,15 @@ test("opt out in another tab", async () => {
   await other.flush();
   assert.equal(other.status, "no_consent");
   assert.equal(world.collector.requests.length, 0);
-  // A new page with consent begins again.
+  // So does one that had read nothing yet. A new page with consent begins again.
+  world.now += 1;
+  const late = world.client();
+  world.now += 1;
+  await one.optOut();
+  late.record("now", true);
+  await late.flush();
+  assert.equal(late.status, "no_consent");
+  world.now += 1;
   const next = world.client();
   next.record("now", true);
   await next.flush();
