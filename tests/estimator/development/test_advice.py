@@ -4,8 +4,8 @@ import pytest
 from tests.registries import declared
 
 from deniable import Registry
-from deniable_estimator.development.advice import advice_on
-from deniable_estimator.development.arrivals import Mistake
+from deniable_estimator.development.gate import Mistake
+from deniable_estimator.development.mistakes import advice_on
 
 REGISTRY = Registry.parse(
     declared(

@@ -14,10 +14,9 @@ from deniable import Registry
 from deniable.protocol import windows
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.development import crowd as crowds
-from deniable_estimator.development import latest_finds
-from deniable_estimator.development.arrivals import Arrivals
-from deniable_estimator.development.latest_finds import LatestFind, LatestFinds
-from deniable_estimator.development.registry_file import RegistryFile
+from deniable_estimator.development import live
+from deniable_estimator.development.gate import Arrivals
+from deniable_estimator.development.mistakes import RegistryFile
 from deniable_estimator.development.server import DevelopmentApp
 
 HTML = {"Accept": "text/html"}
@@ -224,16 +223,16 @@ def test_strings_are_looked_for_every_few_seconds(monkeypatch, file):
         looked.append(now[0])
         return SimpleNamespace(answer=SimpleNamespace(n=reports[0], finds=()))
 
-    monkeypatch.setattr(latest_finds, "finds_at", look)
+    monkeypatch.setattr(live, "finds_at", look)
     source = SimpleNamespace(reports=lambda metric, days: reports[0])
-    finds = LatestFinds(lambda: now[0])
-    metric = file.registry["browser"]
+    state = live.Live(file, Arrivals(), crowds.SimulatedCrowd(), lambda: now[0])
+    shown = live.ShownEstimate(file.registry["browser"], "2026-11-01", "", "", 0, 0)
     for at, n, waiting in ((0.0, 5, False), (1.0, 5, False), (2.0, 6, True), (3.5, 6, False)):
         now[0], reports[0] = at, n
-        assert finds.look(source, metric, days).waiting is waiting, at
+        assert live.found_so_far(source, state, shown, days).waiting is waiting, at
     assert looked == [0.0, 3.5]
-    finds.look(source, metric, DayRange(date(2026, 11, 2), date(2026, 11, 2)))
+    live.found_so_far(source, state, shown, DayRange(date(2026, 11, 2), date(2026, 11, 2)))
     assert looked == [0.0, 3.5, 3.5]
     reports[0] = 0
-    assert finds.look(source, metric, days) == LatestFind(0, None, False)
+    assert not live.found_so_far(source, state, shown, days).waiting
     assert len(looked) == 3
