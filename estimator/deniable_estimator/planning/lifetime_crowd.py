@@ -44,6 +44,7 @@ from deniable_estimator.forecasting.lifetime_split import (
 )
 from deniable_estimator.inputs import Asked
 from deniable_estimator.messages import message
+from deniable_estimator.planning.numbers import in_units
 from deniable_estimator.planning.values import lasting_error
 from deniable_estimator.planning.words import SALT
 from deniable_estimator.privacy import Bound
@@ -244,10 +245,7 @@ class LifetimeCrowd:
         width = _Z * math.sqrt(variance)
         if not isinstance(self.domain, Number) or self.question != "mean":
             return width
-        numbers = self.domain.range
-        if numbers.scale == "log":
-            return math.expm1(min(width * math.log(numbers.end / numbers.start) / 2, 700))
-        return width * float(numbers.span) / 2
+        return in_units(self.domain.range, width)
 
     def told(self, width: float) -> str:
         """A half width in points, in the unit, or as a part of a geometric mean."""

@@ -201,6 +201,19 @@ def _range(asked: Asked) -> str:
     return message("{ends}{whole}", ends=ends, whole=whole)
 
 
+def half_extent(numbers: NumberRange) -> float:
+    """Half of a range, or of its logarithm on a logarithmic scale."""
+    if numbers.scale == "log":
+        return math.log(numbers.end / numbers.start) / 2
+    return float(numbers.span) / 2
+
+
+def in_units(numbers: NumberRange, width: float) -> float:
+    """A width between -1 and 1 in the unit; on a logarithmic scale as a part of the mean."""
+    width *= half_extent(numbers)
+    return math.expm1(min(width, 700)) if numbers.scale == "log" else width
+
+
 def _mean(
     chosen: SlidingWindow | HierarchicalHistogram,
     noise: float,
@@ -209,25 +222,19 @@ def _mean(
 ) -> MeanPlan:
     """Between -1 and 1 first, then in the unit, or as a part of a geometric mean."""
     numbers, desired = chosen.range, crowd.asked["half_width"]
-    log = numbers.scale == "log"
-    extent = math.log(numbers.end / numbers.start) if log else float(numbers.span)
-    half = extent / 2
-
-    def in_unit(width: float) -> float:
-        return math.expm1(min(half * width, 700)) if log else half * width
-
+    log, half = numbers.scale == "log", half_extent(numbers)
     if desired is None:
-        desired = _GOOD_FACTOR if log else extent / _GOOD
+        desired = _GOOD_FACTOR if log else 2 * half / _GOOD
     needed = _reports(noise, rounding, (math.log1p(desired) if log else desired) / half)
     analysis = analysis_of(chosen)
     assert isinstance(analysis, NumberAnalysis)
     return MeanPlan(
-        std_error=in_unit(math.sqrt((noise + EVEN_SPREAD) / crowd.reports)),
-        half_width=in_unit(_half_width(noise, rounding, crowd.reports)),
-        rounding=in_unit(rounding),
+        std_error=in_units(numbers, math.sqrt((noise + EVEN_SPREAD) / crowd.reports)),
+        half_width=in_units(numbers, _half_width(noise, rounding, crowd.reports)),
+        rounding=in_units(numbers, rounding),
         desired=desired,
         devices=None if needed is None else math.ceil(needed / crowd.rate),
-        fakes_gain=in_unit(analysis.attack(0.0, crowd.fakes).gain),
+        fakes_gain=in_units(numbers, analysis.attack(0.0, crowd.fakes).gain),
     )
 
 
