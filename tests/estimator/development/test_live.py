@@ -29,27 +29,21 @@ def read(browser, path="/live"):
     return " ".join(answer.text.split())
 
 
-def test_a_report_is_shown(browser, post, batch):
-    """The page says what a report says, a link leads to the metric's page, which counts the report,
+def test_a_report_is_shown(browser, post, batch, seen):
+    """The page says what a report says; below 100 reports, of which noise would be shown as shares
+    beyond 100 %, it has no estimate. A link leads to the metric's page, which counts the report,
     and the page speaks Chinese."""
     post(batch(("browser", "firefox")))
     page = read(browser)
     text = re.sub(r"<[^>]+>", "", page)
     assert "This report is 12.2 (e2.50) times likelier from a device with" in text
-    (link,) = re.findall(r'href="(/metric/browser[^"]+)"', page)
-    assert "1 report" in read(browser, link.replace("&amp;", "&"))
-    assert "实时" in read(browser, "/live?lang=zh-Hans")
-
-
-def test_few_reports_are_shown_without_an_estimate(browser, post, batch, seen):
-    """Below 100 reports noise would be shown as shares beyond 100 %: the page has the reports, and
-    says how many an estimate takes."""
-    post(batch(("browser", "firefox")))
-    page = read(browser)
     assert "Too few for an estimate. Each report is shown by itself." in page
     assert "A metric has an estimate from 100 reports on" in page
     (found,) = seen()["estimates"]
     assert (found["n"], found["series"], found["pending"]) == (1, [], False)
+    (link,) = re.findall(r'href="(/metric/browser[^"]+)"', page)
+    assert "1 report" in read(browser, link.replace("&amp;", "&"))
+    assert "实时" in read(browser, "/live?lang=zh-Hans")
 
 
 def test_news_come_at_once(browser, post, batch, app):

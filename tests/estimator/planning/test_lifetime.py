@@ -9,7 +9,6 @@ from types import SimpleNamespace
 import pytest
 from tests.estimator.planning.conftest import plan
 
-from deniable_estimator.forecasting.lifetime_split import sent_reports
 from deniable_estimator.planning.lifetime import rate_words
 from deniable_estimator.planning.lifetime_crowd import budget_left
 
@@ -49,12 +48,6 @@ def test_the_budget_that_is_left_is_enumerated():
             expected.append(float(share))
         found = budget_left(reports, float(rate), float(turnover), 3)
         assert found == pytest.approx(expected, rel=1e-14)
-
-
-def test_without_turnover_a_device_sends_the_binomial_mean():
-    """The reports of all windows add up to E[min(X, k)]."""
-    left = budget_left(5, 0.03, 0.0, 200)
-    assert 0.03 * left[:-1].sum() == pytest.approx(sent_reports(5, 0.03, 200), rel=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ from deniable_estimator.forecasting.detection import (
     detectable_share,
     reports_for_half_width,
     reports_to_detect,
-    usable,
 )
 from deniable_estimator.privacy import guarantee_in
 from deniable_estimator.privacy.words import shared_words
@@ -102,16 +101,6 @@ def test_devices_are_whole_and_enough():
         assert told - 1 < reports / 0.7 < told
 
 
-def test_hopeless_plans_say_so():
-    """With ten devices over a thousand values nothing is detectable and there is no signal."""
-    mechanism = design("auto", 1000, 1.0)
-    assert detectable_share(mechanism, 1000, 10) is None
-    assert not usable(mechanism, 1000, 10)
-    assert usable(mechanism, 1000, 10_000)
-    assert detectable_share(mechanism, 1000, 0.1) is None
-    assert not usable(mechanism, 1000, 0.1)
-
-
 def test_memory_needs_a_lifetime():
     """Without the bound of a memo, or with one below a report's, there is no plan."""
     for lifetime in (None, 0.5, 1.0):
@@ -150,15 +139,6 @@ def test_quantiles_are_promised_from_enough_devices():
         assert not at(each.devices_to_promise - 1, place).promised
         assert at(each.devices_for_limits, place).high is not None
         assert at(each.devices_for_limits * 99 // 100, place).high is None
-
-
-def test_sampling_takes_more_devices():
-    """At a tenth of the reports, ten times as many devices find a share."""
-    whole, part = (
-        plan("discovery", epsilon=2.0, devices=10**6, sample_rate=rate) for rate in (1.0, 0.1)
-    )
-    assert math.isclose(part["devices_to_find"], 10 * whole["devices_to_find"], rel_tol=1e-5)
-    assert math.isclose(part["common_text"], math.sqrt(10) * whole["common_text"])
 
 
 def test_the_label_says_how_many_holders_a_string_needs():
