@@ -136,7 +136,7 @@ _TOLD = {
         ),
     ),
     "origin": (
-        sentence("A page of {detail} wanted to send. It was refused."),
+        sentence("A page of {origin} wanted to send. It was refused."),
         sentence("If the page is yours, start `deniable dev` with --origin and this address."),
     ),
     "batch": (
@@ -163,7 +163,7 @@ def advice_on(mistake: Mistake, registry: Registry) -> tuple[str, str]:
     found, advice = _TOLD.get(code, _OTHERS)
     if code == "refused_value" and metric is None:
         found, advice = _OTHERS
-    told = message(found, metric=name, reason=code, detail=mistake.detail)
+    told = message(found, metric=name, reason=code, detail=mistake.detail, origin=mistake.detail)
     if advice:
         return told, message(advice)
     return told, _declare(name, registry) if metric is None else _takes(metric)
