@@ -15,9 +15,8 @@ from click.testing import CliRunner
 from deniable import MetricError, Registry, RegistryError
 from deniable.device import memo
 from deniable.device.device import Device
-from deniable.device.owner_texts import OWNER_TEXTS
 from deniable.device.recording import ACTIVE, Recorder
-from deniable.device.sent import describe_entries
+from deniable.device.sent import OWNER_TEXTS, describe_entries
 from deniable.device.state import State
 from deniable.protocol import compiled, windows
 from deniable.protocol.mechanisms import MemoizedRetention

@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 
     from deniable.device.development import Narrator
     from deniable.device.device import Device
-    from deniable.device.owner_texts import OwnerLanguage
     from deniable.device.recording import Active, Record
-    from deniable.device.sent import SentReport
+    from deniable.device.sent import OwnerLanguage, SentReport
     from deniable.device.state import State
     from deniable.device.transport import Transport
     from deniable.protocol.registry import Registry
@@ -279,8 +278,7 @@ class Client(Background):
         return self._sent("en")
 
     def _sent(self, language: OwnerLanguage) -> list[SentReport]:
-        from deniable.device.owner_texts import OWNER_TEXTS
-        from deniable.device.sent import describe_entries
+        from deniable.device.sent import OWNER_TEXTS, describe_entries
 
         if not self._has_state():
             return []

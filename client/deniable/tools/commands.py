@@ -15,7 +15,7 @@ from typing import Any, get_args
 
 import click
 
-from deniable.device.owner_texts import OwnerLanguage
+from deniable.device.sent import OwnerLanguage
 from deniable.protocol import windows
 from deniable.protocol.errors import Problem, RegistryError
 from deniable.protocol.lasting import Lasting, lasting, remedies, today

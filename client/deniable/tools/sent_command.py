@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import get_args
 
 from deniable.device import device, outbox, owner
-from deniable.device.owner_texts import OWNER_TEXTS, OwnerLanguage
-from deniable.device.sent import SentReport, describe_entries
+from deniable.device.sent import OWNER_TEXTS, OwnerLanguage, SentReport, describe_entries
 from deniable.device.state import FILE_NAME, State, states_root
 from deniable.protocol.errors import DeniableError, StateError
 from deniable.protocol.keys import APP
