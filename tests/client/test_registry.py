@@ -116,7 +116,7 @@ def test_limits_of_values(tmp_path, monkeypatch):
     with pytest.raises(RegistryError, match=f"is longer than {MAX_VALUE_BYTES} bytes"):
         Registry.parse(category(["a", "é" * (MAX_VALUE_BYTES // 2) + "e"]))
     text = category([]).replace("values = []", "values_file = 'words.txt'")
-    monkeypatch.setattr("deniable.protocol.types.category.MAX_VALUES", 100)
+    monkeypatch.setattr("deniable.protocol.types.closed.MAX_VALUES", 100)
     (tmp_path / "words.txt").write_text("\n".join(f"{n:x}" for n in range(101)))
     with pytest.raises(RegistryError, match="from 2 to 100 values"):
         Registry.parse(text, folder=tmp_path)

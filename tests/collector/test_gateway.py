@@ -8,8 +8,7 @@ import json
 
 import pytest
 
-from deniable import TransportError
-from deniable.device.oblivious import transport
+from deniable import TransportError, oblivious
 from deniable.device.transport import Reply
 from deniable.oblivious import ObliviousTransport
 from deniable.protocol.oblivious.binary_http import InnerRequest, InnerResponse, padded
@@ -272,7 +271,7 @@ class Relay:
 @pytest.fixture
 def relay(key_file, monkeypatch):
     made = Relay(key_file)
-    monkeypatch.setattr(transport, "HttpTransport", lambda address, timeout: made)
+    monkeypatch.setattr(oblivious, "HttpTransport", lambda address, timeout: made)
     return made
 
 

@@ -231,8 +231,8 @@ def _retention(
 def _columns(row: Row, report: Report, texts: OwnerTexts) -> str:
     """What was reported, where the values behind it are too many to name."""
     if row.packing is Packing.INDEX:
-        return texts.number.format(said=report.columns, width=row.width)
-    return texts.marked.format(said=report.columns.bit_count(), width=row.width)
+        return str(texts.number.format(said=report.columns, width=row.width))
+    return str(texts.marked.format(said=report.columns.bit_count(), width=row.width))
 
 
 def _listed(numbers: NumberRange) -> dict[str, int]:
@@ -265,7 +265,7 @@ def _memory(mechanism: Mechanism[Any], said: str, texts: OwnerTexts) -> str:
     """The sentence about a report, and the addition for metrics with memos."""
     if not isinstance(mechanism, Memoizing):
         return said
-    return texts.memory.format(said=said, odds=float(mechanism.lifetime_odds))
+    return str(texts.memory.format(said=said, odds=float(mechanism.lifetime_odds)))
 
 
 def _two_levels(likelihoods: tuple[Likelihood, ...], texts: OwnerTexts) -> str:
@@ -273,9 +273,9 @@ def _two_levels(likelihoods: tuple[Likelihood, ...], texts: OwnerTexts) -> str:
     high, low = map(_percent, (max(chances), min(chances)))
     named = [each.value for each in likelihoods if each.probability == max(chances)]
     if len(named) == 1:
-        return texts.named_one.format(value=named[0], high=high, low=low)
+        return str(texts.named_one.format(value=named[0], high=high, low=low))
     values = _join([f"“{value}”" for value in named], texts)
-    return texts.named_several.format(values=values, high=high, low=low)
+    return str(texts.named_several.format(values=values, high=high, low=low))
 
 
 def _join(parts: list[str], texts: OwnerTexts) -> str:

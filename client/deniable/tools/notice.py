@@ -89,9 +89,9 @@ def _row(metric: Metric, registry: Registry, texts: OwnerTexts) -> str:
 def _bound(epsilon: Fraction | float, texts: OwnerTexts) -> str:
     """How often an even guess is right at most afterwards, with the epsilon that says the same."""
     if epsilon > MAX_MEMO_EPSILON:
-        return texts.useless
+        return str(texts.useless)
     digits = math.ceil(Fraction(epsilon) * 100 - Fraction(1, 10**9)) / 100
-    return texts.bound.format(guess=certainty(Fraction(epsilon)), epsilon=f"{digits:g}")
+    return str(texts.bound.format(guess=certainty(Fraction(epsilon)), epsilon=f"{digits:g}"))
 
 
 def _remarks(registry: Registry, asked: Iterable[Metric], texts: OwnerTexts) -> Iterator[str]:

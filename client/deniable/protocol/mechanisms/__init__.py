@@ -11,9 +11,9 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from deniable.protocol import lazy_names
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.errors import SchemeError
-from deniable.protocol.lazy import lazy_names
 from deniable.protocol.mechanisms.base import (
     Cell,
     FrequencyOracle,
@@ -35,27 +35,32 @@ from deniable.protocol.mechanisms.limits import (
 )
 
 if TYPE_CHECKING:
-    from deniable.protocol.mechanisms.bloom import Bloom
     from deniable.protocol.mechanisms.choice import Choice, explain, explain_memoized
-    from deniable.protocol.mechanisms.cohort_local_hashing import CohortLocalHashing
-    from deniable.protocol.mechanisms.count_mean_sketch import (
-        CountMeanSketch,
-        HadamardCountMeanSketch,
-    )
     from deniable.protocol.mechanisms.dbitflip import DBitFlip
     from deniable.protocol.mechanisms.hadamard_response import HadamardResponse
-    from deniable.protocol.mechanisms.hashed import Hashed
-    from deniable.protocol.mechanisms.hashed_projective_geometry import HashedProjectiveGeometry
+    from deniable.protocol.mechanisms.hashed import (
+        CohortLocalHashing,
+        CountMeanSketch,
+        HadamardCountMeanSketch,
+        Hashed,
+        HashedProjectiveGeometry,
+        MemoizedLocalHashing,
+    )
     from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
     from deniable.protocol.mechanisms.level import Level
-    from deniable.protocol.mechanisms.memoized_local_hashing import MemoizedLocalHashing
     from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
     from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
     from deniable.protocol.mechanisms.number_range import TOP, NumberRange
     from deniable.protocol.mechanisms.numeric import Histogram, Numeric, Span
     from deniable.protocol.mechanisms.prefix_tree import MAX_DISCOVERY_CELLS, MAX_LEVELS, PrefixTree
     from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
-    from deniable.protocol.mechanisms.rappor import BasicRappor, OneTimeRappor, Rappor, Rounds
+    from deniable.protocol.mechanisms.rappor import (
+        BasicRappor,
+        Bloom,
+        OneTimeRappor,
+        Rappor,
+        Rounds,
+    )
     from deniable.protocol.mechanisms.sliding_window import SlidingWindow
     from deniable.protocol.mechanisms.subset_selection import SubsetSelection
     from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
@@ -124,24 +129,26 @@ __all__ = [
 _HOMES = {
     name: home
     for home, names_of_home in {
-        "bloom": ("Bloom",),
         "choice": ("Choice", "explain", "explain_memoized"),
-        "cohort_local_hashing": ("CohortLocalHashing",),
-        "count_mean_sketch": ("CountMeanSketch", "HadamardCountMeanSketch"),
         "dbitflip": ("DBitFlip",),
         "hadamard_response": ("HadamardResponse",),
-        "hashed": ("Hashed",),
-        "hashed_projective_geometry": ("HashedProjectiveGeometry",),
+        "hashed": (
+            "CohortLocalHashing",
+            "CountMeanSketch",
+            "HadamardCountMeanSketch",
+            "Hashed",
+            "HashedProjectiveGeometry",
+            "MemoizedLocalHashing",
+        ),
         "hierarchical_histogram": ("HierarchicalHistogram",),
         "level": ("Level",),
-        "memoized_local_hashing": ("MemoizedLocalHashing",),
         "memoized_retention": ("MemoizedRetention",),
         "memoized_subset_selection": ("MemoizedSubsetSelection",),
         "number_range": ("TOP", "NumberRange"),
         "numeric": ("Histogram", "Numeric", "Span"),
         "prefix_tree": ("MAX_DISCOVERY_CELLS", "MAX_LEVELS", "PrefixTree"),
         "projective_geometry": ("ProjectiveGeometry",),
-        "rappor": ("BasicRappor", "OneTimeRappor", "Rappor", "Rounds"),
+        "rappor": ("BasicRappor", "Bloom", "OneTimeRappor", "Rappor", "Rounds"),
         "sliding_window": ("SlidingWindow",),
         "subset_selection": ("SubsetSelection",),
         "unary_encoding": ("UnaryEncoding",),

@@ -150,7 +150,7 @@ def _choose_memoized(
     size: int, salt: str, epsilon: float, lifetime_epsilon: float
 ) -> tuple[MemoizingOracle[Any], MemoizedSubsetSelection]:
     """What `auto` takes, and subset selection of a memo."""
-    from deniable.protocol.mechanisms.memoized_local_hashing import MemoizedLocalHashing
+    from deniable.protocol.mechanisms.hashed import MemoizedLocalHashing
     from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 
     selection = MemoizedSubsetSelection.design(size, epsilon, lifetime_epsilon)

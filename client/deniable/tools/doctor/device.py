@@ -17,8 +17,8 @@ from deniable.device.state import FILE_NAME, State, default_directory
 from deniable.protocol.coded_message import counted
 from deniable.protocol.errors import RegistryError, StateError
 from deniable.protocol.registry import Registry
+from deniable.tools.command_line import MISSING, forecasts
 from deniable.tools.doctor.result import CheckResult, listed
-from deniable.tools.forecasts import MISSING, forecasts
 
 
 def read_registry(path: Path) -> tuple[Registry | None, list[CheckResult]]:

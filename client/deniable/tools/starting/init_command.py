@@ -15,14 +15,16 @@ from deniable.protocol.metric import Metric
 from deniable.tools.command_line import command
 from deniable.tools.commands import print_problems
 from deniable.tools.starting.add_command import show
-from deniable.tools.starting.declaring import Draft, draft, toml_value
-from deniable.tools.starting.example import example_call
-from deniable.tools.starting.metric_options import (
+from deniable.tools.starting.declaring import (
+    Draft,
+    draft,
     expiry,
     is_interactive,
     metric_keys,
     metric_options,
+    toml_value,
 )
+from deniable.tools.starting.example import example_call
 
 ENDPOINT = "http://127.0.0.1:8080"
 """Where `deniable collect` listens by default."""
