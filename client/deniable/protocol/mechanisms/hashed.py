@@ -29,9 +29,20 @@ from typing import Any, ClassVar, Self
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
 from deniable.protocol.hashing import hash64
-from deniable.protocol.mechanisms.base import Cell, FrequencyOracle, MemoizingOracle, Report
+from deniable.protocol.mechanisms.base import (
+    Cell,
+    FrequencyOracle,
+    MemoizingOracle,
+    Parameters,
+    Report,
+)
 from deniable.protocol.mechanisms.hadamard_response import HadamardResponse
-from deniable.protocol.mechanisms.limits import MAX_CELLS, check_memo_epsilon, check_parameters
+from deniable.protocol.mechanisms.limits import (
+    MAX_CELLS,
+    check_memo_epsilon,
+    check_parameters,
+    check_salt,
+)
 from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
@@ -52,8 +63,7 @@ class Hashed(FrequencyOracle[str]):
     size: None
 
     def __init__(self, salt: str, hashes: int, channel: FrequencyOracle[int]) -> None:
-        if not salt or "\0" in salt:
-            raise SchemeError(f"{self.name}: salt must be a text without zero bytes")
+        check_salt(self.name, salt)
         (row,) = channel.rows
         assert channel.size is not None
         if not 1 <= hashes <= min(MAX_ROWS, MAX_CELLS // row.width):
@@ -71,13 +81,11 @@ class Hashed(FrequencyOracle[str]):
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
         rest = {name: value for name, value in parameters.items() if name not in ("salt", "rows")}
-        salt = parameters.get("salt")
-        if not isinstance(salt, str):
-            raise SchemeError(f"{cls.name}: salt must be a text, not {salt!r}")
+        salt = check_salt(cls.name, parameters.get("salt"))
         (hashes,) = check_parameters(cls.name, {"rows": parameters.get("rows")}, rows=(1, MAX_ROWS))
         return cls(salt, hashes, cls.channel_class.from_parameters(rest))
 
-    def parameters(self) -> dict[str, int | str]:
+    def parameters(self) -> Parameters:
         return {"salt": self.salt, "rows": self.hashes, **self.channel.parameters()}
 
     def place(self, row: int, text: str) -> int:

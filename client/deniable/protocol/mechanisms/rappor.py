@@ -47,6 +47,7 @@ from deniable.protocol.mechanisms.base import (
     FrequencyOracle,
     MemoizingOracle,
     Packing,
+    Parameters,
     Report,
     Row,
 )
@@ -54,6 +55,7 @@ from deniable.protocol.mechanisms.limits import (
     MAX_CELLS,
     check_memo_epsilon,
     check_parameters,
+    check_salt,
     check_size,
 )
 from deniable.protocol.randomness import PRECISION, Bits, below, flips, system_bits
@@ -104,9 +106,7 @@ class Bloom:
             SchemeError: a parameter is missing, unknown or out of range.
         """
         numbers = {name: value for name, value in parameters.items() if name != "salt"}
-        salt = parameters.get("salt")
-        if not isinstance(salt, str):
-            raise SchemeError(f"{mechanism}: salt must be a text, not {salt!r}")
+        salt = check_salt(mechanism, parameters.get("salt"))
         return cls(
             salt,
             *check_parameters(
@@ -118,7 +118,7 @@ class Bloom:
             ),
         )
 
-    def parameters(self) -> dict[str, int | str]:
+    def parameters(self) -> Parameters:
         """What `from_parameters` reads."""
         return {"salt": self.salt, "cohorts": self.cohorts, "k": self.k, "h": self.h}
 
@@ -274,7 +274,7 @@ class BasicRappor(MemoizingOracle[int]):
         size, *rounds = check_parameters(cls.name, parameters, size=(2, MAX_BITS), **_ROUNDS)
         return cls(size, Rounds(*rounds))
 
-    def parameters(self) -> dict[str, int | str]:
+    def parameters(self) -> Parameters:
         return {"size": self.size, **vars(self.rounds)}
 
     def cell(self, row: int, item: int) -> int:
@@ -348,7 +348,7 @@ class Rappor(MemoizingOracle[str]):
         bloom, rounds = _split(cls.name, parameters, _ROUNDS)
         return cls(bloom, Rounds(*rounds))
 
-    def parameters(self) -> dict[str, int | str]:
+    def parameters(self) -> Parameters:
         return {**self.bloom.parameters(), **vars(self.rounds)}
 
     def cell(self, row: int, item: str) -> int:
@@ -400,7 +400,7 @@ class OneTimeRappor(FrequencyOracle[str]):
         bloom, (f,) = _split(cls.name, parameters, _FLIPS)
         return cls(bloom, f)
 
-    def parameters(self) -> dict[str, int | str]:
+    def parameters(self) -> Parameters:
         return {**self.bloom.parameters(), "f": self.f}
 
     def randomize(self, item: str, bits: Bits = system_bits) -> Report:

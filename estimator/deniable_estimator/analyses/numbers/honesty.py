@@ -49,8 +49,7 @@ from typing import TypeAlias
 import numpy as np
 
 from deniable.protocol.mechanisms import DBitFlip, ProjectiveGeometry
-from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
-from deniable.protocol.mechanisms.level import Level
+from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram, Level
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.anomalies import LEAST_REPORTS, row_figures
