@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable import Metric, Registry
-from deniable.device import memo
+from deniable.device import ledger
 from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 from deniable.protocol.types.pair import Pair
 from deniable_collector.stores import Store
@@ -225,7 +225,7 @@ class _Keeping:
         scheme = self._metric.scheme.fingerprint
         for place in np.flatnonzero(devices < len(self._keys)).tolist():
             key, value = self._keys[devices[place]], int(values[place])
-            _, memos[place] = memo.draw(key, scheme, self._mechanism, value)
+            _, memos[place] = ledger.draw(key, scheme, self._mechanism, value)
         return memos
 
 

@@ -67,7 +67,6 @@ OURS = {
     "device.device",
     "device.state",
     "device.transport",
-    "device.worker",
     "protocol.mechanisms",
     "protocol.registry",
     "protocol.types",

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from deniable import MetricError, Registry, RegistryError
-from deniable.device import memo
+from deniable.device import ledger
 from deniable.device.device import Device
 from deniable.device.recording import ACTIVE, Recorder
 from deniable.device.sent import OWNER_TEXTS, describe_entries
@@ -41,7 +41,7 @@ def registry():
 def told(monkeypatch):
     """What is randomized, as its two texts, in the order of the reports."""
     found = []
-    recall = memo.recall
+    recall = ledger.recall
 
     def listen(connection, metric, mechanism, item, bits):
         assert isinstance(mechanism, MemoizedRetention)
@@ -50,7 +50,7 @@ def told(monkeypatch):
         found.append((("new", "stayed", "returned")[lifecycle], cohorts[cohort]))
         return recall(connection, metric, mechanism, item, bits)
 
-    monkeypatch.setattr(memo, "recall", listen)
+    monkeypatch.setattr("deniable.device.open_windows.recall", listen)
     return found
 
 
@@ -131,7 +131,7 @@ def test_a_question_is_drawn_once_and_evenly(registry, live):
     scheme = registry["back"].scheme
     draws = random.Random(4)
     rows = [
-        memo.draw(draws.randbytes(32), scheme.fingerprint, scheme.mechanism, 0)[0]
+        ledger.draw(draws.randbytes(32), scheme.fingerprint, scheme.mechanism, 0)[0]
         for _ in range(1_000)
     ]
     assert set(rows) == {0, 1}

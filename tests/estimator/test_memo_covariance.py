@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from deniable import Scheme
-from deniable.device.memo import draw
+from deniable.device.ledger import draw
 from deniable.protocol.mechanisms import (
     BasicRappor,
     Bloom,

@@ -14,9 +14,9 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from deniable.device import lifecycle
 from deniable.device.background import Background
 from deniable.device.diagnostics import Diagnostics, QueueFull
+from deniable.device.worker import SWITCHES, is_set
 from deniable.protocol.errors import MetricError, SegmentError, StateError, UndeclaredValueWarning
 from deniable.protocol.randomness import Bits, system_bits
 
@@ -138,7 +138,7 @@ class Client(Background):
             device,
             self._troubles,
             consent=consent,
-            disabled=any(lifecycle.is_set(name, os.environ) for name in lifecycle.SWITCHES),
+            disabled=any(is_set(name, os.environ) for name in SWITCHES),
             threads=background,
             owns_state=device.state is not state_dir,
         )
@@ -402,7 +402,7 @@ def _narrator(
 
 
 def _open_state(app: str, state_dir: str | Path | State | None) -> State:
-    from deniable.device.state import State
+    from deniable.device.state import State, default_directory
     from deniable.device.state_file import MEMORY
 
     if isinstance(state_dir, State):
@@ -410,7 +410,7 @@ def _open_state(app: str, state_dir: str | Path | State | None) -> State:
     if state_dir == MEMORY:
         return State(None)
     try:
-        return State.of_app(app) if state_dir is None else State(state_dir, app)
+        return State(default_directory(app) if state_dir is None else state_dir, app)
     except StateError as error:
         state = State(None)
         state.failure = str(error)

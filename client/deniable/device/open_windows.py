@@ -32,8 +32,8 @@ from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from deniable.device import memo, outbox
-from deniable.device.ledger import Ledger
+from deniable.device import outbox
+from deniable.device.ledger import Ledger, recall
 from deniable.protocol import segments, windows
 from deniable.protocol.mechanisms import Memoizing
 from deniable.protocol.randomness import PRECISION, Bits
@@ -239,7 +239,7 @@ class OpenWindows:
             return False
         mechanism = metric.scheme.mechanism
         if isinstance(mechanism, Memoizing):
-            report = memo.recall(self._connection, metric, mechanism, item, self._bits)
+            report = recall(self._connection, metric, mechanism, item, self._bits)
         else:
             report = mechanism.randomize(item, self._bits)
         columns = pack_columns(mechanism.rows[report.row], report)

@@ -130,12 +130,12 @@ def _find_state(directory: Path | None, app: str | None, *, switching: bool) -> 
                 f"no app can be named {app!r}: a name has small letters, digits, - and _, and "
                 "begins with a letter"
             )
-        directory = states_root() / app
+        directory = Path(states_root(), app)
     if directory is not None:
         if not switching and not (directory / FILE_NAME).exists():
             raise StateError(f"no state of deniable in {directory}")
         return directory
-    root = states_root()
+    root = Path(states_root())
     found = sorted(path.parent for path in root.glob(f"*/{FILE_NAME}"))
     if len(found) == 1:
         return found[0]
