@@ -119,17 +119,16 @@ class Client(Background):
             from deniable.device.transport import HttpTransport
 
             transport = HttpTransport(endpoint, ingest_key=ingest_key)
-        self._narrator = _narrator(development, self.registry, clock, bits, on_trouble)
+        narrator = _narrator(development, self.registry, clock, bits, on_trouble)
         device: Device
-        if self._narrator is not None:
-            device = self._narrator.device
-            on_trouble = self._narrator.trouble
+        if narrator is not None:
+            device = narrator.device
         else:
             state = _open_state(self.registry.app, state_dir)
             device = Device(self.registry, state, transport, clock=clock, bits=bits, spread=spread)
         self._recorder = Recorder(device.registry)
-        self._troubles = Diagnostics(on_trouble)
-        self._strict = strict or self._narrator is not None
+        self._troubles = narrator or Diagnostics(on_trouble)
+        self._strict = strict or narrator is not None
         self.set_segments(segments or {})
         # Python's development mode (`python -X dev`): only developers see its warnings.
         self._development = sys.flags.dev_mode
@@ -184,9 +183,7 @@ class Client(Background):
             self._mistaken(error)
             return
         if record is None:
-            self._troubles.counters["expired"] += 1
-            if self._narrator is not None:
-                self._narrator.expired(name)
+            self._troubles.expired(name)
             return
         if record.refused is not None:
             self._troubles.note(record.refused, "refused")
@@ -197,8 +194,7 @@ class Client(Background):
                     stacklevel=3,
                 )
         if self.status != "on":
-            if self._narrator is not None:
-                self._narrator.ignored(self.status)
+            self._troubles.ignored(self.status)
             return
         if record.segments is None:
             from deniable.protocol.segments import missing
@@ -213,9 +209,7 @@ class Client(Background):
             )
             return
         if record.undeclared:
-            self._troubles.counters["other"] += 1
-            if self._narrator is not None:
-                self._narrator.undeclared(name, record.text)
+            self._troubles.undeclared(name, record.text)
             if self._development:
                 warnings.warn(
                     f"metric {name!r}: a value that is not declared was recorded, and counts as "
