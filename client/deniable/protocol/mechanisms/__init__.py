@@ -261,9 +261,9 @@ def design(name: str, size: int, epsilon: float) -> FrequencyOracle[int]:
     """
     _require_name(name, closed=True, memoize=False)
     if name == AUTO:
-        from deniable.protocol.mechanisms.choice import best_for
+        from deniable.protocol.mechanisms.choice import choose
 
-        return best_for(size, check_epsilon(epsilon)).require_within(epsilon)
+        return choose(size, check_epsilon(epsilon))[0].require_within(epsilon)
     return DESIGNS[name](size, check_epsilon(epsilon)).require_within(epsilon)
 
 
@@ -293,9 +293,9 @@ def design_memoized(
     _require_name(name, closed=size is not None, memoize=True)
     mechanism: MemoizingOracle[Any]
     if size is not None and name == AUTO:
-        from deniable.protocol.mechanisms.choice import best_memoized_for
+        from deniable.protocol.mechanisms.choice import choose_memoized
 
-        mechanism = best_memoized_for(size, metric, epsilon, lifetime_epsilon)
+        mechanism = choose_memoized(size, metric, epsilon, lifetime_epsilon)[0]
     elif size is not None and name in MEMOIZED_DESIGNS:
         mechanism = MEMOIZED_DESIGNS[name](size, epsilon, lifetime_epsilon)
     else:
