@@ -119,9 +119,9 @@ class Mechanism(ABC, Generic[Item]):
         """
         return cls(*check_parameters(cls.name, parameters, **cls.integers))
 
+    @abstractmethod
     def parameters(self) -> Parameters:
         """Everything that fixes the channel: integers, lists of them, and texts (salts, bounds)."""
-        return {name: getattr(self, name) for name in self.integers}
 
     @abstractmethod
     def randomize(self, item: Item, bits: Bits = system_bits) -> Report:
@@ -167,6 +167,9 @@ class FrequencyOracle(Mechanism[Item]):
     p: Fraction
     q: Fraction
     size: int | None
+
+    def parameters(self) -> dict[str, int | str]:
+        return {name: getattr(self, name) for name in self.integers}
 
     @abstractmethod
     def support(self, item: Item) -> Iterator[Cell]:

@@ -33,7 +33,6 @@ from deniable.protocol.mechanisms.base import (
     Cell,
     FrequencyOracle,
     MemoizingOracle,
-    Parameters,
     Report,
 )
 from deniable.protocol.mechanisms.hadamard_response import HadamardResponse
@@ -85,7 +84,7 @@ class Hashed(FrequencyOracle[str]):
         (hashes,) = check_parameters(cls.name, {"rows": parameters.get("rows")}, rows=(1, MAX_ROWS))
         return cls(salt, hashes, cls.channel_class.from_parameters(rest))
 
-    def parameters(self) -> Parameters:
+    def parameters(self) -> dict[str, int | str]:
         return {"salt": self.salt, "rows": self.hashes, **self.channel.parameters()}
 
     def place(self, row: int, text: str) -> int:

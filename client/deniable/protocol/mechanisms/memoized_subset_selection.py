@@ -34,7 +34,6 @@ from deniable.protocol.mechanisms.base import (
     ONE,
     Cell,
     MemoizingOracle,
-    Parameters,
     Report,
     total_variance,
 )
@@ -113,7 +112,7 @@ class MemoizedSubsetSelection(MemoizingOracle[int]):
             designs.append(cls(size, each, memo, fresh))
         return min(designs, key=lambda each: total_variance(each.p, each.q, size))
 
-    def parameters(self) -> Parameters:
+    def parameters(self) -> dict[str, int | str]:
         rounds = {"memo": self.permanent.threshold, "fresh": self.fresh.threshold}
         return {"size": self.size, "k": self.k, **rounds}
 

@@ -35,7 +35,6 @@ from deniable.protocol.mechanisms.base import (
     Cell,
     FrequencyOracle,
     Packing,
-    Parameters,
     Report,
     Row,
     total_variance,
@@ -151,7 +150,7 @@ class ProjectiveGeometry(FrequencyOracle[int]):
         threshold = math.floor(ONE * odds * near / (odds * near + messages - near))
         return cls(size or messages, order, dimension, threshold)
 
-    def parameters(self) -> Parameters:
+    def parameters(self) -> dict[str, int | str]:
         return {
             "size": self.size,
             "q": self.order,

@@ -47,7 +47,6 @@ from deniable.protocol.mechanisms.base import (
     FrequencyOracle,
     MemoizingOracle,
     Packing,
-    Parameters,
     Report,
     Row,
 )
@@ -118,7 +117,7 @@ class Bloom:
             ),
         )
 
-    def parameters(self) -> Parameters:
+    def parameters(self) -> dict[str, int | str]:
         """What `from_parameters` reads."""
         return {"salt": self.salt, "cohorts": self.cohorts, "k": self.k, "h": self.h}
 
@@ -274,7 +273,7 @@ class BasicRappor(MemoizingOracle[int]):
         size, *rounds = check_parameters(cls.name, parameters, size=(2, MAX_BITS), **_ROUNDS)
         return cls(size, Rounds(*rounds))
 
-    def parameters(self) -> Parameters:
+    def parameters(self) -> dict[str, int | str]:
         return {"size": self.size, **vars(self.rounds)}
 
     def cell(self, row: int, item: int) -> int:
@@ -348,7 +347,7 @@ class Rappor(MemoizingOracle[str]):
         bloom, rounds = _split(cls.name, parameters, _ROUNDS)
         return cls(bloom, Rounds(*rounds))
 
-    def parameters(self) -> Parameters:
+    def parameters(self) -> dict[str, int | str]:
         return {**self.bloom.parameters(), **vars(self.rounds)}
 
     def cell(self, row: int, item: str) -> int:
@@ -400,7 +399,7 @@ class OneTimeRappor(FrequencyOracle[str]):
         bloom, (f,) = _split(cls.name, parameters, _FLIPS)
         return cls(bloom, f)
 
-    def parameters(self) -> Parameters:
+    def parameters(self) -> dict[str, int | str]:
         return {**self.bloom.parameters(), "f": self.f}
 
     def randomize(self, item: str, bits: Bits = system_bits) -> Report:
