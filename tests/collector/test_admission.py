@@ -13,8 +13,7 @@ import deniable
 from deniable.protocol import windows
 from deniable_collector.app import create_app
 from deniable_collector.refusals import IntakeError
-from deniable_collector.serving.admission import Admission, client_address
-from deniable_collector.serving.cors import Cors
+from deniable_collector.serving.admission import Admission, Cors, client_address
 from deniable_collector.serving.rates import Peer, network_of
 from deniable_collector.settings import Settings
 

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from deniable import Scheme
 from deniable.protocol.windows import start
-from deniable_collector.stores.commits import TallyKey, version_of
+from deniable_collector.stores.commits import TallyKey, unpublished, version_of
 from deniable_collector.stores.contract import StoreContract
-from deniable_collector.stores.definitions import unpublished
 from deniable_collector.stores.errors import StoreUnavailable
 from deniable_collector.stores.life import Sealing, drop_ended, holding, seal
 from deniable_collector.stores.summed.summing import Sums

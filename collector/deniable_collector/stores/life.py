@@ -25,13 +25,14 @@ from numpy.typing import NDArray
 from deniable.protocol import windows
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.contract import Change, StoreContract
-from deniable_collector.stores.sealed.blocks import DamagedBlock, block_of
-from deniable_collector.stores.summed.calendars import bounds, period_of
+from deniable_collector.stores.sealed import DamagedBlock, block_of
 from deniable_collector.stores.summed.sums import (
     Holding,
     SumName,
     SumRecord,
+    bounds,
     is_sum,
+    period_of,
     relevant,
 )
 from deniable_collector.stores.vectors import Shape

@@ -19,8 +19,14 @@ import numpy as np
 
 from deniable import Scheme
 from deniable_collector.stores.base import Store
-from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey, shard_of
-from deniable_collector.stores.definitions import Unpublished
+from deniable_collector.stores.commits import (
+    Commit,
+    Increment,
+    TallyKey,
+    TallyRowKey,
+    Unpublished,
+    shard_of,
+)
 from deniable_collector.stores.summed.imported import TALLY, Imported, brought_before, source_of
 from deniable_collector.stores.summed.summing import KeptSum
 from deniable_collector.stores.vectors import shape_of

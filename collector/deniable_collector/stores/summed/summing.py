@@ -31,13 +31,13 @@ from deniable_collector.stores.life import (
     together,
     written_form,
 )
-from deniable_collector.stores.sealed.blocks import DamagedBlock
-from deniable_collector.stores.summed.calendars import bounds
+from deniable_collector.stores.sealed import DamagedBlock
 from deniable_collector.stores.summed.imported import Imported
 from deniable_collector.stores.summed.sums import (
     Holding,
     SumName,
     SumRecord,
+    bounds,
     is_sum,
     known_reports,
     relevant,
