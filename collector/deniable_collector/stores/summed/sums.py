@@ -131,6 +131,8 @@ class Holding:
 
     windows: Mapping[str, str]
     sums: Mapping[SumName, SumRecord] = field(default_factory=dict)
+    stamps: Mapping[SumName, str] = field(default_factory=dict)
+    """Of these sums."""
 
     @cached_property
     def dropped(self) -> dict[str, list[int]]:
