@@ -88,14 +88,6 @@ def test_a_capsule_is_opened(gateway, key_file, kind):
         assert each.open(kind, seal_request(older, b"within").capsule).message == b"within"
 
 
-@pytest.mark.parametrize("path", [b"/v1/reports", b"/behind/a/proxy/v1/reports"])
-def test_the_request_in_a_capsule(gateway, exchange, path):
-    """A batch is read with its header and without its padding, also below a prefix of the path."""
-    found = gateway.read(exchange(request(path=path) + bytes(500))[0])
-    assert found.content == b"a batch"
-    assert found.header(b"content-type") == b"application/json"
-
-
 @pytest.mark.parametrize(
     ("body", "size"), [(b"", 1024), (b"x" * 900, 1024), (b"x" * 1024, 2048), (b"x" * 5000, 8192)]
 )

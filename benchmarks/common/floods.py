@@ -1,12 +1,66 @@
-"""Many connections that send or read slowly, or send much ahead."""
+"""What somebody sends who means harm: bodies that are made to cost a collector more than good ones
+do, and many connections that send or read slowly, or send much ahead.
+
+All bodies obey the default limits of bytes. Each is a function of a batch id, because a body that
+may be counted is counted once.
+"""
 
 from __future__ import annotations
 
+import gzip
+import json
 import socket
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import cycle, islice
 from pathlib import Path
+from typing import NamedTuple
+
+from deniable import Registry
+
+_SIZE = 1 << 20
+_REPORTS = 1000
+
+
+class Body(NamedTuple):
+    """What is sent: `make` gives its bytes for a batch id, compressed where `encoding` is gzip."""
+
+    encoding: str
+    make: Callable[[str], bytes]
+
+
+def hostile(registry: Registry, window: str) -> dict[str, Body]:
+    """Bodies that cost as much as somebody could make them."""
+    metric = next(iter(registry))
+    named = {"metric": metric.name, "scheme": metric.scheme.fingerprint, "window": window}
+    empty = b",".join([b"{}"] * ((_SIZE - 60) // 3))
+    wrong = _dump({**named, "columns": "x" * 900})
+    return {
+        "a list of columns without end, gzip": _compressed(
+            _dump(named)[:-1] + b',"columns":[' + b",".join([b"1"] * 500_000) + b"]}"
+        ),
+        "1,000 wrong columns, gzip": _compressed(b",".join([wrong] * _REPORTS)),
+        "white space between reports": _plain(b",".join([b"{}" + b" " * 900] * 900)),
+        "fractions without end": _plain(b"[%b]" % b",".join([b"0.%b" % (b"1" * 37)] * 15_900)),
+        "escapes without end": _plain(b'"%b"' % (b"\\u0061" * 150_000)),
+        "a text without end, gzip": _compressed(b'"' + b"a" * (_SIZE - 100) + b'"'),
+        "empty reports to the limit of bytes, gzip": _compressed(empty),
+    }
+
+
+def _dump(document: object) -> bytes:
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def _plain(reports: bytes) -> Body:
+    return Body("", lambda batch: b'{"batch":"%b","reports":[%b]}' % (batch.encode(), reports))
+
+
+def _compressed(reports: bytes) -> Body:
+    plain = _plain(reports)
+    return Body("gzip", lambda batch: gzip.compress(plain.make(batch), 6))
+
 
 KINDS = (
     "half a header",

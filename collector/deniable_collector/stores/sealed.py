@@ -1,6 +1,11 @@
-"""Counters in few bytes: whole numbers near the entropy of their values, exactly as they were.
+"""Sealed blocks: a tally that accepts no more reports, compressed, with a digest.
 
-A vector is written as its smallest number (u64), how many numbers are listed (u64), and then either
+A block is a digest and the counters: u32 rows, u32 length, then the reports of the rows and all
+cells, each as `encode` writes them, little-endian. The digest is BLAKE2b of the tally's name and of
+what follows it, so that neither a damaged block nor that of another tally is taken for this one.
+
+`encode` writes whole numbers in few bytes, near the entropy of their values: the smallest number
+(u64), how many numbers are listed (u64), and then either
 
 - all numbers, less the smallest; or
 - where that is smaller, the numbers other than the smallest: the gaps between their places, and
@@ -8,18 +13,118 @@ A vector is written as its smallest number (u64), how many numbers are listed (u
 
 A list is written byte plane by byte plane: how many planes (u8), and of each the length (u32) and
 the bytes, as they are or in DEFLATE's Huffman code (RFC 1951; zlib). DEFLATE's search for
-repetitions is off, because random counts have none that help. All is little-endian.
+repetitions is off, because random counts have none that help.
 """
 
 from __future__ import annotations
 
+import hashlib
 import struct
 import zlib
 
 import numpy as np
 from numpy.typing import NDArray
 
-_HEAD, _LENGTH = struct.Struct("<QQ"), struct.Struct("<I")
+from deniable_collector.stores.commits import TallyKey
+from deniable_collector.stores.errors import StoreError
+
+_DIGEST_BYTES = 16
+_HEAD = struct.Struct("<II")
+
+
+class DamagedBlock(StoreError):
+    """A block is not what was sealed; other windows can still be read. `tally` names its window."""
+
+    def __init__(self, message: str, tally: TallyKey) -> None:
+        self.tally = tally
+        super().__init__(message)
+
+
+def block_of(tally: TallyKey, rows: int, counters: NDArray[np.int64]) -> bytes:
+    """The block of a tally's vector, of which the first `rows` counters are reports.
+
+    What was written is read again before it is returned.
+
+    Raises:
+        StoreError: it did not read back as the same counters.
+    """
+    reports = encode(counters[:rows])
+    body = _HEAD.pack(rows, len(reports)) + reports + encode(counters[rows:])
+    block = _digest(tally, body) + body
+    if not np.array_equal(counters_in(tally, len(counters), block), counters):
+        raise StoreError(
+            f"metric {tally.metric}, window {tally.window} was not sealed: its block does not read "
+            "back as the same counts. Its counts are whole; please report this"
+        )
+    return block
+
+
+def counters_in(tally: TallyKey, size: int, block: bytes) -> NDArray[np.int64]:
+    """The vector of shape (size,) in a block.
+
+    Raises:
+        DamagedBlock: it is damaged, or of another tally.
+    """
+    counters = np.zeros(size, np.int64)
+    add_counters(tally, counters, block)
+    return counters
+
+
+def add_counters(tally: TallyKey, total: NDArray[np.int64], block: bytes) -> None:
+    """Add the counters in a block to a vector of the tally's size.
+
+    Raises:
+        DamagedBlock: as `counters_in` does.
+    """
+    rows, reports, cells = _parts(tally, block)
+    try:
+        if rows > len(total):
+            raise ValueError("more rows than counters")
+        add(reports, total[:rows])
+        add(cells, total[rows:])
+    except ValueError:
+        raise _damaged(tally) from None
+
+
+def reports_in(tally: TallyKey, block: bytes) -> NDArray[np.int64]:
+    """The reports of each row in a block, without reading its cells.
+
+    Raises:
+        DamagedBlock: as `counters_in` does.
+    """
+    rows, reports, _ = _parts(tally, block)
+    try:
+        return decode(reports, rows)
+    except ValueError:
+        raise _damaged(tally) from None
+
+
+def _parts(tally: TallyKey, block: bytes) -> tuple[int, bytes, bytes]:
+    digest, body = block[:_DIGEST_BYTES], block[_DIGEST_BYTES:]
+    if len(body) < _HEAD.size or digest != _digest(tally, body):
+        raise _damaged(tally)
+    rows, length = _HEAD.unpack_from(body)
+    return rows, body[_HEAD.size : _HEAD.size + length], body[_HEAD.size + length :]
+
+
+def _digest(tally: TallyKey, body: bytes) -> bytes:
+    found = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    for part in (*(each.encode() for each in tally), body):
+        found.update(len(part).to_bytes(8, "little"))
+        found.update(part)
+    return found.digest()
+
+
+def _damaged(tally: TallyKey) -> DamagedBlock:
+    """The error for a block that is not what was sealed."""
+    return DamagedBlock(
+        f"the sealed block of metric {tally.metric}, window {tally.window} is damaged: restore it "
+        "from a backup or leave this window out; all others can be read",
+        tally,
+    )
+
+
+_NUMBERS, _LENGTH = struct.Struct("<QQ"), struct.Struct("<I")
 
 _SLICE = 1 << 14
 """Numbers that are taken apart or put together at a time: slices stay in the processor's cache, and
@@ -33,8 +138,8 @@ def encode(numbers: NDArray[np.int64]) -> bytes:
     listed = _planes(np.diff(places, prepend=-1), 1) + _planes(numbers[places], lowest + 1)
     every = _planes(numbers, lowest)
     if len(listed) < len(every):
-        return _HEAD.pack(lowest, len(places)) + listed
-    return _HEAD.pack(lowest, len(numbers)) + every
+        return _NUMBERS.pack(lowest, len(places)) + listed
+    return _NUMBERS.pack(lowest, len(numbers)) + every
 
 
 def decode(data: bytes, count: int) -> NDArray[np.int64]:
@@ -57,11 +162,11 @@ def add(data: bytes, total: NDArray[np.int64]) -> None:
         ValueError: as `decode` does; nothing was added.
     """
     try:
-        lowest, listed = _HEAD.unpack_from(data)
+        lowest, listed = _NUMBERS.unpack_from(data)
         if lowest > 1 << 62 or listed > len(total):
             raise ValueError("there are other numbers than these")
         every = listed == len(total)
-        gaps, at = ([], _HEAD.size) if every else _read(data, _HEAD.size, listed)
+        gaps, at = ([], _NUMBERS.size) if every else _read(data, _NUMBERS.size, listed)
         planes, at = _read(data, at, listed)
         places = np.zeros(0 if every else listed, np.int64)
         _put_together(gaps, places)
