@@ -31,8 +31,8 @@ from deniable.protocol.mechanisms import (
 )
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.analyses.discovery.confirming import LEVEL, step_up
 from deniable_estimator.analyses.discovery.prior import Prior, counted_pairs, shipped_prior
+from deniable_estimator.analyses.discovery.tree import LEVEL, step_up
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.finds_making import Reported, Rule, find_strings
 from deniable_estimator.answers.shares import estimate

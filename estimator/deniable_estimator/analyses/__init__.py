@@ -32,27 +32,29 @@ from deniable.protocol.mechanisms import (
     UnaryEncoding,
 )
 from deniable_estimator.analyses.base import Analysis, MemoryAnalysis, OracleAnalysis
+from deniable_estimator.analyses.cohorts import (
+    CohortLocalHashingAnalysis,
+    MemoizedLocalHashingAnalysis,
+    OneTimeRapporAnalysis,
+    RapporAnalysis,
+)
 from deniable_estimator.analyses.discovery import PrefixTreeAnalysis
-from deniable_estimator.analyses.hadamard_response import HadamardResponseAnalysis
 from deniable_estimator.analyses.hashed import (
     CountMeanSketchAnalysis,
     HadamardCountMeanSketchAnalysis,
     HashedProjectiveGeometryAnalysis,
 )
 from deniable_estimator.analyses.histogram import DBitFlipAnalysis, HierarchicalHistogramAnalysis
-from deniable_estimator.analyses.local_hashing import (
-    CohortLocalHashingAnalysis,
-    MemoizedLocalHashingAnalysis,
-)
-from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
-from deniable_estimator.analyses.rappor import OneTimeRapporAnalysis, RapporAnalysis
-from deniable_estimator.analyses.retention import RetentionAnalysis
-from deniable_estimator.analyses.sliding_window import SlidingWindowAnalysis
-from deniable_estimator.analyses.subset_selection import (
+from deniable_estimator.analyses.own_columns import (
+    BasicRapporAnalysis,
     MemoizedSubsetSelectionAnalysis,
     SubsetSelectionAnalysis,
+    UnaryEncodingAnalysis,
 )
-from deniable_estimator.analyses.unary_encoding import BasicRapporAnalysis, UnaryEncodingAnalysis
+from deniable_estimator.analyses.planes import HadamardResponseAnalysis
+from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
+from deniable_estimator.analyses.retention import RetentionAnalysis
+from deniable_estimator.analyses.sliding_window import SlidingWindowAnalysis
 from deniable_estimator.errors import EstimateError
 
 __all__ = ["ANALYSES", "analysis_of", "memory_of", "oracle_analysis"]

@@ -44,9 +44,9 @@ from deniable_estimator.analyses.base import (
     OracleAnalysis,
     Support,
 )
-from deniable_estimator.analyses.hadamard_response import HadamardResponseAnalysis
+from deniable_estimator.analyses.own_columns import UnaryEncodingAnalysis
+from deniable_estimator.analyses.planes import HadamardResponseAnalysis
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
-from deniable_estimator.analyses.unary_encoding import UnaryEncodingAnalysis
 from deniable_estimator.statistics.tails import chi_square_tail
 
 AnyHashed = TypeVar("AnyHashed", bound=Hashed)

@@ -50,7 +50,7 @@ from numpy.typing import NDArray
 from deniable.protocol.mechanisms import MemoizedRetention, MemoizedSubsetSelection
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.base import Analysis, Counts, Items, MemoryAnalysis
-from deniable_estimator.analyses.subset_selection import MemoizedSubsetSelectionAnalysis
+from deniable_estimator.analyses.own_columns import MemoizedSubsetSelectionAnalysis
 from deniable_estimator.statistics.intervals import FloatArray
 
 

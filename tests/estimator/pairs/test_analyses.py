@@ -15,9 +15,14 @@ from deniable.protocol.mechanisms.base import Report
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.pairs.conditional import conditionals
 from deniable_estimator.analyses.pairs.covariance import Covariance
-from deniable_estimator.analyses.pairs.dependence import independence, residuals
-from deniable_estimator.analyses.pairs.effect import effect
-from deniable_estimator.analyses.pairs.shrinkage import _CUTS, _risk, shrunken
+from deniable_estimator.analyses.pairs.dependence import (
+    _CUTS,
+    _risk,
+    effect,
+    independence,
+    residuals,
+    shrunken,
+)
 from deniable_estimator.planning.population import pair_shares, zipf_shares
 
 TABLE = np.outer([0.5, 0.3, 0.2], [0.4, 0.3, 0.2, 0.1]) + 0.05 * np.array(

@@ -1,7 +1,7 @@
 """Discovery: which strings occur, and how common strings are that somebody names.
 
-`tree.py` searches the rows for strings, with the `prior.py` of text and the `letters.py` of an
-alphabet; `confirming.py` tests what it finds. `forecasting.discovery_forecast` says what surfaces
+`tree.py` searches the rows for strings, with the `prior.py` of text, and tests what it finds.
+`forecasting.discovery_forecast` says what surfaces
 in which crowd.
 
 A string that is asked for by name is estimated from the rows after its last token, as a find is:
@@ -18,9 +18,8 @@ import numpy as np
 from deniable.protocol.mechanisms import PrefixTree
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.base import Analysis, Counts, Items, Support
-from deniable_estimator.analyses.discovery.confirming import Supported, confirmed, support_of
 from deniable_estimator.analyses.discovery.prior import Prior
-from deniable_estimator.analyses.discovery.tree import candidates
+from deniable_estimator.analyses.discovery.tree import Supported, candidates, confirmed, support_of
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
 
 __all__ = ["DecodedRows", "FoundHead", "PrefixTreeAnalysis"]
