@@ -2,9 +2,7 @@
 
 The SDK's commands find this module by its entry point, and do without where it is missing.
 
-What a metric shows in a day, a week and a month, computed before the first report.
-
-T windows of n reports each count like ::
+**In a day, a week and a month.** T windows of n reports each count like ::
 
     n T / (1 + (repeats - 1) V1 / V)
 
@@ -18,7 +16,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from statistics import NormalDist
 from typing import Literal
 
 from deniable.protocol.coded_message import counted
@@ -38,8 +35,10 @@ from deniable_estimator.forecasting.forecast import forecast, is_blind, segment_
 from deniable_estimator.forecasting.lifetime_split import TWOFOLD, better_split
 from deniable_estimator.forecasting.number_forecast import (
     QUANTILES,
+    Z,
+    edge_variance,
+    mean_half_width,
     mean_std_error,
-    mean_variance,
     reports_for_quantile,
     wasteful_range,
 )
@@ -145,8 +144,6 @@ _SPANS = {
 }
 """How many windows of a kind there are in a day, a week and a month."""
 
-_Z = NormalDist().inv_cdf(0.975)
-
 
 def shows(metric: Metric) -> str | None:
     """What the expected crowd shows in a day, a week and a month, as a part of a sentence; None
@@ -204,11 +201,9 @@ def _shown(metric: Metric, windows: int) -> str:
     if isinstance(mechanism, PrefixTree):
         return _share(Reach.in_window(mechanism, reports).sure_text)
     if isinstance(mechanism, SlidingWindow):
-        # Of the range, which is twice the unit of the variance.
-        return f"+-{_Z * math.sqrt(mean_variance(mechanism) / reports) / 2:.1%}"
+        return f"+-{mean_half_width(mechanism, reports):.1%}"
     if isinstance(mechanism, Histogram):
-        variances = mechanism.edge_variances()
-        return f"+-{_Z * math.sqrt(math.fsum(variances) / len(variances) / reports):.1%}"
+        return f"+-{Z * math.sqrt(edge_variance(mechanism) / reports):.1%}"
     oracle, size = metric.scheme.oracle, len(metric.values) or CANDIDATES
     return _share(
         detectable_share(oracle, size, reports) if usable(oracle, size, reports) else None

@@ -46,7 +46,7 @@ from deniable.protocol.mechanisms import (
     SlidingWindow,
 )
 from deniable.protocol.metric import Metric
-from deniable_estimator.forecasting.number_forecast import mean_variance
+from deniable_estimator.forecasting.number_forecast import edge_variance, mean_variance
 
 MOST_EPSILON = 3.0
 """The largest epsilon of one report that is proposed. After one such report a 50/50 guess is right
@@ -105,8 +105,7 @@ def report_variance(mechanism: Mechanism[Any], share: float) -> Variance:
     if isinstance(mechanism, SlidingWindow):
         return Variance(mean_variance(mechanism), 1 / 3)
     if isinstance(mechanism, Histogram):
-        variances = mechanism.edge_variances()
-        return Variance(math.fsum(variances) / len(variances), 1 / 4)
+        return Variance(edge_variance(mechanism), 1 / 4)
     raise TypeError(f"{mechanism.name} has no known variance")
 
 

@@ -133,11 +133,12 @@ def normal_score(z: FloatArray, skewness: FloatArray) -> FloatArray:
     return np.where(skewed, bent, z)
 
 
-def step_up(p: FloatArray) -> FloatArray:
+def step_up(p: FloatArray, family: int | None = None) -> FloatArray:
     """p-values, shape (d,), adjusted by the step-up test of Benjamini and Hochberg: those that are
-    at most alpha hold at most the part alpha of false discoveries."""
+    at most alpha hold at most the part alpha of false discoveries. They are all of their family, or
+    the smallest of one of that size."""
     falling = np.argsort(-p)
-    ranked = p[falling] * len(p) / np.arange(len(p), 0, -1)
+    ranked = p[falling] * (len(p) if family is None else family) / np.arange(len(p), 0, -1)
     adjusted = np.empty(len(p))
     adjusted[falling] = np.minimum(np.minimum.accumulate(ranked), 1.0)
     return adjusted
@@ -254,10 +255,8 @@ def benjamini_hochberg(p: FloatArray) -> FloatArray:
     safety factor. NaN stays, and does not count."""
     tested = np.flatnonzero(np.isfinite(p))
     adjusted = np.full(len(p), np.nan)
-    order = tested[np.argsort(p[tested], kind="stable")]
-    factor = CAUTION * len(order) if len(order) > 1 else 1.0
-    scaled = factor * p[order] / np.arange(1, len(order) + 1)
-    adjusted[order] = np.minimum(np.minimum.accumulate(scaled[::-1])[::-1], 1.0)
+    factor = CAUTION if len(tested) > 1 else 1.0
+    adjusted[tested] = np.minimum(factor * step_up(p[tested]), 1.0)
     return adjusted
 
 

@@ -45,6 +45,7 @@ from deniable.protocol.mechanisms.prefix_code import ALPHABETS, WINDOW
 from deniable_estimator.analyses.base import Counts
 from deniable_estimator.analyses.discovery.prior import START
 from deniable_estimator.statistics.intervals import FloatArray
+from deniable_estimator.statistics.significance import step_up
 from deniable_estimator.statistics.tails import binomial_tail, chi_square_tail
 
 KEPT = 512
@@ -279,19 +280,9 @@ def confirmed(
     values = np.array(
         [_p_value(each, support, p, q) for each, support in zip(pool, seen, strict=True)]
     )
-    kept = np.flatnonzero(step_up(values, level)).tolist()
+    kept = np.flatnonzero(step_up(values) <= level).tolist()
     found = [(pool[at], seen[at], float(values[at])) for at in kept]
     return sorted(found, key=lambda each: each[2])
-
-
-def step_up(values: FloatArray, level: float) -> NDArray[np.bool_]:
-    """Which hypotheses Benjamini and Hochberg's test rejects, shape (d,) of p-values."""
-    ordered = np.sort(values)
-    below = np.flatnonzero(ordered <= level * np.arange(1, len(values) + 1) / max(1, len(values)))
-    if not len(below):
-        return np.zeros(len(values), np.bool_)
-    rejected: NDArray[np.bool_] = values <= ordered[below[-1]]
-    return rejected
 
 
 def _p_value(each: Candidate, seen: Supported, p: float, q: float) -> float:
