@@ -16,7 +16,7 @@ from deniable import Scheme
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses.anomalies import Verdict
 from deniable_estimator.analyses.base import FAKES
-from deniable_estimator.analyses.histogram import HistogramAnalysis
+from deniable_estimator.analyses.numbers import HistogramAnalysis
 from deniable_estimator.analyses.numbers.distribution import (
     combine_distributions,
 )

@@ -19,6 +19,7 @@ from deniable.protocol.types.number import Number
 from deniable.protocol.types.number_keys import CELL_CHOICES, QUESTIONS
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.base import FAKES
+from deniable_estimator.analyses.numbers import NumberAnalysis
 from deniable_estimator.analyses.numbers.mean import (
     EVEN_SPREAD,
     MeanEstimate,
@@ -34,7 +35,6 @@ from deniable_estimator.analyses.numbers.planning import (
     tree_variances,
 )
 from deniable_estimator.analyses.numbers.poisoning import cdf_attack
-from deniable_estimator.analyses.sliding_window import NumberAnalysis
 from deniable_estimator.forecasting.number_forecast import QUANTILES, mean_variance
 from deniable_estimator.planning.plan import Lifetime
 

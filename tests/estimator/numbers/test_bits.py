@@ -10,14 +10,14 @@ from deniable.protocol.mechanisms import DBitFlip, NumberRange
 from deniable.protocol.mechanisms.base import ONE
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.analyses.histogram import DBitFlipAnalysis
+from deniable_estimator.analyses.numbers import DBitFlipAnalysis
 from deniable_estimator.analyses.numbers.bits import BitPart, estimate_bits
 from deniable_estimator.analyses.numbers.distribution import (
     DistributionEstimate,
 )
 from deniable_estimator.analyses.numbers.mean import cell_points, cells_mean
 from deniable_estimator.analyses.numbers.planning import bits_variances
-from deniable_estimator.analyses.numbers.poisoning import bits_attack, bits_curve_attack
+from deniable_estimator.analyses.numbers.poisoning import bits_attack
 from deniable_estimator.analyses.numbers.sampling import sample_bits
 
 UNIT = NumberRange("0", "1")
@@ -158,7 +158,7 @@ def test_fakes_move_answers_as_far_as_told():
     assert max(moves) <= attack.gain * (1 + 1e-9)
     assert -min(moves) <= attack.loss * (1 + 1e-9)
     assert max(moves) > 0.97 * attack.gain
-    curve = bits_curve_attack(mechanism, share)
+    curve = DBitFlipAnalysis(mechanism).curve_attack(share)
     gains = []
     for edge in range(1, 16):
         weights = (np.arange(16) < edge).astype(np.float64)
@@ -167,7 +167,7 @@ def test_fakes_move_answers_as_far_as_told():
             gains += [moved(weights, list(some)) for some in itertools.combinations(best, size)]
     assert max(gains) <= curve.gain * (1 + 1e-9)
     assert max(gains) > 0.97 * curve.gain
-    assert bits_curve_attack(mechanism, 0.0) == (0.0, 0.0)
+    assert DBitFlipAnalysis(mechanism).curve_attack(0.0) == (0.0, 0.0)
 
 
 def figures(mechanism, rows, repeats=1.0):

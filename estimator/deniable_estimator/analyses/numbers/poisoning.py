@@ -120,16 +120,16 @@ def _even_attack(
 
     It depends on the mechanism alone, and takes longer than all else that a window is asked for.
     """
-    gains = [
-        _edge_pulls(table, row, np.full(width, 1 / width)) for row, width in enumerate(columns)
-    ]
-    moved = []
-    for side in range(2):
-        pulls = np.array([each[side] for each in gains])
-        moved.append(
-            max(flooded(pulls[:, edge], np.array(sizes), fakes) for edge in range(table.cells - 1))
-        )
-    return Attack(*moved)
+    # g_l up and down for the rows and the edges 1 to d - 1, shape (2, h, d - 1).
+    pulls = np.empty((2, len(columns), table.cells - 1))
+    for row, width in enumerate(columns):
+        rate = np.full(width, 1 / width)
+        for edge in range(1, table.cells):
+            score = table.below(row, edge)
+            mean = float(score @ rate)
+            pulls[:, row, edge - 1] = float(score.max()) - mean, mean - float(score.min())
+    shares = np.array(sizes)
+    return Attack(*(max(flooded(each, shares, fakes) for each in side.T) for side in pulls))
 
 
 def bits_attack(mechanism: DBitFlip, weights: FloatArray, fakes: float) -> Attack:
@@ -144,17 +144,11 @@ def bits_attack(mechanism: DBitFlip, weights: FloatArray, fakes: float) -> Attac
     return Attack(*(flooded(each[0], shares, fakes) for each in pulls))
 
 
-def bits_curve_attack(mechanism: DBitFlip, fakes: float) -> Attack:
-    """`cdf_attack` for dBitFlip."""
-    sizes = mechanism.cells, len(mechanism.rows)
-    return _even_bits_attack(*sizes, float(mechanism.flipped), fakes)
-
-
 @lru_cache(maxsize=16)
-def _even_bits_attack(cells: int, rows: int, flipped: float, fakes: float) -> Attack:
-    below = np.tri(cells - 1, cells)
+def bits_curve_attack(cells: int, rows: int, flipped: float, fakes: float) -> Attack:
+    """`cdf_attack` for dBitFlip."""
     shares = np.full(rows, 1 / rows)
-    found = _bit_pulls(below, rows, flipped)
+    found = _bit_pulls(np.tri(cells - 1, cells), rows, flipped)
     return Attack(*(max(flooded(each, shares, fakes) for each in pulls) for pulls in found))
 
 
@@ -211,17 +205,6 @@ def _honest(
 def _of_all(mechanism: HierarchicalHistogram) -> float:
     """The part of all honest reports that is in the rows of the tree."""
     return 1.0 if mechanism.mean is None else 1 - MEAN_SHARE
-
-
-def _edge_pulls(table: Scores, row: int, rate: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """g_l up and down for the edges 1 to d - 1, shape (d - 1,) each."""
-    up, down = [], []
-    for edge in range(1, table.cells):
-        score = table.below(row, edge)
-        mean = float(score @ rate)
-        up.append(float(score.max()) - mean)
-        down.append(mean - float(score.min()))
-    return np.array(up), np.array(down)
 
 
 def flooded(pulls: FloatArray, shares: FloatArray, fakes: float) -> float:
