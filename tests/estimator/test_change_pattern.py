@@ -8,8 +8,10 @@ import pytest
 from deniable.protocol.mechanisms import (
     BasicRappor,
     Bloom,
+    DBitFlip,
     MemoizedLocalHashing,
     MemoizedSubsetSelection,
+    NumberRange,
     Rappor,
     Rounds,
 )
@@ -40,6 +42,7 @@ def alternation_loss(mechanism, reports):
         MemoizedSubsetSelection(4, 2, ONE * 3 // 4, ONE * 5 // 8),
         MemoizedSubsetSelection(3, 2, ONE * 3 // 4, ONE * 7 // 8),
         BasicRappor(3, ROUNDS),
+        DBitFlip(NumberRange("0", "1"), 4, 2, ONE // 8, ONE // 5),
     ],
 )
 def test_the_event_is_enumerated(mechanism, reports):
@@ -48,14 +51,17 @@ def test_the_event_is_enumerated(mechanism, reports):
     All pairs of reports are tried for the odd and the even places: none of them that sets the
     first value in the one and the second in the other loses more, and one as much.
     """
-    size = mechanism.size
-    assert isinstance(size, int)
+    size = mechanism.rows[0].width
     half = reports // 2
     bitmaps = list(range(1 << size))
     if isinstance(mechanism, MemoizedSubsetSelection):
         bitmaps = [each for each in bitmaps if each.bit_count() == mechanism.k]
     memos, fresh = zip(
-        *(rounds_of(mechanism, mechanism.cell(0, item), size) for item in (0, 1)), strict=True
+        *(
+            rounds_of(mechanism, 1 << item if isinstance(mechanism, BasicRappor) else item, size)
+            for item in (0, 1)
+        ),
+        strict=True,
     )
 
     def chance(item, *said):

@@ -28,8 +28,6 @@ from deniable.protocol.mechanisms import HadamardResponse
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.base import Counts, Items, OneRowAnalysis
 
-_Counts = NDArray[np.int64]
-
 _MANY = 0.125
 """Above so many devices per point of a plane, listing its points is cheaper than single draws."""
 
@@ -51,15 +49,15 @@ class Planes(ABC):
     p: Fraction
 
     @abstractmethod
-    def plane(self, item: int) -> _Counts:
+    def plane(self, item: int) -> Counts:
         """The points of one value's plane, shape (size,)."""
 
     @abstractmethod
-    def draw(self, items: _Counts, counts: _Counts, rng: np.random.Generator) -> _Counts:
+    def draw(self, items: Counts, counts: Counts, rng: np.random.Generator) -> Counts:
         """Independent uniform points, `counts[i]` of them of the plane of `items[i]`."""
 
 
-def sample_points(planes: Planes, counts: _Counts, rng: np.random.Generator) -> TallyRow:
+def sample_points(planes: Planes, counts: Counts, rng: np.random.Generator) -> TallyRow:
     """The only row of the tally of a crowd in which `counts[x]` devices have value x."""
     anywhere = planes.points * (1 - planes.p) / (planes.points - planes.size)
     owned = rng.binomial(counts, float(1 - anywhere))
@@ -76,7 +74,7 @@ def sample_points(planes: Planes, counts: _Counts, rng: np.random.Generator) -> 
     return TallyRow(devices, cells)
 
 
-def _spread(devices: int, size: int, rng: np.random.Generator) -> _Counts:
+def _spread(devices: int, size: int, rng: np.random.Generator) -> Counts:
     """A multinomial over `size` equal cells.
 
     Of many devices, first over blocks, then within them: numpy subtracts the cells'
@@ -89,7 +87,7 @@ def _spread(devices: int, size: int, rng: np.random.Generator) -> _Counts:
     blocks, rest = divmod(size, width)
     shares = np.array([width] * blocks + [rest]) / size
     crowds = rng.multinomial(devices, shares)
-    cells: _Counts = rng.multinomial(crowds[:-1], np.full(width, 1 / width)).ravel()
+    cells: Counts = rng.multinomial(crowds[:-1], np.full(width, 1 / width)).ravel()
     if rest:
         last = rng.multinomial(crowds[-1], np.full(rest, 1 / rest))
         cells = np.concatenate([cells, last])

@@ -212,33 +212,3 @@ def test_what_memos_add():
     single = analysis_of(DBitFlip.design(UNIT, 1.0, 8.0, 16))
     assert isinstance(single, DBitFlipAnalysis)
     assert single.entries(None) == 16
-
-
-def test_the_loss_of_alternation_is_exact():
-    """For two reports of two cells of a row of two bits: the quotient of the chances that the first
-    looks like one cell and the second like the other, over all memos, enumerated."""
-    mechanism = DBitFlip(UNIT, 4, 2, ONE // 8, ONE // 5)
-    analysis = analysis_of(mechanism)
-    assert isinstance(analysis, DBitFlipAnalysis)
-    a, g = mechanism.memo / ONE, mechanism.fresh / ONE
-
-    def chance(first, second, *, stays):
-        """That reports of entry 0, then of it or of entry 1, are these bitmaps."""
-        total = 0.0
-        for memos in itertools.product(range(4), repeat=2):
-            weight = 1.0
-            for memo, true in zip(memos, (1, 2), strict=True):
-                wrong = (memo ^ true).bit_count()
-                weight *= a**wrong * (1 - a) ** (2 - wrong)
-            for memo, said in ((memos[0], first), (memos[0 if stays else 1], second)):
-                flips = (memo ^ said).bit_count()
-                weight *= g**flips * (1 - g) ** (2 - flips)
-            total += weight
-        return total
-
-    worst = max(
-        chance(one, other, stays=False) / chance(one, other, stays=True)
-        for one, other in itertools.product(range(4), repeat=2)
-        if one ^ other == 3
-    )
-    assert analysis.alternation_loss(2) == pytest.approx(math.log(worst))

@@ -201,18 +201,6 @@ def test_the_covariance_is_that_of_every_report(size, k, epsilon):
     assert np.allclose(found, enumerated(mechanism, f), rtol=1e-13, atol=1e-13)
 
 
-def test_the_published_parameters():
-    """Over 36 cells at epsilon 1, each report has 10 of them, and the numbers are those of the
-    derivation."""
-    mechanism = SubsetSelection.design(36, 1.0)
-    found = Covariance.of(mechanism, 1)
-    rise = float(mechanism.p - mechanism.q)
-    assert mechanism.k == 10
-    assert found.own * rise**2 == pytest.approx(0.2032118278, abs=1e-10)
-    assert found.own_share * rise**2 == pytest.approx(0.1129456265, abs=1e-10)
-    assert found.all * rise**2 == pytest.approx(-0.005602, abs=1e-6)
-
-
 @given(st.integers(0, 2**32), st.floats(1, 5))
 def test_sums_of_cells_agree_with_the_matrix(seed, repeats):
     """Weighted sums, groups of cells and their noise have the covariance that the whole matrix

@@ -22,13 +22,12 @@ from deniable.protocol.mechanisms import (
 )
 from deniable.protocol.mechanisms.base import ONE
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.analyses.anomalies import Figure
+from deniable_estimator.analyses.anomalies import Figure, Found, of_scheme
 from deniable_estimator.analyses.base import Analysis, Counts, Items, MemoryAnalysis
 from deniable_estimator.analyses.memoized import alternating_bits
 from deniable_estimator.analyses.numbers.bits import estimate_bits
 from deniable_estimator.analyses.numbers.distribution import DistributionEstimate, distribution
 from deniable_estimator.analyses.numbers.honesty import (
-    Found,
     bit_figures,
     tree_figures,
     window_figures,
@@ -69,10 +68,7 @@ class NumberAnalysis(Analysis[AnyNumber]):
         Args:
             repeats: how often the same devices reported (`Participation.repeats`).
         """
-        return tuple(
-            Figure(name, tally.scheme, observed, expected, p_value)
-            for name, observed, expected, p_value in self._found(tally, repeats)
-        )
+        return of_scheme(tally.scheme, self._found(tally, repeats))
 
     def _found(self, tally: Tally, repeats: float) -> Iterator[Found]:
         raise NotImplementedError
