@@ -19,7 +19,7 @@ from deniable.protocol.types.number import Number
 from deniable.protocol.types.number_keys import CELL_CHOICES, QUESTIONS
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.base import FAKES
-from deniable_estimator.analyses.numbers import NumberAnalysis
+from deniable_estimator.analyses.numbers import HierarchicalHistogramAnalysis, NumberAnalysis
 from deniable_estimator.analyses.numbers.mean import (
     EVEN_SPREAD,
     MeanEstimate,
@@ -32,7 +32,6 @@ from deniable_estimator.analyses.numbers.planning import (
     quantile_reach,
     reports_for_mean,
     reports_for_quantile,
-    tree_variances,
 )
 from deniable_estimator.analyses.numbers.poisoning import cdf_attack
 from deniable_estimator.forecasting.number_forecast import QUANTILES, mean_variance
@@ -151,7 +150,7 @@ def plan_number(
     assert isinstance(chosen, (SlidingWindow, HierarchicalHistogram))
     reports = devices * sample_rate
     if isinstance(chosen, HierarchicalHistogram):
-        variances = tree_variances(chosen)
+        variances = HierarchicalHistogramAnalysis(chosen).variances()
         noise, fakes_share = variances.mean, cdf_attack(chosen, fakes).gain
         rounding = cell_points(chosen)[1]
         if chosen.mean is not None:

@@ -16,8 +16,6 @@ from deniable_estimator.analyses.numbers.distribution import (
     DistributionEstimate,
 )
 from deniable_estimator.analyses.numbers.mean import cell_points, cells_mean
-from deniable_estimator.analyses.numbers.planning import bits_variances
-from deniable_estimator.analyses.numbers.poisoning import bits_attack
 from deniable_estimator.analyses.numbers.sampling import sample_bits
 
 UNIT = NumberRange("0", "1")
@@ -119,7 +117,7 @@ def test_planned_variances_are_those_of_large_crowds():
     """Of 200,000 reports of an even crowd, without its sampling, n times the variances are the
     planned ones: on average over edges, at the ends and of the mean."""
     mechanism = DBitFlip.design(UNIT, 1.0, 2.0, 64)
-    planned = bits_variances(mechanism)
+    planned = DBitFlipAnalysis(mechanism).variances()
     rows = crowd(mechanism, np.full(64, 1 / 64), 200_000, np.random.default_rng(8))
     found = estimate_bits(mechanism, rows)
     below = np.arange(65) / 64
@@ -152,7 +150,7 @@ def test_fakes_move_answers_as_far_as_told():
         found = estimate_bits(mechanism, rows)
         return float((found.linear(weights[None])[0] - before.linear(weights[None])[0])[0])
 
-    attack = bits_attack(mechanism, points, share)
+    attack = DBitFlipAnalysis(mechanism).attack(0.0, share)
     bitmaps = [np.array(each, np.float64) for each in itertools.product((0, 1), repeat=4)]
     moves = [moved(points, [(row, each)]) for row in range(4) for each in bitmaps]
     assert max(moves) <= attack.gain * (1 + 1e-9)

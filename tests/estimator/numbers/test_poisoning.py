@@ -5,6 +5,7 @@ import pytest
 
 from deniable.protocol.mechanisms.number_range import TOP
 from deniable_collector.tally import TallyRow
+from deniable_estimator.analyses.numbers import SlidingWindowAnalysis
 from deniable_estimator.analyses.numbers.distribution import distribution
 from deniable_estimator.analyses.numbers.mean import both_mean, cell_points, window_mean
 from deniable_estimator.analyses.numbers.poisoning import (
@@ -14,7 +15,6 @@ from deniable_estimator.analyses.numbers.poisoning import (
     mean_pull,
     quantile_attack,
     share_attack,
-    window_attack,
 )
 from deniable_estimator.analyses.numbers.sampling import sample_crowd, sample_window
 from deniable_estimator.analyses.numbers.scores import row_shares, scores
@@ -31,7 +31,7 @@ def test_attack_on_a_mean(make_window, side):
     cells[side] += 1000
     honest = window_mean(window, row).mean
     moved = window_mean(window, TallyRow(100_000, cells)).mean - honest
-    attack = window_attack(window, 0.01, honest)
+    attack = SlidingWindowAnalysis(window).attack(honest, 0.01)
     assert moved == pytest.approx(attack.gain if side else -attack.loss)
     assert mean_pull(window) == max(window.scores())
 

@@ -45,7 +45,6 @@ from deniable.protocol.mechanisms.prefix_code import ALPHABETS, WINDOW
 from deniable_estimator.analyses.base import Counts
 from deniable_estimator.analyses.discovery.prior import START
 from deniable_estimator.statistics.intervals import FloatArray
-from deniable_estimator.statistics.significance import step_up
 from deniable_estimator.statistics.tails import binomial_tail, chi_square_tail
 
 KEPT = 512
@@ -257,35 +256,8 @@ class Supported:
         return sum(self.reports)
 
 
-def support_of(
-    head: bytes, level: int, row: Callable[[int], Counts], reports: Sequence[int], code: PrefixTree
-) -> Supported:
-    """The support of a string in the rows from `level` on. Its tokens are over there, so that its
-    cell is the first of its window."""
-    rows = range(level, code.levels + 1)
-    counts = tuple(int(row(each)[code.base(each, head)]) for each in rows)
-    return Supported(counts, tuple(int(reports[each]) for each in rows))
-
-
-def confirmed(
-    pool: Sequence[Candidate],
-    row: Callable[[int], Counts],
-    reports: Sequence[int],
-    code: PrefixTree,
-    level: float = LEVEL,
-) -> list[tuple[Candidate, Supported, float]]:
-    """The candidates that are there, with their support and p-value, the smallest p-value first."""
-    p, q = float(code.p), float(code.q)
-    seen = [support_of(each.head, each.level, row, reports, code) for each in pool]
-    values = np.array(
-        [_p_value(each, support, p, q) for each, support in zip(pool, seen, strict=True)]
-    )
-    kept = np.flatnonzero(step_up(values) <= level).tolist()
-    found = [(pool[at], seen[at], float(values[at])) for at in kept]
-    return sorted(found, key=lambda each: each[2])
-
-
-def _p_value(each: Candidate, seen: Supported, p: float, q: float) -> float:
+def p_value(each: Candidate, seen: Supported, p: float, q: float) -> float:
+    """That of a candidate with this support, if no device has it."""
     total, count = seen.total, seen.count
     if not total or count < total * q + _LIKELY * math.sqrt(total * q * (1 - q)):
         return 1.0

@@ -37,22 +37,21 @@ from deniable_estimator.analyses.numbers.mean import (
     both_mean,
     cell_points,
     cells_mean,
+    tree_share_of_both,
     window_mean,
 )
-from deniable_estimator.analyses.numbers.planning import (
-    HistogramVariances,
-    bits_variances,
-    tree_variances,
-)
+from deniable_estimator.analyses.numbers.planning import HistogramVariances
 from deniable_estimator.analyses.numbers.poisoning import (
     Attack,
-    bits_attack,
+    bit_pulls,
     bits_curve_attack,
     both_attack,
     cdf_attack,
-    window_attack,
+    flooded,
+    mean_pull,
 )
 from deniable_estimator.analyses.numbers.sampling import sample_bits, sample_rows, sample_window
+from deniable_estimator.analyses.numbers.scores import MEAN_SHARE, scores
 from deniable_estimator.forecasting.number_forecast import mean_variance
 
 AnyNumber = TypeVar("AnyNumber", bound=Numeric)
@@ -101,7 +100,8 @@ class SlidingWindowAnalysis(NumberAnalysis[SlidingWindow]):
         return window_mean(self.mechanism, tally.rows[0], repeats)
 
     def attack(self, mean: float, fakes: float) -> Attack:
-        return window_attack(self.mechanism, fakes, mean)
+        most = mean_pull(self.mechanism)
+        return Attack(fakes * (most - mean), fakes * (mean + most))
 
     def _found(self, tally: Tally, repeats: float) -> Iterator[Found]:
         return window_figures(self.mechanism, tally.rows[0])
@@ -150,7 +150,15 @@ class DBitFlipAnalysis(HistogramAnalysis[DBitFlip], MemoryAnalysis):
         return cells_mean(self.mechanism, estimate_bits(self.mechanism, tally.rows, repeats))
 
     def variances(self) -> HistogramVariances:
-        return bits_variances(self.mechanism)
+        """With W, its average w and the planned variance V of one cell's share, V times the sum of
+        (W - w)**2."""
+        each, edges = float(self.mechanism.share_variance), self.mechanism.edge_variances()
+        points, _ = cell_points(self.mechanism)
+        return HistogramVariances(
+            sum(edges) / len(edges),
+            max(edges[0], edges[-1]),
+            each * float(np.square(points - points.mean()).sum()),
+        )
 
     def curve_attack(self, fakes: float) -> Attack:
         """That of a crowd spread evenly over all cells."""
@@ -159,7 +167,9 @@ class DBitFlipAnalysis(HistogramAnalysis[DBitFlip], MemoryAnalysis):
 
     def attack(self, mean: float, fakes: float) -> Attack:
         """That of a crowd spread evenly over all cells, whatever the mean is."""
-        return bits_attack(self.mechanism, cell_points(self.mechanism)[0], fakes)
+        points, rows = cell_points(self.mechanism)[0][None], len(self.mechanism.rows)
+        pulls = bit_pulls(points, rows, float(self.mechanism.flipped))
+        return Attack(*(flooded(each[0], np.full(rows, 1 / rows), fakes) for each in pulls))
 
     def memo_channel(self) -> tuple[Fraction, Fraction]:
         return 1 - self.mechanism.memo_flipped, self.mechanism.memo_flipped
@@ -193,7 +203,16 @@ class HierarchicalHistogramAnalysis(HistogramAnalysis[HierarchicalHistogram]):
         return both_mean(self.mechanism, tally.rows, repeats)
 
     def variances(self) -> HistogramVariances:
-        return tree_variances(self.mechanism)
+        """With the rows' declared shares of devices."""
+        table, window = scores(self.mechanism), self.mechanism.mean
+        part = 1.0 if window is None else 1 - MEAN_SHARE
+        inner = table.planned_edges()[1:-1] / part
+        points, _ = cell_points(self.mechanism)
+        mean = float(table.planned(points[None])[0]) / part
+        if window is not None:
+            weight = tree_share_of_both(self.mechanism)
+            mean = weight**2 * mean + (1 - weight) ** 2 * mean_variance(window) / MEAN_SHARE
+        return HistogramVariances(float(inner.mean()), float(max(inner[0], inner[-1])), mean)
 
     def curve_attack(self, fakes: float) -> Attack:
         """That of a crowd spread evenly over all cells."""

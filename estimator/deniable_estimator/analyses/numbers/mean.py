@@ -184,19 +184,11 @@ def tree_share_of_both(mechanism: HierarchicalHistogram) -> float:
 
 
 def both_mean(
-    mechanism: HierarchicalHistogram,
-    rows: Sequence[TallyRow],
-    repeats: float = 1.0,
-    tree: CellSums | None = None,
+    mechanism: HierarchicalHistogram, rows: Sequence[TallyRow], repeats: float = 1.0
 ) -> MeanEstimate:
-    """The mean that all rows of a tally say: those of the tree, and the mean's row if there is one.
-
-    Args:
-        tree: the estimate of the same rows and repeats, if it is known.
-    """
-    if tree is None:
-        tree = estimate_tree(mechanism, rows, repeats)
-    below = cells_mean(mechanism, tree)
+    """The mean that all rows of a tally say: those of the tree, and the mean's row if there is
+    one."""
+    below = cells_mean(mechanism, estimate_tree(mechanism, rows, repeats))
     if mechanism.mean is None or rows[-1].reports < LEAST_ROW:
         return below
     above = window_mean(mechanism.mean, rows[-1], repeats)

@@ -22,17 +22,9 @@ import math
 from dataclasses import dataclass
 from statistics import NormalDist
 
-import numpy as np
-
-from deniable.protocol.mechanisms import DBitFlip
-from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable_estimator.analyses.numbers.mean import (
     EVEN_SPREAD,
-    cell_points,
-    tree_share_of_both,
 )
-from deniable_estimator.analyses.numbers.scores import MEAN_SHARE, scores
-from deniable_estimator.forecasting.number_forecast import mean_variance
 
 
 @dataclass(frozen=True)
@@ -56,37 +48,6 @@ class QuantileReach:
     """None if there will be no lower limit."""
     high: float | None
     """None if there will be no upper limit: the most that can be said is "at least ..."."""
-
-
-def tree_variances(mechanism: HierarchicalHistogram) -> HistogramVariances:
-    """The exact variances of the noise, with the rows' declared shares of devices."""
-    table = scores(mechanism)
-    part = 1.0 if mechanism.mean is None else 1 - MEAN_SHARE
-    edges = table.planned_edges()
-    inner = edges[1:-1] / part
-    points, _ = cell_points(mechanism)
-    mean = float(table.planned(points[None])[0]) / part
-    if mechanism.mean is not None:
-        weight = tree_share_of_both(mechanism)
-        window = mean_variance(mechanism.mean) / MEAN_SHARE
-        mean = weight**2 * mean + (1 - weight) ** 2 * window
-    return HistogramVariances(
-        float(inner.mean()),
-        float(max(inner[0], inner[-1])),
-        mean,
-    )
-
-
-def bits_variances(mechanism: DBitFlip) -> HistogramVariances:
-    """Those of dBitFlip. With W, its average w and the planned variance V of one cell's share, V
-    times the sum of (W - w)**2."""
-    each, edges = float(mechanism.share_variance), mechanism.edge_variances()
-    points, _ = cell_points(mechanism)
-    return HistogramVariances(
-        sum(edges) / len(edges),
-        max(edges[0], edges[-1]),
-        each * float(np.square(points - points.mean()).sum()),
-    )
 
 
 def mean_half_width(

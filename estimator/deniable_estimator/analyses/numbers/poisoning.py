@@ -33,7 +33,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deniable.protocol.mechanisms import DBitFlip
 from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
@@ -53,17 +52,6 @@ class Attack(NamedTuple):
 def mean_pull(window: SlidingWindow) -> float:
     """The mean, between -1 and 1 for honest reports, that fakes alone would show at most."""
     return max(map(abs, window.scores()))
-
-
-def window_attack(window: SlidingWindow, fakes: float, mean: float = 0.0) -> Attack:
-    """How far fakes move the mean of a sliding window, between -1 and 1, exactly.
-
-    Args:
-        fakes: the fraction of all reports that are fake.
-        mean: what the honest reports show.
-    """
-    most = mean_pull(window)
-    return Attack(fakes * (most - mean), fakes * (mean + most))
 
 
 def share_attack(
@@ -132,27 +120,15 @@ def _even_attack(
     return Attack(*(max(flooded(each, shares, fakes) for each in side.T) for side in pulls))
 
 
-def bits_attack(mechanism: DBitFlip, weights: FloatArray, fakes: float) -> Attack:
-    """How far fakes move the answer to W . f of dBitFlip, for a crowd spread evenly over all cells.
-
-    Args:
-        weights: W, shape (d,).
-        fakes: the fraction of all reports that are fake.
-    """
-    pulls = _bit_pulls(weights[None], len(mechanism.rows), float(mechanism.flipped))
-    shares = np.full(len(mechanism.rows), 1 / len(mechanism.rows))
-    return Attack(*(flooded(each[0], shares, fakes) for each in pulls))
-
-
 @lru_cache(maxsize=16)
 def bits_curve_attack(cells: int, rows: int, flipped: float, fakes: float) -> Attack:
     """`cdf_attack` for dBitFlip."""
     shares = np.full(rows, 1 / rows)
-    found = _bit_pulls(np.tri(cells - 1, cells), rows, flipped)
+    found = bit_pulls(np.tri(cells - 1, cells), rows, flipped)
     return Attack(*(max(flooded(each, shares, fakes) for each in pulls) for pulls in found))
 
 
-def _bit_pulls(weights: FloatArray, rows: int, flipped: float) -> tuple[FloatArray, FloatArray]:
+def bit_pulls(weights: FloatArray, rows: int, flipped: float) -> tuple[FloatArray, FloatArray]:
     """g_l up and down for f questions, shape (f, rows) each: a fake sets each bit as suits it."""
     centred = (weights - weights.mean(axis=1, keepdims=True)).reshape(len(weights), -1, rows)
     one, zero = centred * (1 - flipped) / (1 - 2 * flipped), -centred * flipped / (1 - 2 * flipped)
