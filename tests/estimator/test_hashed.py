@@ -91,13 +91,6 @@ def test_rows_without_reports_say_nothing():
     assert np.isnan(estimate(empty, SCHEME, ["Oslo"]).share).all()
 
 
-@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 12])
-def test_critical_values_of_chi_square(freedom):
-    """The closed form gives the chi-square quantile of the ghost level."""
-    expected = stats.chi2.isf(hashed.GHOST_LEVEL, freedom)
-    assert hashed._critical(freedom) == pytest.approx(expected, rel=1e-9)
-
-
 @pytest.mark.parametrize("rows", [2, 3, 4, 8])
 @pytest.mark.parametrize("unused", [0, 3])
 def test_rows_that_disagree_by_a_little_more_than_chance_make_a_ghost(rows, unused):

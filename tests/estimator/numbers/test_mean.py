@@ -17,13 +17,11 @@ from deniable_estimator.analyses.numbers.mean import (
     cell_points,
     cells_mean,
     level_noise,
-    window_mean,
-)
-from deniable_estimator.analyses.numbers.planning import (
     mean_half_width,
     quantile_reach,
     reports_for_mean,
     reports_for_quantile,
+    window_mean,
 )
 from deniable_estimator.analyses.numbers.sampling import window_rates
 from deniable_estimator.analyses.numbers.tree import estimate_tree

@@ -33,6 +33,7 @@ from deniable_estimator.analyses.numbers.honesty import (
     window_figures,
 )
 from deniable_estimator.analyses.numbers.mean import (
+    HistogramVariances,
     MeanEstimate,
     both_mean,
     cell_points,
@@ -40,7 +41,6 @@ from deniable_estimator.analyses.numbers.mean import (
     tree_share_of_both,
     window_mean,
 )
-from deniable_estimator.analyses.numbers.planning import HistogramVariances
 from deniable_estimator.analyses.numbers.poisoning import (
     Attack,
     bit_pulls,
