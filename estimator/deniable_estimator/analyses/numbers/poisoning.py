@@ -27,7 +27,6 @@ lie between where the curve reaches p - G and where it reaches p + H.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -35,10 +34,9 @@ import numpy as np
 
 from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
-from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.distribution import DistributionEstimate
 from deniable_estimator.analyses.numbers.mean import cell_points, tree_share_of_both
-from deniable_estimator.analyses.numbers.scores import MEAN_SHARE, Scores, row_shares, scores
+from deniable_estimator.analyses.numbers.scores import Scores, row_shares, scores
 from deniable_estimator.statistics.intervals import FloatArray
 
 
@@ -54,39 +52,17 @@ def mean_pull(window: SlidingWindow) -> float:
     return max(map(abs, window.scores()))
 
 
-def share_attack(
-    mechanism: HierarchicalHistogram,
-    weights: FloatArray,
-    fakes: float,
-    rows: Sequence[TallyRow] | None = None,
-) -> Attack:
-    """How far fakes move the answer to W . f, exactly.
-
-    Args:
-        weights: W, shape (d,).
-        fakes: the fraction of all reports that are fake.
-        rows: the honest reports; None for those of a crowd spread evenly over all cells, of which
-            each row got its share.
-    """
-    shares, rates = _honest(mechanism, rows)
-    total = _of_all(mechanism)
-    found = _row_pulls(mechanism, weights, rates)
-    return Attack(*(flooded(pulls, shares * total, fakes) for pulls in found))
-
-
 def both_attack(mechanism: HierarchicalHistogram, fakes: float) -> Attack:
     """How far fakes move the mean that all rows tell, between -1 and 1, for a crowd spread evenly
     over all cells: in the tree's rows as for any W . f, in the mean's row as in any sliding window,
     each times the weight of that mean."""
-    points, _ = cell_points(mechanism)
-    if mechanism.mean is None:
-        return share_attack(mechanism, points, fakes)
-    _, rates = _honest(mechanism, None)
-    part = tree_share_of_both(mechanism)
-    last = (1 - part) * mean_pull(mechanism.mean)
-    found = _row_pulls(mechanism, points, rates)
-    shares = row_shares(mechanism)
-    return Attack(*(flooded(np.append(part * pulls, last), shares, fakes) for pulls in found))
+    even = [np.full(level.columns, 1 / level.columns) for level in mechanism.levels]
+    found = row_pulls(mechanism, cell_points(mechanism)[0], even)
+    if mechanism.mean is not None:
+        part = tree_share_of_both(mechanism)
+        last = (1 - part) * mean_pull(mechanism.mean)
+        found = tuple(np.append(part * pulls, last) for pulls in found)
+    return Attack(*(flooded(pulls, row_shares(mechanism), fakes) for pulls in found))
 
 
 def cdf_attack(mechanism: HierarchicalHistogram, fakes: float) -> Attack:
@@ -94,9 +70,8 @@ def cdf_attack(mechanism: HierarchicalHistogram, fakes: float) -> Attack:
 
     For a crowd spread evenly over all cells, exactly at the edge that moves most.
     """
-    shares, rates = _honest(mechanism, None)
-    sizes = tuple((shares * _of_all(mechanism)).tolist())
-    columns = tuple(len(each) for each in rates)
+    sizes = tuple(row_shares(mechanism)[: mechanism.height].tolist())
+    columns = tuple(level.columns for level in mechanism.levels)
     return _even_attack(scores(mechanism), sizes, columns, fakes)
 
 
@@ -154,33 +129,16 @@ def quantile_attack(
     )
 
 
-def _row_pulls(
+def row_pulls(
     mechanism: HierarchicalHistogram, weights: FloatArray, rates: list[FloatArray]
-) -> tuple[FloatArray, FloatArray]:
-    """g_l for W, up and down, shape (h,) each."""
+) -> tuple[FloatArray, ...]:
+    """g_l for W, up and down, shape (h,) each; `rates` says how often honest devices send each
+    column of each row."""
     found = scores(mechanism).of(np.asarray(weights, np.float64)[None])
     means = [float(each[0] @ rate) for each, rate in zip(found, rates, strict=True)]
     up = [float(each.max()) - mean for each, mean in zip(found, means, strict=True)]
     down = [mean - float(each.min()) for each, mean in zip(found, means, strict=True)]
     return np.array(up), np.array(down)
-
-
-def _honest(
-    mechanism: HierarchicalHistogram, rows: Sequence[TallyRow] | None
-) -> tuple[FloatArray, list[FloatArray]]:
-    """The share of the tree's honest reports in each row, and how often each column was sent."""
-    if rows is None:
-        shares = row_shares(mechanism)[: mechanism.height]
-        even = [np.full(level.columns, 1 / level.columns) for level in mechanism.levels]
-        return shares / shares.sum(), even
-    rows = rows[: mechanism.height]
-    counts = np.array([row.reports for row in rows], np.float64)
-    return counts / counts.sum(), [row.cells / max(1, row.reports) for row in rows]
-
-
-def _of_all(mechanism: HierarchicalHistogram) -> float:
-    """The part of all honest reports that is in the rows of the tree."""
-    return 1.0 if mechanism.mean is None else 1 - MEAN_SHARE
 
 
 def flooded(pulls: FloatArray, shares: FloatArray, fakes: float) -> float:
