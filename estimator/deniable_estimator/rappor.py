@@ -353,30 +353,6 @@ def _nullable(column: FloatArray) -> list[float | None]:
     return np.where(np.isfinite(column), column, None).tolist()  # type: ignore[call-overload,no-any-return]
 
 
-def decode_files(
-    params_file: Path, counts_file: Path, map_file: Path, *, fdr: float, level: float
-) -> Decoded:
-    """Estimate every candidate of the map, at that false discovery rate and level.
-
-    Raises:
-        RapporFileError: a file is malformed, or contradicts another.
-    """
-    params = read_params(params_file)
-    bits, reports = read_counts(counts_file, params)
-    names, design, direct = read_map(map_file, params)
-    decoding = decode(
-        bits,
-        reports,
-        design,
-        float(params.p01),
-        float(params.p11),
-        background=0.0 if direct else params.density,
-        fdr=fdr,
-        level=level,
-    )
-    return Decoded(names, decoding, params.m == 1 and not direct and len(names) > params.k)
-
-
 def _show(decoded: Decoded, console: Console) -> None:
     """Detected candidates by share, then the strongest of the others, and the remaining share."""
     found = decoded.decoding
@@ -455,8 +431,20 @@ def decode_command(
     params_file: Path, counts_file: Path, map_file: Path, fdr: float, level: float, form: str | None
 ) -> None:
     """Estimate the share of devices that have each candidate string."""
-    decoded = decode_files(params_file, counts_file, map_file, fdr=fdr, level=level)
-    found = decoded.decoding
+    params = read_params(params_file)
+    bits, reports = read_counts(counts_file, params)
+    names, design, direct = read_map(map_file, params)
+    found = decode(
+        bits,
+        reports,
+        design,
+        float(params.p01),
+        float(params.p11),
+        background=0.0 if direct else params.density,
+        fdr=fdr,
+        level=level,
+    )
+    decoded = Decoded(names, found, params.m == 1 and not direct and len(names) > params.k)
     if form == "json":
         rows = [dict(zip(_COLUMNS, row, strict=True)) for row in decoded.rows()]
         whole = {"n": found.n, "explained_share": found.explained_share, "candidates": rows}

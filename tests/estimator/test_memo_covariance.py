@@ -14,7 +14,6 @@ import pytest
 from numpy.typing import NDArray
 
 from deniable import Scheme
-from deniable.device.memo import draw
 from deniable.protocol.mechanisms import (
     BasicRappor,
     Bloom,
@@ -33,7 +32,6 @@ from deniable.protocol.mechanisms.base import ONE
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.answers.shares import estimate
-from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.history import inspect
 from deniable_estimator.asking.looks import Look
 from deniable_estimator.asking.reading import Part, Question
@@ -241,37 +239,6 @@ def test_intervals_of_a_change_hold_it(changing: float, churn: float, size: int)
     low, high = interval_of_difference(*ends)
     truth = (1 - churn) * changing * 0.1
     assert np.mean((low <= truth) & (truth <= high)) >= 0.93
-
-
-@pytest.mark.campaign
-def test_devices_of_the_sdk() -> None:
-    """Memos as the SDK draws them from its keys: 60 crowds of 800 devices, of which 30% have value
-    0 and then 42%, as one in 6 others takes it. Of 60 intervals at least 53 hold the change
-    (binomial tail .007 at .95), and nearly all tell it; seed 33."""
-    rng = np.random.default_rng(33)
-    mechanism = MemoizedSubsetSelection.design(5, 4.0, 6.0)
-    scheme = Scheme("category", mechanism, tuple("abcde"))
-    held = told = 0
-    for _ in range(60):
-        old = np.where(rng.random(800) < 0.3, 0, rng.integers(1, 5, 800))
-        new = np.where(rng.random(800) < 0.12 / 0.7, 0, old)
-        keys, found = [rng.bytes(32) for _ in old], []
-        for window, values in (("2026-11-16", old), ("2026-11-17", new)):
-            cells = np.zeros(5, np.int64)
-            for key, value in zip(keys, values.tolist(), strict=True):
-                row, memo = draw(key, scheme.fingerprint, mechanism, value)
-                report = mechanism.report(
-                    row, memo, lambda n: int.from_bytes(rng.bytes(32)) >> (256 - n)
-                )
-                columns = report.columns if mechanism.k > 1 else 1 << report.columns
-                cells += [columns >> place & 1 for place in range(5)]
-            tally = Tally("m", scheme.fingerprint, (window,), (TallyRow(800, cells),))
-            found.append(estimate(tally, scheme))
-        change = compare(*found)
-        held += bool(change.low[0] <= 0.12 <= change.high[0])
-        told += bool(change.low[0] > 0)
-    assert held >= 53
-    assert told >= 50
 
 
 def crowd_of_memos(rng: np.random.Generator, windows: int, shift: float) -> list[Tally]:
