@@ -4,7 +4,7 @@ The mean's half width is for the number that is hidden worst, and numbers spread
 range. From a distribution it also has what the widths of the cells leave open, which more devices
 do not reduce. Quantiles are planned by the average noise over all edges, and in quantiles of the
 truth, since nothing is known of the numbers: the interval of p95 may reach from p90 to p99
-(`deniable_estimator.analyses.numbers.planning` has the formulas).
+(`deniable_estimator.analyses.numbers.mean` has the formulas).
 """
 
 from __future__ import annotations
@@ -19,22 +19,19 @@ from deniable.protocol.types.number import Number
 from deniable.protocol.types.number_keys import CELL_CHOICES, QUESTIONS
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.base import FAKES
+from deniable_estimator.analyses.numbers import HierarchicalHistogramAnalysis, NumberAnalysis
 from deniable_estimator.analyses.numbers.mean import (
     EVEN_SPREAD,
+    HistogramVariances,
     MeanEstimate,
     cell_points,
-    tree_share_of_both,
-)
-from deniable_estimator.analyses.numbers.planning import (
-    HistogramVariances,
     mean_half_width,
     quantile_reach,
     reports_for_mean,
     reports_for_quantile,
-    tree_variances,
+    tree_share_of_both,
 )
 from deniable_estimator.analyses.numbers.poisoning import cdf_attack
-from deniable_estimator.analyses.sliding_window import NumberAnalysis
 from deniable_estimator.forecasting.number_forecast import QUANTILES, mean_variance
 from deniable_estimator.planning.plan import Lifetime
 
@@ -151,7 +148,7 @@ def plan_number(
     assert isinstance(chosen, (SlidingWindow, HierarchicalHistogram))
     reports = devices * sample_rate
     if isinstance(chosen, HierarchicalHistogram):
-        variances = tree_variances(chosen)
+        variances = HierarchicalHistogramAnalysis(chosen).variances()
         noise, fakes_share = variances.mean, cdf_attack(chosen, fakes).gain
         rounding = cell_points(chosen)[1]
         if chosen.mean is not None:

@@ -15,10 +15,9 @@ from deniable_collector.upkeep.keeper import SETTLED
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.base import OracleAnalysis
 from deniable_estimator.analyses.cohorts import CohortAnalysis
-from deniable_estimator.analyses.hadamard_response import HadamardResponseAnalysis
-from deniable_estimator.analyses.histogram import HistogramAnalysis
+from deniable_estimator.analyses.numbers import HistogramAnalysis, SlidingWindowAnalysis
+from deniable_estimator.analyses.planes import HadamardResponseAnalysis
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
-from deniable_estimator.analyses.sliding_window import SlidingWindowAnalysis
 from deniable_estimator.asking.query import find_metric
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import Part, Selection, select

@@ -34,9 +34,8 @@ import numpy as np
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.anomalies import Verdict
-from deniable_estimator.analyses.histogram import HistogramAnalysis
+from deniable_estimator.analyses.numbers import HistogramAnalysis, SlidingWindowAnalysis
 from deniable_estimator.analyses.numbers.mean import MeanEstimate, level_noise
-from deniable_estimator.analyses.sliding_window import SlidingWindowAnalysis
 from deniable_estimator.answers import answer_of
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.basis import Basis

@@ -1,10 +1,10 @@
-"""Subset selection, with memos and without. Its tallies are drawn from their exact joint
-distribution, for any crowd.
+"""Closed lists in which each value has a column of its own: subset selection and unary encoding,
+with memos and without. Their tallies are drawn from their exact joint distribution, for any crowd.
 
-A device with value x reports a uniform k-set that contains x with probability p, else one that
-does not. Equivalently: with probability a = (1-p) d / (d-k) it reports a uniform k-set of all d
-columns, whatever its value, and otherwise x with a uniform (k-1)-set of the other columns. For
-k = 1 this gives one multinomial and the values themselves.
+**Subset selection.** A device with value x reports a uniform k-set that contains x with probability
+p, else one that does not. Equivalently: with probability a = (1-p) d / (d-k) it reports a uniform
+k-set of all d columns, whatever its value, and otherwise x with a uniform (k-1)-set of the other
+columns. For k = 1 this gives one multinomial and the values themselves.
 
 For k > 1 the columns are processed one after another. The state is how many devices still have
 r columns to place, for each r. Each of them places one in the current column with probability
@@ -14,6 +14,10 @@ until it is reached; at column x, the devices with value x change their group. B
 devices had the same distribution, whatever their value. So given the states, the devices with
 value x are a uniform sample: multivariate hypergeometric. Only probabilities are rounded, to
 float64.
+
+**Unary encoding**, and basic RAPPOR, which is unary encoding with memos. Every bit of every report
+is randomized independently, so each column of a tally is the sum of two binomials, independent of
+all other columns.
 """
 
 from __future__ import annotations
@@ -24,10 +28,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from deniable.protocol.mechanisms import MemoizedSubsetSelection, SubsetSelection
+from deniable.protocol.mechanisms import (
+    BasicRappor,
+    MemoizedSubsetSelection,
+    SubsetSelection,
+    UnaryEncoding,
+)
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.base import Counts, Items, MemoryAnalysis, OneRowAnalysis
-from deniable_estimator.analyses.memoized import log_sum
+from deniable_estimator.analyses.base import Counts, Items, MemoryAnalysis, OneRowAnalysis, Ones
+from deniable_estimator.analyses.memoized import alternating_bits, flipped, log_sum
 
 AnySubsets = TypeVar("AnySubsets", SubsetSelection, MemoizedSubsetSelection)
 
@@ -126,3 +135,33 @@ def _place(open_sets: Counts, left: int, rng: np.random.Generator) -> int:
     open_sets[states] -= taken
     open_sets[states - 1] += taken
     return int(taken.sum())
+
+
+AnyBits = TypeVar("AnyBits", UnaryEncoding, BasicRappor)
+
+
+class UnaryEncodingAnalysis(OneRowAnalysis[AnyBits]):
+    """Each value is supported by its own bit of the only row."""
+
+    def ones(self) -> Ones:
+        mechanism = self.mechanism
+        return Ones(mechanism.size, float(mechanism.p), float(mechanism.q))
+
+    def sample_rows(
+        self, items: Items, counts: Counts, rng: np.random.Generator
+    ) -> tuple[TallyRow, ...]:
+        """`items` is every value, in order, and is ignored."""
+        devices = int(counts.sum())
+        cells = rng.binomial(counts, float(self.mechanism.p))
+        cells += rng.binomial(devices - counts, float(self.mechanism.q))
+        return (TallyRow(devices, cells),)
+
+
+class BasicRapporAnalysis(UnaryEncodingAnalysis[BasicRappor], MemoryAnalysis):
+    """The same with memos, each of which is a bitmap."""
+
+    def memo_channel(self) -> tuple[Fraction, Fraction]:
+        return flipped(self.mechanism.rounds)
+
+    def alternation_loss(self, reports: int) -> float:
+        return alternating_bits(self.mechanism.rounds, self.mechanism.size, 1, 1, reports // 2)
