@@ -33,7 +33,7 @@ from deniable_demo.planted import compare_planted, planted_table
 from deniable_demo.population import DISCOVERED, PERCENTILES, POPULARITIES, Population, draw
 from deniable_demo.results import compare, compare_shares, tables
 from deniable_demo.try_it import try_it
-from deniable_estimator.annotations.editing import add_annotation
+from deniable_estimator.annotations import add_annotation
 from deniable_estimator.asking.reader import Reader
 
 _REGISTRY = Path(__file__).with_name("metrics.toml")

@@ -9,10 +9,13 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable_estimator.annotations import file as code
-from deniable_estimator.annotations import load_annotations, parse_annotations
-from deniable_estimator.annotations.editing import add_annotation
-from deniable_estimator.annotations.file import warnings_of
+from deniable_estimator import annotations as code
+from deniable_estimator.annotations import (
+    add_annotation,
+    load_annotations,
+    parse_annotations,
+    warnings_of,
+)
 from deniable_estimator.files import MAX_FILE, CheckedFileError, FileEditError
 from deniable_estimator.terminal.annotate import annotate
 
