@@ -14,7 +14,8 @@ from deniable.protocol.randomness import Bits
 from deniable_estimator.answers.files import csv_text, plain
 from deniable_estimator.answers.finds import Finds
 from deniable_estimator.asking.discoveries import finds_of
-from deniable_estimator.releasing.ledger import KeptRelease, ReleaseLedger, ReleasesSpent, checked
+from deniable_estimator.releasing.charge import ReleasesSpent
+from deniable_estimator.releasing.ledger import KeptRelease, ReleaseLedger, checked
 from deniable_estimator.releasing.manifest import FORMAT, document, signed
 from deniable_estimator.releasing.noise import BufferedBits, leader
 from deniable_estimator.releasing.prepared import Piece, Prepared, registry_digest

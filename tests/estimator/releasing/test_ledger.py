@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from deniable_estimator.releasing.charge import Charge
-from deniable_estimator.releasing.ledger import LedgerError, ReleaseLedger
-from deniable_estimator.releasing.looking import account_in
+from deniable_estimator.releasing.ledger import LedgerError, ReleaseLedger, account_in
 from deniable_estimator.releasing.words import figure
 
 TODAY = date(2026, 11, 23)
