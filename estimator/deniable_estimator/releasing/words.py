@@ -106,7 +106,6 @@ def verdict(prepared: Prepared) -> str:
             "it leads by many reports."
         )
     added = prepared.added()
-    assert added is not None
     if added > _DEAR:
         price = (
             "It is dear: it costs more accuracy than the noise of the devices themselves. Release "
