@@ -19,6 +19,7 @@ from deniable_estimator.releasing.ledger import KeptRelease, ReleaseLedger, chec
 from deniable_estimator.releasing.manifest import FORMAT, document, signed
 from deniable_estimator.releasing.noise import BufferedBits, leader
 from deniable_estimator.releasing.prepared import Piece, Prepared, registry_digest
+from deniable_estimator.releasing.statistic import SupportCounts
 from deniable_estimator.releasing.words import assumed
 
 if TYPE_CHECKING:
@@ -142,8 +143,6 @@ def _answer(prepared: Prepared, piece: Piece, bits: Bits) -> Any:
 
 
 def _leader(prepared: Prepared, piece: Piece, bits: Bits) -> str:
-    from deniable_estimator.releasing.share_statistics import SupportCounts
-
     assert isinstance(piece.statistic, SupportCounts)
     assert prepared.rate is not None
     return piece.statistic.values[leader(piece.statistic.exact(), prepared.rate, bits)]

@@ -114,7 +114,7 @@ class Piece:
 
     labels: tuple[str, ...]
     question: Question
-    statistic: Statistic | None
+    statistic: Statistic[Any] | None
     counted: Counted
 
     @property

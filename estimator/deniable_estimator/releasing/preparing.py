@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
+from typing import Any
 
 from deniable import Metric, Registry
 from deniable.protocol import windows
@@ -34,8 +35,13 @@ from deniable_estimator.releasing.prepared import (
     ReleaseRequest,
     moved_by_device,
 )
-from deniable_estimator.releasing.share_statistics import MessageCounts, SupportCounts
-from deniable_estimator.releasing.statistic import CellCounts, ScoreSum, Statistic
+from deniable_estimator.releasing.statistic import (
+    CellCounts,
+    MessageCounts,
+    ScoreSum,
+    Statistic,
+    SupportCounts,
+)
 
 MOST_MESSAGES = 1 << 17
 """The most messages that receive noise: each takes about 0.1 ms to draw."""
@@ -43,7 +49,7 @@ MOST_MESSAGES = 1 << 17
 
 def statistic_of(
     part: Part, level: float, unit: str | None, method: Method | None = None
-) -> Statistic:
+) -> Statistic[Any]:
     """What of this tally receives noise; without a method, for choosing one value.
 
     Raises:
@@ -56,34 +62,30 @@ def statistic_of(
             "no noise: release the sums as they are, without --epsilon"
         )
     if isinstance(analysis, OracleAnalysis):
-        found = SupportCounts(part, level, unit)
-        return _less(found, MessageCounts(part, level, unit), method) if _sends_one(part) else found
+        values = SupportCounts(part, analysis, level, unit)
+        if method is None or not _sends_one(analysis):
+            return values
+        # That of the two with less noise in a share at the same epsilon.
+        messages = MessageCounts(part, analysis, level, unit)
+        one, other = (
+            each.variances(noise_of(method, Fraction(1), 1e-8, each.sensitivity).variance)[1]
+            for each in (values, messages)
+        )
+        return messages if other < one else values
     if isinstance(analysis, SlidingWindowAnalysis):
-        return ScoreSum(part, level, unit)
+        return ScoreSum(part, analysis, level, unit)
     if isinstance(analysis, HistogramAnalysis):
-        return CellCounts(part, level, unit)
+        return CellCounts(part, analysis, level, unit)
     raise EstimateError(
         f"{part.tally.metric} has no noise to add to a release yet: release its sums as they are, "
         "without --epsilon"
     )
 
 
-def _sends_one(part: Part) -> bool:
+def _sends_one(analysis: OracleAnalysis[Any]) -> bool:
     """Whether a report is one message of a single row, which supports several values."""
-    analysis, rows = analysis_of(part.scheme.mechanism), part.scheme.mechanism.rows
     kinds = (ProjectiveGeometryAnalysis, HadamardResponseAnalysis)
-    return isinstance(analysis, kinds) and rows[0].width <= MOST_MESSAGES
-
-
-def _less(values: SupportCounts, messages: MessageCounts, method: Method | None) -> SupportCounts:
-    """That of the two with less noise in a share at the same epsilon."""
-    if method is None:
-        return values
-    one, other = (
-        each.variances(noise_of(method, Fraction(1), 1e-8, each.sensitivity).variance)[1]
-        for each in (values, messages)
-    )
-    return messages if other < one else values
+    return isinstance(analysis, kinds) and analysis.mechanism.rows[0].width <= MOST_MESSAGES
 
 
 def prepare(
@@ -193,7 +195,7 @@ def _pieces(chosen: Selection, request: ReleaseRequest) -> list[Piece]:
     return pieces
 
 
-def _noisy(metric: Metric, question: Question, request: ReleaseRequest) -> Statistic:
+def _noisy(metric: Metric, question: Question, request: ReleaseRequest) -> Statistic[Any]:
     """What of the data receives noise."""
     if question.margin is not None and question.margin.question.n:
         pair = question.margin.question.parts[0].tally.metric

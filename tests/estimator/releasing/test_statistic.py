@@ -28,12 +28,12 @@ from deniable_estimator.asking.reading import Part
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.releasing.noise import Method, noise_of
 from deniable_estimator.releasing.preparing import statistic_of
-from deniable_estimator.releasing.share_statistics import (
+from deniable_estimator.releasing.statistic import (
     MOST_STRINGS,
     MessageCounts,
+    Statistic,
     SupportCounts,
 )
-from deniable_estimator.releasing.statistic import Statistic
 from deniable_estimator.statistics.participation import Participation
 
 HISTOGRAMS = {
