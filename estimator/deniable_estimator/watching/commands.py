@@ -186,8 +186,7 @@ def digest(
     Without --html and --text it is printed.
     """
     from deniable import Registry
-    from deniable_estimator.watching.digest import weekly_digest
-    from deniable_estimator.watching.digest_view import as_html, as_text
+    from deniable_estimator.watching.digest import as_html, as_text, weekly_digest
 
     declared = Registry.load(registry)
     address = dashboard.rstrip("/")

@@ -21,8 +21,7 @@ from deniable_estimator.judging.findings import MetricFinding, findings_of, link
 from deniable_estimator.judging.levels import judgement_level
 from deniable_estimator.messages import message, translated
 from deniable_estimator.watching.channels import MOST_MESSAGES, ChannelError, send
-from deniable_estimator.watching.digest import candidates_of, weekly_digest
-from deniable_estimator.watching.digest_view import as_text, digest_title
+from deniable_estimator.watching.digest import as_text, candidates_of, digest_title, weekly_digest
 from deniable_estimator.watching.rules_file import NoticeChannel, WatchRules
 from deniable_estimator.watching.state import QUIET_DAYS, ToldFinding, WatchState
 
