@@ -35,9 +35,8 @@ from deniable_estimator.asking.since import Moment, SinceDays, days_since, kept_
 from deniable_estimator.dashboard.language import LANGUAGES
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.isolation import isolated
-from deniable_estimator.judging.changes import Judgement, newest_settled
+from deniable_estimator.judging.changes import Judgement, MetricRules, newest_settled
 from deniable_estimator.judging.findings import findings_of, page_of, standing
-from deniable_estimator.judging.levels import MetricRules
 from deniable_estimator.messages import counted, joined, message, sentence, translated
 
 

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from deniable_estimator.files import TomlChecker, read_text
-from deniable_estimator.judging.levels import FalseAlarms, MetricRules, Per
+from deniable_estimator.judging.changes import FalseAlarms, MetricRules, Per
 
 
 @dataclass(frozen=True, slots=True)

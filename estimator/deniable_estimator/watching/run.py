@@ -16,9 +16,8 @@ from deniable_estimator.asking.query import LENGTHS
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import Question, Selection, select
 from deniable_estimator.dashboard.language import LANGUAGES
-from deniable_estimator.judging.changes import Judgement, judge, newest_settled
-from deniable_estimator.judging.findings import MetricFinding, findings_of, link, standing
-from deniable_estimator.judging.levels import judgement_level
+from deniable_estimator.judging.changes import Judgement, judge, judgement_level, newest_settled
+from deniable_estimator.judging.findings import MetricFinding, findings_of, page_of, standing
 from deniable_estimator.messages import message, translated
 from deniable_estimator.watching.channels import MOST_MESSAGES, ChannelError, send
 from deniable_estimator.watching.digest import as_text, candidates_of, digest_title, weekly_digest
@@ -164,7 +163,7 @@ class Watcher:
     def _note(self, found: MetricFinding, state: WatchState, now: float) -> Mapping[str, Any]:
         """Note a new finding, with the message that its channels are to be sent."""
         text = self._in_language(found.text)
-        address = link(self.rules.dashboard, found)
+        address = page_of(self.rules.dashboard, found.metric, found.first, found.last)
         document = {
             "id": f"{found.key}/{found.since}",
             "metric": found.metric,

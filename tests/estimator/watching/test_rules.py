@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from deniable.protocol import windows
 from deniable_estimator.files import CheckedFileError
-from deniable_estimator.judging.levels import (
+from deniable_estimator.judging.changes import (
     DAYS,
     PERIODS,
     SPANS,
