@@ -174,15 +174,20 @@ class Watcher:
             "facts": dict(found.facts),
             "body": f"{found.metric}: {text}\n{address}",
         }
-        waiting = [each.name for each in self.rules.channels]
         before = state.told.get(found.key)
         if before is not None and before.waiting:
             # What was never sent is sent, under a key of its own.
             state.told[f"{found.key}/{before.since}"] = before
-        state.told[found.key] = ToldFinding(
-            found.since, now, found.until, None, waiting, document if waiting else None
-        )
+        state.told[found.key] = self._waiting(document, now, found.until, None)
         return document
+
+    def _waiting(
+        self, document: dict[str, Any], now: float, seen: float, ended: float | None
+    ) -> ToldFinding:
+        """What is told now, and waits for all channels."""
+        channels = [each.name for each in self.rules.channels]
+        kept = document if channels else None
+        return ToldFinding(document["since"], now, seen, ended, channels, kept)
 
     def _digest(self, state: WatchState, now: float) -> Iterator[Mapping[str, Any]]:
         """The weekly digest as a message: once, on its weekday (UTC)."""
@@ -199,7 +204,6 @@ class Watcher:
             candidates_folder=self.candidates_folder,
             annotations=self.annotations,
         )
-        text = as_text(digest, self.rules.language)
         document = {
             "id": f"digest/{today.isoformat()}",
             "metric": None,
@@ -212,12 +216,9 @@ class Watcher:
                 "attention": [each.metric for each in digest.attention],
                 "unchanged": [each.metric for each in digest.unchanged],
             },
-            "body": text,
+            "body": as_text(digest, self.rules.language),
         }
-        waiting = [each.name for each in self.rules.channels]
-        state.told[key] = ToldFinding(
-            digest.first.isoformat(), now, now, now, waiting, document if waiting else None
-        )
+        state.told[key] = self._waiting(document, now, now, now)
         yield document
 
     def _in_language(self, text: str) -> str:
