@@ -36,6 +36,16 @@ _SPANS = {
 }
 
 
+OPERATOR = message(
+    "The collector's operator sees single reports as they come in. Against the operator stands "
+    "the device's epsilon alone, unless a relay that others run stands between."
+)
+MAY_FAIL = message(
+    "Delta is the probability with which a bound may fail. Even then the device's epsilon holds."
+)
+"""What is assumed of a release, too."""
+
+
 def figure(bound: Bound) -> str:
     """An epsilon as tables show it, rounded up."""
     epsilon = bound.epsilon
@@ -60,10 +70,7 @@ def assumed(*, segments: bool, remembers: bool, sampled: bool) -> Iterator[str]:
         "also knows the other reports, or sent them, subtracts them and learns what the device's "
         "own report reveals. If c of the devices work together, count c reports fewer."
     )
-    yield message(
-        "The collector's operator sees single reports as they come in. Against the operator stands "
-        "the device's epsilon alone, unless a relay that others run stands between."
-    )
+    yield OPERATOR
     yield message(
         "Sums are published when their window takes no more reports, seven days after its end. Two "
         "readings of a window that grows publish their difference too: then n is the number of "
@@ -76,10 +83,7 @@ def assumed(*, segments: bool, remembers: bool, sampled: bool) -> Iterator[str]:
             "A device draws by lot in which windows it reports. The figures hold "
             "even if the reader knows in which it did."
         )
-    yield message(
-        "Delta is the probability with which a bound may fail. Even then the device's epsilon "
-        "holds."
-    )
+    yield MAY_FAIL
     if remembers:
         yield message(
             "With memos, reports of a device depend on each other. The figures for several windows "

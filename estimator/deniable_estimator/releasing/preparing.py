@@ -92,8 +92,7 @@ def prepare(
     reader: Reader,
     registry: Registry,
     request: ReleaseRequest,
-    now: float | None = None,
-    progress: Callable[[str], None] = lambda what: None,
+    progress: Callable[[str], None],
 ) -> Prepared:
     """Read what a release needs, and find its noise.
 
@@ -107,7 +106,6 @@ def prepare(
         StoreUnavailable: the store cannot answer now.
     """
     request.check()
-    now = time.time() if now is None else now
     metric = find_metric(registry, request.metric)
     source = registry.unasked.get(metric.name, metric)
     given = guarantee_in(registry, source)
@@ -118,7 +116,6 @@ def prepare(
             where=request.where,
         ),
         request,
-        now,
     )
     pieces = _pieces(chosen, request)
     labels = chosen.labels
@@ -134,13 +131,14 @@ def prepare(
     return found if request.epsilon is None else _with_noise(found)
 
 
-def _settled(chosen: Selection, request: ReleaseRequest, now: float) -> Selection:
+def _settled(chosen: Selection, request: ReleaseRequest) -> Selection:
     """The selection without windows that still take reports, if nobody asked for them.
 
     Raises:
         NoReports: it has no window.
         EstimateError: a day of one was asked for.
     """
+    now = time.time()
     taking = [label for label in chosen.labels if windows.end(label) + SETTLED > now]
     settled = [label for label in chosen.labels if label not in taking]
     if not chosen.labels:
