@@ -41,7 +41,7 @@ from deniable_demo.population import (
 )
 from deniable_demo.results import compare, compare_planted, compare_shares, planted_table, table_of
 from deniable_demo.services import try_it
-from deniable_estimator.annotations.editing import add_annotation
+from deniable_estimator.annotations import add_annotation
 from deniable_estimator.asking.reader import Reader
 
 _REGISTRY = Path(__file__).with_name("metrics.toml")

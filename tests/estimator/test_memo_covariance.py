@@ -35,8 +35,7 @@ from deniable_estimator.answers.shares import estimate
 from deniable_estimator.asking.history import inspect
 from deniable_estimator.asking.looks import Look
 from deniable_estimator.asking.reading import Part, Question
-from deniable_estimator.judging.changes import judge
-from deniable_estimator.judging.levels import JudgementLevel, MetricRules
+from deniable_estimator.judging.changes import JudgementLevel, MetricRules, judge
 from deniable_estimator.statistics.counts import share_interval
 from deniable_estimator.statistics.intervals import (
     Noise,
