@@ -34,7 +34,7 @@ from deniable_estimator.asking.reading import Question
 from deniable_estimator.asking.segment_trends import SegmentTrends
 from deniable_estimator.asking.stepping import step_asked
 from deniable_estimator.asking.trend import Trend
-from deniable_estimator.document.data import to_json as document_json
+from deniable_estimator.document.document import to_json as document_json
 from deniable_estimator.inputs import Asked
 from deniable_estimator.planning.kinds import make
 from deniable_estimator.privacy.outsider import outsider_of, outsider_together

@@ -1,61 +1,78 @@
-"""The plan of a retention, in words."""
+"""What a retention can tell, before it is declared."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from deniable.protocol.mechanisms import MemoizedRetention
 from deniable.protocol.mechanisms.memoized_retention import ASKS
 from deniable.protocol.types.retention import Retention
 from deniable_estimator.document.document import Document, Fact, Note
-from deniable_estimator.forecasting.retention_forecast import USEFUL
+from deniable_estimator.forecasting.retention_forecast import BACK, USEFUL, RetentionForecast
 from deniable_estimator.inputs import Asked
 from deniable_estimator.messages import counted, message
 from deniable_estimator.planning import words
 from deniable_estimator.planning.kinds import Planned
-from deniable_estimator.planning.retention_plan import RetentionPlan, plan_retention
 from deniable_estimator.privacy.words import rounded_up
 
 
 def planned(asked: Asked) -> Planned:
-    """The plan of a retention.
+    """The plan of a retention, of `devices` that are active in a window.
 
     Raises:
         InputError, SchemeError: it cannot be planned.
     """
-    words.check_lifetime(asked)
+    crowd, window, new = words.PlannedCrowd(asked), asked["window"], asked["new"]
     asks = tuple(each for each in ASKS if asked["asks"] in {each, "both"})
-    rest = {name: value for name, value in asked.items() if name not in ("asks", "fakes")}
-    made = plan_retention(**rest, asks=asks)
+    made = MemoizedRetention.design(
+        window, asked["ages"], asks, asked["epsilon"], asked["lifetime_epsilon"]
+    )
+    tells = RetentionForecast.of(made, crowd.reports, new)
     document = Document(
         "retention",
-        words.subtitle(made, _asks(made)),
-        _verdict(made),
-        tuple(_facts(made)),
-        snippet=words.snippet(
-            *("my_metric", asked, None, 'type = "retention"', f'window = "{made.window}"'),
+        crowd.subtitle(_asks(made.asks)),
+        _verdict(tells),
+        (
+            *crowd.report_facts(made.epsilon),
+            Fact(
+                "memo_epsilon",
+                message("Memos"),
+                made.lifetime_epsilon,
+                f"ε {rounded_up(made.lifetime_epsilon, 2)}",
+                message("for all reports of one answer, for ever"),
+            ),
+            *_facts(tells, made, new),
+        ),
+        snippet=crowd.snippet(
+            *("my_metric", 'type = "retention"', f'window = "{window}"'),
             f"asks = {json.dumps(made.asks)}",
             *([f"ages = {made.ages}"] if made.ages else []),
         ),
-        about=words.data_of(made),
+        about={
+            "asks": made.asks,
+            "ages": made.ages,
+            "window": window,
+            **crowd.about,
+            "mechanism": made.name,
+            "new": new,
+            "back": BACK,
+            "tells": tells,
+        },
     )
-    metric = words.metric_of(
-        *("my_metric", Retention(asked["window"], made.ages, asks), asked),
-        window=asked["window"],
-        answer="at_once",
-        longitudinal="memoize",
-    )
-    return Planned(made, document, metric)
+    kind = Retention(window, made.ages, asks)
+    more = {"window": window, "answer": "at_once", "longitudinal": "memoize"}
+    return Planned(document, crowd.metric("my_metric", kind, **more))
 
 
-def _asks(made: RetentionPlan) -> str:
+def _asks(asks: Sequence[str]) -> str:
     names = {"lifecycle": message("lifecycle"), "cohorts": message("cohorts")}
-    first, *rest = (names[each] for each in made.asks)
+    first, *rest = (names[each] for each in asks)
     return message("{first} and {second}", first=first, second=rest[0]) if rest else first
 
 
-def _verdict(made: RetentionPlan) -> Note:
-    width = made.tells.lifecycle if made.tells.average is None else made.tells.average
+def _verdict(tells: RetentionForecast) -> Note:
+    width = tells.lifecycle if tells.average is None else tells.average
     if width is None or width > USEFUL:
         told = message("Little to be seen. Ask more devices, or declare a larger epsilon.")
         return Note(told, "alarm")
@@ -63,16 +80,7 @@ def _verdict(made: RetentionPlan) -> Note:
     return Note(told, "good")
 
 
-def _facts(made: RetentionPlan) -> Iterator[Fact]:
-    tells = made.tells
-    yield from words.crowd_facts(made)
-    yield Fact(
-        "memo_epsilon",
-        message("Memos"),
-        made.memo_epsilon,
-        f"ε {rounded_up(made.memo_epsilon, 2)}",
-        message("for all reports of one answer, for ever"),
-    )
+def _facts(tells: RetentionForecast, made: MemoizedRetention, new: float) -> Iterator[Fact]:
     if len(made.asks) > 1:
         yield Fact(
             "reports_of_each",
@@ -101,8 +109,8 @@ def _facts(made: RetentionPlan) -> Iterator[Fact]:
             words.within(tells.cohort) if tells.cohort < 1 / 2 else message("nothing"),
             message(
                 "of a retention of {back:.0%}, if {new:.0%} of the devices are new in each window",
-                back=made.back,
-                new=made.new,
+                back=BACK,
+                new=new,
             ),
         )
         yield Fact(
