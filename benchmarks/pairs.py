@@ -26,9 +26,7 @@ from deniable.protocol.mechanisms import SubsetSelection
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.pairs.conditional import conditionals
 from deniable_estimator.analyses.pairs.covariance import Covariance
-from deniable_estimator.analyses.pairs.dependence import independence
-from deniable_estimator.analyses.pairs.effect import effect
-from deniable_estimator.analyses.pairs.shrinkage import shrunken
+from deniable_estimator.analyses.pairs.dependence import effect, independence, shrunken
 from deniable_estimator.planning.pairs import power_of, strongest_effect
 from deniable_estimator.planning.population import pair_shares, zipf_shares
 from deniable_estimator.statistics.counts import share_interval

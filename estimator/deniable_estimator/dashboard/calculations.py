@@ -18,7 +18,7 @@ import resvg_py
 from numpy.typing import NDArray
 
 from deniable import Registry
-from deniable_estimator.annotations.annotation import Annotation, by_period
+from deniable_estimator.annotations import Annotation, by_period
 from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.files import csv_text, harmless

@@ -14,7 +14,7 @@ from flask import Blueprint, Response, current_app, jsonify, render_template, re
 from flask.typing import ResponseReturnValue
 
 from deniable import Metric, Scheme, ValueListError
-from deniable.device.owner_texts import OwnerLanguage
+from deniable.device.sent import OwnerLanguage
 from deniable.protocol import windows
 from deniable.protocol.types import Discovery
 from deniable.tools.starting.example import example_of

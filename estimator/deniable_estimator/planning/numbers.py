@@ -4,7 +4,7 @@ The mean's half width is for the number that is hidden worst, and numbers spread
 range. From a distribution it also has what the widths of the cells leave open, which more devices
 do not reduce. Quantiles are planned by the average noise over all edges, and in quantiles of the
 truth, since nothing is known of the numbers: the interval of p95 may reach from p90 to p99
-(`deniable_estimator.analyses.numbers.planning` has the formulas).
+(`deniable_estimator.analyses.numbers.mean` has the formulas).
 """
 
 from __future__ import annotations
@@ -20,22 +20,19 @@ from deniable.protocol.mechanisms.number_range import NumberRange, number_text
 from deniable.protocol.types.number import Number
 from deniable.protocol.types.number_keys import QUESTIONS
 from deniable_estimator.analyses import analysis_of
+from deniable_estimator.analyses.numbers import HierarchicalHistogramAnalysis, NumberAnalysis
 from deniable_estimator.analyses.numbers.mean import (
     EVEN_SPREAD,
+    HistogramVariances,
     MeanEstimate,
     cell_points,
-    tree_share_of_both,
-)
-from deniable_estimator.analyses.numbers.planning import (
-    HistogramVariances,
     mean_half_width,
     quantile_reach,
     reports_for_mean,
     reports_for_quantile,
-    tree_variances,
+    tree_share_of_both,
 )
 from deniable_estimator.analyses.numbers.poisoning import cdf_attack
-from deniable_estimator.analyses.sliding_window import NumberAnalysis
 from deniable_estimator.answers.units import SHARES, NumberUnit, Unit
 from deniable_estimator.document.document import Column, Document, Fact, Frame, Note, WordedValue
 from deniable_estimator.forecasting.number_forecast import QUANTILES, mean_variance
@@ -106,7 +103,7 @@ def planned(asked: Asked) -> Planned:
         raise InputError("low", str(error)) from error
     assert isinstance(chosen, (SlidingWindow, HierarchicalHistogram))
     if isinstance(chosen, HierarchicalHistogram):
-        variances = tree_variances(chosen)
+        variances = HierarchicalHistogramAnalysis(chosen).variances()
         noise, rounding = variances.mean, cell_points(chosen)[1]
         if chosen.mean is not None:
             rounding *= tree_share_of_both(chosen)
