@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-Kind: TypeAlias = Literal["text", "count", "number", "share"]
-"""How a cell is written: `share` in percent, and a count with thousands separators."""
-Tone: TypeAlias = Literal["plain", "quiet", "good", "warn", "alarm"]
+Kind: TypeAlias = Literal["text", "words", "count", "number", "share", "estimate"]
+"""How a cell is written: `share` in percent, a count with thousands separators, `words` from the
+left, and an Estimate with its interval."""
+Tone: TypeAlias = Literal["plain", "quiet", "strong", "good", "warn", "alarm"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,10 @@ class Column:
     """What stands for None."""
     data_only: bool = False
     """Whether files alone have it."""
+    interval: str = ""
+    """What stands over the intervals of estimates."""
+    scale: str = ""
+    """What stands over their bars: the ends of the axis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,16 @@ class WordedValue:
 
     value: Any
     text: str
+    tone: Tone = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate(WordedValue):
+    """A number with its interval as text, and with a bar."""
+
+    between: str = ""
+    drawn: tuple[float, float, float] | None = None
+    """Where on the axis, from 0 to 1, are the lower end, the number and the upper end."""
 
 
 @dataclass(frozen=True)

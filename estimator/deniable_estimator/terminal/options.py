@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, datetime
@@ -22,6 +23,7 @@ from deniable_estimator.inputs import Input
 if TYPE_CHECKING:
     from deniable import Metric
     from deniable_estimator.asking.reader import Reader
+    from deniable_estimator.document.document import Document
 
 NO_DATA = 3
 """The exit code if the range has no reports."""
@@ -250,6 +252,29 @@ def opened(address: str | None) -> Iterator[Reader]:
                 "`deniable store info` says why and what to do",
                 err=True,
             )
+
+
+def say(
+    form: str | None,
+    data: Callable[[], Mapping[str, Any]],
+    document: Callable[[], Document],
+    table: Callable[[], str] | None = None,
+    *,
+    ascii_only: bool = False,
+) -> None:
+    """Print what was found: its data as JSON, its table as CSV, or its document.
+
+    `ascii_only` is for JSON of strings that strangers wrote: their letters must not reach the
+    terminal, whatever reads it.
+    """
+    if form == "json":
+        click.echo(json.dumps(data(), ensure_ascii=ascii_only, allow_nan=False))
+    elif form == "csv" and table is not None:
+        click.echo(table(), nl=False)
+    else:
+        from deniable_estimator.document.terminal import show
+
+        show(document())
 
 
 def no_data(metric: str) -> NoReturn:

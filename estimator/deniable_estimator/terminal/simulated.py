@@ -244,13 +244,10 @@ def _simulate_values(
             row["truth"] = share
         click.echo(json.dumps(report, ensure_ascii=False))
         return
-    from rich.console import Console
+    from deniable_estimator.document.terminal import show
+    from deniable_estimator.terminal.answers import answer_document
 
-    # Registers how a pair is shown.
-    from deniable_estimator.terminal import pairs  # noqa: F401
-    from deniable_estimator.terminal.tables import estimate_view
-
-    Console().print(estimate_view(answer, truth))
+    show(answer_document(answer, truth))
 
 
 def _simulate_numbers(
@@ -284,13 +281,10 @@ def _simulate_numbers(
             row["truth"] = number if math.isfinite(number) else None
         click.echo(json.dumps(report, ensure_ascii=False))
         return
-    from rich.console import Console
+    from deniable_estimator.document.terminal import show
+    from deniable_estimator.terminal.answers import answer_document
 
-    # Registers how a number is shown.
-    from deniable_estimator.terminal import numbers as number_views  # noqa: F401
-    from deniable_estimator.terminal.tables import estimate_view
-
-    Console().print(estimate_view(answer, truth))
+    show(answer_document(answer, truth))
 
 
 def _population(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -104,30 +105,28 @@ def _print(finds: Finds, truth: dict[bytes, float], devices: int, form: str | No
     )[:_MISSED]
     named = [(each.decode("utf-8", "backslashreplace"), share) for share, each in missed if share]
     if form == "json":
-        document = {"devices": devices, **finds.to_dict()}
-        for row, each in zip(document["finds"], finds.finds, strict=True):
+        told = {"devices": devices, **finds.to_dict()}
+        for row, each in zip(told["finds"], finds.finds, strict=True):
             row["truth"] = truth.get(each.head, 0.0)
-        document["missed"] = [{"text": text, "truth": share} for text, share in named]
-        click.echo(json.dumps(document, allow_nan=False))
+        told["missed"] = [{"text": text, "truth": share} for text, share in named]
+        click.echo(json.dumps(told, allow_nan=False))
         return
-    from rich.console import Console
-    from rich.text import Text
-
+    from deniable_estimator.document.document import Note
+    from deniable_estimator.document.terminal import show
     from deniable_estimator.isolation import isolated
-    from deniable_estimator.terminal.finds_view import finds_view
+    from deniable_estimator.terminal.finds_told import finds_document
     from deniable_estimator.terminal.tables import printable
 
-    console = Console()
-    console.print(finds_view(finds))
+    notes = []
     false = sum(not truth.get(each.head) for each in finds.finds)
     if finds.finds:
         errors = [each.low <= truth.get(each.head, 0.0) <= each.high for each in finds.finds]
-        console.print(
-            Text(
-                f"Truth: {sum(errors):,} of {len(errors):,} intervals hold the true share, and "
-                f"{false:,} of the strings are nobody's."
-            )
+        notes.append(
+            f"Truth: {sum(errors):,} of {len(errors):,} intervals hold the true share, and "
+            f"{false:,} of the strings are nobody's."
         )
     if named:
         text = ", ".join(f"{isolated(printable(name))} {share:.2%}" for name, share in named)
-        console.print(Text(f"The commonest that were not found: {text}."))
+        notes.append(f"The commonest that were not found: {text}.")
+    document = finds_document(finds)
+    show(replace(document, notes=(*document.notes, *map(Note, notes))))

@@ -63,10 +63,7 @@ def simulate_retention(
             row["truth"] = truth.get(row["series"])
         click.echo(json.dumps(report, ensure_ascii=False))
         return
-    from rich.console import Console
+    from deniable_estimator.document.terminal import show
+    from deniable_estimator.terminal.answers import answer_document
 
-    # Registers how a retention is shown.
-    from deniable_estimator.terminal import retention  # noqa: F401
-    from deniable_estimator.terminal.tables import estimate_view
-
-    Console().print(estimate_view(answer, truth))
+    show(answer_document(answer, truth))
