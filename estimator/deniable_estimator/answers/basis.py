@@ -3,17 +3,21 @@ level of its intervals, whether the reports look honest, and its warnings."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 from deniable import Scheme
 from deniable.protocol import windows
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL, Verdict
+from deniable_estimator.answers.files import csv_text
 from deniable_estimator.messages import Message, listed, message
 from deniable_estimator.statistics.participation import Participation
+
+Table: TypeAlias = tuple[Sequence[str], Iterable[Sequence[Any]]]
 
 BASIS_COLUMNS = ("n", "devices", "first", "last")
 """What each line of an answer's CSV says at its end: what the answer rests on, and its days."""
@@ -74,7 +78,7 @@ class Basis:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Result(Basis):
+class Result(Basis, ABC):
     """What was calculated from it.
 
     Attributes:
@@ -115,7 +119,9 @@ class Result(Basis):
         return bool(self.verdict.alarms(self.alarm_level))
 
     def head(self) -> dict[str, Any]:
-        """What JSON says first of every result."""
+        """What JSON says first of every result: `metric`, `kind`, `schemes`, `windows`,
+        `unfinished`, `unreadable` (the windows that could not be read, if there are any), `n`,
+        `devices`, `epsilon`, `level`, `warnings`, and `anomalies` as `Verdict.to_dict` has them."""
         return {
             "metric": self.metric,
             "kind": self.kind,
@@ -127,7 +133,30 @@ class Result(Basis):
             "devices": round(self.devices),
             "epsilon": self.epsilon,
             "level": self.level,
+            "warnings": list(self.warnings),
+            "anomalies": self.verdict.to_dict(self.alarm_level),
         }
+
+    @abstractmethod
+    def numbers(self) -> dict[str, Any]:
+        """What is particular to its kind, for JSON."""
+
+    @abstractmethod
+    def csv_table(self) -> Table:
+        """What is particular to its kind, for files: the header, and the lines."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: what its kind says after the `head`; what cannot be said is null."""
+        return {**self.head(), **self.numbers()}
+
+    def to_csv(self, *, raw: bool = False) -> str:
+        """Its table with the columns of the basis (RFC 4180); `raw` as of `csv_text`."""
+        return self.csv_of(self.csv_table(), raw=raw)
+
+    def csv_of(self, table: Table, *, raw: bool) -> str:
+        """A table of it with the columns of the basis."""
+        (header, lines), basis = table, self.csv_basis()
+        return csv_text((*header, *BASIS_COLUMNS), ((*each, *basis) for each in lines), raw=raw)
 
     def csv_basis(self) -> tuple[Any, ...]:
         """What stands in `BASIS_COLUMNS`."""

@@ -17,16 +17,13 @@ from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.analyses.numbers.mean import EVEN_SPREAD, MeanEstimate
 from deniable_estimator.analyses.sliding_window import NumberAnalysis
 from deniable_estimator.answers.base import Answer, Comparison, Series
-from deniable_estimator.answers.basis import BASIS_COLUMNS, Basis
-from deniable_estimator.answers.files import csv_text
+from deniable_estimator.answers.basis import Basis
 from deniable_estimator.answers.numbers import (
-    NUMBER_COLUMNS,
     basis_of,
     number_caveats,
     number_change,
     number_footnotes,
     range_dict,
-    series_rows,
     vars_of,
 )
 from deniable_estimator.answers.units import NumberUnit
@@ -207,20 +204,12 @@ class Mean(Answer):
         return number_change(before, self, together=together, alpha=alpha)
 
     def numbers(self) -> dict[str, Any]:
-        """`unit`, `range` (`low`, `high`, `scale`, `integer`), and `series`: one object with
-        `series`, `estimate`, `std_error`, `low` and `high`."""
+        """`unit`, `range` (`low`, `high`, `scale`, `integer`), and `series`."""
         return {
             "unit": self.name,
             "range": range_dict(self.range),
-            "series": series_rows(self.series),
+            **super().numbers(),
         }
-
-    def to_csv(self, *, raw: bool = False) -> str:
-        rows = (tuple(each.values()) for each in series_rows(self.series))
-        basis = self.csv_basis()
-        return csv_text(
-            (*NUMBER_COLUMNS, *BASIS_COLUMNS), ((*row, *basis) for row in rows), raw=raw
-        )
 
 
 def estimate_mean(

@@ -14,17 +14,13 @@ from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.candidates import check_tally
 from deniable_estimator.analyses.sliding_window import NumberAnalysis
-from deniable_estimator.answers.base import Answer, Comparison, Series, beyond_noise
+from deniable_estimator.answers.base import Answer, Comparison, beyond_noise
 from deniable_estimator.answers.basis import Basis
-from deniable_estimator.answers.files import plain
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.intervals import interval_of_difference
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.tails import upper_tails
-
-NUMBER_COLUMNS = ("series", "estimate", "std_error", "low", "high")
-"""What a file says of each series of a number."""
 
 _FEW = 30
 """Fewer reports than this say nothing about the population."""
@@ -61,15 +57,6 @@ def range_dict(numbers: NumberRange) -> dict[str, Any]:
         "scale": numbers.scale,
         "integer": numbers.integer,
     }
-
-
-def series_rows(series: Series) -> list[dict[str, Any]]:
-    """The series as JSON has them."""
-    columns = map(plain, (series.value, series.std_error, series.low, series.high))
-    return [
-        dict(zip(NUMBER_COLUMNS, row, strict=True))
-        for row in zip(series.names, *columns, strict=True)
-    ]
 
 
 def number_change(

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
+
+import numpy as np
 
 from deniable.protocol.types import Pair
 from deniable_estimator.analyses.base import Finding
 from deniable_estimator.analyses.poisoning import Exposure
 from deniable_estimator.answers.base import Comparison
-from deniable_estimator.answers.basis import Basis
+from deniable_estimator.answers.basis import Basis, Table
+from deniable_estimator.answers.files import plain, records
 from deniable_estimator.answers.numbers import number_change, vars_of
 from deniable_estimator.answers.pair_estimate import (
     PairEstimate,
     names_of_series,
 )
-from deniable_estimator.answers.pair_files import pair_csv, pair_numbers
 from deniable_estimator.answers.shares import Shares, infer
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.intervals import interval_of_difference
 from deniable_estimator.statistics.significance import Adjustment
+
+_SHARE = ("share", "std_error", "low", "high")
+_JOINT = (*_SHARE, "p_value", "p_adjusted", "detected", "normalized")
+_GIVEN = ("share", "low", "high", "too_few")
+_APART = ("shrunken", "residual", "residual_std_error", "residual_p", "carries")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -79,15 +88,93 @@ class PairAnswer(PairEstimate):
         shown = (found.low > 0) | (found.high < 0)
         return replace(found, changed=shown & ((low > 0) | (high < 0)))
 
-    def about(self) -> dict[str, Any]:
-        """`of`: the two metrics."""
-        return {"of": list(self.names)}
-
     def numbers(self) -> dict[str, Any]:
-        return pair_numbers(self)
+        """`of`: the two metrics. `margins`: for each metric the `values` with `share`, `std_error`,
+        `low`, `high`. `cells`: for each cell its `values`, the same numbers, and `p_value`,
+        `p_adjusted`, `detected`, `normalized`; `shrunken`, which is biased towards independence,
+        but nearer to the truth than `normalized`; `residual` (by how much it is above the product
+        of its margins), with `residual_std_error`, `residual_p` and whether the cell `carries` the
+        dependence; `given_first` and `given_second`: the conditional `share` with `low` and `high`,
+        null where `too_few` devices have the value that is given. `independence`: `statistic`,
+        `freedom`, `p_value` and whether they are `dependent`; null with too few reports. `effect`:
+        Cramer's `v` with `low` and `high`, and the values `lumped` for it. `fakes`: the most that
+        the fakes of `poisoning` move any `conditional` share that is shown, and the fraction of
+        fakes with which the test would `reject` the independence of lists that are independent, in
+        4 of 5 cases; null where there is none. `series`: as for a mean, what trends and comparisons
+        follow."""
+        test, effect = self.independence, self.effect
+        return {
+            "of": list(self.names),
+            "margins": {
+                name: records(
+                    ("value", *_SHARE), margin.values, *(getattr(margin, each) for each in _SHARE)
+                )
+                for name, margin in zip(self.names, self.margins, strict=True)
+            },
+            "cells": [
+                {
+                    "values": dict(zip(self.names, place, strict=True)),
+                    **joint,
+                    **apart,
+                    "given_first": first,
+                    "given_second": second,
+                }
+                for place, joint, apart, first, second in self._cells
+            ],
+            "independence": test
+            and {**test._asdict(), "level": 1 - self.level, "dependent": self.dependent},
+            "effect": effect
+            and {
+                **dict(
+                    zip(
+                        ("v", "low", "high"),
+                        plain((effect.v, effect.low, effect.high)),
+                        strict=True,
+                    )
+                ),
+                "lumped": list(self.lumped),
+            },
+            "fakes": {
+                "conditional": plain([self.budget_of_conditionals])[0],
+                "reject": self.fakes_to_reject,
+            },
+            **super().numbers(),
+        }
 
-    def to_csv(self, *, raw: bool = False) -> str:
-        return pair_csv(self, raw=raw)
+    def csv_table(self) -> Table:
+        """One line for each cell, with the names of the metrics over their values."""
+        sides = (f"{name}_given_{side}" for side in ("first", "second") for name in _GIVEN)
+        lines = (
+            (*place, *(each for part in parts for each in part.values()))
+            for place, *parts in self._cells
+        )
+        return (*self.names, *_JOINT, *_APART, *sides), lines
+
+    @property
+    def _cells(self) -> Iterator[tuple[Any, ...]]:
+        """For each cell its two values, and its numbers under their names, in four parts."""
+        found, joint = self.residuals, self.joint
+        apart: Sequence[Any] = [[None] * len(joint.values)] * 4
+        if found is not None and self.shrunken is not None:
+            apart = [each.ravel() for each in (self.shrunken, *found)]
+        sides = [
+            records(
+                _GIVEN,
+                *(
+                    np.where(each.known, column, math.nan).ravel()
+                    for column in (each.share, each.low, each.high)
+                ),
+                ~each.known.ravel(),
+            )
+            for each in self.conditionals.values()
+        ]
+        return zip(
+            product(*(each.values for each in self.margins)),
+            records(_JOINT, *(getattr(joint, name) for name in _JOINT)),
+            records(_APART, *apart, self.carries.ravel()),
+            *sides,
+            strict=True,
+        )
 
 
 def pair_series(kind: Pair) -> tuple[str, ...]:

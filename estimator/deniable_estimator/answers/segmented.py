@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from deniable.protocol.segments import LEAST_REPORTS
 from deniable_estimator.answers.base import Answer, Comparison
-from deniable_estimator.answers.files import csv_text, plain
+from deniable_estimator.answers.files import csv_text, plain, records
 from deniable_estimator.answers.segment_tests import number_tests, share_tests
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.errors import EstimateError
@@ -210,25 +210,17 @@ class Segmented:
             "unsplit": self.unsplit,
             "reference": None if self.reference is None else dict(self.reference.labels),
             "differences": [
-                {"segment": dict(each.labels), **_difference(self.comparisons[each.key])}
+                {
+                    "segment": dict(each.labels),
+                    "values": self.comparisons[each.key].to_dict()["values"],
+                }
                 for each in self.groups
                 if each.key in self.comparisons
             ],
-            "tests": [
-                {
-                    self.total.headings[0]: name,
-                    "p_value": p,
-                    "p_adjusted": adjusted,
-                    "differs": differs,
-                }
-                for name, p, adjusted, differs in zip(
-                    self.names,
-                    plain(self.p_value),
-                    plain(self.p_adjusted),
-                    self.differs.tolist(),
-                    strict=True,
-                )
-            ],
+            "tests": records(
+                (self.total.headings[0], "p_value", "p_adjusted", "differs"),
+                *(self.names, self.p_value, self.p_adjusted, self.differs),
+            ),
         }
 
     def to_csv(self, *, raw: bool = False) -> str:
@@ -238,13 +230,8 @@ class Segmented:
         heading = self.total.headings
         header = (*self.by, "part", *heading, "std_error", "low", "high", "n", "difference")
         header = (*header, "difference_low", "difference_high", "p_adjusted", "differs", "segment")
-        tests = dict(
-            zip(
-                self.names,
-                zip(plain(self.p_adjusted), self.differs.tolist(), strict=True),
-                strict=True,
-            )
-        )
+        tested = zip(plain(self.p_adjusted), self.differs.tolist(), strict=True)
+        tests = dict(zip(self.names, tested, strict=True))
         rows: list[tuple[Any, ...]] = []
         parts: list[tuple[str, Mapping[str, str], Answer | None]] = [
             ("segment", each.labels, each.answer) for each in self.groups
@@ -257,8 +244,6 @@ class Segmented:
             if part == "segment" and (found := self.comparisons.get(tuple(labels.values()))):
                 columns = map(plain, (found.difference, found.low, found.high))
                 changes = dict(zip(found.values, zip(*columns, strict=True), strict=True))
-            series = answer.series
-            columns = map(plain, (series.value, series.std_error, series.low, series.high))
             rows += [
                 (
                     *(labels.get(name) for name in self.by),
@@ -270,7 +255,7 @@ class Segmented:
                     *tests.get(name, (None, None)),
                     name_of(labels) if labels else part,
                 )
-                for name, *numbers in zip(series.names, *columns, strict=True)
+                for name, *numbers in answer.series.lines()
             ]
         return csv_text(header, rows, raw=raw)
 
@@ -313,10 +298,6 @@ def segmented(
     return Segmented(
         tuple(by), where, total, large, small, kept, unsplit, least, reference, together
     )
-
-
-def _difference(comparison: Comparison) -> dict[str, Any]:
-    return {"values": comparison.to_dict()["values"]}
 
 
 def shown_series(found: Segmented, most: int) -> list[str]:
