@@ -18,10 +18,9 @@ from deniable_collector.tally import Tally, TallyRow, empty_tally
 from deniable_estimator.analyses import ANALYSES
 from deniable_estimator.analyses.base import OracleAnalysis, Support
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.answers.caveats import caveats
-from deniable_estimator.answers.combination import combine
+from deniable_estimator.answers.basis import caveats
 from deniable_estimator.answers.shares import estimate
-from deniable_estimator.answers.shares_of_many import estimate_each
+from deniable_estimator.answers.shares_of_many import combine, estimate_each
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.intervals import Noise
 from deniable_estimator.statistics.participation import Participation

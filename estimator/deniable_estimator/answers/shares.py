@@ -20,11 +20,9 @@ from deniable_estimator.analyses.base import Finding
 from deniable_estimator.analyses.candidates import asked_values
 from deniable_estimator.analyses.poisoning import Exposure
 from deniable_estimator.answers.base import Answer, Comparison, Series, beyond_noise
-from deniable_estimator.answers.basis import Basis, Table
-from deniable_estimator.answers.caveats import caveats, footnotes
+from deniable_estimator.answers.basis import Basis, Table, caveats, footnotes
 from deniable_estimator.answers.files import plain, records
-from deniable_estimator.answers.range_names import are_ranges
-from deniable_estimator.answers.units import RANGES, SHARES, Unit
+from deniable_estimator.answers.units import RANGES, SHARES, Unit, are_ranges
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.counts import change_p_values, share_interval
 from deniable_estimator.statistics.intervals import FloatArray, Noise, interval_of_difference

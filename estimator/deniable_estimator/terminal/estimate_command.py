@@ -20,8 +20,10 @@ from deniable_estimator.terminal.options import (
     alarm_level_in_force,
     as_csv,
     as_json,
+    asked_since,
     assumed_fakes,
     candidates_option,
+    change_since,
     no_data,
     opened,
     parse_segments,
@@ -30,15 +32,11 @@ from deniable_estimator.terminal.options import (
     read_candidates,
     reported,
     say,
+    since_document,
     since_option,
+    told_since,
     where_option,
     without_option,
-)
-from deniable_estimator.terminal.since import (
-    asked_since,
-    change_since,
-    since_document,
-    told_since,
 )
 
 # numpy and rich take longer to import than `deniable --help` should.

@@ -129,7 +129,7 @@ def _outsider(
         outsider_of,
         outsider_together,
     )
-    from deniable_estimator.terminal.outsider_view import outsider_view
+    from deniable_estimator.terminal.privacy_view import outsider_view
 
     asked = reports or LEAST_REPORTS, DELTA if delta is None else delta
     if metric is None:

@@ -172,7 +172,7 @@ def simulate(
             raise click.UsageError(
                 f"{metric!r} is a retention: say how its devices live by --lives"
             )
-        from deniable_estimator.terminal.simulated_retention import simulate_retention
+        from deniable_estimator.terminal.simulated_crowds import simulate_retention
 
         simulate_retention(declared, devices, lives or (0.45, 0.85, 0.15, 0.0, 20), rng, form)
         return
@@ -181,7 +181,7 @@ def simulate(
     if any(each is not None for each in spreads.values()):
         raise click.UsageError(f"{metric!r} is not a number: leave {', '.join(spreads)} out")
     if isinstance(declared.type, Discovery):
-        from deniable_estimator.terminal.simulated_discovery import simulate_discovery
+        from deniable_estimator.terminal.simulated_crowds import simulate_discovery
 
         simulate_discovery(declared, devices, shares, candidates, zipf, rng, form)
         return

@@ -18,7 +18,9 @@ from deniable_estimator.files import ANNOTATIONS, file_in_folder
 from deniable_estimator.terminal.options import (
     as_csv,
     as_json,
+    asked_since,
     candidates_option,
+    change_since,
     no_data,
     opened,
     progress,
@@ -26,14 +28,10 @@ from deniable_estimator.terminal.options import (
     read_candidates,
     reported,
     say,
-    since_option,
-    where_option,
-)
-from deniable_estimator.terminal.since import (
-    asked_since,
-    change_since,
     since_document,
+    since_option,
     told_since,
+    where_option,
 )
 
 # numpy and rich take longer to import than `deniable --help` should.
