@@ -73,9 +73,11 @@ class _Fitting:
 
 
 def _table(frame: Frame, *, drawn: bool) -> Table:
-    table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0), pad_edge=False)
     tones = frame.tones or ["plain"] * len(frame.rows)
     bars = {at for row in frame.rows for at in frame.shown if getattr(row[at], "drawn", None)}
+    # Words begin at the left, so they need room after a number; a bar takes what room there is.
+    apart = 2 if not bars and any(each.kind == "words" for each in frame.columns) else 1
+    table = Table(box=None, header_style="bold", padding=(0, apart, 0, 0), pad_edge=False)
     for place in frame.shown:
         column = frame.columns[place]
         justify: JustifyMethod = "left" if column.kind == "words" else "right"

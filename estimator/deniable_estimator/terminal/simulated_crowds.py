@@ -5,8 +5,8 @@ A retention has many windows of a crowd that comes, stays and goes.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,15 +19,38 @@ from deniable.protocol.coded_message import counted
 from deniable.protocol.mechanisms.prefix_code import head
 from deniable.protocol.types import Discovery, Retention
 from deniable.protocol.types.deny import denied
-from deniable_estimator.terminal.options import progress
+from deniable_estimator.terminal.options import progress, say
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-    from deniable import Metric
+    from deniable_collector.tally import Tally
+    from deniable_estimator.answers.base import Answer
+    from deniable_estimator.answers.finds import Finds
 
 _FIRST = "2026-01-05"
 """A Monday, on which the first window begins; of months, the first of them."""
+
+
+def say_simulated(
+    form: str | None,
+    answer: Answer,
+    devices: int,
+    truth: Any,
+    rows: str,
+    told: Sequence[float | None],
+) -> None:
+    """Print the answer of a simulated crowd with the `truth` as `answer_document` takes it; in
+    JSON each of these `rows` has the one that is `told` of it."""
+    from deniable_estimator.terminal.answers import answer_document
+
+    def data() -> dict[str, Any]:
+        report = answer.to_dict()
+        for row, each in zip(report[rows], told, strict=True):
+            row["truth"] = each
+        return {"devices": devices, **report}
+
+    say(form, data, lambda: answer_document(answer, truth))
 
 
 def simulate_retention(
@@ -45,7 +68,6 @@ def simulate_retention(
     from deniable_estimator.answers import answer_of
     from deniable_estimator.planning.retention_crowd import Life, tallies_of, true_series
     from deniable_estimator.statistics.participation import Participation
-    from deniable_estimator.terminal.options import progress
 
     back, stays, returns, growth, count = lives
     base = Life.steady(devices, back=back, stays=stays, returns=returns)
@@ -68,23 +90,9 @@ def simulate_retention(
         answer = answer_of(whole, declared.scheme, participation=participation)
     assert isinstance(declared.type, Retention)
     truth = true_series([window for _, window in drawn], declared.type.ages)
-    if form == "json":
-        report: dict[str, Any] = {"devices": devices, **answer.to_dict()}
-        for row in report["series"]:
-            row["truth"] = truth.get(row["series"])
-        click.echo(json.dumps(report, ensure_ascii=False))
-        return
-    from deniable_estimator.document.terminal import show
-    from deniable_estimator.terminal.answers import answer_document
+    told = [truth.get(each) for each in answer.series.names]
+    say_simulated(form, answer, devices, truth, "series", told)
 
-    show(answer_document(answer, truth))
-
-
-if TYPE_CHECKING:
-    from numpy.random import Generator
-
-    from deniable_collector.tally import Tally
-    from deniable_estimator.answers.finds import Finds
 
 _MISSED = 10
 """So many of the commonest strings that were not found are named."""
@@ -166,29 +174,31 @@ def _print(finds: Finds, truth: dict[bytes, float], devices: int, form: str | No
         reverse=True,
     )[:_MISSED]
     named = [(each.decode("utf-8", "backslashreplace"), share) for share, each in missed if share]
-    if form == "json":
-        told = {"devices": devices, **finds.to_dict()}
-        for row, each in zip(told["finds"], finds.finds, strict=True):
-            row["truth"] = truth.get(each.head, 0.0)
-        told["missed"] = [{"text": text, "truth": share} for text, share in named]
-        click.echo(json.dumps(told, allow_nan=False))
-        return
-    from deniable_estimator.document.document import Note
-    from deniable_estimator.document.terminal import show
+    from deniable_estimator.document.document import Document, Note
     from deniable_estimator.isolation import isolated
     from deniable_estimator.terminal.finds_told import finds_document
     from deniable_estimator.terminal.tables import printable
 
-    notes = []
-    false = sum(not truth.get(each.head) for each in finds.finds)
-    if finds.finds:
-        errors = [each.low <= truth.get(each.head, 0.0) <= each.high for each in finds.finds]
-        notes.append(
-            f"Truth: {sum(errors):,} of {len(errors):,} intervals hold the true share, and "
-            f"{false:,} of the strings are nobody's."
-        )
-    if named:
-        text = ", ".join(f"{isolated(printable(name))} {share:.2%}" for name, share in named)
-        notes.append(f"The commonest that were not found: {text}.")
-    document = finds_document(finds)
-    show(replace(document, notes=(*document.notes, *map(Note, notes))))
+    def data() -> dict[str, Any]:
+        told = finds.to_dict()
+        for row, each in zip(told["finds"], finds.finds, strict=True):
+            row["truth"] = truth.get(each.head, 0.0)
+        told["missed"] = [{"text": text, "truth": share} for text, share in named]
+        return {"devices": devices, **told}
+
+    def document() -> Document:
+        notes = []
+        false = sum(not truth.get(each.head) for each in finds.finds)
+        if finds.finds:
+            errors = [each.low <= truth.get(each.head, 0.0) <= each.high for each in finds.finds]
+            notes.append(
+                f"Truth: {sum(errors):,} of {len(errors):,} intervals hold the true share, and "
+                f"{false:,} of the strings are nobody's."
+            )
+        if named:
+            text = ", ".join(f"{isolated(printable(name))} {share:.2%}" for name, share in named)
+            notes.append(f"The commonest that were not found: {text}.")
+        found = finds_document(finds)
+        return replace(found, notes=(*found.notes, *map(Note, notes)))
+
+    say(form, data, document, ascii_only=True)

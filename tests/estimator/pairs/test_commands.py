@@ -66,8 +66,8 @@ def test_privacy_adds_up(run):
     assert whole["report"]["epsilon"] == pytest.approx(2.0)
 
 
-@pytest.mark.parametrize("freedom", [1, 4, 25, 841])
-@pytest.mark.parametrize("noncentrality", [0.0, 0.3, 7.0, 150.0, 5000.0, 1e12])
+@pytest.mark.parametrize("freedom", [1, 841])
+@pytest.mark.parametrize("noncentrality", [0.0, 7.0, 1e12])
 def test_the_tail_is_that_of_scipy(freedom, noncentrality):
     """The critical value and the tail beyond it agree with scipy's."""
     critical = chi_square_quantile(0.05, freedom)
@@ -77,7 +77,7 @@ def test_the_tail_is_that_of_scipy(freedom, noncentrality):
     assert found == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(2, 2), (6, 6), (2, 5), (7, 3)])
+@pytest.mark.parametrize(("rows", "columns"), [(2, 5), (7, 3)])
 def test_the_assumed_table_has_its_effect(rows, columns):
     """Its margins are even, and its Cramer's V is what was said."""
     table = dependent_table(rows, columns, 0.3)

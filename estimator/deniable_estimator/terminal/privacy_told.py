@@ -1,4 +1,5 @@
-"""A guarantee in a terminal: a table of its bounds, and what they do not cover.
+"""A guarantee as a document for a terminal: its bounds and what they do not cover; and what
+published sums reveal.
 
 `deniable plan privacy --report` writes the page that derives and explains them.
 """
@@ -6,12 +7,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
+from typing import Any
 
 from deniable.protocol.coded_message import counted
+from deniable_estimator.document.document import Column, Document, Frame, Note, Tone
 from deniable_estimator.privacy import (
     USEFUL,
     Bound,
@@ -30,53 +29,69 @@ from deniable_estimator.privacy.words import (
 )
 
 
-def guarantee_view(guarantee: Guarantee) -> RenderableType:
+def privacy_document(found: Guarantee | Together | Outsider) -> Document:
+    """What reports reveal of a device, or what published sums do."""
+    if isinstance(found, Outsider):
+        return _outsider_document(found)
+    return _guarantee_document(found) if isinstance(found, Guarantee) else _together_document(found)
+
+
+def _guarantee_document(guarantee: Guarantee) -> Document:
     """One metric: its bounds, what they mean, who can learn what, and what is not covered."""
     bounds = dict(_bound_rows(guarantee))
-    return Group(
-        Text.assemble((guarantee.metric, "bold"), f"  {guarantee.description}"),
-        _dim(_whose(guarantee.household)),
-        "",
-        _bounds(bounds.items()),
-        "",
-        *(Text(line) for line in _words(guarantee)),
-        *_useless(bounds.values()),
-        "",
-        _list("Who learns what", guarantee.learned_by.items()),
-        "",
-        _list("Not covered", (("", each) for each in guarantee.not_covered)),
-        _dim(f"Computed from the probabilities in force of {guarantee.mechanism}."),
+    columns = (
+        Column("what", "of what", "words"),
+        Column("epsilon", "epsilon"),
+        Column("odds", "odds shift by"),
+        Column("guess", "50/50 guess right"),
+    )
+    rows = [(what, _epsilon(each), _odds(each), _guess(each)) for what, each in bounds.items()]
+    notes = *_words(guarantee), *_useless(bounds.values())
+    learned = [(who or "-", what) for who, what in guarantee.learned_by.items()]
+    missing = [("-", each) for each in guarantee.not_covered]
+    source = f"Computed from the probabilities in force of {guarantee.mechanism}."
+    return Document(
+        "guarantee",
+        f"{guarantee.metric}  {guarantee.description}",
+        Note(source, "quiet"),
+        frames=(
+            Frame("bounds", "", columns, rows, notes=notes),
+            Frame("learned", "Who learns what", _LISTED, learned),
+            Frame("not_covered", "Not covered", _LISTED, missing),
+        ),
+        notes=(Note(_whose(guarantee.household), "quiet"),),
     )
 
 
-def together_view(together: Together) -> RenderableType:
+_LISTED = Column("who", "", "words"), Column("what", "", "words")
+
+
+def _together_document(together: Together) -> Document:
     """All metrics: a line for each, and what they reveal together."""
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column("metric", overflow="fold")
-    for heading in ("one report", "a typical year", "the worst year", "a lifetime"):
-        table.add_column(f"{heading}\nepsilon", justify="right")
-    table.add_column("50/50 guess right\nafter one report", justify="right")
-    shown: list[Bound] = []
-    lines: list[tuple[str, Guarantee | Together, str]] = [
-        (one.metric + ("*" if one.memory else ""), one, "") for one in together.metrics
+    headings = ("one report", "a typical year", "the worst year", "a lifetime")
+    columns = (
+        Column("metric", "metric", "words"),
+        *(Column(each, f"{each}\nepsilon", empty="no bound") for each in headings),
+        Column("guess", "50/50 guess right\nafter one report"),
+    )
+    lines: list[tuple[str, Guarantee | Together]] = [
+        (one.metric + ("*" if one.memory else ""), one) for one in together.metrics
     ]
-    for name, each, style in (*lines, ("all together", together, "bold")):
+    shown: list[Bound] = []
+    rows = []
+    for name, each in (*lines, ("all together", together)):
         spans = each.report, each.typical_year, each.worst_year, each.lifetime
-        shown += [bound for bound in spans if bound is not None]
-        table.add_row(
-            Text(name),
-            *("no bound" if bound is None else _epsilon(bound) for bound in spans),
-            _guess(each.report),
-            style=style,
-        )
-    return Group(
-        Text("What the reports of a device reveal at most", style="bold"),
-        _dim(_whose(together.household)),
-        "",
-        table,
-        "",
-        *(Text(line) for line in _total_words(together)),
-        *_useless(shown),
+        shown += filter(None, spans)
+        rows.append((name, *(one and _epsilon(one) for one in spans), _guess(each.report)))
+    tones: list[Tone] = ["plain" for _ in lines]
+    tones.append("strong")
+    notes = *_total_words(together), *_useless(shown)
+    return Document(
+        "together",
+        "What the reports of a device reveal at most",
+        Note(""),
+        frames=(Frame("metrics", "", columns, rows, tones, notes),),
+        notes=(Note(_whose(together.household), "quiet"),),
     )
 
 
@@ -154,10 +169,10 @@ def _total_words(together: Together) -> Iterator[str]:
     yield "Not covered: " + "; ".join(covered) + "."
 
 
-def _useless(bounds: Iterable[Bound]) -> Iterator[Text]:
+def _useless(bounds: Iterable[Bound]) -> Iterator[str]:
     """What a figure stands for that is not shown."""
     if not all(each.useful for each in bounds):
-        yield Text(
+        yield (
             f"> {USEFUL:g}: no useful bound. With such an epsilon, whoever sees all these reports "
             "could be as good as certain."
         )
@@ -169,16 +184,8 @@ def _whose(household: int) -> str:
     return f"of a household of {household} devices with the same value: {household} times one"
 
 
-def _bounds(rows: Iterable[tuple[str, Bound]]) -> Table:
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column("of what", overflow="fold")
-    table.add_column("epsilon", justify="right")
-    table.add_column("odds shift by", justify="right")
-    table.add_column("50/50 guess right", justify="right")
-    for what, bound in rows:
-        odds = f"x {factor(bound)}" if bound.useful else "no useful bound"
-        table.add_row(what, _epsilon(bound), odds, _guess(bound))
-    return table
+def _odds(bound: Bound) -> str:
+    return f"x {factor(bound)}" if bound.useful else "no useful bound"
 
 
 def _epsilon(bound: Bound) -> str:
@@ -193,58 +200,44 @@ def _reports(count: str) -> str:
     return f"{count} report{'' if count == '1' else 's'}"
 
 
-def _list(title: str, lines: Iterable[tuple[str, str]]) -> RenderableType:
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(style="dim")
-    table.add_column(overflow="fold")
-    for who, what in lines:
-        table.add_row(who or "-", what)
-    return Group(Text(title, style="bold"), table)
-
-
-def _dim(text: str) -> Text:
-    return Text(text, style="dim")
-
-
-def outsider_view(outsider: Outsider) -> RenderableType:
+def _outsider_document(outsider: Outsider) -> Document:
     """The bounds for each span beside the device's own, and beside other ways of composition."""
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column("published", no_wrap=True)
-    table.add_column("windows", justify="right")
-    table.add_column("epsilon", justify="right")
-    table.add_column("the device's\nepsilon", justify="right")
-    for way in ("basic", "advanced", "Renyi"):
-        table.add_column(f"{way}\nepsilon", justify="right", style="dim")
-    steady = False
+    rows: list[tuple[Any, ...]] = []
     for span, found in outsider.spans.items():
+        ways = (found.epsilon, found.device, found.basic, found.advanced, found.renyi)
         mark = "" if found.known else "*"
-        table.add_row(
-            span_words(span) + mark,
-            f"{found.windows:,}",
-            figure(found.epsilon),
-            figure(found.device),
-            *map(figure, (found.basic, found.advanced, found.renyi)),
-        )
+        rows.append((span_words(span) + mark, found.windows, *map(figure, ways)))
         if found.steady is not None:
-            steady = True
-            table.add_row("  fixed value", "", figure(found.steady))
-    unknown = any(not each.known for each in outsider.spans.values())
-    heading = outsider.metric or "all metrics together"
-    return Group(
-        Text.assemble("What published sums reveal of one device: ", (heading, "bold")),
-        Text(
-            f"n = {outsider.reports:,} reports or more in each published sum, "
-            f"delta = {plain_delta(outsider.delta)}",
-            style="dim",
+            rows.append(("  fixed value", None, figure(found.steady), *[None] * 4))
+    columns = (
+        Column("span", "published", "words"),
+        Column("windows", "windows", "count"),
+        Column("epsilon", "epsilon"),
+        Column("device", "the device's\nepsilon"),
+        *(Column(way, f"{way}\nepsilon") for way in ("basic", "advanced", "Renyi")),
+    )
+    spans = outsider.spans.values()
+    told = {
+        _UNKNOWN: any(not each.known for each in spans),
+        _NO_END: "lifetime" not in outsider.spans,
+        _STEADY: any(each.steady is not None for each in spans),
+    }
+    crowd = (
+        f"n = {outsider.reports:,} reports or more in each published sum, "
+        f"delta = {plain_delta(outsider.delta)}"
+    )
+    assumed = Column("assumed", "", "words")
+    lines = [(f"- {sentence}",) for sentence in outsider.assumed]
+    whose = outsider.metric or "all metrics together"
+    return Document(
+        "outsider",
+        f"What published sums reveal of one device: {whose}",
+        Note(""),
+        frames=(
+            Frame("spans", "", columns, rows, notes=tuple(each for each in told if told[each])),
+            Frame("assumed", "What is assumed", (assumed,), lines),
         ),
-        "",
-        table,
-        "",
-        *((Text(_UNKNOWN),) if unknown else ()),
-        *((Text(_NO_END),) if "lifetime" not in outsider.spans else ()),
-        *((Text(_STEADY),) if steady else ()),
-        Text("What is assumed", style="bold"),
-        *(Text(f"- {sentence}") for sentence in outsider.assumed),
+        notes=(Note(crowd, "quiet"),),
     )
 
 
