@@ -17,8 +17,7 @@ from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.distribution_making import combine_histograms, estimate_distribution
 from deniable_estimator.answers.mean import Mean, combine_means, estimate_mean
-from deniable_estimator.answers.pair import PairAnswer
-from deniable_estimator.answers.pair_making import combine_pairs, estimate_pair
+from deniable_estimator.answers.pair import PairAnswer, combine_pairs, estimate_pair
 from deniable_estimator.answers.retention import RetentionAnswer
 from deniable_estimator.answers.retention_making import combine_retentions, estimate_retention
 from deniable_estimator.answers.shares_of_many import combine as combine_shares

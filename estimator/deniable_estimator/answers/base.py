@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
+from statistics import NormalDist
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -26,8 +27,9 @@ from deniable_estimator.answers.basis import Result, Table, unfinished_note
 from deniable_estimator.answers.files import csv_text, plain, records
 from deniable_estimator.answers.units import Unit, half_width
 from deniable_estimator.messages import message
-from deniable_estimator.statistics.intervals import FloatArray
+from deniable_estimator.statistics.intervals import FloatArray, interval_of_difference
 from deniable_estimator.statistics.significance import Adjustment
+from deniable_estimator.statistics.tails import upper_tails
 
 NO_CHANGE = message("no change that can be told from noise")
 
@@ -279,3 +281,52 @@ def _weekdays(answer: Answer) -> dict[int, Fraction]:
 
 def _period(answer: Answer) -> dict[str, Any]:
     return {"n": answer.n, "windows": list(answer.windows)}
+
+
+def number_change(
+    before: Answer,
+    after: Answer,
+    *,
+    together: bool = True,
+    p_values: dict[str, float] | None = None,
+    alpha: float | None = None,
+) -> Comparison:
+    """The change of all series that both answers have, judged by `p_values` where there are any,
+    and by the widths of their intervals otherwise; `alpha` is that of `Answer.change_from`."""
+    old, new = before.series, after.series
+    names = tuple(
+        name for name in new.names if name in old.names and (p_values is None or name in p_values)
+    )
+    one = [old.names.index(name) for name in names]
+    two = [new.names.index(name) for name in names]
+    was = old.value[one], old.low[one], old.high[one]
+    now = new.value[two], new.low[two], new.high[two]
+    with np.errstate(invalid="ignore"):
+        low, high = interval_of_difference(was, now)
+        wide = high - low
+    z = NormalDist().inv_cdf((1 + after.level) / 2)
+    std_error = np.where(np.isfinite(wide), wide / 2, np.nan) / z
+    difference = now[0] - was[0]
+    if p_values is None:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = np.minimum(1.0, 2 * upper_tails(np.abs(difference) / std_error))
+    else:
+        found = np.array([p_values[name] for name in names], np.float64)
+    # What is not known in one of the two is not tested.
+    family = max(1, int(np.isfinite(difference).sum())) if together else 1
+    return Comparison(
+        before=before,
+        after=after,
+        level=after.level,
+        together=together,
+        values=names,
+        old=was[0],
+        new=now[0],
+        difference=difference,
+        std_error=std_error,
+        low=low,
+        high=high,
+        changed=beyond_noise(
+            found * family, low, high, 1 - after.level if alpha is None else alpha
+        ),
+    )

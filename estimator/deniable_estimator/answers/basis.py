@@ -224,11 +224,7 @@ def caveats_of(
     complete: bool,
 ) -> tuple[str, ...]:
     """The same from the share that noise alone can look like, and the skewness of the noise."""
-    warnings = []
-    if n < _FEW:
-        warnings.append(
-            message("too few reports (only {n}) to draw conclusions about all devices", n=n)
-        )
+    warnings = list(_few_notes(n))
     if smallest > USABLE_SHARE:
         warnings.append(
             message(
@@ -267,3 +263,37 @@ def footnotes(n: int, windows: Sequence[str], *, devices: float, complete: bool)
             )
         )
     return tuple(told)
+
+
+def number_caveats(basis: Basis) -> tuple[str, ...]:
+    """The same of numbers."""
+    if basis.n == 0:
+        return (message("no reports yet"),)
+    return (*_few_notes(basis.n), *number_footnotes(basis))
+
+
+def _few_notes(n: int) -> tuple[str, ...]:
+    if n >= _FEW:
+        return ()
+    return (message("too few reports (only {n}) to draw conclusions about all devices", n=n),)
+
+
+def number_footnotes(basis: Basis) -> tuple[str, ...]:
+    """The caveats that hold however many reports there are."""
+    if not basis.n or len(basis.windows) < 2:
+        return ()
+    return (
+        message(
+            "rests on {n:,} reports from {windows} windows, in which the same devices may have "
+            "reported again: the intervals are for all devices, and count these reports as "
+            "{devices:,.0f} devices",
+            n=basis.n,
+            windows=len(basis.windows),
+            devices=basis.devices,
+        ),
+    )
+
+
+def vars_of(basis: Basis) -> dict[str, Any]:
+    """The fields of a basis, for an answer on it."""
+    return {name: getattr(basis, name) for name in Basis.__dataclass_fields__}

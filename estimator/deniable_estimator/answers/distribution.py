@@ -21,15 +21,16 @@ from deniable_estimator.analyses.numbers.distribution import (
     RangeShare,
 )
 from deniable_estimator.analyses.numbers.poisoning import Attack, quantile_attack
-from deniable_estimator.answers.base import NUMBER_COLUMNS, Answer, Comparison, Series
-from deniable_estimator.answers.basis import Table
-from deniable_estimator.answers.files import plain, records
-from deniable_estimator.answers.mean import MeanInUnits
-from deniable_estimator.answers.numbers import (
+from deniable_estimator.answers.base import (
+    NUMBER_COLUMNS,
+    Answer,
+    Comparison,
+    Series,
     number_change,
-    number_footnotes,
-    range_dict,
 )
+from deniable_estimator.answers.basis import Table, number_footnotes
+from deniable_estimator.answers.files import plain, records
+from deniable_estimator.answers.mean import MeanInUnits, range_dict
 from deniable_estimator.answers.units import NumberUnit
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.forecasting.number_forecast import QUANTILES

@@ -21,9 +21,8 @@ from deniable_estimator.analyses.discovery import DecodedRows, FoundHead, Prefix
 from deniable_estimator.analyses.discovery.confirming import LEVEL
 from deniable_estimator.analyses.discovery.prior import Prior, shipped_prior
 from deniable_estimator.analyses.poisoning import Exposure
-from deniable_estimator.answers.basis import Basis, footnotes
+from deniable_estimator.answers.basis import Basis, footnotes, vars_of
 from deniable_estimator.answers.finds import Explained, Find, Finds, explained_by
-from deniable_estimator.answers.numbers import vars_of
 from deniable_estimator.answers.shares import Shares, infer
 from deniable_estimator.answers.shares_of_many import combine
 from deniable_estimator.forecasting.discovery_forecast import Reach

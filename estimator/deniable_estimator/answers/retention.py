@@ -22,10 +22,15 @@ from deniable_estimator.analyses.retention import (
     cells_of,
     retention,
 )
-from deniable_estimator.answers.base import NUMBER_COLUMNS, Answer, Comparison, Series
+from deniable_estimator.answers.base import (
+    NUMBER_COLUMNS,
+    Answer,
+    Comparison,
+    Series,
+    number_change,
+)
 from deniable_estimator.answers.basis import Table
 from deniable_estimator.answers.files import plain
-from deniable_estimator.answers.numbers import number_change
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.units import ShareUnit
 from deniable_estimator.messages import counted, message, sentence

@@ -92,8 +92,13 @@ def discover(
     from deniable_estimator.analyses.discovery.prior import read_prior
     from deniable_estimator.asking.discoveries import discover as find
     from deniable_estimator.asking.discoveries import trend_of_finds
-    from deniable_estimator.terminal.finds_told import finds_document, finds_trend_document
-    from deniable_estimator.terminal.promoting import check_target, followed_lists, promote
+    from deniable_estimator.terminal.finds_told import (
+        check_target,
+        finds_document,
+        finds_trend_document,
+        followed_lists,
+        promote,
+    )
 
     declared = Registry.load(registry)
     if target:

@@ -1,19 +1,34 @@
-"""Found strings as documents for a terminal: a table with a bar for each, and what they mean.
+"""Found strings as documents for a terminal: a table with a bar for each, and what they mean;
+and how found strings become followed ones.
 
 The strings were written by strangers. Characters that could move the cursor or reorder a line are
 shown as replacement characters, and strings that are written from right to left are isolated.
+
+Found strings become candidates of a string metric, or values of a category. A candidates file keeps
+its lines, and is replaced as a whole: a dashboard that reads it meanwhile sees the old one or the
+new one. The registry is never written: a category's new values are a proposal, because they change
+its scheme.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+import click
+
+from deniable import Registry
 from deniable.protocol.coded_message import counted
+from deniable.protocol.value_list import read_values, value_text
 from deniable_estimator.answers.finds import Explained, Find, Finds
+from deniable_estimator.asking.query import find_metric
 from deniable_estimator.asking.trend import Trend
 from deniable_estimator.document.document import Column, Document, Frame, Note, Tone, WordedValue
+from deniable_estimator.files import replace_file
 from deniable_estimator.forecasting.discovery_forecast import Reach
 from deniable_estimator.isolation import isolated
 from deniable_estimator.terminal.tables import (
@@ -147,3 +162,116 @@ def _part(part: Explained) -> str:
 
 def _share(share: float) -> str:
     return f"{percent(share)}%"
+
+
+if TYPE_CHECKING:
+    from deniable_estimator.answers.finds import Finds
+
+
+def followed_lists(registry: Registry, folder: Path | None) -> dict[str, Collection[str]]:
+    """The strings that each string metric with a candidates file follows.
+
+    Raises:
+        ValueListError: a file cannot be read or has a mistake.
+    """
+    found: dict[str, Collection[str]] = {}
+    for metric in registry:
+        if metric.type.name != "string":
+            continue
+        path = folder / f"{metric.name}.txt" if folder else None
+        if path is not None and path.is_file():
+            found[metric.name] = frozenset(read_values(path))
+    return found
+
+
+def check_target(registry: Registry, target: str, folder: Path | None) -> None:
+    """Refuse what strings cannot be promoted to, before anything is calculated.
+
+    Raises:
+        MetricError: the registry declares no such metric.
+        click.UsageError: it follows no strings, or no folder of them is named.
+    """
+    kind = find_metric(registry, target).type.name
+    if kind not in ("string", "category"):
+        raise click.UsageError(
+            f"{target!r} is a {kind} metric: promote to a string metric or to a category"
+        )
+    if kind == "string" and folder is None:
+        raise click.UsageError(
+            f"name the folder of {target}.txt, whose strings it follows: --candidates-dir FOLDER"
+        )
+
+
+def promote(registry: Registry, target: str, finds: Finds, folder: Path | None) -> None:
+    """Follow the finds in that metric from now on, and say on standard error what was done.
+
+    Raises:
+        ValueListError: the candidates file has a mistake.
+        click.ClickException: it cannot be written.
+    """
+    metric = find_metric(registry, target)
+    whole, left = _whole(finds)
+    if metric.type.name == "category":
+        known = list(metric.values)
+        new = [each for each in whole if each not in set(known)]
+        if new:
+            click.echo(f"# Proposed for [metrics.{target}]; it changes the scheme.", err=True)
+            click.echo(_toml_list([*known, *new]), err=True)
+        where = target
+    else:
+        path = (folder or Path()) / f"{target}.txt"
+        known = read_values(path) if path.is_file() else []
+        new = [each for each in whole if each not in set(known)]
+        if new:
+            _replace(path, "".join(f"{each}\n" for each in (*known, *new)))
+        where = str(path)
+    what = "proposed for" if metric.type.name == "category" else "added to"
+    click.echo(f"{len(new):,} {what} {where}, {len(whole) - len(new):,} known.", err=True)
+    if left:
+        click.echo(
+            f"{left:,} left out: they fill the declared length, so they may be only the beginning "
+            "of longer strings, or they hold a control character. Add the whole strings by hand.",
+            err=True,
+        )
+
+
+def _whole(finds: Finds) -> tuple[list[str], int]:
+    """The finds that can be values of a list, and how many cannot."""
+    whole: list[str] = []
+    for each in finds.finds:
+        try:
+            text = value_text(each.text)
+        except ValueError:
+            continue
+        if not each.cut:
+            whole.append(text)
+    return list(dict.fromkeys(whole)), len(finds.finds) - len(whole)
+
+
+def _toml_list(values: list[str]) -> str:
+    """The key of a category, with its strings as TOML and JSON both write them. All but ASCII is
+    escaped, as these lines are copied from a terminal."""
+    lines = "".join(f"    {_quoted(each)},\n" for each in values)
+    return f"values = [\n{lines}]"
+
+
+def _quoted(text: str) -> str:
+    """A basic string of TOML, which has no surrogate pairs: large letters have eight digits."""
+    return "".join(
+        each
+        if " " <= each <= "~"
+        else f"\\u{ord(each):04x}"
+        if each <= "\uffff"
+        else f"\\U{ord(each):08x}"
+        for each in json.dumps(text, ensure_ascii=False)
+    )
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file whole, so that nobody reads half of it; if it is a link, the file behind it."""
+    if path.exists() and not path.is_file():
+        raise click.ClickException(f"{path} is no file: name one that holds a string on each line")
+    try:
+        replace_file(path, text, 0o644)
+    except OSError as error:
+        raise click.ClickException(f"{path} cannot be written: {error.strerror}") from error

@@ -18,9 +18,8 @@ from deniable import Metric, Registry, Scheme
 from deniable_collector.stores.base import Store
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers import answer_of, combine
-from deniable_estimator.answers.pair import PairAnswer
+from deniable_estimator.answers.pair import PairAnswer, estimate_pair
 from deniable_estimator.answers.pair_estimate import LEAST_FOR_TEST
-from deniable_estimator.answers.pair_making import estimate_pair
 from deniable_estimator.answers.pair_words import conditional_words, remarks, verdict_words
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.asking.comparison import compare
