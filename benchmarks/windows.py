@@ -28,8 +28,8 @@ from deniable.protocol.mechanisms import (
 )
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.answers.shares_of_many import combine
 from deniable_estimator.answers.shares import Shares, estimate
+from deniable_estimator.answers.shares_of_many import combine
 from deniable_estimator.statistics.participation import Participation
 
 Z = 1.959964
