@@ -16,8 +16,8 @@ from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.anomalies import Figure, Verdict
 from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.analyses.candidates import check_tally
+from deniable_estimator.analyses.numbers import NumberAnalysis
 from deniable_estimator.analyses.numbers.mean import EVEN_SPREAD, MeanEstimate
-from deniable_estimator.analyses.sliding_window import NumberAnalysis
 from deniable_estimator.answers.base import Answer, Comparison, Series, number_change
 from deniable_estimator.answers.basis import Basis, number_caveats, number_footnotes, vars_of
 from deniable_estimator.answers.units import NumberUnit

@@ -24,8 +24,8 @@ from deniable_estimator.answers.files import csv_text, plain, records
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import counted, message
-from deniable_estimator.statistics.homogeneity import benjamini_hochberg, homogeneity
 from deniable_estimator.statistics.intervals import FloatArray
+from deniable_estimator.statistics.significance import benjamini_hochberg, homogeneity
 from deniable_estimator.statistics.tails import chi_square_tail, normal_tails
 
 REST = "rest"
@@ -345,7 +345,7 @@ def number_tests(
 
 
 def share_tests(answers: Sequence[Shares], names: tuple[str, ...]) -> FloatArray:
-    """The same of shares (`deniable_estimator.statistics.homogeneity`)."""
+    """The same of shares (`deniable_estimator.statistics.significance`)."""
     places = [each.places(names) for each in answers]
     noises = [each.noise.taken(place) for each, place in zip(answers, places, strict=True)]
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from deniable import Metric
-from deniable_estimator.annotations import Annotation, between
-from deniable_estimator.annotations.annotation import Days
+from deniable_estimator.annotations import Annotation, Days, between
 from deniable_estimator.asking.query import LENGTHS
 from deniable_estimator.dashboard.access.caller import caller
 from deniable_estimator.dashboard.access.roles import Role

@@ -13,7 +13,7 @@ from deniable_estimator.document.plot.marks import DrawnLine, LineChart, RuleLin
 from deniable_estimator.document.plot.ticks import Label, Tick
 from deniable_estimator.forecasting.detection import detectable_share
 from deniable_estimator.messages import counted, message
-from deniable_estimator.planning.lifetime_choices import LifetimeChoice, LifetimePlan
+from deniable_estimator.planning.lifetime_crowd import LifetimeChoice
 
 HEIGHT = 240
 _DECADES = 6
@@ -72,10 +72,10 @@ def reach_chart(
     )
 
 
-def division_chart(plan: LifetimePlan) -> LineChart:
+def division_chart(found: Sequence[LifetimeChoice], best: LifetimeChoice) -> LineChart:
     """What all windows tell, by number of reports, compared with the best choice. Dashed to the
     choices whose reports have more than the largest advised epsilon."""
-    choices = sorted(plan.choices, key=lambda each: each.reports)
+    choices = sorted(found, key=lambda each: each.reports)
     first, last = math.log(choices[0].reports), math.log(choices[-1].reports)
     low = math.log(min(each.relative for each in choices) / 1.2)
     high = math.log(max(each.relative for each in choices) * 1.2)
@@ -91,8 +91,8 @@ def division_chart(plan: LifetimePlan) -> LineChart:
     label = counted(
         "{count} report, ε {epsilon:g}",
         "{count} reports, ε {epsilon:g}",
-        plan.best.reports,
-        epsilon=plan.best.epsilon,
+        best.reports,
+        epsilon=best.epsilon,
     )
 
     def line(some: Sequence[LifetimeChoice], *, dashed: bool) -> list[DrawnLine]:
@@ -113,7 +113,7 @@ def division_chart(plan: LifetimePlan) -> LineChart:
         ),
         spots=tuple(
             Spot(across(each.reports), down(each.relative), 6, label)
-            if each == plan.best
+            if each == best
             else Spot(across(each.reports), down(each.relative), 3)
             for each in choices
         ),

@@ -114,22 +114,24 @@ def _calculated(kind: PlanKind, asked: Asked) -> PlanPage:
 
 def _outcome(kind: str, asked: Asked) -> PlanPage:
     planned = make(kind, asked)
+    about = planned.document.about
     page = PlanPage(planned.document, None if planned.metric is None else label_of(planned.metric))
     if kind == "lifetime":
-        return replace(page, division=division_chart(planned.made))
+        return replace(page, division=division_chart(about["choices"], about["best"]))
     return _pictured(page, planned) if kind == "values" and planned.metric else page
 
 
 def _pictured(page: PlanPage, planned: Planned) -> PlanPage:
     """The page with the reach of a list of values, and an example."""
     assert planned.metric is not None
-    made, mechanism = planned.made, planned.metric.scheme.oracle
+    size, devices, rate = (
+        planned.document.about[name] for name in ("size", "devices", "sample_rate")
+    )
+    mechanism = planned.metric.scheme.oracle
     return replace(
         page,
-        reach=reach_chart(mechanism, made.size, made.sample_rate, made.devices),
-        example=_example(mechanism, made.size, made.devices, made.sample_rate)
-        if made.size <= _LONGEST_EXAMPLE
-        else None,
+        reach=reach_chart(mechanism, size, rate, devices),
+        example=_example(mechanism, size, devices, rate) if size <= _LONGEST_EXAMPLE else None,
     )
 
 

@@ -21,10 +21,11 @@ from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.spending import spending_of
 from deniable_estimator.messages import message
-from deniable_estimator.releasing.ledger import KeptRelease, LedgerError
-from deniable_estimator.releasing.looking import (
+from deniable_estimator.releasing.charge import ReleaseAccount
+from deniable_estimator.releasing.ledger import (
+    KeptRelease,
+    LedgerError,
     ListedRelease,
-    ReleaseAccount,
     account_in,
     kept_release,
     ledger_stamp,

@@ -10,8 +10,7 @@ from typing import Any
 
 from deniable_estimator.answers.units import NumberUnit, cell_words, value_words
 from deniable_estimator.document.plot.marks import BarRow
-from deniable_estimator.releasing.ledger import KeptRelease
-from deniable_estimator.releasing.looking import ListedRelease
+from deniable_estimator.releasing.ledger import KeptRelease, ListedRelease
 from deniable_estimator.releasing.words import (
     added_noise,
     assumed,

@@ -11,7 +11,7 @@ from deniable_estimator.dashboard import words
 from deniable_estimator.document.plot.marks import DrawnLine, LineChart, RuleLine
 from deniable_estimator.document.plot.ticks import Label, Tick, levels_from_zero
 from deniable_estimator.messages import message
-from deniable_estimator.releasing.looking import ReleaseAccount
+from deniable_estimator.releasing.charge import ReleaseAccount
 from deniable_estimator.releasing.words import figure
 
 HEIGHT = 150

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from deniable.tools.command_line import Command, command
-from deniable_estimator.document.data import to_data
+from deniable_estimator.document.document import to_data
 from deniable_estimator.inputs import InputError
 from deniable_estimator.planning.kinds import PLANS, make
 from deniable_estimator.terminal.options import as_json, assumed_fakes, click_options, reported, say

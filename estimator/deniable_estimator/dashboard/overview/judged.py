@@ -15,9 +15,14 @@ from deniable_estimator.asking.reading import select
 from deniable_estimator.asking.results import digest
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.judging.changes import judge, newest_settled
+from deniable_estimator.judging.changes import (
+    FalseAlarms,
+    MetricRules,
+    judge,
+    judgement_level,
+    newest_settled,
+)
 from deniable_estimator.judging.findings import MetricFinding, findings_of
-from deniable_estimator.judging.levels import FalseAlarms, MetricRules, judgement_level
 
 FALSE_ALARMS = FalseAlarms(0.05, "run")
 """How many changes may be expected to need attention on one overview although nothing changed."""
