@@ -38,10 +38,10 @@ from deniable_collector.options import Function
 from deniable_estimator.analyses.cohorts.decoder import Decoding, decode
 from deniable_estimator.analyses.cohorts.design import Design
 from deniable_estimator.answers.files import csv_text
+from deniable_estimator.document.terminal import picture
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.terminal.options import Real, as_csv, as_json, reported
-from deniable_estimator.terminal.tables import picture
 
 _HEADER = ["k", "h", "m", "p", "q", "f"]
 _COLUMNS = ("string", "share", "std_error", "low", "high", "p_value", "detected")
@@ -377,7 +377,12 @@ def _show(decoded: Decoded, console: Console) -> None:
         if np.isfinite(share):
             interval = f"{low * 100:.2f} .. {high * 100:.2f}"
             chance = f"{found.p_value[at]:.2g}"
-            cells = (f"{share * 100:.2f}", interval, picture(low, share, high, top), chance)
+            cells = (
+                f"{share * 100:.2f}",
+                interval,
+                picture(low / top, share / top, high / top),
+                chance,
+            )
         # No control character of a candidate reaches the terminal.
         letters = (
             c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in decoded.candidates[at]

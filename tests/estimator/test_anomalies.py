@@ -19,8 +19,8 @@ from deniable_estimator.analyses.anomalies import (
     figures,
 )
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.answers.combination import combine
 from deniable_estimator.answers.shares import estimate
+from deniable_estimator.answers.shares_of_many import combine
 from deniable_estimator.statistics.intervals import Noise
 
 

@@ -18,10 +18,9 @@ from deniable_collector.tally import Tally, TallyRow, empty_tally
 from deniable_estimator.analyses import ANALYSES
 from deniable_estimator.analyses.base import OracleAnalysis, Support
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.answers.caveats import caveats
-from deniable_estimator.answers.combination import combine
+from deniable_estimator.answers.basis import caveats
 from deniable_estimator.answers.shares import estimate
-from deniable_estimator.answers.shares_of_many import estimate_each
+from deniable_estimator.answers.shares_of_many import combine, estimate_each
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.intervals import Noise
 from deniable_estimator.statistics.participation import Participation
@@ -173,26 +172,17 @@ def warn(make_scheme):
     return say
 
 
-def test_no_usable_signal(warn):
-    """Noise that can look like half of the crowd is called no usable signal, from there on only.
-
-    Four values at epsilon 1: critical value 2.24, null error 1.26 / sqrt(n): the line is n = 32.
-    """
+def test_what_a_statistician_would_say(warn):
+    """Noise that can look like half of the crowd is called no usable signal: of four values at
+    epsilon 1 below n = 32 (critical value 2.24, null error 1.26 / sqrt(n)). A handful of reports is
+    called that even where their noise is small, and with fewer than four chance supporters of a
+    value the numbers are called rough."""
     assert "no usable signal" in warn(30)
     assert "no usable signal" not in warn(34)
-
-
-def test_few_reports(warn):
-    """A handful of reports is called that, even where their noise is small."""
     assert "too few reports (only 29)" in warn(29, 2, 6.0)
     assert "too few" not in warn(30, 2, 6.0)
-
-
-def test_rough_approximations(warn):
-    """With fewer than four chance supporters of a value the numbers are called rough."""
     assert "rough" in warn(350, 100, 1.0, 1)
     assert "rough" not in warn(450, 100, 1.0, 1)
-    assert "rough" not in warn(350, 100, 1.0)
 
 
 VALUES = ("a", "b", "c", "d", "e", "f")

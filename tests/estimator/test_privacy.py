@@ -15,10 +15,11 @@ from deniable import Registry, RegistryError
 from deniable.protocol.exact import exp_below
 from deniable.protocol.mechanisms import Memoizing, Packing, Report
 from deniable_estimator.dashboard.privacy_label import privacy_label
+from deniable_estimator.document.terminal import document_view
 from deniable_estimator.privacy import Bound, guarantee, guarantee_in, together
 from deniable_estimator.privacy.report import derivation_of
 from deniable_estimator.privacy.words import chance, factor, rounded_up
-from deniable_estimator.terminal.privacy_view import guarantee_view, together_view
+from deniable_estimator.terminal.privacy_told import privacy_document
 
 from .test_outsider_enumeration import CASES
 
@@ -231,9 +232,9 @@ def test_each_label_can_be_read(registry):
     """No figure of a label, in a terminal or on a page, is too long to read or a power of ten, and
     where a bound says nothing, the label says that."""
     console = Console(width=200, file=io.StringIO())
-    console.print(together_view(together(registry)))
+    console.print(document_view(privacy_document(together(registry))))
     for metric in registry:
-        console.print(guarantee_view(guarantee_in(registry, metric)))
+        console.print(document_view(privacy_document(guarantee_in(registry, metric))))
         label = privacy_label(metric, registry)
         for each in (label.one, label.each, label.year, label.worst_year, label.lifetime,
                      label.memo, label.edited):  # fmt: skip

@@ -13,14 +13,13 @@ from deniable_estimator.analyses.base import Analysis, OracleAnalysis
 from deniable_estimator.analyses.numbers import HistogramAnalysis, SlidingWindowAnalysis
 from deniable_estimator.answers import shares
 from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.combination import combine as combine_shares
 from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.distribution_making import combine_histograms, estimate_distribution
 from deniable_estimator.answers.mean import Mean, combine_means, estimate_mean
-from deniable_estimator.answers.pair import PairAnswer
-from deniable_estimator.answers.pair_making import combine_pairs, estimate_pair
+from deniable_estimator.answers.pair import PairAnswer, combine_pairs, estimate_pair
 from deniable_estimator.answers.retention import RetentionAnswer
 from deniable_estimator.answers.retention_making import combine_retentions, estimate_retention
+from deniable_estimator.answers.shares_of_many import combine as combine_shares
 from deniable_estimator.answers.shares_of_many import estimate_each
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message

@@ -9,12 +9,13 @@ and nothing else, so that they need not know its kind.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
+from statistics import NormalDist
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,14 +23,18 @@ from numpy.typing import NDArray
 
 from deniable.protocol import windows
 from deniable_estimator.analyses.base import FAKES
-from deniable_estimator.answers.basis import Result, unfinished_note
-from deniable_estimator.answers.files import csv_text, plain
+from deniable_estimator.answers.basis import Result, Table, unfinished_note
+from deniable_estimator.answers.files import csv_text, plain, records
 from deniable_estimator.answers.units import Unit, half_width
 from deniable_estimator.messages import message
-from deniable_estimator.statistics.intervals import FloatArray
+from deniable_estimator.statistics.intervals import FloatArray, interval_of_difference
 from deniable_estimator.statistics.significance import Adjustment
+from deniable_estimator.statistics.tails import upper_tails
 
 NO_CHANGE = message("no change that can be told from noise")
+
+NUMBER_COLUMNS = ("series", "estimate", "std_error", "low", "high")
+"""What files say of each series."""
 
 _COLUMNS = ("before", "after", "difference", "std_error", "low", "high", "changed")
 _BASIS_COLUMNS = tuple(
@@ -48,13 +53,22 @@ class Series:
     low: FloatArray
     high: FloatArray
 
+    @property
+    def columns(self) -> tuple[Iterable[Any], ...]:
+        """What files have of it."""
+        return self.names, self.value, self.std_error, self.low, self.high
+
+    def lines(self) -> list[tuple[Any, ...]]:
+        """For each series its name and its numbers, None for what is not known."""
+        return list(zip(*map(plain, self.columns), strict=True))
+
     def place(self, name: str) -> int | None:
         """The index of a series; None if there is none of that name."""
         return self.names.index(name) if name in self.names else None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Answer(Result, ABC):
+class Answer(Result):
     """The answer to the question of one metric.
 
     Attributes:
@@ -119,35 +133,21 @@ class Answer(Result, ABC):
         (`deniable_estimator.statistics.significance`); numbers are few, and take Bonferroni.
         """
 
-    def about(self) -> dict[str, Any]:
-        """What else its kind says of how it was found, for JSON."""
-        return {}
-
-    @abstractmethod
-    def numbers(self) -> dict[str, Any]:
-        """What is particular to its kind, for JSON."""
-
-    @abstractmethod
-    def to_csv(self, *, raw: bool = False) -> str:
-        """A table with a header (RFC 4180); `raw` as of `csv_text`."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The answer for JSON; what cannot be said is null.
-
-        Keys: `metric`, `kind`, `schemes`, `windows`, `unfinished`, `n`, `devices`, `epsilon`,
-        `level`, `warnings`, `poisoning` (`fakes`, and what they add to any one series at most),
-        `anomalies` (as `Verdict.to_dict`), those of its kind, and `unreadable`, the windows that
-        could not be read, if there are any.
-        """
+    def head(self) -> dict[str, Any]:
+        """With `poisoning`: `fakes`, and what they add to any one series at most."""
         budget = self.budget if math.isfinite(self.budget) else None
-        return {
-            **self.head(),
-            **self.about(),
-            "warnings": list(self.warnings),
-            "poisoning": {"fakes": self.fakes, "most": budget},
-            "anomalies": self.verdict.to_dict(self.alarm_level),
-            **self.numbers(),
-        }
+        return {**super().head(), "poisoning": {"fakes": self.fakes, "most": budget}}
+
+    def numbers(self) -> dict[str, Any]:
+        """`series`: for each `series`, `estimate`, `std_error`, `low` and `high`."""
+        return {"series": records(NUMBER_COLUMNS, *self.series.columns)}
+
+    def csv_table(self) -> Table:
+        return self.series_table()
+
+    def series_table(self) -> Table:
+        """A line for each series."""
+        return NUMBER_COLUMNS, self.series.lines()
 
 
 def beyond_noise(
@@ -240,7 +240,7 @@ class Comparison:
             "before": _period(self.before),
             "after": _period(self.after),
             "notes": list(self.notes),
-            "values": [dict(zip(self._header, row, strict=True)) for row in self._rows()],
+            "values": records(self._header, *self._columns),
         }
 
     def to_csv(self, *, raw: bool = False) -> str:
@@ -251,14 +251,17 @@ class Comparison:
             for each in (period.n, *(period.span or (None, None)))
         )
         header = (*self._header, *_BASIS_COLUMNS)
-        return csv_text(header, ((*row, *basis) for row in self._rows()), raw=raw)
+        rows = zip(*map(plain, self._columns), strict=True)
+        return csv_text(header, ((*row, *basis) for row in rows), raw=raw)
 
     @property
     def _header(self) -> tuple[str, ...]:
         return (self.after.headings[0], *_COLUMNS)
 
-    def _rows(self) -> list[tuple[Any, ...]]:
-        columns = (
+    @property
+    def _columns(self) -> tuple[Iterable[Any], ...]:
+        return (
+            self.values,
             self.old,
             self.new,
             self.difference,
@@ -267,7 +270,6 @@ class Comparison:
             self.high,
             self.changed,
         )
-        return list(zip(self.values, *map(plain, columns), strict=True))
 
 
 def _weekdays(answer: Answer) -> dict[int, Fraction]:
@@ -279,3 +281,52 @@ def _weekdays(answer: Answer) -> dict[int, Fraction]:
 
 def _period(answer: Answer) -> dict[str, Any]:
     return {"n": answer.n, "windows": list(answer.windows)}
+
+
+def number_change(
+    before: Answer,
+    after: Answer,
+    *,
+    together: bool = True,
+    p_values: dict[str, float] | None = None,
+    alpha: float | None = None,
+) -> Comparison:
+    """The change of all series that both answers have, judged by `p_values` where there are any,
+    and by the widths of their intervals otherwise; `alpha` is that of `Answer.change_from`."""
+    old, new = before.series, after.series
+    names = tuple(
+        name for name in new.names if name in old.names and (p_values is None or name in p_values)
+    )
+    one = [old.names.index(name) for name in names]
+    two = [new.names.index(name) for name in names]
+    was = old.value[one], old.low[one], old.high[one]
+    now = new.value[two], new.low[two], new.high[two]
+    with np.errstate(invalid="ignore"):
+        low, high = interval_of_difference(was, now)
+        wide = high - low
+    z = NormalDist().inv_cdf((1 + after.level) / 2)
+    std_error = np.where(np.isfinite(wide), wide / 2, np.nan) / z
+    difference = now[0] - was[0]
+    if p_values is None:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = np.minimum(1.0, 2 * upper_tails(np.abs(difference) / std_error))
+    else:
+        found = np.array([p_values[name] for name in names], np.float64)
+    # What is not known in one of the two is not tested.
+    family = max(1, int(np.isfinite(difference).sum())) if together else 1
+    return Comparison(
+        before=before,
+        after=after,
+        level=after.level,
+        together=together,
+        values=names,
+        old=was[0],
+        new=now[0],
+        difference=difference,
+        std_error=std_error,
+        low=low,
+        high=high,
+        changed=beyond_noise(
+            found * family, low, high, 1 - after.level if alpha is None else alpha
+        ),
+    )

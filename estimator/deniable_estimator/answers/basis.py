@@ -1,19 +1,28 @@
 """What every result rests on, whether it is an answer or a list of finds: reports, windows, the
-level of its intervals, whether the reports look honest, and its warnings."""
+level of its intervals, whether the reports look honest, and the warnings that a statistician would
+give."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
+
+import numpy as np
 
 from deniable import Scheme
 from deniable.protocol import windows
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL, Verdict
+from deniable_estimator.answers.files import csv_text
+from deniable_estimator.forecasting.detection import USABLE_SHARE, critical_value
 from deniable_estimator.messages import Message, listed, message
+from deniable_estimator.statistics.intervals import Noise
 from deniable_estimator.statistics.participation import Participation
+
+Table: TypeAlias = tuple[Sequence[str], Iterable[Sequence[Any]]]
 
 BASIS_COLUMNS = ("n", "devices", "first", "last")
 """What each line of an answer's CSV says at its end: what the answer rests on, and its days."""
@@ -74,7 +83,7 @@ class Basis:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Result(Basis):
+class Result(Basis, ABC):
     """What was calculated from it.
 
     Attributes:
@@ -115,7 +124,9 @@ class Result(Basis):
         return bool(self.verdict.alarms(self.alarm_level))
 
     def head(self) -> dict[str, Any]:
-        """What JSON says first of every result."""
+        """What JSON says first of every result: `metric`, `kind`, `schemes`, `windows`,
+        `unfinished`, `unreadable` (the windows that could not be read, if there are any), `n`,
+        `devices`, `epsilon`, `level`, `warnings`, and `anomalies` as `Verdict.to_dict` has them."""
         return {
             "metric": self.metric,
             "kind": self.kind,
@@ -127,7 +138,30 @@ class Result(Basis):
             "devices": round(self.devices),
             "epsilon": self.epsilon,
             "level": self.level,
+            "warnings": list(self.warnings),
+            "anomalies": self.verdict.to_dict(self.alarm_level),
         }
+
+    @abstractmethod
+    def numbers(self) -> dict[str, Any]:
+        """What is particular to its kind, for JSON."""
+
+    @abstractmethod
+    def csv_table(self) -> Table:
+        """What is particular to its kind, for files: the header, and the lines."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: what its kind says after the `head`; what cannot be said is null."""
+        return {**self.head(), **self.numbers()}
+
+    def to_csv(self, *, raw: bool = False) -> str:
+        """Its table with the columns of the basis (RFC 4180); `raw` as of `csv_text`."""
+        return self.csv_of(self.csv_table(), raw=raw)
+
+    def csv_of(self, table: Table, *, raw: bool) -> str:
+        """A table of it with the columns of the basis."""
+        (header, lines), basis = table, self.csv_basis()
+        return csv_text((*header, *BASIS_COLUMNS), ((*each, *basis) for each in lines), raw=raw)
 
     def csv_basis(self) -> tuple[Any, ...]:
         """What stands in `BASIS_COLUMNS`."""
@@ -150,3 +184,116 @@ def unreadable_note(labels: Sequence[str]) -> Message:
         "what to do",
         windows=listed(labels),
     )
+
+
+_FEW = 30
+"""Fewer reports than this say nothing about the population."""
+
+_ROUGH = 0.5
+"""The skewness with about four supporting reports by chance; above it, intervals and p-values are
+inexact."""
+
+
+def caveats(
+    n: int,
+    windows: Sequence[str],
+    noise: Noise,
+    level: float,
+    *,
+    devices: float,
+    complete: bool,
+) -> tuple[str, ...]:
+    """What to bear in mind about an estimate of `len(noise.a)` values; empty if nothing.
+
+    `devices` is how many the intervals take to have sent the n reports (see `Basis`).
+    """
+    if n == 0:
+        return (message("no reports yet"),)
+    smallest = critical_value(1 - level, len(noise.a)) * float(noise.null_error.min())
+    skewness = float(np.abs(noise.skewness).max())
+    return caveats_of(n, windows, smallest, skewness, devices=devices, complete=complete)
+
+
+def caveats_of(
+    n: int,
+    windows: Sequence[str],
+    smallest: float,
+    skewness: float,
+    *,
+    devices: float,
+    complete: bool,
+) -> tuple[str, ...]:
+    """The same from the share that noise alone can look like, and the skewness of the noise."""
+    warnings = list(_few_notes(n))
+    if smallest > USABLE_SHARE:
+        warnings.append(
+            message(
+                "no usable signal: noise alone can look like a share of {share:.0%}, so wait for "
+                "more reports",
+                share=min(smallest, 9.99),
+            )
+        )
+    if skewness > _ROUGH:
+        warnings.append(
+            message(
+                "so few reports support any value by chance that intervals and p-values are rough"
+            )
+        )
+    return (*warnings, *footnotes(n, windows, devices=devices, complete=complete))
+
+
+def footnotes(n: int, windows: Sequence[str], *, devices: float, complete: bool) -> tuple[str, ...]:
+    """The caveats that hold however many reports there are: they say what the numbers mean."""
+    told = []
+    if n and len(windows) > 1:
+        told.append(
+            message(
+                "rests on {n:,} reports from {windows} windows, in which the same devices may have "
+                "reported again: the intervals are for the share among all devices, and count "
+                "these reports as {devices:,.0f} devices",
+                n=n,
+                windows=len(windows),
+                devices=devices,
+            )
+        )
+    if n and not complete:
+        told.append(
+            message(
+                "only some of the possible values are asked for: their shares need not sum to one"
+            )
+        )
+    return tuple(told)
+
+
+def number_caveats(basis: Basis) -> tuple[str, ...]:
+    """The same of numbers."""
+    if basis.n == 0:
+        return (message("no reports yet"),)
+    return (*_few_notes(basis.n), *number_footnotes(basis))
+
+
+def _few_notes(n: int) -> tuple[str, ...]:
+    if n >= _FEW:
+        return ()
+    return (message("too few reports (only {n}) to draw conclusions about all devices", n=n),)
+
+
+def number_footnotes(basis: Basis) -> tuple[str, ...]:
+    """The caveats that hold however many reports there are."""
+    if not basis.n or len(basis.windows) < 2:
+        return ()
+    return (
+        message(
+            "rests on {n:,} reports from {windows} windows, in which the same devices may have "
+            "reported again: the intervals are for all devices, and count these reports as "
+            "{devices:,.0f} devices",
+            n=basis.n,
+            windows=len(basis.windows),
+            devices=basis.devices,
+        ),
+    )
+
+
+def vars_of(basis: Basis) -> dict[str, Any]:
+    """The fields of a basis, for an answer on it."""
+    return {name: getattr(basis, name) for name in Basis.__dataclass_fields__}

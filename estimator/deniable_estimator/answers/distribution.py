@@ -21,17 +21,16 @@ from deniable_estimator.analyses.numbers.distribution import (
     RangeShare,
 )
 from deniable_estimator.analyses.numbers.poisoning import Attack, quantile_attack
-from deniable_estimator.answers.base import Answer, Comparison, Series
-from deniable_estimator.answers.basis import BASIS_COLUMNS
-from deniable_estimator.answers.files import csv_text
-from deniable_estimator.answers.mean import MeanInUnits
-from deniable_estimator.answers.numbers import (
+from deniable_estimator.answers.base import (
     NUMBER_COLUMNS,
+    Answer,
+    Comparison,
+    Series,
     number_change,
-    number_footnotes,
-    range_dict,
-    series_rows,
 )
+from deniable_estimator.answers.basis import Table, number_footnotes
+from deniable_estimator.answers.files import plain, records
+from deniable_estimator.answers.mean import MeanInUnits, range_dict
 from deniable_estimator.answers.units import NumberUnit
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.forecasting.number_forecast import QUANTILES
@@ -218,41 +217,29 @@ class Distribution(Answer):
         and `above` (`share`, `low`, `high`: outside of the range), `cells` (`from`, `to` and a
         `share` to draw) and `cdf` (`at`, `below`, `std_error`, `low`, `high`)."""
         found = self.cells
-        columns = (found.ends[:-1], found.below, found.std_error, found.low, found.high)
+        cells = found.starts, found.ends, found.shares
         return {
             "unit": self.name,
             "range": range_dict(self.range),
-            "series": series_rows(self.series),
+            **super().numbers(),
             "below": _share(self.below, self.n),
             "above": _share(self.above, self.n),
-            "cells": [
-                {"from": _finite(start), "to": _finite(end), "share": float(share)}
-                for start, end, share in zip(found.starts, found.ends, found.shares, strict=True)
-            ]
-            if self.n
-            else [],
-            "cdf": [
-                dict(zip(("at", *_EDGE), map(_finite, row), strict=True))
-                for row in zip(*columns, strict=True)
-            ]
-            if self.n
-            else [],
+            "cells": records(("from", "to", "share"), *cells) if self.n else [],
+            "cdf": records(("at", *_EDGE), *self._edges) if self.n else [],
         }
 
-    def to_csv(self, *, raw: bool = False) -> str:
+    def csv_table(self) -> Table:
         """One line for each series, then one for the share below each edge."""
-        basis = self.csv_basis()
-        rows = [tuple(each.values()) for each in series_rows(self.series)]
+        lines = self.series.lines()
         if self.n:
-            found = self.cells
-            columns = found.ends[:-1], found.below, found.std_error, found.low, found.high
-            rows += [
-                (f"share below {number:g}", *map(_finite, numbers))
-                for number, *numbers in zip(*columns, strict=True)
-            ]
-        return csv_text(
-            (*NUMBER_COLUMNS, *BASIS_COLUMNS), ((*row, *basis) for row in rows), raw=raw
-        )
+            edges = zip(*map(plain, self._edges), strict=True)
+            lines += [(f"share below {at:g}", *numbers) for at, *numbers in edges]
+        return NUMBER_COLUMNS, lines
+
+    @property
+    def _edges(self) -> tuple[FloatArray, ...]:
+        found = self.cells
+        return found.ends[:-1], found.below, found.std_error, found.low, found.high
 
     def _in_units(self, quantile: Quantile) -> tuple[float, float, float]:
         point, low, high = quantile.in_units(self.range)

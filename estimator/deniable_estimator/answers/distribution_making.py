@@ -23,14 +23,9 @@ from deniable_estimator.analyses.numbers.distribution import (
 )
 from deniable_estimator.analyses.numbers.poisoning import Attack
 from deniable_estimator.analyses.numbers.sums import sum_weights
-from deniable_estimator.answers.basis import Basis
+from deniable_estimator.answers.basis import Basis, number_caveats, vars_of
 from deniable_estimator.answers.distribution import Distribution
-from deniable_estimator.answers.mean import MeanInUnits
-from deniable_estimator.answers.numbers import (
-    basis_of,
-    number_caveats,
-    vars_of,
-)
+from deniable_estimator.answers.mean import MeanInUnits, basis_of
 from deniable_estimator.messages import counted, message, sentence
 from deniable_estimator.statistics.participation import Participation, overlap, together
 from deniable_estimator.statistics.significance import Adjustment

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import Any
 
-from numpy.typing import NDArray
+import numpy as np
 
 _UNSAFE = re.compile("[;\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
@@ -30,10 +30,16 @@ def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]], *, raw: bool 
     return text.getvalue()
 
 
-def plain(column: NDArray[Any]) -> list[Any]:
+def plain(column: Iterable[Any]) -> list[Any]:
     """Python's own numbers, with None for NaN and for infinity."""
-    found: list[Any] = column.tolist()
+    found = column.tolist() if isinstance(column, np.ndarray) else column
     return [None if isinstance(x, float) and not math.isfinite(x) else x for x in found]
+
+
+def records(names: Iterable[str], *columns: Iterable[Any]) -> list[dict[str, Any]]:
+    """Lines as JSON has them: in each the cells of these columns under their names."""
+    keys = tuple(names)
+    return [dict(zip(keys, row, strict=True)) for row in zip(*map(plain, columns), strict=True)]
 
 
 def harmless(text: str) -> str:

@@ -24,8 +24,8 @@ from statistics import NormalDist
 from typing import Any, ClassVar, NamedTuple
 
 from deniable_estimator.analyses.discovery.tree import LEVEL
-from deniable_estimator.answers.basis import BASIS_COLUMNS, Result
-from deniable_estimator.answers.files import csv_text
+from deniable_estimator.answers.basis import Result, Table
+from deniable_estimator.answers.files import plain
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.forecasting.discovery_forecast import Reach
 from deniable_estimator.statistics.tails import binomial_tail
@@ -110,18 +110,10 @@ class Finds(Result):
         )
         return replace(self, finds=finds)
 
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON; what cannot be said is null.
-
-        Keys: `metric`, `kind`, `schemes`, `windows`, `unfinished`, `n`, `devices`, `epsilon`,
-        `level`, `warnings`, `anomalies`, `prior`, `minimum_share`, `below_minimum`, `denied`,
-        `explained` and `withheld` (`share`, `low`, `high`), `reach` (see `Reach`), and `finds`: a
-        list with an object of `COLUMNS` for each.
-        """
+    def numbers(self) -> dict[str, Any]:
+        """`prior`, `minimum_share`, `below_minimum`, `denied`, `explained` and `withheld` (`share`,
+        `low`, `high`), `reach` (see `Reach`), and `finds`: an object of `COLUMNS` for each."""
         return {
-            **self.head(),
-            "warnings": list(self.warnings),
-            "anomalies": self.verdict.to_dict(self.alarm_level),
             "prior": self.prior,
             "minimum_share": self.minimum_share,
             "below_minimum": self.below,
@@ -129,35 +121,18 @@ class Finds(Result):
             "explained": self.explained._asdict(),
             "withheld": self.withheld._asdict(),
             "reach": None if self.reach is None else self.reach._asdict(),
-            "finds": [
-                {name: _plain(getattr(each, name)) for name in COLUMNS} for each in self.finds
-            ],
+            "finds": [dict(zip(COLUMNS, _line(each), strict=True)) for each in self.finds],
         }
 
-    def to_csv(self, *, raw: bool = False) -> str:
-        """A line for each find under a header of `COLUMNS` and `BASIS_COLUMNS` (RFC 4180), `raw` as
-        of `csv_text`."""
-        rows = (
-            (
-                each.text,
-                each.cut,
-                *_numbers(each),
-                " ".join(each.followed),
-                *self.csv_basis(),
-            )
-            for each in self.finds
-        )
-        return csv_text((*COLUMNS, *BASIS_COLUMNS), rows, raw=raw)
+    def csv_table(self) -> Table:
+        """A line for each find under a header of `COLUMNS`."""
+        lines = (_line(each) for each in self.finds)
+        return COLUMNS, ((*line, " ".join(followed)) for *line, followed in lines)
 
 
-def _numbers(each: Find) -> tuple[Any, ...]:
-    return tuple(_plain(getattr(each, name)) for name in COLUMNS[2:-1])
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return list(value) if isinstance(value, tuple) else value
+def _line(each: Find) -> list[Any]:
+    *cells, followed = plain([getattr(each, name) for name in COLUMNS])
+    return [*cells, list(followed)]
 
 
 def explained_by(shares: Shares | None, threshold: float | None = None) -> Explained:

@@ -21,12 +21,10 @@ from deniable_estimator.analyses.discovery import DecodedRows, FoundHead, Prefix
 from deniable_estimator.analyses.discovery.prior import Prior, shipped_prior
 from deniable_estimator.analyses.discovery.tree import LEVEL
 from deniable_estimator.analyses.poisoning import Exposure
-from deniable_estimator.answers.basis import Basis
-from deniable_estimator.answers.caveats import footnotes
-from deniable_estimator.answers.combination import combine
+from deniable_estimator.answers.basis import Basis, footnotes, vars_of
 from deniable_estimator.answers.finds import Explained, Find, Finds, explained_by
-from deniable_estimator.answers.numbers import vars_of
 from deniable_estimator.answers.shares import Shares, infer
+from deniable_estimator.answers.shares_of_many import combine
 from deniable_estimator.forecasting.discovery_forecast import Reach
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.intervals import Noise, debias

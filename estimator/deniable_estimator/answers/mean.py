@@ -12,28 +12,52 @@ import numpy as np
 from deniable import Scheme
 from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable_collector.tally import Tally
+from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.anomalies import Figure, Verdict
 from deniable_estimator.analyses.base import FAKES
+from deniable_estimator.analyses.candidates import check_tally
 from deniable_estimator.analyses.numbers import NumberAnalysis
 from deniable_estimator.analyses.numbers.mean import EVEN_SPREAD, MeanEstimate
-from deniable_estimator.answers.base import Answer, Comparison, Series
-from deniable_estimator.answers.basis import BASIS_COLUMNS, Basis
-from deniable_estimator.answers.files import csv_text
-from deniable_estimator.answers.numbers import (
-    NUMBER_COLUMNS,
-    basis_of,
-    number_caveats,
-    number_change,
-    number_footnotes,
-    range_dict,
-    series_rows,
-    vars_of,
-)
+from deniable_estimator.answers.base import Answer, Comparison, Series, number_change
+from deniable_estimator.answers.basis import Basis, number_caveats, number_footnotes, vars_of
 from deniable_estimator.answers.units import NumberUnit
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.participation import Participation, overlap, together
 from deniable_estimator.statistics.significance import Adjustment
+
+
+def basis_of(
+    tally: Tally,
+    scheme: Scheme,
+    candidates: Sequence[str] | None,
+    level: float,
+    participation: Participation | None,
+) -> tuple[NumberAnalysis[Any], Basis]:
+    """What a tally of numbers is analysed with, and what its answer rests on.
+
+    Raises:
+        EstimateError: candidates were given, or the tally does not belong to the scheme.
+        ValueError: `level` is not between 0 and 1.
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, not {level}")
+    if candidates is not None:
+        raise EstimateError(message("a number has no candidates: leave them out"))
+    check_tally(tally, scheme)
+    analysis = analysis_of(scheme.mechanism)
+    assert isinstance(analysis, NumberAnalysis)
+    return analysis, Basis.of(tally, scheme, participation or Participation.evenly(tally))
+
+
+def range_dict(numbers: NumberRange) -> dict[str, Any]:
+    """The range as JSON has it."""
+    return {
+        "low": numbers.start,
+        "high": float(numbers.high),
+        "scale": numbers.scale,
+        "integer": numbers.integer,
+    }
 
 
 @dataclass(frozen=True)
@@ -207,20 +231,12 @@ class Mean(Answer):
         return number_change(before, self, together=together, alpha=alpha)
 
     def numbers(self) -> dict[str, Any]:
-        """`unit`, `range` (`low`, `high`, `scale`, `integer`), and `series`: one object with
-        `series`, `estimate`, `std_error`, `low` and `high`."""
+        """`unit`, `range` (`low`, `high`, `scale`, `integer`), and `series`."""
         return {
             "unit": self.name,
             "range": range_dict(self.range),
-            "series": series_rows(self.series),
+            **super().numbers(),
         }
-
-    def to_csv(self, *, raw: bool = False) -> str:
-        rows = (tuple(each.values()) for each in series_rows(self.series))
-        basis = self.csv_basis()
-        return csv_text(
-            (*NUMBER_COLUMNS, *BASIS_COLUMNS), ((*row, *basis) for row in rows), raw=raw
-        )
 
 
 def estimate_mean(

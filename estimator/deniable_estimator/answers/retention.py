@@ -22,10 +22,15 @@ from deniable_estimator.analyses.retention import (
     cells_of,
     retention,
 )
-from deniable_estimator.answers.base import Answer, Comparison, Series
-from deniable_estimator.answers.basis import BASIS_COLUMNS
-from deniable_estimator.answers.files import csv_text, plain
-from deniable_estimator.answers.numbers import NUMBER_COLUMNS, number_change, series_rows
+from deniable_estimator.answers.base import (
+    NUMBER_COLUMNS,
+    Answer,
+    Comparison,
+    Series,
+    number_change,
+)
+from deniable_estimator.answers.basis import Table
+from deniable_estimator.answers.files import plain
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.units import ShareUnit
 from deniable_estimator.messages import counted, message, sentence
@@ -36,7 +41,8 @@ from deniable_estimator.statistics.significance import Adjustment
 Told: TypeAlias = Literal["known", "too few", "nothing fits"]
 """What is known of a cell: its retention; that its devices are too few; that no retention fits."""
 
-_CELL = ("retention", "std_error", "low", "high")
+_COHORT = ("cohort", "window", "age", "devices", "retention", "std_error", "low", "high", "told")
+_AROUND = ("estimate", "low", "high")
 _GROWTH = ("new", "stayed", "returned", "lost", "gained_for_each_lost")
 
 NAMES = {
@@ -252,33 +258,29 @@ class RetentionAnswer(Answer):
             return self
         return replace(self, began=own)
 
-    def about(self) -> dict[str, Any]:
-        """`asks`, `ages` and the kind of `window`."""
-        return {"asks": list(self.asks), "ages": self.ages, "window": self.window}
-
     def numbers(self) -> dict[str, Any]:
-        """`series`: as for a mean. `growth`: for each `window` the devices `active` in it, and of
-        `new`, `stayed`, `returned`, `lost` and `gained_for_each_lost` the `estimate` with `low` and
-        `high`, in devices. `cohorts`: for each cell `cohort` (its first window), `window`, `age`,
-        `devices` (how many began), `retention`, `std_error`, `low`, `high` and `told`: "known",
-        "too few", or "nothing fits"."""
+        """`asks`, `ages` and the kind of `window`. `series`: as for a mean. `growth`: for each
+        `window` the devices `active` in it, and of `new`, `stayed`, `returned`, `lost` and
+        `gained_for_each_lost` the `estimate` with `low` and `high`, in devices. `cohorts`: for each
+        cell `cohort` (its first window), `window`, `age`, `devices` (how many began), `retention`,
+        `std_error`, `low`, `high` and `told`: "known", "too few", or "nothing fits"."""
         return {
-            "series": series_rows(self.series),
+            "asks": list(self.asks),
+            "ages": self.ages,
+            "window": self.window,
+            **super().numbers(),
             "growth": [
                 {
                     "window": each.window,
                     "active": each.active,
                     **{
-                        name: None if found is None else _finite(found)
+                        name: found and dict(zip(_AROUND, plain(found), strict=True))
                         for name, found in zip(_GROWTH, each[2:], strict=True)
                     },
                 }
                 for each in self.growth
             ],
-            "cohorts": [
-                dict(zip(("cohort", "window", "age", "devices", *_CELL, "told"), row, strict=True))
-                for row in self.rows()
-            ],
+            "cohorts": [dict(zip(_COHORT, row, strict=True)) for row in self.rows()],
         }
 
     def rows(self) -> list[tuple[Any, ...]]:
@@ -311,13 +313,10 @@ class RetentionAnswer(Answer):
             found[windows.shifted(label, number - windows.number(label))] = number
         return found
 
-    def to_csv(self, *, raw: bool = False) -> str:
+    def csv_table(self) -> Table:
         """One line for each series, for each number of growth, and for each cell of a cohort. The
         column `of` says which: "all", "growth" or "cohort"."""
-        basis = self.csv_basis()
-        lines: list[tuple[Any, ...]] = [
-            ("all", None, None, *each.values()) for each in series_rows(self.series)
-        ]
+        lines: list[tuple[Any, ...]] = [("all", None, None, *each) for each in self.series.lines()]
         for each in self.growth:
             lines.append(("growth", None, each.window, "active", each.active, None, None, None))
             lines += [
@@ -329,11 +328,7 @@ class RetentionAnswer(Answer):
             ("cohort", cohort, window, f"age {age}", *numbers)
             for cohort, window, age, _, *numbers, _ in self.rows()
         ]
-        return csv_text(
-            ("of", "cohort", "window", *NUMBER_COLUMNS, *BASIS_COLUMNS),
-            ((*line, *basis) for line in lines),
-            raw=raw,
-        )
+        return ("of", "cohort", "window", *NUMBER_COLUMNS), lines
 
 
 def retention_series(kind: Retention) -> tuple[str, ...]:
@@ -346,14 +341,6 @@ def retention_series(kind: Retention) -> tuple[str, ...]:
 
 def _told(few: bool, none: bool) -> Told:
     return "too few" if few else "nothing fits" if none else "known"
-
-
-def _finite(found: Around) -> dict[str, float | None]:
-    names = ("estimate", "low", "high")
-    return {
-        name: number if math.isfinite(number) else None
-        for name, number in zip(names, found, strict=True)
-    }
 
 
 def _growth(

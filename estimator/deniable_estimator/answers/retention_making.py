@@ -17,11 +17,10 @@ from deniable_estimator.analyses.anomalies import Verdict
 from deniable_estimator.analyses.base import OneRowAnalysis
 from deniable_estimator.analyses.candidates import check_tally
 from deniable_estimator.analyses.retention import AskedPart, CohortCounts, WindowedTally
-from deniable_estimator.answers.basis import Basis
-from deniable_estimator.answers.combination import combine as combine_shares
-from deniable_estimator.answers.numbers import vars_of
+from deniable_estimator.answers.basis import Basis, vars_of
 from deniable_estimator.answers.retention import LifeWindow, RetentionAnswer
 from deniable_estimator.answers.shares import Shares, estimate
+from deniable_estimator.answers.shares_of_many import combine as combine_shares
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import counted, message
 from deniable_estimator.statistics.participation import Participation

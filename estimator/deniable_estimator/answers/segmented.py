@@ -9,7 +9,8 @@ they fold into the rest, with their number.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,13 +20,13 @@ from numpy.typing import NDArray
 
 from deniable.protocol.segments import LEAST_REPORTS
 from deniable_estimator.answers.base import Answer, Comparison
-from deniable_estimator.answers.files import csv_text, plain
-from deniable_estimator.answers.segment_tests import number_tests, share_tests
+from deniable_estimator.answers.files import csv_text, plain, records
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import counted, message
 from deniable_estimator.statistics.intervals import FloatArray
-from deniable_estimator.statistics.significance import benjamini_hochberg
+from deniable_estimator.statistics.significance import benjamini_hochberg, homogeneity
+from deniable_estimator.statistics.tails import chi_square_tail, normal_tails
 
 REST = "rest"
 """What files call the segments that are too small, together."""
@@ -210,25 +211,17 @@ class Segmented:
             "unsplit": self.unsplit,
             "reference": None if self.reference is None else dict(self.reference.labels),
             "differences": [
-                {"segment": dict(each.labels), **_difference(self.comparisons[each.key])}
+                {
+                    "segment": dict(each.labels),
+                    "values": self.comparisons[each.key].to_dict()["values"],
+                }
                 for each in self.groups
                 if each.key in self.comparisons
             ],
-            "tests": [
-                {
-                    self.total.headings[0]: name,
-                    "p_value": p,
-                    "p_adjusted": adjusted,
-                    "differs": differs,
-                }
-                for name, p, adjusted, differs in zip(
-                    self.names,
-                    plain(self.p_value),
-                    plain(self.p_adjusted),
-                    self.differs.tolist(),
-                    strict=True,
-                )
-            ],
+            "tests": records(
+                (self.total.headings[0], "p_value", "p_adjusted", "differs"),
+                *(self.names, self.p_value, self.p_adjusted, self.differs),
+            ),
         }
 
     def to_csv(self, *, raw: bool = False) -> str:
@@ -238,13 +231,8 @@ class Segmented:
         heading = self.total.headings
         header = (*self.by, "part", *heading, "std_error", "low", "high", "n", "difference")
         header = (*header, "difference_low", "difference_high", "p_adjusted", "differs", "segment")
-        tests = dict(
-            zip(
-                self.names,
-                zip(plain(self.p_adjusted), self.differs.tolist(), strict=True),
-                strict=True,
-            )
-        )
+        tested = zip(plain(self.p_adjusted), self.differs.tolist(), strict=True)
+        tests = dict(zip(self.names, tested, strict=True))
         rows: list[tuple[Any, ...]] = []
         parts: list[tuple[str, Mapping[str, str], Answer | None]] = [
             ("segment", each.labels, each.answer) for each in self.groups
@@ -257,8 +245,6 @@ class Segmented:
             if part == "segment" and (found := self.comparisons.get(tuple(labels.values()))):
                 columns = map(plain, (found.difference, found.low, found.high))
                 changes = dict(zip(found.values, zip(*columns, strict=True), strict=True))
-            series = answer.series
-            columns = map(plain, (series.value, series.std_error, series.low, series.high))
             rows += [
                 (
                     *(labels.get(name) for name in self.by),
@@ -270,7 +256,7 @@ class Segmented:
                     *tests.get(name, (None, None)),
                     name_of(labels) if labels else part,
                 )
-                for name, *numbers in zip(series.names, *columns, strict=True)
+                for name, *numbers in answer.series.lines()
             ]
         return csv_text(header, rows, raw=raw)
 
@@ -315,10 +301,6 @@ def segmented(
     )
 
 
-def _difference(comparison: Comparison) -> dict[str, Any]:
-    return {"values": comparison.to_dict()["values"]}
-
-
 def shown_series(found: Segmented, most: int) -> list[str]:
     """The series to show, at most so many: those that differ first, then the largest shares. Of a
     boolean "true" alone, as "false" mirrors it."""
@@ -330,3 +312,42 @@ def shown_series(found: Segmented, most: int) -> list[str]:
     share = np.array([found.total.share[found.total.series.place(name)] for name in found.names])
     order = np.lexsort((-np.nan_to_num(share), adjusted))
     return [found.names[place] for place in order[:most].tolist()]
+
+
+def number_tests(
+    answers: Sequence[Answer], names: Sequence[str], comparisons: Iterable[Comparison]
+) -> FloatArray:
+    """For each of the names the chance that numbers differ so, or more, if all segments are alike.
+
+    Means are tested by chi-square; for a quantile, whose error is not that of a normal number,
+    it is the smallest p-value among the comparisons with the reference, for their number."""
+    found, against = [], list(comparisons)
+    for name in names:
+        place = [each.series.place(name) for each in answers]
+        rows = [(each.series, at) for each, at in zip(answers, place, strict=True)]
+        value = np.array([series.value[at] for series, at in rows])
+        error = np.array([series.std_error[at] for series, at in rows])
+        if not (np.isfinite(value) & np.isfinite(error) & (error > 0)).all():
+            found.append(math.nan)
+        elif name.endswith("mean"):
+            weight = 1 / error**2
+            middle = weight @ value / weight.sum()
+            x = float((weight * (value - middle) ** 2).sum())
+            found.append(chi_square_tail(x, len(value) - 1))
+        else:
+            tails = [
+                normal_tails(float(each.difference[at] / each.std_error[at]))
+                for each in against
+                if name in each.values and each.std_error[at := each.values.index(name)] > 0
+            ]
+            found.append(min(1.0, len(tails) * min(tails)) if tails else math.nan)
+    return np.array(found, np.float64)
+
+
+def share_tests(answers: Sequence[Shares], names: tuple[str, ...]) -> FloatArray:
+    """The same of shares (`deniable_estimator.statistics.significance`)."""
+    places = [each.places(names) for each in answers]
+    noises = [each.noise.taken(place) for each, place in zip(answers, places, strict=True)]
+
+    share = np.array([each.share[at] for each, at in zip(answers, places, strict=True)])
+    return homogeneity(share, noises)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import NormalDist
@@ -20,11 +20,9 @@ from deniable_estimator.analyses.base import Finding
 from deniable_estimator.analyses.candidates import asked_values
 from deniable_estimator.analyses.poisoning import Exposure
 from deniable_estimator.answers.base import Answer, Comparison, Series, beyond_noise
-from deniable_estimator.answers.basis import BASIS_COLUMNS, Basis
-from deniable_estimator.answers.caveats import caveats, footnotes
-from deniable_estimator.answers.files import csv_text, plain
-from deniable_estimator.answers.range_names import are_ranges
-from deniable_estimator.answers.units import RANGES, SHARES, Unit
+from deniable_estimator.answers.basis import Basis, Table, caveats, footnotes
+from deniable_estimator.answers.files import plain, records
+from deniable_estimator.answers.units import RANGES, SHARES, Unit, are_ranges
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.counts import change_p_values, share_interval
 from deniable_estimator.statistics.intervals import FloatArray, Noise, interval_of_difference
@@ -192,32 +190,30 @@ class Shares(Answer):
         moved: NDArray[np.bool_] = np.abs(self.normalized - self.share) > self.std_error
         return moved
 
-    def about(self) -> dict[str, Any]:
-        """`adjustment` and `complete`."""
-        return {"adjustment": self.adjustment, "complete": self.complete}
+    def numbers(self, places: NDArray[np.intp] | None = None) -> dict[str, Any]:
+        """`adjustment`, `complete`, and `values`: a list with one object for each value, with
+        `value` and every name in `COLUMNS`; of the values at `places` alone, if given."""
+        return {
+            "adjustment": self.adjustment,
+            "complete": self.complete,
+            "values": records(("value", *COLUMNS), *self._columns(places)),
+        }
 
-    def numbers(self) -> dict[str, Any]:
-        """`values`: a list with one object for each value, with `value` and every name in
-        `COLUMNS`."""
-        return self._numbers(None)
+    def csv_table(self, places: NDArray[np.intp] | None = None) -> Table:
+        """One line for each value, or for those at `places`."""
+        return ("value", *COLUMNS), zip(*map(plain, self._columns(places)), strict=True)
 
     def to_dict(self, places: NDArray[np.intp] | None = None) -> dict[str, Any]:
-        """As `Answer.to_dict`; only of the values at the indices `places`, if given."""
-        found = super().to_dict()
-        return found if places is None else {**found, **self._numbers(places)}
+        return {**self.head(), **self.numbers(places)}
 
     def to_csv(self, places: NDArray[np.intp] | None = None, *, raw: bool = False) -> str:
-        """One line for each value under a header of `value`, `COLUMNS` and `BASIS_COLUMNS`; for
-        the values at `places` alone, if given."""
-        basis = self.csv_basis()
-        rows = ((*row, *basis) for row in self._rows(places))
-        return csv_text(("value", *COLUMNS, *BASIS_COLUMNS), rows, raw=raw)
+        return self.csv_of(self.csv_table(places), raw=raw)
 
-    def _numbers(self, places: NDArray[np.intp] | None) -> dict[str, Any]:
-        columns = ("value", *COLUMNS)
-        return {
-            "values": [dict(zip(columns, row, strict=True)) for row in self._rows(places)],
-        }
+    def _columns(self, places: NDArray[np.intp] | None) -> list[Iterable[Any]]:
+        columns = [getattr(self, name) for name in COLUMNS]
+        if places is None:
+            return [self.values, *columns]
+        return [[self.values[at] for at in places.tolist()], *(each[places] for each in columns)]
 
     def change_from(
         self,
@@ -269,13 +265,6 @@ class Shares(Answer):
             return np.arange(len(values))
         index = {value: place for place, value in enumerate(self.values)}
         return np.array([index[value] for value in values], np.intp)
-
-    def _rows(self, places: NDArray[np.intp] | None) -> Iterator[tuple[Any, ...]]:
-        columns = [getattr(self, name) for name in COLUMNS]
-        if places is None:
-            return zip(self.values, *map(plain, columns), strict=True)
-        values = [self.values[place] for place in places.tolist()]
-        return zip(values, *(plain(column[places]) for column in columns), strict=True)
 
 
 def estimate(

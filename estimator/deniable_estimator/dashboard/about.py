@@ -18,8 +18,8 @@ from deniable.protocol.types.discovery import Discovery
 from deniable.protocol.types.number import Number
 from deniable.protocol.types.retention import Retention
 from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.range_names import cell_words
 from deniable_estimator.answers.shares import Shares
+from deniable_estimator.answers.units import cell_words
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.plan_charts import share_text
 from deniable_estimator.dashboard.ranges import DayRange

@@ -24,7 +24,6 @@ from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.files import csv_text, harmless
 from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.pair import PairAnswer
-from deniable_estimator.answers.pair_files import series_csv
 from deniable_estimator.answers.retention import RetentionAnswer
 from deniable_estimator.answers.segmented import Segmented
 from deniable_estimator.answers.shares import Shares
@@ -147,8 +146,8 @@ def _number_text(
     if form != "json":
         raw = form == "raw"
         told_series = isinstance(found, PairAnswer | RetentionAnswer) and values
-        whole = series_csv(found, raw=raw) if told_series else found.to_csv(raw=raw)
-        text = _only(whole, values, form)
+        table = found.series_table() if told_series else found.csv_table()
+        text = _only(found.csv_of(table, raw=raw), values, form)
         if not share:
             return text
         name, *numbers = share.values()

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from deniable_estimator.answers.range_names import cell_words, value_words
-from deniable_estimator.answers.units import NumberUnit
+from deniable_estimator.answers.units import NumberUnit, cell_words, value_words
 from deniable_estimator.document.plot.marks import BarRow
 from deniable_estimator.releasing.ledger import KeptRelease, ListedRelease
 from deniable_estimator.releasing.words import (

@@ -1,6 +1,6 @@
 """A document: facts, tables and sentences, as data that is not yet laid out.
 
-Whoever answers a question makes one, and the only words of the answer are in it. `document_view`,
+Whoever answers a question makes one, and the only words of the answer are in it. `terminal.py`,
 `to_json` and the template `_document.html` show it; none of them knows what it is about. The keys
 of facts, frames and columns are those of its JSON.
 """
@@ -10,14 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-Kind: TypeAlias = Literal["text", "count", "number", "share"]
-"""How a cell is written: `share` in percent, and a count with thousands separators."""
-Tone: TypeAlias = Literal["plain", "quiet", "good", "warn", "alarm"]
+Kind: TypeAlias = Literal["text", "words", "count", "number", "share", "estimate"]
+"""How a cell is written: `share` in percent, a count with thousands separators, `words` from the
+left, and an Estimate with its interval."""
+Tone: TypeAlias = Literal["plain", "quiet", "strong", "good", "warn", "alarm"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +29,10 @@ class Column:
     """What stands for None."""
     data_only: bool = False
     """Whether files alone have it."""
+    interval: str = ""
+    """What stands over the intervals of estimates."""
+    scale: str = ""
+    """What stands over their bars: the ends of the axis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,16 @@ class WordedValue:
 
     value: Any
     text: str
+    tone: Tone = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate(WordedValue):
+    """A number with its interval as text, and with a bar."""
+
+    between: str = ""
+    drawn: tuple[float, float, float] | None = None
+    """Where on the axis, from 0 to 1, are the lower end, the number and the upper end."""
 
 
 @dataclass(frozen=True)
@@ -111,10 +123,9 @@ def cell(column: Column, value: Any) -> str:
     return f"{value:g}" if column.kind == "number" else value
 
 
-def to_json(document: Document) -> str:
-    """The values of its facts and frames under their keys, and its sentences, as JSON, in which a
-    number that is none may not stand."""
-    content = {
+def to_data(document: Document) -> dict[str, Any]:
+    """The values of its facts and frames under their keys, and its sentences, as JSON has them."""
+    return {
         "kind": document.kind,
         "subtitle": document.subtitle,
         "verdict": document.verdict.text,
@@ -123,7 +134,11 @@ def to_json(document: Document) -> str:
         **{each.key: plain(each.value) for each in document.facts},
         **{each.key: _rows(each) for each in document.frames},
     }
-    return json.dumps(content, ensure_ascii=False, allow_nan=False)
+
+
+def to_json(document: Document) -> str:
+    """The same as text, in which a number that is none may not stand."""
+    return json.dumps(to_data(document), ensure_ascii=False, allow_nan=False)
 
 
 def _rows(frame: Frame) -> list[dict[str, Any]]:
@@ -149,37 +164,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: plain(each) for name, each in value.items()}
     return [plain(each) for each in value] if isinstance(value, tuple | list) else value
-
-
-_STYLES = {"plain": None, "quiet": "dim", "good": "green", "warn": "yellow", "alarm": "bold red"}
-
-
-def document_view(document: Document) -> RenderableType:
-    """The document: what it is about, its notes, its facts, its frames, and its verdict last."""
-    # The dashboard reads documents without rich.
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
-
-    parts: list[RenderableType] = [Text(document.subtitle, style="bold")]
-    parts += [Text(each.text, style=_STYLES[each.tone] or "") for each in document.notes]
-    facts = Table(box=None, show_header=False, pad_edge=False)
-    facts.add_column(style="dim")
-    facts.add_column(overflow="fold")
-    facts.add_column(style="dim", overflow="fold")
-    for each in document.facts:
-        facts.add_row(each.name, Text(each.text), Text(each.help))
-    if document.facts:
-        parts.append(facts)
-    for frame in document.frames:
-        table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0), pad_edge=False)
-        for place in frame.shown:
-            table.add_column(frame.columns[place].title, justify="right", vertical="bottom")
-        tones = frame.tones or ["plain"] * len(frame.rows)
-        for row, tone in zip(frame.rows, tones, strict=True):
-            cells = (Text(cell(frame.columns[place], row[place])) for place in frame.shown)
-            table.add_row(*cells, style=_STYLES[tone])
-        parts += ["", Text(frame.title, style="bold"), table]
-        parts += [Text(each, style="dim") for each in frame.notes]
-    verdict = document.verdict
-    return Group(*parts, "", Text(verdict.text, style=_STYLES[verdict.tone] or ""))

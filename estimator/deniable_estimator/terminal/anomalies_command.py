@@ -6,7 +6,6 @@ yet, 4 if there is an alarm.
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from datetime import date
@@ -26,6 +25,7 @@ from deniable_estimator.terminal.options import (
     range_options,
     read_candidates,
     reported,
+    say,
     without_option,
 )
 
@@ -64,6 +64,7 @@ def anomalies(
     from deniable_estimator.asking.query import find_metric
     from deniable_estimator.asking.reading import select, unfinished
     from deniable_estimator.asking.trend import trend as read_trend
+    from deniable_estimator.terminal.comparing import history_document
 
     declared = Registry.load(registry)
     asked = read_candidates(find_metric(declared, metric), candidates)
@@ -78,14 +79,8 @@ def anomalies(
             looks = [Look.of(each.label, each.estimate) for each in reported if each.estimate]
             running = tuple(each.label for each in reported if each.unfinished)
         found = inspect(metric, looks, alarm_level_in_force(), unfinished=running)
-    if form == "json":
-        click.echo(json.dumps(found.to_dict(), ensure_ascii=False, allow_nan=False))
-    elif found.windows:
-        from rich.console import Console
-
-        from deniable_estimator.terminal.tables import history_view
-
-        Console().print(history_view(found))
+    if form == "json" or found.windows:
+        say(form, found.to_dict, lambda: history_document(found))
     if not found.windows:
         no_data(metric)
     if found.anomalous:

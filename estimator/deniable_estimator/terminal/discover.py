@@ -6,12 +6,12 @@ nothing has been reported yet.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import click
 
@@ -26,12 +26,9 @@ from deniable_estimator.terminal.options import (
     opened,
     range_options,
     reported,
+    say,
     without_option,
 )
-
-if TYPE_CHECKING:
-    from deniable_estimator.answers.finds import Finds
-    from deniable_estimator.asking.trend import Trend
 
 # numpy and rich take longer to import than `deniable --help` should.
 
@@ -95,7 +92,13 @@ def discover(
     from deniable_estimator.analyses.discovery.prior import read_prior
     from deniable_estimator.asking.discoveries import discover as find
     from deniable_estimator.asking.discoveries import trend_of_finds
-    from deniable_estimator.terminal.promoting import check_target, followed_lists, promote
+    from deniable_estimator.terminal.finds_told import (
+        check_target,
+        finds_document,
+        finds_trend_document,
+        followed_lists,
+        promote,
+    )
 
     declared = Registry.load(registry)
     if target:
@@ -119,9 +122,11 @@ def discover(
                 tallies, declared, finds, *days, by=by, without=without, progress=tell
             )
     if trend is not None:
-        _print_trend(trend, form)
+        document = partial(finds_trend_document, trend)
+        say(form, trend.to_dict, document, trend.to_csv, ascii_only=True)
     else:
-        _print(finds, form)
+        document = partial(finds_document, finds)
+        say(form, finds.to_dict, document, finds.to_csv, ascii_only=True)
     if finds.n == 0:
         no_data(metric)
     if target:
@@ -141,30 +146,3 @@ def _row_progress(description: str) -> Iterator[Callable[[int, int], None]]:
     ) as progress:
         task = progress.add_task(description, total=None)
         yield lambda done, of: progress.update(task, completed=done, total=of)
-
-
-def _print(finds: Finds, form: str | None) -> None:
-    if form == "json":
-        # ASCII: a stranger's letters must not reach the terminal, whatever reads the JSON.
-        click.echo(json.dumps(finds.to_dict(), allow_nan=False))
-    elif form == "csv":
-        click.echo(finds.to_csv(), nl=False)
-    else:
-        from rich.console import Console
-
-        from deniable_estimator.terminal.finds_view import finds_view
-
-        Console().print(finds_view(finds))
-
-
-def _print_trend(trend: Trend, form: str | None) -> None:
-    if form == "json":
-        click.echo(json.dumps(trend.to_dict(), allow_nan=False))
-    elif form == "csv":
-        click.echo(trend.to_csv(), nl=False)
-    else:
-        from rich.console import Console
-
-        from deniable_estimator.terminal.finds_view import trends_view
-
-        Console().print(trends_view(trend))

@@ -6,12 +6,10 @@ yet.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -22,8 +20,10 @@ from deniable_estimator.terminal.options import (
     alarm_level_in_force,
     as_csv,
     as_json,
+    asked_since,
     assumed_fakes,
     candidates_option,
+    change_since,
     no_data,
     opened,
     parse_segments,
@@ -31,20 +31,13 @@ from deniable_estimator.terminal.options import (
     range_options,
     read_candidates,
     reported,
+    say,
+    since_document,
     since_option,
+    told_since,
     where_option,
     without_option,
 )
-from deniable_estimator.terminal.since import (
-    asked_since,
-    change_since,
-    since_document,
-    told_since,
-)
-
-if TYPE_CHECKING:
-    from deniable_estimator.answers.base import Answer
-    from deniable_estimator.answers.segmented import Segmented
 
 # numpy and rich take longer to import than `deniable --help` should.
 
@@ -99,6 +92,8 @@ def estimate(
     from deniable import Registry
     from deniable_estimator.asking.query import find_metric
     from deniable_estimator.asking.reading import read
+    from deniable_estimator.terminal.answers import answer_document, check_limits, shares_below
+    from deniable_estimator.terminal.tables import direction
 
     if limits and form == "csv":
         raise click.UsageError("--csv has the share below every edge: use --json for --below")
@@ -123,10 +118,22 @@ def estimate(
                 where=where,
             )
             change = change_since(before, answer)
-    more = {"since": since_document(moment, change, metric)} if moment else {}
-    if moment and form is None:
-        click.echo(told_since(moment, change, metric))
-    _print(replace(answer, fakes=fakes, alarm_level=alarm_level), form, limits, given, more)
+    more: dict[str, Any] = {}
+    if moment:
+        more["since"] = since_document(moment, change, metric)
+        if form is None:
+            click.echo(told_since(moment, change, metric))
+    answer = replace(answer, fakes=fakes, alarm_level=alarm_level)
+    check_limits(answer, limits)
+    side = direction(answer, given)
+    if limits:
+        more["shares_below"] = shares_below(answer, limits)
+    say(
+        form,
+        lambda: {**answer.to_dict(), **more},
+        lambda: answer_document(answer, limits=limits, given=side),
+        answer.to_csv,
+    )
     if answer.n == 0:
         no_data(metric)
 
@@ -181,6 +188,7 @@ def segments(
     from deniable import Registry
     from deniable_estimator.asking.query import find_metric
     from deniable_estimator.asking.segments import by_segment
+    from deniable_estimator.terminal.comparing import segments_document
 
     if recent and against:
         raise click.UsageError("--recent compares no segments: leave --against out")
@@ -200,49 +208,6 @@ def segments(
             recent=recent,
             without=without,
         )
-    _print_split(split, form)
+    say(form, split.to_dict, lambda: segments_document(split), split.to_csv)
     if split.total.n == 0:
         no_data(metric)
-
-
-def _print_split(split: Segmented, form: str | None) -> None:
-    if form == "json":
-        click.echo(json.dumps(split.to_dict(), ensure_ascii=False, allow_nan=False))
-    elif form == "csv":
-        click.echo(split.to_csv(), nl=False)
-    else:
-        from rich.console import Console
-
-        from deniable_estimator.terminal.segments_view import segments_view
-
-        Console().print(segments_view(split))
-
-
-def _print(
-    answer: Answer,
-    form: str | None,
-    limits: Sequence[float],
-    given: str | None,
-    more: Mapping[str, Any],
-) -> None:
-    from deniable_estimator.answers.pair import PairAnswer
-    from deniable_estimator.terminal import retention  # noqa: F401  # registers how it is shown
-    from deniable_estimator.terminal.numbers import check_limits, shares_below
-    from deniable_estimator.terminal.pairs import direction
-    from deniable_estimator.terminal.tables import estimate_view
-
-    check_limits(answer, limits)
-    side = direction(answer, given)
-    if form == "json":
-        below = {"shares_below": shares_below(answer, limits)} if limits else {}
-        click.echo(json.dumps({**answer.to_dict(), **below, **more}, ensure_ascii=False))
-    elif form == "csv":
-        click.echo(answer.to_csv(), nl=False)
-    else:
-        from rich.console import Console
-
-        if isinstance(answer, PairAnswer):
-            view = estimate_view(answer, given=side)
-        else:
-            view = estimate_view(answer, limits=limits)
-        Console().print(view)

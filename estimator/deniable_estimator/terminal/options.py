@@ -1,27 +1,31 @@
-"""Shared by the commands: options, errors, exit codes, and a progress bar."""
+"""Shared by the commands: options, what --since asks for, errors, exit codes, a progress bar."""
 
 from __future__ import annotations
 
 import functools
+import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, ParamSpec, TypeVar
 
 import click
 
 from deniable import DeniableError, WindowError
 from deniable.protocol import windows
 from deniable_collector.options import Function, SettingOption, from_environment
+from deniable_estimator.files import ANNOTATIONS, file_in_folder
 from deniable_estimator.inputs import Input
 
 if TYPE_CHECKING:
     from deniable import Metric
     from deniable_estimator.asking.reader import Reader
+    from deniable_estimator.document.document import Document
 
 NO_DATA = 3
 """The exit code if the range has no reports."""
@@ -252,6 +256,29 @@ def opened(address: str | None) -> Iterator[Reader]:
             )
 
 
+def say(
+    form: str | None,
+    data: Callable[[], Mapping[str, Any]],
+    document: Callable[[], Document],
+    table: Callable[[], str] | None = None,
+    *,
+    ascii_only: bool = False,
+) -> None:
+    """Print what was found: its data as JSON, its table as CSV, or its document.
+
+    `ascii_only` is for JSON of strings that strangers wrote: their letters must not reach the
+    terminal, whatever reads it.
+    """
+    if form == "json":
+        click.echo(json.dumps(data(), ensure_ascii=ascii_only, allow_nan=False))
+    elif form == "csv" and table is not None:
+        click.echo(table(), nl=False)
+    else:
+        from deniable_estimator.document.terminal import show
+
+        show(document())
+
+
 def no_data(metric: str) -> NoReturn:
     """Say what to check if nothing has been reported, and exit with NO_DATA."""
     click.echo(
@@ -261,3 +288,70 @@ def no_data(metric: str) -> NoReturn:
         err=True,
     )
     sys.exit(NO_DATA)
+
+
+if TYPE_CHECKING:
+    from deniable import Metric
+    from deniable_estimator.answers.base import Answer, Comparison
+    from deniable_estimator.asking.since import SinceDays
+
+
+class AskedSince(NamedTuple):
+    """What --since asks for."""
+
+    moment: str
+    days: SinceDays
+
+
+def asked_since(
+    since: str | None, metric: Metric, first: date | None, last: date | None
+) -> AskedSince | None:
+    """The days after the annotation and before it; None without --since.
+
+    Raises:
+        click.UsageError: there are other days too.
+        EstimateError: there is no such annotation, or no complete window after it.
+        CheckedFileError: the file has mistakes.
+    """
+    if since is None:
+        return None
+    if first or last:
+        raise click.UsageError("--since takes the place of --from and --to")
+    from deniable.protocol import windows
+    from deniable_estimator.annotations import load_annotations
+    from deniable_estimator.asking.since import days_since, find_moment, kept_from
+
+    moment = find_moment(since, load_annotations(file_in_folder(ANNOTATIONS)), metric.name)
+    now = time.time()
+    newest = windows.last_complete(metric.window, now)
+    kept = kept_from(metric, datetime.fromtimestamp(now, UTC).date())
+    return AskedSince(moment.name, days_since(moment, metric.window, newest, kept))
+
+
+def change_since(before: Answer, after: Answer) -> Comparison | None:
+    """What has changed; None where one of the two has no reports."""
+    from deniable_estimator.asking.comparison import compare
+
+    return compare(before, after) if before.n and after.n else None
+
+
+def told_since(asked: AskedSince, found: Comparison | None, metric: str) -> str:
+    """What has changed, in a sentence, and the days."""
+    from deniable_estimator.asking.since import since_headline
+    from deniable_estimator.isolation import isolated
+
+    days, moment = asked.days, isolated(asked.moment)
+    compared = f"({days.first} to {days.last} vs {days.before_first} to {days.before_last})"
+    if found is None:
+        return f"{metric}: nothing to compare with since {moment} {compared}."
+    notes = "".join(f"\nNote: {note}." for note in found.notes)
+    return f"{since_headline(metric, found, moment)} {compared}.{notes}"
+
+
+def since_document(asked: AskedSince, found: Comparison | None, metric: str) -> dict[str, Any]:
+    """The same for JSON: `moment`, `text`, and the `change` as the API has a comparison."""
+    return {
+        "moment": asked.moment,
+        "text": told_since(asked, found, metric),
+        "change": None if found is None else found.to_dict(),
+    }

@@ -11,9 +11,10 @@ from typing import Any
 import click
 
 from deniable.tools.command_line import Command, command
+from deniable_estimator.document.document import to_data
 from deniable_estimator.inputs import InputError
 from deniable_estimator.planning.kinds import PLANS, make
-from deniable_estimator.terminal.options import as_json, assumed_fakes, click_options, reported
+from deniable_estimator.terminal.options import as_json, assumed_fakes, click_options, reported, say
 
 # numpy and rich take longer to import than `deniable --help` should.
 
@@ -38,14 +39,7 @@ def _show(kind: str, form: str | None, asked: dict[str, Any]) -> None:
     except InputError as error:
         option = f"--{error.name.replace('_', '-')}"
         raise click.BadParameter(str(error), param_hint=f"'{option}'") from error
-    from deniable_estimator.document.document import document_view, to_json
-
-    if form == "json":
-        click.echo(to_json(document))
-        return
-    from rich.console import Console
-
-    Console().print(document_view(document))
+    say(form, lambda: to_data(document), lambda: document)
 
 
 plan = _command(

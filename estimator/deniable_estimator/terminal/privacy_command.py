@@ -5,18 +5,18 @@ Exit codes: 0 for a result, 1 for an error, 2 for a wrong call.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from deniable.tools.command_line import command
 from deniable_collector.options import registry_option
-from deniable_estimator.terminal.options import Real, as_json, reported
+from deniable_estimator.terminal.options import Real, as_json, reported, say
 
 if TYPE_CHECKING:
-    from deniable import Metric, Registry
+    from deniable_estimator.privacy import Guarantee, Together
+    from deniable_estimator.privacy.outsider import Outsider
 
 # numpy and rich take longer to import than `deniable --help` should.
 
@@ -73,6 +73,14 @@ def privacy(
     """
     from deniable import Registry
     from deniable_estimator.asking.query import find_metric
+    from deniable_estimator.privacy import guarantee_in, together
+    from deniable_estimator.privacy.outsider import (
+        DELTA,
+        LEAST_REPORTS,
+        outsider_of,
+        outsider_together,
+    )
+    from deniable_estimator.terminal.privacy_told import privacy_document
 
     if not (outsider or page) and (delta is not None or reports is not None):
         raise click.UsageError("--delta and --reports belong to --outsider and --report")
@@ -85,55 +93,20 @@ def privacy(
             "--household is of a device's own guarantee: leave it out with --outsider"
         )
     declared = Registry.load(registry)
+    asked = reports or LEAST_REPORTS, DELTA if delta is None else delta
     if page:
-        from deniable_estimator.privacy.outsider import DELTA, LEAST_REPORTS
         from deniable_estimator.privacy.report import report
 
-        asked = reports or LEAST_REPORTS, DELTA if delta is None else delta
         click.echo(report(declared, *asked))
         return
     chosen = None if metric is None else find_metric(declared, metric)
-    document: dict[str, Any]
-    view: Any
-    if outsider:
-        document, view = _outsider(declared, chosen, reports, delta)
-    else:
-        document, view = _guarantee(declared, chosen, household)
-    if form == "json":
-        click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
-        return
-    from rich.console import Console
-
-    Console().print(view)
-
-
-def _guarantee(declared: Registry, metric: Metric | None, household: int) -> tuple[Any, Any]:
-    """What reports reveal, for JSON and for a terminal."""
-    from deniable_estimator.privacy import guarantee_in, together
-    from deniable_estimator.terminal.privacy_view import guarantee_view, together_view
-
-    if metric is None:
-        whole = together(declared, household)
-        return whole.to_dict(), together_view(whole)
-    one = guarantee_in(declared, metric, household)
-    return one.to_dict(), guarantee_view(one)
-
-
-def _outsider(
-    declared: Registry, metric: Metric | None, reports: int | None, delta: float | None
-) -> tuple[Any, Any]:
-    """What published sums reveal, for JSON and for a terminal."""
-    from deniable_estimator.privacy.outsider import (
-        DELTA,
-        LEAST_REPORTS,
-        outsider_of,
-        outsider_together,
-    )
-    from deniable_estimator.terminal.outsider_view import outsider_view
-
-    asked = reports or LEAST_REPORTS, DELTA if delta is None else delta
-    if metric is None:
+    found: Guarantee | Together | Outsider
+    if outsider and chosen:
+        found = outsider_of(declared, chosen, *asked)
+    elif outsider:
         found = outsider_together(declared, *asked)
+    elif chosen:
+        found = guarantee_in(declared, chosen, household)
     else:
-        found = outsider_of(declared, metric, *asked)
-    return found.to_dict(), outsider_view(found)
+        found = together(declared, household)
+    say(form, found.to_dict, lambda: privacy_document(found))

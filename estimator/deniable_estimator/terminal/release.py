@@ -120,10 +120,12 @@ def release(
     """
     from deniable import Registry
     from deniable_estimator.asking.query import find_metric
+    from deniable_estimator.document.terminal import show
     from deniable_estimator.releasing.making import release as release_it
     from deniable_estimator.releasing.manifest import private_key
     from deniable_estimator.releasing.prepared import NoReports, ReleaseRequest
     from deniable_estimator.releasing.preparing import prepare
+    from deniable_estimator.terminal.release_told import release_document, release_plan_document
 
     if plan_only and (out or sign):
         raise click.UsageError("--plan writes nothing: leave --out and --sign out")
@@ -151,10 +153,8 @@ def release(
             no_data(metric)
         with kept_ledger(plan_only=plan_only) as kept:
             if plan_only:
-                from deniable_estimator.terminal.release_view import print_plan
-
                 earlier = [] if kept is None else kept.charges()
-                print_plan(prepared, earlier, *ledger_limits())
+                show(release_plan_document(prepared, earlier, *ledger_limits()))
                 return
             assert kept is not None
             found = release_it(prepared, kept, key, tell)
@@ -166,9 +166,7 @@ def release(
         if out.suffix == ".csv":
             files = {out: found.csv, out.with_name(f"{out.name}.manifest.json"): found.document}
         _write(files)
-    from deniable_estimator.terminal.release_view import print_release
-
-    print_release(found, out, table=out is None)
+    show(release_document(found, out))
 
 
 def _write(files: Mapping[Path, str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ import click
 
 from deniable.tools.command_line import command
 from deniable_collector.options import from_environment
-from deniable_estimator.terminal.options import Real, as_json, reported
+from deniable_estimator.terminal.options import Real, as_json, reported, say
 
 if TYPE_CHECKING:
     from deniable_estimator.releasing.ledger import ReleaseLedger
@@ -51,11 +52,11 @@ def kept_ledger(*, plan_only: bool = False, make_it: bool = True) -> Iterator[Re
 @reported
 def list_releases(form: str | None) -> None:
     """List what was released, the newest first, and what all of it reveals together."""
-    from deniable_estimator.terminal.release_view import print_list
+    from deniable_estimator.terminal.release_told import releases_data, releases_document
 
     with kept_ledger(make_it=False) as kept:
         assert kept is not None
-        print_list(kept, form)
+        say(form, partial(releases_data, kept), partial(releases_document, kept))
 
 
 @command("deniable release key release.pem")
@@ -87,16 +88,17 @@ def verify(file: Path, table: Path | None, key: Path | None, form: str | None) -
     """Check that the numbers in FILE are those of its manifest, and who signed it."""
     from deniable_estimator.releasing.manifest import public_key
     from deniable_estimator.releasing.manifest import verify as check
+    from deniable_estimator.terminal.release_told import verified_document
 
     signer = public_key(key) if key else None
     manifest = check(_read(file), _read(table) if table else None, signer)
-    if form == "json":
-        click.echo(json.dumps(manifest))
-        return
-    from deniable_estimator.terminal.release_view import print_verified
-
-    signed = "signature" in json.loads(_read(file))
-    print_verified(manifest, signed=signed, by_key=signer is not None)
+    signed, by_key = "signature" in json.loads(_read(file)), signer is not None
+    say(
+        form,
+        lambda: manifest,
+        lambda: verified_document(manifest, signed=signed, by_key=by_key),
+        ascii_only=True,
+    )
 
 
 def _read(path: Path) -> bytes:

@@ -5,10 +5,9 @@ Exit codes: 0 for a result, 1 for an error, 2 for a wrong call.
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -24,6 +23,11 @@ from deniable_estimator.terminal.options import (
     progress,
     read_candidates,
     reported,
+)
+from deniable_estimator.terminal.simulated_crowds import (
+    say_simulated,
+    simulate_discovery,
+    simulate_retention,
 )
 
 if TYPE_CHECKING:
@@ -172,8 +176,6 @@ def simulate(
             raise click.UsageError(
                 f"{metric!r} is a retention: say how its devices live by --lives"
             )
-        from deniable_estimator.terminal.simulated_retention import simulate_retention
-
         simulate_retention(declared, devices, lives or (0.45, 0.85, 0.15, 0.0, 20), rng, form)
         return
     if lives is not None:
@@ -181,8 +183,6 @@ def simulate(
     if any(each is not None for each in spreads.values()):
         raise click.UsageError(f"{metric!r} is not a number: leave {', '.join(spreads)} out")
     if isinstance(declared.type, Discovery):
-        from deniable_estimator.terminal.simulated_discovery import simulate_discovery
-
         simulate_discovery(declared, devices, shares, candidates, zipf, rng, form)
         return
     if candidates and declared.values:
@@ -236,20 +236,8 @@ def _simulate_values(
         tally = sample_tally(declared.scheme, reporting, rng, values=asked, metric=declared.name)
         answer = answer_of(tally, declared.scheme, asked)
     truth = counts / devices
-    if form == "json":
-        report: dict[str, Any] = {"devices": devices, **answer.to_dict()}
-        rows = report["cells" if declared.type.of else "values"]
-        for row, share in zip(rows, truth.tolist(), strict=True):
-            row["truth"] = share
-        click.echo(json.dumps(report, ensure_ascii=False))
-        return
-    from rich.console import Console
-
-    # Registers how a pair is shown.
-    from deniable_estimator.terminal import pairs  # noqa: F401
-    from deniable_estimator.terminal.tables import estimate_view
-
-    Console().print(estimate_view(answer, truth))
+    rows = "cells" if declared.type.of else "values"
+    say_simulated(form, answer, devices, truth, rows, truth.tolist())
 
 
 def _simulate_numbers(
@@ -263,6 +251,7 @@ def _simulate_numbers(
 
     from deniable_estimator.analyses.sampling import sample_numbers
     from deniable_estimator.answers import answer_of
+    from deniable_estimator.answers.files import plain
     from deniable_estimator.planning.population import Crowd
 
     mechanism, name = declared.scheme.mechanism, declared.name
@@ -276,20 +265,8 @@ def _simulate_numbers(
         tally = sample_numbers(declared.scheme, numbers, reporting, rng, metric=name)
         answer = answer_of(tally, declared.scheme, unit=declared.type.unit)
     truth = Crowd.of(numbers, counts.astype(np.float64))
-    if form == "json":
-        report: dict[str, Any] = {"devices": devices, **answer.to_dict()}
-        for row in report["series"]:
-            number = truth.series(row["series"])
-            row["truth"] = number if math.isfinite(number) else None
-        click.echo(json.dumps(report, ensure_ascii=False))
-        return
-    from rich.console import Console
-
-    # Registers how a number is shown.
-    from deniable_estimator.terminal import numbers as number_views  # noqa: F401
-    from deniable_estimator.terminal.tables import estimate_view
-
-    Console().print(estimate_view(answer, truth))
+    told = [truth.series(each) for each in answer.series.names]
+    say_simulated(form, answer, devices, truth, "series", plain(told))
 
 
 def _population(

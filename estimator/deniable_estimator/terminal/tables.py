@@ -1,122 +1,45 @@
-"""Estimates in a terminal: tables with a bar for each interval."""
+"""An answer as a document for a terminal: its table, what fakes could do to it, and its warnings.
+
+Here are shares and pairs, and what documents of all answers have. The strings were written by
+strangers: characters that could move the cursor or reorder a line are replaced.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from functools import singledispatch
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
 
 from deniable.protocol.coded_message import counted
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.basis import Basis
+from deniable_estimator.answers.pair import PairAnswer
+from deniable_estimator.answers.pair_estimate import Given
+from deniable_estimator.answers.pair_words import fakes_words, remarks, verdict_words
 from deniable_estimator.answers.shares import Shares
-from deniable_estimator.answers.units import Unit
-from deniable_estimator.asking.history import History
+from deniable_estimator.answers.units import CONDITIONALS, Unit, half_width
+from deniable_estimator.document.document import Column, Estimate, Frame, Note, Tone
+from deniable_estimator.document.terminal import BAR
+from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.intervals import FloatArray
 
 MOST_ROWS = 40
 """How many values a table shows; CSV and JSON have all of them."""
 
-_WIDTH = 20
 _NAMED = 5
 
 
-@singledispatch
-def estimate_view(
-    answer: Answer, truth: Any = None, limits: Any = (), given: Any = None
-) -> RenderableType:
-    """An answer as its kind is shown.
+class Told(NamedTuple):
+    """What is particular to a kind: its tables, its finding, and what else is to be said."""
 
-    `truth` is what is known of a simulated crowd. Of a number, `limits` are those below which
-    shares are shown (`deniable_estimator.terminal.numbers`). Of a pair, `given` is the list that
-    conditionals are given (`deniable_estimator.terminal.pairs`).
-    """
-    raise NotImplementedError(answer.kind)
+    frames: tuple[Frame, ...] = ()
+    verdict: str = ""
+    notes: tuple[Note, ...] = ()
 
 
-@estimate_view.register
-def _(estimate: Shares, truth: FloatArray | None = None, limits: Any = ()) -> RenderableType:
-    """The largest shares first and ghosts last; with `truth`, shape (d,), beside them."""
-    parts: list[RenderableType] = [heading(estimate)]
-    if estimate.n:
-        shown = np.lexsort((-estimate.share, estimate.ghosts))[:MOST_ROWS]
-        parts.append(_shares_table(estimate, shown, truth))
-        rest = len(estimate.values) - len(shown)
-        if rest:
-            parts.append(
-                Text(f"and {counted(rest, 'more value')}: --csv or --json shows all", style="dim")
-            )
-        if not estimate.detected.all():
-            note = "Dim: not distinguishable from a value that nobody has."
-            parts.append(Text(note, style="dim"))
-        parts.append(Text(_budget(estimate.fakes, estimate.budget), style="dim"))
-    if estimate.impossible.any():
-        names = ", ".join(printable(estimate.values[at]) for at in estimate.strange[:_NAMED])
-        more = ", ..." if len(estimate.strange) > _NAMED else ""
-        text = f"Impossible: {names}{more}. No honest crowd has such a share; do not rely on it."
-        parts.append(Text(text, style="bold red"))
-    parts += [Text(f"Note: {warning}.", style="yellow") for warning in estimate.warnings]
-    parts += alarms(estimate)
-    return Group(*parts)
-
-
-def _budget(fakes: float, most: float) -> str:
-    return (
-        f"Poisoning budget: {fakes * 100:.3g}% fake devices could add up to {percent(most)} "
-        "points to any one value."
-    )
-
-
-def alarms(estimate: Answer) -> Iterator[Text]:
-    """What honest reports cannot explain, and what to do about it."""
-    for figure in estimate.verdict.alarms(estimate.alarm_level):
-        yield Text(f"Anomalous: {figure.text} (p = {figure.p_adjusted:.1g}).", style="bold red")
-    if estimate.anomalous:
-        yield Text(
-            "Honest devices do not report like this. See which windows it comes from with "
-            f"`deniable estimate anomalies {estimate.metric}` and leave them out; do not correct "
-            f"the {estimate.unit.heading[0]}s.",
-            style="red",
-        )
-
-
-def history_view(history: History) -> RenderableType:
-    """Each window, what is strange about it, and what to do."""
-    table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
-    table.add_column("window", no_wrap=True)
-    table.add_column("reports", justify="right", no_wrap=True)
-    table.add_column("smallest\nadjusted p", justify="right", no_wrap=True)
-    table.add_column("what is strange", overflow="fold")
-    for window in history.windows:
-        alarms = window.verdict.alarms(history.alarm_level)
-        least = min((each.p_adjusted for each in window.verdict.figures), default=None)
-        strange = "; ".join(printable(each.text) for each in alarms)
-        if least is None:
-            strange = "too little to judge by"
-        table.add_row(
-            Text(window.label),
-            Text(f"{window.n:,}"),
-            Text("" if least is None else f"{least:.2g}"),
-            Text(strange),
-            style="bold red" if alarms else "dim" if least is None else None,
-        )
-    if not history.anomalous:
-        return Group(table, Text("Nothing here is unlike honest reports.", style="green"))
-    advice = (
-        "Leave such windows out of what you decide by (--without), and find out why: fakes, a "
-        "faulty app, or an event. Do not correct the estimates."
-    )
-    return Group(table, Text(advice, style="red"))
-
-
-def heading(estimate: Basis) -> Text:
+def heading(estimate: Basis, *more: str) -> str:
     """The metric, its reports, its windows and its epsilon."""
     windows = estimate.windows
     if len(windows) > 1:
@@ -124,42 +47,115 @@ def heading(estimate: Basis) -> Text:
     else:
         when = windows[0] if windows else "no window"
         what = "device" if estimate.n == 1 else "devices"
-    text = Text.assemble((estimate.metric, "bold"), f"  {estimate.n:,} {what}  ·  {when}")
-    return text.append(f"  ·  epsilon {estimate.epsilon:.4g}")
+    parts = f"{estimate.n:,} {what}", when, f"epsilon {estimate.epsilon:.4g}", *more
+    return f"{estimate.metric}  {'  ·  '.join(parts)}"
 
 
-def _shares_table(estimate: Shares, shown: NDArray[np.intp], truth: FloatArray | None) -> Table:
-    table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
-    table.add_column("value", overflow="fold", vertical="bottom")
-    if truth is not None:
-        table.add_column("truth\n%", justify="right", no_wrap=True)
-    table.add_column("share\n%", justify="right", no_wrap=True)
-    interval = f"{estimate.level * 100:.3g}% interval"
-    table.add_column(f"{interval}\n%", justify="right", no_wrap=True)
-    top = max(float(np.max(estimate.high[shown])), 1e-12)
-    scale = f"0{percent(top):>{_WIDTH - 1}}"
-    table.add_column(f"\n{scale}", no_wrap=True)
-    total = "sums to" if estimate.complete else "at most"
-    table.add_column(f"normalized\n({total}\n100%)", justify="right", no_wrap=True)
-    table.add_column("adjusted\np", justify="right", no_wrap=True)
-    detected, moved, impossible = estimate.detected, estimate.moved, estimate.impossible
-    for i in shown:
-        share, low, high = estimate.share[i], estimate.low[i], estimate.high[i]
-        cells = [Text(printable(estimate.values[i]))]
-        if truth is not None:
-            cells.append(Text(percent(truth[i])))
-        cells += [
-            Text(percent(share)),
-            Text(f"{percent(low)} .. {percent(high)}"),
-            picture(float(low), float(share), float(high), top),
-            Text(percent(estimate.normalized[i]) + ("*" if moved[i] else " ")),
-            Text(f"{estimate.p_adjusted[i]:.2g}"),
-        ]
-        table.add_row(*cells, style="bold red" if impossible[i] else None if detected[i] else "dim")
-    if moved[shown].any():
-        table.caption = "* moved by more than its standard error"
-        table.caption_justify = "left"
-    return table
+def warned(warnings: Iterable[str]) -> Iterator[Note]:
+    """What to bear in mind, one note each."""
+    return (Note(f"Note: {warning}.", "warn") for warning in warnings)
+
+
+def alarms(estimate: Answer) -> Iterator[Note]:
+    """What honest reports cannot explain, and what to do about it."""
+    for figure in estimate.verdict.alarms(estimate.alarm_level):
+        yield Note(f"Anomalous: {figure.text} (p = {figure.p_adjusted:.1g}).", "alarm")
+    if estimate.anomalous:
+        yield Note(
+            "Honest devices do not report like this. See which windows it comes from with "
+            f"`deniable estimate anomalies {estimate.metric}` and leave them out; do not correct "
+            f"the {estimate.unit.heading[0]}s.",
+            "alarm",
+        )
+
+
+def budget_words(answer: Answer, what: str) -> str:
+    """What fakes could add, and to what."""
+    return f"Poisoning budget: {answer.fakes * 100:.3g}% fake devices could add up to {what}."
+
+
+def more_words(rest: int, what: str, where: str = "") -> tuple[str, ...]:
+    """That a table does not show all; nothing if it does."""
+    return (f"and {counted(rest, f'more {what}')}{where}: --csv or --json shows all",) * (rest > 0)
+
+
+def shares_told(found: Shares, truth: FloatArray | None = None) -> Told:
+    """The largest shares first and ghosts last; with `truth`, shape (d,), beside them."""
+    notes: list[Note] = []
+    if found.impossible.any():
+        names = ", ".join(printable(found.values[at]) for at in found.strange[:_NAMED])
+        more = ", ..." if len(found.strange) > _NAMED else ""
+        text = f"Impossible: {names}{more}. No honest crowd has such a share; do not rely on it."
+        notes.append(Note(text, "alarm"))
+    if not found.n:
+        return Told(notes=tuple(notes))
+    shown = np.lexsort((-found.share, found.ghosts))[:MOST_ROWS]
+    top = max(float(np.max(found.high[shown])), 1e-12)
+    total = "sums to" if found.complete else "at most"
+    columns = (
+        Column("value", "value", "words"),
+        Column("truth", "truth\n%", data_only=truth is None),
+        share_column(found.level, percent(top)),
+        Column("normalized", f"normalized\n({total}\n100%)"),
+        Column("p_adjusted", "adjusted\np"),
+    )
+    moved = found.moved
+    rows = [
+        (
+            printable(found.values[at]),
+            None if truth is None else percent(truth[at]),
+            share_cell((each[at] for each in (found.share, found.low, found.high)), top),
+            percent(found.normalized[at]) + ("*" if moved[at] else " "),
+            f"{found.p_adjusted[at]:.2g}",
+        )
+        for at in shown.tolist()
+    ]
+    tones: list[Tone] = [
+        "alarm" if wrong else "plain" if detected else "quiet"
+        for wrong, detected in zip(found.impossible[shown], found.detected[shown], strict=True)
+    ]
+    below = (
+        *(("* moved by more than its standard error",) if moved[shown].any() else ()),
+        *more_words(len(found.values) - len(shown), "value"),
+        *(
+            ()
+            if found.detected.all()
+            else ("Dim: not distinguishable from a value that nobody has.",)
+        ),
+        budget_words(found, f"{percent(found.budget)} points to any one value"),
+    )
+    return Told((Frame("values", "", columns, rows, tones, below),), notes=tuple(notes))
+
+
+def share_column(level: float, top: str, key: str = "share") -> Column:
+    """Of shares in percent, with their bars from 0 to `top`."""
+    interval = f"{level * 100:.3g}% interval\n%"
+    return Column(key, f"{key}\n%", "estimate", interval=interval, scale=f"0{top:>{BAR - 1}}")
+
+
+def share_cell(numbers: Iterable[float], top: float) -> Estimate:
+    """A share in percent with its interval, and its bar from 0 to `top`."""
+    share, low, high = map(float, numbers)
+    between = f"{percent(low)} .. {percent(high)}"
+    return Estimate(share, percent(share), "plain", between, (low / top, share / top, high / top))
+
+
+def estimate_cell(
+    unit: Unit, numbers: Iterable[float], axis: tuple[float, float] | None = None
+) -> Estimate:
+    """A number in its unit with its interval, and its bar on an axis between two ends."""
+    value, low, high = map(float, numbers)
+    spread = half_width(value, low, high)
+    if math.isnan(value):
+        return Estimate(value, unit.text(value, spread), between="")
+    drawn = None
+    if axis is not None:
+        base, top = axis
+        low_at, at, high_at = ((each - base) / (top - base) for each in (low, value, high))
+        drawn = max(low_at, 0.0), at, min(high_at, 1.0)
+    return Estimate(
+        *(value, unit.text(value, spread), "plain", interval(unit, low, high, spread), drawn)
+    )
 
 
 def interval(unit: Unit, low: float, high: float, spread: float) -> str:
@@ -173,18 +169,6 @@ def interval(unit: Unit, low: float, high: float, spread: float) -> str:
     return "unknown"
 
 
-def picture(low: float, share: float, high: float, top: float) -> Text:
-    """A bar from 0 to `top`: solid up to `low`, then shaded up to `high`, a mark at the share."""
-    ends = [round(min(max(x / top, 0.0), 1.0) * _WIDTH) for x in (low, high)]
-    solid, shaded = ends[0], ends[1] - ends[0]
-    mark = min(max(round(share / top * _WIDTH), 0), _WIDTH - 1)
-    bar = list("█" * solid + "▒" * shaded + " " * (_WIDTH - solid - shaded))
-    bar[mark] = "┃"
-    text = Text("".join(bar), style="cyan")
-    text.stylize("bold white", mark, mark + 1)
-    return text
-
-
 def percent(share: float) -> str:
     """A share in percent, with as many digits as a small one needs."""
     digits = 2 if abs(share) >= 0.001 or share == 0 else 4
@@ -195,4 +179,87 @@ def printable(value: str) -> str:
     """The value without control characters for the terminal."""
     return "".join(
         letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in value
+    )
+
+
+def direction(answer: Answer, given: str | None) -> Given:
+    """Which list the conditionals are given, by the name of its metric; the first if not said.
+
+    Raises:
+        EstimateError: the answer is no pair, or not of that metric.
+    """
+    if given is None:
+        return "first"
+    if not isinstance(answer, PairAnswer):
+        raise EstimateError(f"{answer.metric} is not a pair: leave --given out")
+    if given not in answer.names:
+        raise EstimateError(
+            f"{answer.metric} is a pair of {' and '.join(answer.names)}: give one of them"
+        )
+    return "first" if given == answer.names[0] else "second"
+
+
+def pair_told(pair: PairAnswer, truth: FloatArray | None = None, given: Given = "first") -> Told:
+    """Each cell with its share, and the share among those with one of its values; with `truth`,
+    shape (cells,), beside them."""
+    notes = tuple(warned(remarks(pair)))
+    if not pair.n:
+        return Told(verdict=verdict_words(pair), notes=notes)
+    size, found = len(pair.joint.values), pair.residuals
+    places = np.arange(size)
+    if size > MOST_ROWS and found is not None:
+        # Those furthest from independence first.
+        places = np.argsort(found.p_value.ravel(), kind="stable")
+    shown = places[:MOST_ROWS].tolist()
+    between = f"{pair.level * 100:.3g}%\ninterval"
+    condition = pair.names[0 if given == "first" else 1]
+    columns = (
+        *(Column(name, name, "words") for name in pair.names),
+        Column("truth", "truth\n%", data_only=truth is None),
+        Column("share", "share\n%", "estimate", interval=between),
+        Column("given", f"of its {condition}\n%", "estimate", interval=between),
+        Column("residual", "beyond\nchance\npoints"),
+    )
+    carries = pair.carries.ravel()
+    below = (
+        *more_words(size - len(shown), "cell", ", nearer to independence"),
+        *(("Bold: cells that differ from independence.",) if carries.any() else ()),
+        *(
+            ()
+            if pair.joint.detected.all()
+            else ("Dim: not distinguishable from a cell that nobody is in.",)
+        ),
+        budget_words(pair, f"{CONDITIONALS.text(pair.budget, pair.budget)} points to any one cell"),
+        *fakes_words(pair),
+    )
+    tones: list[Tone] = [
+        "strong" if carries[at] else "plain" if pair.joint.detected[at] else "quiet" for at in shown
+    ]
+    rows = [_pair_row(pair, at, given, truth) for at in shown]
+    frame = Frame("cells", "", columns, rows, tones, below)
+    return Told((frame,), verdict_words(pair), notes)
+
+
+def _pair_row(
+    pair: PairAnswer, place: int, given: Given, truth: FloatArray | None
+) -> Sequence[Any]:
+    at = divmod(place, pair.shape[1])
+    joint, side, apart = pair.joint, pair.conditionals[given], pair.residuals
+    cells = [
+        estimate_cell(CONDITIONALS, (each[index] for each in columns))
+        for index, columns in (
+            (place, (joint.share, joint.low, joint.high)),
+            (at, (side.share, side.low, side.high)),
+        )
+    ]
+    if not side.known[at]:
+        cells[1] = Estimate(None, "too few")
+    away = None
+    if apart is not None:
+        away = CONDITIONALS.signed(float(apart.value[at]), float(apart.std_error[at]))
+    return (
+        *(margin.values[each] for margin, each in zip(pair.margins, at, strict=True)),
+        None if truth is None else CONDITIONALS.text(float(truth[place]), 0.001),
+        *cells,
+        away,
     )

@@ -6,10 +6,9 @@ yet.
 
 from __future__ import annotations
 
-import json
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import click
 
@@ -19,25 +18,21 @@ from deniable_estimator.files import ANNOTATIONS, file_in_folder
 from deniable_estimator.terminal.options import (
     as_csv,
     as_json,
+    asked_since,
     candidates_option,
+    change_since,
     no_data,
     opened,
     progress,
     range_options,
     read_candidates,
     reported,
+    say,
+    since_document,
     since_option,
+    told_since,
     where_option,
 )
-from deniable_estimator.terminal.since import (
-    asked_since,
-    change_since,
-    since_document,
-    told_since,
-)
-
-if TYPE_CHECKING:
-    from deniable_estimator.asking.segment_trends import SegmentTrends
 
 # numpy and rich take longer to import than `deniable --help` should.
 
@@ -94,6 +89,7 @@ def trend(
     from deniable_estimator.asking.query import find_metric
     from deniable_estimator.asking.reading import read
     from deniable_estimator.asking.trend import trend as read_trend
+    from deniable_estimator.terminal.comparing import trend_document, trends_document
 
     declared = Registry.load(registry)
     asked = read_candidates(find_metric(declared, metric), candidates)
@@ -115,7 +111,7 @@ def trend(
                 by=by,
                 where=where,
             )
-        _print_trends(found, form, value)
+        say(form, found.to_dict, lambda: trends_document(found, value), found.to_csv)
         if not found.groups:
             no_data(metric)
         return
@@ -148,38 +144,13 @@ def trend(
     step = step_asked(answer, (value,) if value else (), noted)
     if moment and form is None:
         click.echo(told_since(moment, change, metric))
-    if form == "json":
+    if form is not None or answer.reported:
         more = {"since": since_document(moment, change, metric)} if moment else {}
-        document = {**answer.to_dict(), "step": step and step.to_dict(), **more}
-        click.echo(json.dumps(document, ensure_ascii=False))
-    elif form == "csv":
-        column = step.column() if step else {}
-        click.echo(answer.to_csv(column, by_period(answer.periods, noted)), nl=False)
-    elif answer.reported:
-        from rich.console import Console
-
-        from deniable_estimator.terminal.trend_view import trend_view
-
-        Console().print(trend_view(answer, value or answer.leading))
-        if step:
-            click.echo(step.told())
+        say(
+            form,
+            lambda: {**answer.to_dict(), "step": step and step.to_dict(), **more},
+            lambda: trend_document(answer, value, step.told() if step else ""),
+            lambda: answer.to_csv(step.column() if step else {}, by_period(answer.periods, noted)),
+        )
     if not answer.reported:
         no_data(metric)
-
-
-def _print_trends(found: SegmentTrends, form: str | None, value: str | None) -> None:
-    if form == "json":
-        click.echo(json.dumps(found.to_dict(), ensure_ascii=False, allow_nan=False))
-    elif form == "csv":
-        click.echo(found.to_csv(), nl=False)
-    else:
-        from rich.console import Console
-
-        from deniable_estimator.terminal.trend_view import trend_view
-
-        console = Console()
-        for each in found.groups:
-            console.print(f"[bold]{each.name}[/bold]", highlight=False)
-            console.print(trend_view(each.trend, value or each.trend.leading))
-        for note in found.notes:
-            console.print(f"Note: {note}.", style="yellow")

@@ -13,8 +13,7 @@ from deniable import Registry, SchemeError
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.answers import answer_of, combine
-from deniable_estimator.answers.base import Series
-from deniable_estimator.answers.numbers import number_change
+from deniable_estimator.answers.base import Series, number_change
 from deniable_estimator.answers.shares import estimate
 from deniable_estimator.errors import EstimateError
 

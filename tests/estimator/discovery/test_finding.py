@@ -13,7 +13,7 @@ from deniable_estimator.answers.files import harmless
 from deniable_estimator.answers.finds_making import Reported, Rule, find_strings, shares_of
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.participation import Participation
-from deniable_estimator.terminal.promoting import _replace
+from deniable_estimator.terminal.finds_told import _replace
 
 from .conftest import CROWD, HOSTILE
 
@@ -193,7 +193,7 @@ def test_a_link_stays_a_link(tmp_path):
     assert real.read_text() == "old\nnew\n"
 
 
-@pytest.mark.parametrize("text", ["=cmd()", " =1", "\uff1dcmd()", "\uff0b1", "\uff0d1", "\uff20A1"])
+@pytest.mark.parametrize("text", [" =1", "\uff1dcmd()", "\uff0b1", "\uff0d1", "\uff20A1"])
 def test_formulas_in_all_widths(text):
     """A spreadsheet that takes wide signs for formulas too is given none."""
     assert harmless(text) == f"'{text}"

@@ -70,8 +70,8 @@ def test_privacy_adds_up(run):
     assert whole["report"]["epsilon"] == pytest.approx(2.0)
 
 
-@pytest.mark.parametrize("freedom", [1, 4, 25, 841])
-@pytest.mark.parametrize("noncentrality", [0.0, 0.3, 7.0, 150.0, 5000.0, 1e12])
+@pytest.mark.parametrize("freedom", [1, 841])
+@pytest.mark.parametrize("noncentrality", [0.0, 7.0, 1e12])
 def test_the_tail_is_that_of_scipy(freedom, noncentrality):
     """The critical value and the tail beyond it agree with scipy's."""
     critical = chi_square_quantile(0.05, freedom)

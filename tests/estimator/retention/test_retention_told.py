@@ -16,9 +16,9 @@ from deniable_estimator.answers.retention import RetentionAnswer
 from deniable_estimator.answers.retention_words import finding_words, growth_words
 from deniable_estimator.asking.reading import read
 from deniable_estimator.dashboard.kinds.retention import retention_chart
+from deniable_estimator.document.terminal import document_view
 from deniable_estimator.planning.retention_crowd import DrawnWindow, Life, tallies_of
-from deniable_estimator.terminal import retention  # noqa: F401
-from deniable_estimator.terminal.tables import estimate_view
+from deniable_estimator.terminal.answers import answer_document
 from deniable_estimator.watching.rules_file import parse_rules
 from deniable_estimator.watching.run import Watcher
 from deniable_estimator.watching.state import WatchState
@@ -58,7 +58,7 @@ def test_the_heat_map_has_a_row_for_each_cohort_and_one_for_all(answer: Retentio
 def test_the_terminal_shows_all_series_growth_and_the_triangle(answer: RetentionAnswer) -> None:
     console = Console(width=140, record=True, file=None, quiet=False, force_terminal=False)
     with console.capture() as captured:
-        console.print(estimate_view(answer, {"age 1": 0.4321}))
+        console.print(document_view(answer_document(answer, {"age 1": 0.4321})))
     told = captured.get()
     assert "retention after 12 weeks" in told
     assert "43.2" in told

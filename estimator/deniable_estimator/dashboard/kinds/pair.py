@@ -18,8 +18,7 @@ from deniable_estimator.answers.pair_words import (
     remarks,
     verdict_words,
 )
-from deniable_estimator.answers.range_names import cell_words, value_words
-from deniable_estimator.answers.units import CONDITIONALS, half_width
+from deniable_estimator.answers.units import CONDITIONALS, cell_words, half_width, value_words
 from deniable_estimator.dashboard.kinds.base import Kind
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.dashboard.words import NOTHING_STANDS_OUT, SeriesText, series_text

@@ -1,0 +1,254 @@
+"""A guarantee as a document for a terminal: its bounds and what they do not cover; and what
+published sums reveal.
+
+`deniable plan privacy --report` writes the page that derives and explains them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from deniable.protocol.coded_message import counted
+from deniable_estimator.document.document import Column, Document, Frame, Note, Tone
+from deniable_estimator.privacy import (
+    USEFUL,
+    Bound,
+    Guarantee,
+    Together,
+    not_covered,
+)
+from deniable_estimator.privacy.outsider import Outsider, figure, plain_delta, span_words
+from deniable_estimator.privacy.words import (
+    chance,
+    factor,
+    in_clear,
+    pace,
+    rounded_up,
+    shared_words,
+)
+
+
+def privacy_document(found: Guarantee | Together | Outsider) -> Document:
+    """What reports reveal of a device, or what published sums do."""
+    if isinstance(found, Outsider):
+        return _outsider_document(found)
+    return _guarantee_document(found) if isinstance(found, Guarantee) else _together_document(found)
+
+
+def _guarantee_document(guarantee: Guarantee) -> Document:
+    """One metric: its bounds, what they mean, who can learn what, and what is not covered."""
+    bounds = dict(_bound_rows(guarantee))
+    columns = (
+        Column("what", "of what", "words"),
+        Column("epsilon", "epsilon"),
+        Column("odds", "odds shift by"),
+        Column("guess", "50/50 guess right"),
+    )
+    rows = [(what, _epsilon(each), _odds(each), _guess(each)) for what, each in bounds.items()]
+    notes = *_words(guarantee), *_useless(bounds.values())
+    learned = [(who or "-", what) for who, what in guarantee.learned_by.items()]
+    missing = [("-", each) for each in guarantee.not_covered]
+    source = f"Computed from the probabilities in force of {guarantee.mechanism}."
+    return Document(
+        "guarantee",
+        f"{guarantee.metric}  {guarantee.description}",
+        Note(source, "quiet"),
+        frames=(
+            Frame("bounds", "", columns, rows, notes=notes),
+            Frame("learned", "Who learns what", _LISTED, learned),
+            Frame("not_covered", "Not covered", _LISTED, missing),
+        ),
+        notes=(Note(_whose(guarantee.household), "quiet"),),
+    )
+
+
+_LISTED = Column("who", "", "words"), Column("what", "", "words")
+
+
+def _together_document(together: Together) -> Document:
+    """All metrics: a line for each, and what they reveal together."""
+    headings = ("one report", "a typical year", "the worst year", "a lifetime")
+    columns = (
+        Column("metric", "metric", "words"),
+        *(Column(each, f"{each}\nepsilon", empty="no bound") for each in headings),
+        Column("guess", "50/50 guess right\nafter one report"),
+    )
+    lines: list[tuple[str, Guarantee | Together]] = [
+        (one.metric + ("*" if one.memory else ""), one) for one in together.metrics
+    ]
+    shown: list[Bound] = []
+    rows = []
+    for name, each in (*lines, ("all together", together)):
+        spans = each.report, each.typical_year, each.worst_year, each.lifetime
+        shown += filter(None, spans)
+        rows.append((name, *(one and _epsilon(one) for one in spans), _guess(each.report)))
+    tones: list[Tone] = ["plain" for _ in lines]
+    tones.append("strong")
+    notes = *_total_words(together), *_useless(shown)
+    return Document(
+        "together",
+        "What the reports of a device reveal at most",
+        Note(""),
+        frames=(Frame("metrics", "", columns, rows, tones, notes),),
+        notes=(Note(_whose(together.household), "quiet"),),
+    )
+
+
+def _bound_rows(guarantee: Guarantee) -> Iterator[tuple[str, Bound]]:
+    yield "one report", guarantee.report
+    if (memory := guarantee.memory) is not None:
+        yield "all reports of one value", memory.memo
+        if memory.edited is not None:
+            yield "the same, with the memos of later edits", memory.edited
+        if memory.values is not None:
+            assert memory.cells is not None
+            yield f"of all values ({counted(memory.cells, 'memo')})", memory.values
+        yield "each report, if values change", guarantee.each
+    typical = rounded_up(guarantee.typical_reports, 1).removesuffix(".0")
+    yield f"a typical year ({_reports(typical)})", guarantee.typical_year
+    yield f"the worst year ({_reports(f'{guarantee.most_reports:,}')})", guarantee.worst_year
+    if guarantee.lifetime is not None:
+        yield f"a lifetime ({_reports(f'{guarantee.lifetime_reports:,}')})", guarantee.lifetime
+    if (same := guarantee.same_values) is not None:
+        names = f"about the same values ({', '.join(same.metrics)})"
+        yield f"one report of each {names}", same.report
+        yield "all of them in a typical year", same.typical_year
+        yield "all of them in the worst year", same.worst_year
+        if same.lifetime is not None:
+            yield "all of them in a lifetime", same.lifetime
+
+
+def _words(guarantee: Guarantee) -> Iterator[str]:
+    yield from shared_words(guarantee)
+    if clear := in_clear(guarantee):
+        yield clear
+    if guarantee.memory is None:
+        yield f"Every report has new noise, so the epsilons of reports add up. {pace(guarantee)}"
+        return
+    yield (
+        "The device keeps one permanent randomized response (memo) for each value. The bounds of "
+        "memos are about values, not about the times at which they change: over time, each report "
+        f"adds at most epsilon {rounded_up(guarantee.each.epsilon, 3)}. {pace(guarantee)}"
+    )
+
+
+def _total_words(together: Together) -> Iterator[str]:
+    yield (
+        "All metrics are reported by the same device, so their epsilons add up: this bounds what "
+        "is revealed about all its values together."
+    )
+    if together.cap is not None:
+        yield (
+            f"The registry caps the sum at lifetime_epsilon = {together.cap:g} for each device: "
+            "then it stops for good."
+        )
+    if any(each.memory for each in together.metrics):
+        yield (
+            "* with memos: the figures bound any history; `deniable plan privacy METRIC` has the "
+            "bound for one value."
+        )
+    if together.lifetime is None:
+        yield (
+            "There is no bound for a lifetime, because metrics with memos report until they "
+            "expire. A lifetime_epsilon at the top of the registry would end them."
+        )
+    if seen := [each.metric for each in together.metrics if each.answer == "at_once"]:
+        yield (
+            f"Answered at once: {', '.join(seen)}. The network sees roughly when the app is first "
+            "used in a window of theirs."
+        )
+    if told := [each.metric for each in together.metrics if each.segments]:
+        yield (
+            f"Counted by segments: {', '.join(told)}. Their reports tell the device's segments in "
+            "clear, and the figures compare values of devices of the same segments."
+        )
+    web = any(each.web for each in together.metrics)
+    segments = any(each.segments for each in together.metrics)
+    covered = not_covered(remembers=False, web=web, segments=segments)
+    yield "Not covered: " + "; ".join(covered) + "."
+
+
+def _useless(bounds: Iterable[Bound]) -> Iterator[str]:
+    """What a figure stands for that is not shown."""
+    if not all(each.useful for each in bounds):
+        yield (
+            f"> {USEFUL:g}: no useful bound. With such an epsilon, whoever sees all these reports "
+            "could be as good as certain."
+        )
+
+
+def _whose(household: int) -> str:
+    if household == 1:
+        return "of one device"
+    return f"of a household of {household} devices with the same value: {household} times one"
+
+
+def _odds(bound: Bound) -> str:
+    return f"x {factor(bound)}" if bound.useful else "no useful bound"
+
+
+def _epsilon(bound: Bound) -> str:
+    return rounded_up(bound.epsilon, 3) if bound.useful else f"> {USEFUL:g}"
+
+
+def _guess(bound: Bound) -> str:
+    return f"{chance(bound)}%" if bound.useful else ""
+
+
+def _reports(count: str) -> str:
+    return f"{count} report{'' if count == '1' else 's'}"
+
+
+def _outsider_document(outsider: Outsider) -> Document:
+    """The bounds for each span beside the device's own, and beside other ways of composition."""
+    rows: list[tuple[Any, ...]] = []
+    for span, found in outsider.spans.items():
+        ways = (found.epsilon, found.device, found.basic, found.advanced, found.renyi)
+        mark = "" if found.known else "*"
+        rows.append((span_words(span) + mark, found.windows, *map(figure, ways)))
+        if found.steady is not None:
+            rows.append(("  fixed value", None, figure(found.steady), *[None] * 4))
+    columns = (
+        Column("span", "published", "words"),
+        Column("windows", "windows", "count"),
+        Column("epsilon", "epsilon"),
+        Column("device", "the device's\nepsilon"),
+        *(Column(way, f"{way}\nepsilon") for way in ("basic", "advanced", "Renyi")),
+    )
+    spans = outsider.spans.values()
+    told = {
+        _UNKNOWN: any(not each.known for each in spans),
+        _NO_END: "lifetime" not in outsider.spans,
+        _STEADY: any(each.steady is not None for each in spans),
+    }
+    crowd = (
+        f"n = {outsider.reports:,} reports or more in each published sum, "
+        f"delta = {plain_delta(outsider.delta)}"
+    )
+    assumed = Column("assumed", "", "words")
+    lines = [(f"- {sentence}",) for sentence in outsider.assumed]
+    whose = outsider.metric or "all metrics together"
+    return Document(
+        "outsider",
+        f"What published sums reveal of one device: {whose}",
+        Note(""),
+        frames=(
+            Frame("spans", "", columns, rows, notes=tuple(each for each in told if told[each])),
+            Frame("assumed", "What is assumed", (assumed,), lines),
+        ),
+        notes=(Note(crowd, "quiet"),),
+    )
+
+
+_UNKNOWN = (
+    "* No bound below the device's own epsilon is known for a metric with memos here, so the "
+    "device's stands."
+)
+
+_NO_END = "There is no figure for a lifetime: metrics with memos report until they expire."
+
+_STEADY = (
+    "Fixed value: of a device whose value never changes. All its reports tell no more than one "
+    "memo."
+)

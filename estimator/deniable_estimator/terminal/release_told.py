@@ -1,0 +1,215 @@
+"""Releases as documents for a terminal: tables, what one would cost, and the ledger."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from deniable.protocol.coded_message import counted
+from deniable_estimator.document.document import Column, Document, Fact, Frame, Note
+from deniable_estimator.isolation import isolated
+from deniable_estimator.releasing.charge import Charge, ReleaseAccount, ReleasesSpent
+from deniable_estimator.releasing.ledger import KeptRelease, ReleaseLedger
+from deniable_estimator.releasing.making import Release
+from deniable_estimator.releasing.manifest import ManifestError
+from deniable_estimator.releasing.prepared import Prepared
+from deniable_estimator.releasing.words import figure, of_shares, pair_part, statement, verdict
+from deniable_estimator.terminal.tables import MOST_ROWS, printable
+
+
+def release_document(found: Release, out: Path | None) -> Document:
+    """The numbers, if they are not written to a file, and what they reveal."""
+    frames = () if out else (_release_frame(found.manifest, found.data),)
+    notes = [
+        f"Wrote {out}" if out else "",
+        statement(found.manifest),
+        "This was released before: the same numbers, at no charge." if found.again else "",
+    ]
+    verdict = Note(f"Release {found.id}. {_spent(found.spent)}", "quiet")
+    told = tuple(Note(each) for each in notes if each)
+    return Document("release", _heading(found.manifest), verdict, frames=frames, notes=told)
+
+
+def release_plan_document(
+    prepared: Prepared, earlier: Sequence[Charge], delta_of_all: float, budget: float | None
+) -> Document:
+    """What a release would cost in accuracy, and of the budget.
+
+    Raises:
+        EstimateError: beside the earlier charges it is not allowed.
+    """
+    epsilon, delta = prepared.guarantee()
+    halves = prepared.halves()
+    charges = [*earlier, prepared.charge_after(earlier)]
+    after = ReleasesSpent.of(charges, delta_of_all, budget)
+    first, last = prepared.labels[0], prepared.labels[-1]
+    rests_on = (
+        f"{prepared.n:,} reports of {counted(len(prepared.labels), 'window')}, {first} to "
+        f"{last}, at most {prepared.reports} of one device"
+    )
+    told = {
+        "method": prepared.kind,
+        "epsilon": f"{figure(epsilon)} at delta = {delta:g}, for one device",
+    }
+    if halves is not None:
+        share = prepared.metric.type.unit is None and prepared.metric.type.name != "number"
+        unit = "percentage points" if share else "of half the range"
+        factor = 100 if share else 1
+        told["interval"] = (
+            f"± {factor * halves[0]:.3g} without the noise, ± {factor * halves[1]:.3g} with it, "
+            f"{unit}"
+        )
+    no = " The budget does not allow it." if after.refused else ""
+    return Document(
+        "release plan",
+        f"Plan of a release of {prepared.metric.name}",
+        Note(f"{verdict(prepared)}\nWith this release, {_spent(after)}{no}"),
+        tuple(Fact(name, name, text, text) for name, text in told.items()),
+        notes=(Note(rests_on, "quiet"),),
+    )
+
+
+_SHORT = 12
+"""Characters of an id that tell releases apart; --json has the whole."""
+
+
+def releases_data(ledger: ReleaseLedger) -> dict[str, Any]:
+    """The releases of a ledger, and what they reveal together, for JSON."""
+    rows = [
+        {
+            "id": each.id,
+            "made": each.made.isoformat(),
+            "finished": each.document is not None,
+            "released": _manifest_of(each).get("metric"),
+            "pair": _manifest_of(each).get("pair"),
+            **{key: value for key, value in each.charge.to_dict().items() if key != "sums"},
+        }
+        for each in ledger.listed()
+    ]
+    return {"releases": rows, **_account(ledger).to_dict()}
+
+
+def _account(ledger: ReleaseLedger) -> ReleaseAccount:
+    kept = reversed(ledger.listed())
+    made = [(each.made, each.charge, each.document is not None) for each in kept]
+    return ReleaseAccount.of(made, ledger.delta, ledger.budget)
+
+
+def releases_document(ledger: ReleaseLedger) -> Document:
+    """The same for people."""
+    account = _account(ledger)
+    columns = (
+        *(Column(each, each, "words") for each in ("id", "made", "metric", "windows", "method")),
+        Column("epsilon", "epsilon"),
+        Column("delta", "delta"),
+    )
+    rows = []
+    for each in ledger.listed():
+        charge = each.charge
+        first, last = charge.windows[0], charge.windows[-1]
+        rows.append(
+            (
+                each.id[:_SHORT],
+                each.made.isoformat(),
+                _name_of(each),
+                first if first == last else f"{first} to\n{last}",
+                charge.kind if each.document is not None else f"{charge.kind} (not finished)",
+                figure(charge.epsilon),
+                f"{charge.delta:g}",
+            )
+        )
+    by_metric = account.metrics.items() if len(account.metrics) > 1 else ()
+    notes = [f"{printable(name)} by itself: {_total(own)}" for name, own in by_metric]
+    if account.unfinished:
+        notes.append(
+            f"{account.unfinished:,} of them {'was' if account.unfinished == 1 else 'were'} "
+            "charged and not finished: the same command finishes them at no further charge."
+        )
+    frames = (Frame("releases", "", columns, rows),) if rows else ()
+    told = tuple(Note(each, "quiet") for each in notes)
+    return Document("releases", _spent(account.total), Note(""), frames=frames, notes=told)
+
+
+def _manifest_of(kept: KeptRelease) -> dict[str, Any]:
+    """What the document of a release says of itself; nothing if it was never finished."""
+    found: dict[str, Any] = json.loads(kept.document)["manifest"] if kept.document else {}
+    return found
+
+
+def _name_of(kept: KeptRelease) -> str:
+    """The metric that was released, with its pair: of a metric that devices report as a part of a
+    pair, the ledger charges the pair."""
+    manifest = _manifest_of(kept)
+    name = printable(manifest.get("metric", kept.charge.metric))
+    part = pair_part(manifest)
+    return f"{name}\n{printable(part)}" if part else name
+
+
+def verified_document(manifest: Mapping[str, Any], *, signed: bool, by_key: bool) -> Document:
+    """What was found to be true of a document.
+
+    Raises:
+        ManifestError: the manifest lacks something, or has a thing of another kind.
+    """
+    try:
+        heading, line = _heading(manifest), statement(dict(manifest))
+    except (KeyError, TypeError, ValueError, AttributeError, AssertionError):
+        raise ManifestError(
+            "the manifest is not whole: deniable has not written it so. Ask for the document again"
+        ) from None
+    signature = "It is not signed: anybody can have written it."
+    if by_key:
+        signature = "It is signed with this key."
+    elif signed:
+        signature = "It is signed; name the signer's public key with --key to check whose."
+    notes = Note("The numbers are those of the manifest."), Note(signature)
+    return Document("verified", heading, Note(line), notes=notes)
+
+
+def _heading(manifest: Mapping[str, Any]) -> str:
+    windows = manifest["windows"]
+    first, last = windows["first"], windows["last"]
+    days = first if first == last else f"{first} to {last}"
+    where = "".join(f", {name} = {value}" for name, value in manifest["where"].items())
+    part = f", {pair}" if (pair := pair_part(manifest)) else ""
+    name = printable(manifest["metric"])
+    return f"{name}  {days}{where}{part}, {manifest['reports']:,} reports"
+
+
+def _release_frame(manifest: Mapping[str, Any], data: Mapping[str, Any]) -> Frame:
+    names, shares = data["columns"], of_shares(manifest)
+    rows = [
+        [_cell(name, value, shares=shares) for name, value in zip(names, row, strict=True)]
+        for row in data["rows"][:MOST_ROWS]
+    ]
+    columns = tuple(Column(each, each, "words" if each in _WORDS else "text") for each in names)
+    more = len(data["rows"]) - MOST_ROWS
+    return Frame("rows", "", columns, rows, notes=(f"... {more:,} more",) if more > 0 else ())
+
+
+_WORDS = ("window", "value", "series", "leader")
+
+
+def _cell(name: str, value: Any, *, shares: bool) -> str:
+    if isinstance(value, str):
+        return isolated(printable(value))
+    if value is None:
+        return ""
+    if name == "n":
+        return f"{value:,}"
+    return f"{value:z.2%}" if shares else f"{value:.5g}"
+
+
+def _total(spent: ReleasesSpent) -> str:
+    return "more than delta allows" if math.isinf(spent.epsilon) else figure(spent.epsilon)
+
+
+def _spent(spent: ReleasesSpent) -> str:
+    total = _total(spent)
+    of = "" if spent.budget is None else f" of {spent.budget:g}"
+    one = spent.releases == 1
+    count = "1 release reveals" if one else f"{spent.releases:,} releases together reveal"
+    return f"{count} epsilon {total}{of} of one device, at delta = {spent.delta:g}."
