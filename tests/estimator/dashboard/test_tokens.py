@@ -92,7 +92,7 @@ def test_the_command_refuses_what_the_file_could_not_hold(options):
     result = CliRunner().invoke(new, options)
     assert result.exit_code == 2
     assert "sha256" not in result.stdout
-    assert "token 1" not in result.stderr
+    assert "tokens.1" not in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -192,20 +192,23 @@ def test_no_token_is_ever_logged(store, caplog):
     [
         (
             f'[[tokens]]\nname = "a"\nsha256 = "{SHA}"\nscopes = ["plan"]\nsettled = 1',
-            "token 1: settled must be true or false",
+            "tokens.1.settled: must be true or false",
         ),
         ("/etc/tokens.toml", "is not TOML.*name its file with DENIABLE_API_TOKENS_FILE"),
-        ("x = 1", "nothing else"),
+        ("x = 1", "x: is unknown"),
         ("tokens = 1", r"\[\[tokens\]\]"),
-        (f'[[tokens]]\nname = ""\nsha256 = "{SHA}"\nscopes = ["plan"]', "token 1: name"),
-        ('[[tokens]]\nname = "a"\nsha256 = "secret"\nscopes = ["plan"]', "token 1: sha256"),
-        (f'[[tokens]]\nname = "a"\nsha256 = "{SHA}"', "token 1: scopes"),
-        (f'[[tokens]]\nname = "a"\nsha256 = "{SHA}"\nscopes = ["all"]', "token 1: scopes"),
-        (f'[[tokens]]\nname = "a"\nsha256 = "{SHA}"\nscopes = "plan"', "token 1: scopes"),
-        (f'[[tokens]]\nname = "a"\nsha256 = "{SHA}"\nscopes = ["plan"]\nmetric = 1', "unknown key"),
+        (f'[[tokens]]\nname = ""\nsha256 = "{SHA}"\nscopes = ["plan"]', "tokens.1.name"),
+        ('[[tokens]]\nname = "a"\nsha256 = "secret"\nscopes = ["plan"]', "tokens.1.sha256"),
+        (f'[[tokens]]\nname = "a"\nsha256 = "{SHA}"', "tokens.1.scopes"),
+        (f'[[tokens]]\nname = "a"\nsha256 = "{SHA}"\nscopes = ["all"]', "tokens.1.scopes"),
+        (f'[[tokens]]\nname = "a"\nsha256 = "{SHA}"\nscopes = "plan"', "tokens.1.scopes"),
+        (
+            f'[[tokens]]\nname = "a"\nsha256 = "{SHA}"\nscopes = ["plan"]\nmetric = 1',
+            "is unknown",
+        ),
         (
             f'[[tokens]]\nname = "a"\nsha256 = "{SHA}"\nscopes = ["plan"]\ntags = []',
-            "tags is empty",
+            "tags: is empty",
         ),
         (
             2 * token_lines(ApiToken("a", SHA, frozenset({"plan"}))),

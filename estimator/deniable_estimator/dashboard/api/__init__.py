@@ -12,7 +12,7 @@ from functools import lru_cache
 from flask import Blueprint, Response, request
 from werkzeug.exceptions import NotFound
 
-from deniable_estimator.dashboard.access import reads_settled, require
+from deniable_estimator.dashboard.access.caller import reads_settled, require
 from deniable_estimator.dashboard.access.roles import Role, grant
 from deniable_estimator.dashboard.api.description import Endpoint, describe
 from deniable_estimator.dashboard.api.designs import (

@@ -21,7 +21,7 @@ from deniable_estimator.answers.pair import pair_series
 from deniable_estimator.answers.retention import retention_series
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.asking.trend import GROUPS
-from deniable_estimator.dashboard.access import require, require_role
+from deniable_estimator.dashboard.access.caller import require, require_role
 from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.problems import ApiProblem, refusal

@@ -10,7 +10,7 @@ from werkzeug.exceptions import NotFound
 
 from deniable import Metric
 from deniable_estimator.asking.results import digest
-from deniable_estimator.dashboard.access import require_all
+from deniable_estimator.dashboard.access.caller import require_all
 from deniable_estimator.dashboard.api.arguments import asked_metric
 from deniable_estimator.dashboard.api.parameters import (
     Common,

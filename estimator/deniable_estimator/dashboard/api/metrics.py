@@ -14,7 +14,7 @@ from deniable.protocol.keep import FOREVER
 from deniable.protocol.types.base import MetricType
 from deniable.protocol.types.number import Number
 from deniable_estimator.asking.results import StillDecoding
-from deniable_estimator.dashboard.access import may_read
+from deniable_estimator.dashboard.access.caller import may_read
 from deniable_estimator.dashboard.api.arguments import asked_metric, asked_range
 from deniable_estimator.dashboard.api.parameters import (
     Common,

@@ -15,8 +15,7 @@ from flask import Response
 from werkzeug.exceptions import NotFound
 
 from deniable_estimator.annotations import Annotation, between
-from deniable_estimator.dashboard.access import may_read, require
-from deniable_estimator.dashboard.access.caller import reads_all
+from deniable_estimator.dashboard.access.caller import may_read, reads_all, require
 from deniable_estimator.dashboard.annotation_file import current_annotations
 from deniable_estimator.dashboard.api.parameters import (
     AnnotationParameters,

@@ -19,8 +19,8 @@ from werkzeug.exceptions import ServiceUnavailable
 from werkzeug.http import parse_cookie
 
 from deniable_collector.operation.events import tell
+from deniable_estimator.dashboard.access.caller import OPENED, OpenedLink, opened_link
 from deniable_estimator.dashboard.access.people import PeopleFile, Person
-from deniable_estimator.dashboard.access.requests import OPENED, OpenedLink, opened_link
 from deniable_estimator.dashboard.embedding import let_in_frames
 from deniable_estimator.dashboard.language import COOKIE, LANGUAGES, PARAMETER
 from deniable_estimator.dashboard.release_pages import shares_releases

@@ -13,10 +13,9 @@ from werkzeug.exceptions import NotFound, ServiceUnavailable
 
 from deniable.protocol import windows
 from deniable_collector.upkeep.keeper import SETTLED
-from deniable_estimator.dashboard.access import allows, caller
+from deniable_estimator.dashboard.access.caller import allows, asked_for, caller
 from deniable_estimator.dashboard.access.door import door
 from deniable_estimator.dashboard.access.people import Person
-from deniable_estimator.dashboard.access.requests import asked_for
 from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.release_pages import shares_releases
 from deniable_estimator.dashboard.sharing.links import (
