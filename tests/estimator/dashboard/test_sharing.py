@@ -12,7 +12,7 @@ from deniable.protocol import windows
 from deniable_collector.settings import SettingsError
 from deniable_collector.upkeep.keeper import SETTLED
 from deniable_estimator.dashboard.access.people import hash_token
-from deniable_estimator.dashboard.sharing.views import MOST_ADDRESS
+from deniable_estimator.dashboard.sharing.opening import MOST_ADDRESS
 
 from .conftest import NOW, TOKEN, Clock, browser_of, dashboard_of, fill, text_of
 from .test_candidates import REGISTRY as SITE
