@@ -17,8 +17,14 @@ from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.anomalies import Figure
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate
-from deniable_estimator.asking.history import LEAST_HISTORY, History, inspect
-from deniable_estimator.asking.looks import Look, look, look_at_each
+from deniable_estimator.asking.history import (
+    LEAST_HISTORY,
+    History,
+    Look,
+    inspect,
+    look,
+    look_at_each,
+)
 from deniable_estimator.asking.reading import Part, Question
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.participation import Participation

@@ -16,8 +16,7 @@ from deniable_collector.stores.base import Store
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate
 from deniable_estimator.asking.comparison import compare
-from deniable_estimator.asking.history import inspect
-from deniable_estimator.asking.looks import Look
+from deniable_estimator.asking.history import Look, inspect
 from deniable_estimator.asking.reading import read, unfinished
 from deniable_estimator.asking.trend import MOST_PERIODS, _count, trend
 from deniable_estimator.errors import EstimateError

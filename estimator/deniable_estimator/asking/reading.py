@@ -7,10 +7,11 @@ estimated from the tallies of that pair, in all windows in which it has no repor
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
+from typing import TypeVar
 
 from deniable import Metric, Registry, Scheme
 from deniable.protocol import windows
@@ -32,6 +33,8 @@ from deniable_estimator.asking.query import (
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import Adjustment
+
+_T = TypeVar("_T")
 
 _COUNTERS = 1 << 20
 """Counters that are read at once, of 8 bytes each."""
@@ -145,6 +148,27 @@ class Question:
             ]
             + answers
         ).lacking(self.unreadable)
+
+
+def answered(
+    questions: Sequence[Question],
+    one: Callable[[int], _T],
+    together: Callable[[Sequence[int], Sequence[Part]], Sequence[_T]],
+) -> list[_T]:
+    """The answer to each of these questions. Those of which one scheme alone has reports are
+    answered `together` with others of that scheme, by their places and parts; any other by itself.
+    """
+    found: dict[int, _T] = {}
+    alike: dict[str, dict[int, Part]] = {}
+    for place, question in enumerate(questions):
+        parts = [part for part in question.parts if part.tally.reports]
+        if question.margin is None and len(parts) == 1:
+            alike.setdefault(parts[0].scheme.fingerprint, {})[place] = parts[0]
+        else:
+            found[place] = one(place)
+    for same in alike.values():
+        found |= zip(same, together([*same], [*same.values()]), strict=True)
+    return [found[place] for place in range(len(questions))]
 
 
 @dataclass(frozen=True, eq=False)
