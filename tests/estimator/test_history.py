@@ -134,6 +134,19 @@ def test_reports_that_are_still_coming_in_are_no_alarm() -> None:
     assert inspect("m", [*looks, flood]).anomalous
 
 
+def test_a_window_that_runs_is_compared_with_none() -> None:
+    """It has the figures of its own tally: what would be a flood at its end is none before. Seed
+    8."""
+    rng = np.random.default_rng(8)
+    sizes = [20_000] * 12 + [80_000]
+    looks = [looked(f"{day:02}", drawn(np.ones(12), n, rng)) for day, n in enumerate(sizes)]
+    assert [each.label for each in inspect("m", looks).anomalous] == ["12"]
+    found = inspect("m", looks, unfinished={"12"})
+    assert not found.anomalous
+    own = {each.name for each in looks[-1].figures}
+    assert {each.name for each in found.windows[-1].verdict.figures} == own
+
+
 def test_what_is_not_shown_is_a_measure_and_no_alarm() -> None:
     """Windows before those that are shown are compared with, and their own alarms are another
     page's; the figures of the sum are adjusted with those of the windows. Seed 10."""

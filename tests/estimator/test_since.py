@@ -122,13 +122,3 @@ def test_what_has_nothing_before_or_after_is_refused(
     kept = day("2026-10-01") if moment > "2000" else None
     with pytest.raises(EstimateError, match=told):
         days_since(Moment("m", day(moment)), kind, day("2026-11-30"), kept)
-
-
-@given(st.dates(date(2020, 1, 1), date(2030, 1, 1)), st.integers(1, 800), st.integers(6, 900))
-def test_nothing_before_what_is_kept_is_asked_for(happened: date, count: int, ago: int) -> None:
-    """As many days on both sides, on the same weekdays, none of them dropped."""
-    kept = happened - timedelta(ago)
-    found = days_since(Moment("m", happened), "day", happened + timedelta(count), kept)
-    assert kept <= found.before_first <= found.before_last < happened < found.first <= found.last
-    assert found.before_last - found.before_first == found.last - found.first
-    assert (found.first - found.before_first).days % 7 == 0

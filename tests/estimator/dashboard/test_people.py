@@ -55,18 +55,6 @@ def test_only_a_salted_hash_is_kept():
         assert digest == hmac.new(bytes.fromhex(salt), b"secret", sha256).hexdigest()
 
 
-def test_people_are_read():
-    """Each table is a person with a role, with or without a token."""
-    found = parse_people(
-        f'schema = 1\n[people.Ana]\nrole = "analyst"\ntoken = "{HASH}"\n'
-        '[people."bob@acme.example"]\nrole = "reader"\n'
-    )
-    assert {name: (each.role, each.hashed) for name, each in found.items()} == {
-        "Ana": (Role.ANALYST, HASH), "bob@acme.example": (Role.READER, ""),
-    }  # fmt: skip
-    assert parse_people("schema = 1\n") == {}
-
-
 def test_every_mistake_is_named_with_its_line():
     """All of them at once, in the order of the file."""
     text = f"""schema = 2

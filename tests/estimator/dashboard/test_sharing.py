@@ -212,16 +212,6 @@ def test_people_see_and_end_their_own_links(app, ana):
     assert links.listed() == []
 
 
-@pytest.mark.parametrize("path", ["/share", "/links/0123456789ab/revoke"])
-def test_other_sites_make_and_revoke_nothing(app, ana, path):
-    """A form of another site is refused, and so is whoever has not signed in."""
-    sent = {"view": "/metric/browser", "days": "1"}
-    for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}):
-        assert ana.post(path, data=sent, headers=headers).status_code == 403
-    assert browser_of(app, "").post(path, data=sent).status_code == 303
-    assert app.extensions["deniable_links"].listed() == []
-
-
 @pytest.mark.parametrize(
     ("view", "told"),
     [
