@@ -8,8 +8,6 @@ from hashlib import sha256
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
-from hypothesis import strategies as st
 
 from deniable.tools.command_line import find
 from deniable_collector.settings import SettingsError
@@ -125,16 +123,6 @@ def test_the_file_is_limited(tmp_path):
 def test_names_are_letters_of_any_language(name, fine):
     """No name can hide another, leave its place on a page, or be two names joined by a comma."""
     assert (check_name(name) is None) is fine
-
-
-@given(st.text(max_size=80))
-def test_a_good_name_survives_the_file(name):
-    """Whatever name is taken can be written to the file, and comes back as it was."""
-    if check_name(name) is None:
-        import tomlkit
-
-        text = tomlkit.dumps({"schema": 1, "people": {name: {"role": "reader"}}})
-        assert list(parse_people(text)) == [name]
 
 
 def test_adding_keeps_the_file(tmp_path):

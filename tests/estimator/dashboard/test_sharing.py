@@ -245,12 +245,9 @@ def test_what_cannot_be_shared_is_said(app, ana, view, told):
     [
         ("days", "0", "must be a whole number of days from 1 to 90"),
         ("days", "91", "must be a whole number of days from 1 to 90"),
-        ("days", "", "must be a whole number"),
-        ("days", "1e1", "must be a whole number"),
         ("days", "٣", "must be a whole number"),
         ("days", "9" * 5000, "must be a whole number"),
         ("note", "x" * 201, "must be one line of up to 200 characters"),
-        ("note", "a\nb", "must be one line"),
         ("note", "\u202eevil", "must be one line"),
     ],
 )
