@@ -122,7 +122,7 @@ class TomlChecker:
 
     def report(self, path: Sequence[str], what: str) -> None:
         """Note a mistake at a path of keys; tables of an array are counted from "0"."""
-        self.problems.append(Problem(self._line(path), _where(path), what))
+        self.problems.append(Problem(line_of(self._lines, tuple(path)), _where(path), what))
 
     def check_keys(self, path: Sequence[str], table: Collection[str], known: Iterable[str]) -> None:
         """Report the keys that are not known."""
@@ -165,9 +165,6 @@ class TomlChecker:
         """
         if self.problems:
             raise CheckedFileError(self.problems, self.source)
-
-    def _line(self, path: Sequence[str]) -> int | None:
-        return line_of(self._lines, tuple(path))
 
 
 def _where(path: Sequence[str]) -> str:

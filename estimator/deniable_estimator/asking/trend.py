@@ -47,6 +47,7 @@ GROUPS: dict[windows.Kind, tuple[windows.Kind, ...]] = {
 MOST_PERIODS = 400
 """The most periods, as many as a chart can show: a year of days fits."""
 
+_ABOUT = ("period", "first", "last", "partial", "unfinished", "n", "since")
 _COLUMNS = ("std_error", "low", "high", "change", "change_low", "change_high")
 
 
@@ -139,13 +140,7 @@ class Trend:
             "notes": list(self.notes),
             "periods": [
                 {
-                    "period": period.label,
-                    "first": period.first.isoformat(),
-                    "last": period.last.isoformat(),
-                    "partial": period.partial,
-                    "unfinished": period.unfinished,
-                    "n": period.n,
-                    "since": period.since,
+                    **dict(zip(_ABOUT, _about(period), strict=True)),
                     "values": [dict(zip(header, row, strict=True)) for row in _rows(period)],
                 }
                 for period in self.periods
@@ -174,10 +169,8 @@ class Trend:
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
         """The header and the lines of `to_csv`; a line begins with the label of its period."""
-        header = ("period", "first", "last", "partial", "unfinished", "n", "since", *self._header)
-        return header, [
-            (*_about(period), *row) for period in self.reported for row in _rows(period)
-        ]
+        rows = [(*_about(period), *row) for period in self.reported for row in _rows(period)]
+        return (*_ABOUT, *self._header), rows
 
     @property
     def unit(self) -> Unit:
@@ -405,6 +398,6 @@ def _rows(period: Period) -> list[tuple[Any, ...]]:
 
 def _about(period: Period) -> tuple[Any, ...]:
     return (
-        *(period.label, period.first, period.last, period.partial),
+        *(period.label, period.first.isoformat(), period.last.isoformat(), period.partial),
         *(period.unfinished, period.n, period.since),
     )

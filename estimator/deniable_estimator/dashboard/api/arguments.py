@@ -20,7 +20,6 @@ from deniable_estimator.answers.distribution import series_names
 from deniable_estimator.answers.pair import pair_series
 from deniable_estimator.answers.retention import retention_series
 from deniable_estimator.answers.shares import Shares
-from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.access.caller import require, require_role
 from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.data import DataSource
@@ -114,17 +113,6 @@ def asked_below(metric: Metric, below: float | None) -> None:
             f"below must lie in the range of {metric.name}, {kind.range.low} to "
             f"{kind.range.high}: how numbers are spread outside of it is not known"
         )
-
-
-def asked_grouping(metric: Metric, by: windows.Kind) -> None:
-    """Refuse periods that the metric's windows do not add up to.
-
-    Raises:
-        ApiProblem: they are shorter than a window.
-    """
-    if by not in GROUPS[metric.window]:
-        known = ", ".join(GROUPS[metric.window])
-        raise invalid(f"by takes {known} here: {metric.name} has windows of a {metric.window}")
 
 
 def asked_limit(metric: Metric, limit: int | None) -> None:

@@ -3,8 +3,6 @@ discovery found, and which windows look dishonest."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from flask import Response
 
 from deniable import Metric
@@ -18,7 +16,6 @@ from deniable_estimator.dashboard.api.arguments import (
     MAX_VALUES,
     asked_below,
     asked_candidates,
-    asked_grouping,
     asked_limit,
     asked_metric,
     asked_range,
@@ -37,7 +34,7 @@ from deniable_estimator.dashboard.api.parameters import (
     SegmentsTrendParameters,
     TrendParameters,
 )
-from deniable_estimator.dashboard.api.representations import Form, respond, respond_at
+from deniable_estimator.dashboard.api.representations import Form, Found, respond, respond_at
 from deniable_estimator.dashboard.calculations import (
     compared,
     comparison_text,
@@ -72,20 +69,19 @@ def estimate(asked: EstimateParameters, form: Form, name: str) -> Response:
     settings = (source.fakes, source.alarm_level)
     parts = (metric, asked, days, digest_of_candidates(candidates), settings)
 
-    def find() -> tuple[object, Callable[[str], str]]:
+    def find() -> Found:
         found = source.estimate_at(metric, days, candidates, level=asked.level, adjust=asked.adjust)
         answer = found.answer
         places = chosen(answer, asked.value, asked.limit)
         size = len(answer.series.names)
         head = {**days.told, "size": size}
-        return found.version, lambda tag: source.written(
-            size if places is None else len(places),
-            ("estimate", tag),
-            *(estimate_text, form, answer, head, places, asked.value, asked.below),
-            candidates=candidates,
-        )
+        lines = size if places is None else len(places)
+        text = (estimate_text, form, answer, head, places, asked.value, asked.below)
+        return found.version, lines, text
 
-    return respond_at(form, parts, lambda: source.version(metric, days, candidates), find)
+    return respond_at(
+        source, form, parts, lambda: source.version(metric, days, candidates), find, candidates
+    )
 
 
 def trend(asked: TrendParameters, form: Form, name: str) -> Response:
@@ -99,16 +95,15 @@ def trend(asked: TrendParameters, form: Form, name: str) -> Response:
     noted = annotations_of(metric, days.first, days.last)
     parts = (metric, asked, by, days, digest_of_candidates(candidates), noted)
 
-    def find() -> tuple[object, Callable[[str], str]]:
+    def find() -> Found:
         found = source.trend_at(metric, days, by, candidates, level=asked.level)
-        return found.version, lambda tag: source.written(
-            periods * len(candidates or metric.values),
-            ("trend", tag),
-            *(trend_text, form, found.answer, days.told, asked.value, noted),
-            candidates=candidates,
-        )
+        text = (trend_text, form, found.answer, days.told, asked.value, noted)
+        return found.version, periods * len(candidates or metric.values), text
 
-    return respond_at(form, parts, lambda: source.trend_version(metric, days, by, candidates), find)
+    def version() -> object:
+        return source.trend_version(metric, days, by, candidates)
+
+    return respond_at(source, form, parts, version, find, candidates)
 
 
 def comparison(asked: ComparisonParameters, form: Form, name: str) -> Response:
@@ -123,21 +118,17 @@ def comparison(asked: ComparisonParameters, form: Form, name: str) -> Response:
     bound(metric, candidates, asked.value, MAX_VALUES)
     parts = (metric, asked, digest_of_candidates(candidates), both)
 
-    def find() -> tuple[object, Callable[[str], str]]:
+    def find() -> Found:
         old, new = (source.estimate_at(metric, d, candidates, level=asked.level) for d in both)
         found = compared(old.answer, new.answer, candidates)
         head = {"before": earlier.told, "after": later.told}
-        return (old.version, new.version), lambda tag: source.written(
-            len(found.values),
-            ("comparison", tag),
-            *(comparison_text, form, found, head, asked.value),
-            candidates=candidates,
-        )
+        text = (comparison_text, form, found, head, asked.value)
+        return (old.version, new.version), len(found.values), text
 
     def version() -> object:
         return tuple(source.version(metric, days, candidates) for days in both)
 
-    return respond_at(form, parts, version, find)
+    return respond_at(source, form, parts, version, find, candidates)
 
 
 def anomalies(asked: AnomaliesParameters, form: Form, name: str) -> Response:
@@ -162,20 +153,18 @@ def segments(asked: SegmentsParameters, form: Form, name: str) -> Response:
         candidates = asked.value
     parts = (metric, asked, days, digest_of_candidates(candidates))
 
-    def find() -> tuple[object, Callable[[str], str]]:
+    def find() -> Found:
         found = source.segmented_at(metric, days, asked.by, against, candidates, level=asked.level)
         answer = found.answer
-        return found.version, lambda tag: source.written(
-            len(answer.total.series.names) * (len(answer.groups) + 2),
-            ("segments", tag),
-            *(segmented_text, form, answer, days.told, asked.value),
-            candidates=candidates,
-        )
+        lines = len(answer.total.series.names) * (len(answer.groups) + 2)
+        return found.version, lines, (segmented_text, form, answer, days.told, asked.value)
 
     try:
         check_names(metric, asked.by)
         bound(metric, candidates, asked.value, MAX_CELLS, len(metric.scheme.combinations))
-        return respond_at(form, parts, lambda: source.version(metric, days, candidates), find)
+        return respond_at(
+            source, form, parts, lambda: source.version(metric, days, candidates), find, candidates
+        )
     except EstimateError as error:
         raise invalid(str(error)) from None
 
@@ -186,7 +175,6 @@ def segments_trend(asked: SegmentsTrendParameters, form: Form, name: str) -> Res
     days = asked_range(source, asked, metric)
     check_names(metric, asked.by)
     by = asked.period or grouping(metric, days)
-    asked_grouping(metric, by)
     candidates = asked_candidates(source, metric, asked.value)
     lines = len(windows.span(by, days.first, days.last)) * len(metric.scheme.combinations)
     bound(metric, candidates, asked.value, MAX_CELLS, lines)
@@ -212,7 +200,6 @@ def finds_trend(asked: FindTrendParameters, form: Form, name: str) -> Response:
     source, metric = _discovery(name)
     days = asked_range(source, asked, metric)
     by = asked.by or grouping(metric, days)
-    asked_grouping(metric, by)
     known = finds_at(source, metric, days, level=asked.level, minimum_share=asked.min_share).answer
     found = trend_of_find(source, metric, days, by, known, find_named(known, asked.find))
     parts = (metric, asked, days, found.version)

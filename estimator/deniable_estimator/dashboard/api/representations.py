@@ -10,6 +10,7 @@ from flask import Response, request
 import deniable
 from deniable_estimator.answers.files import csv_text
 from deniable_estimator.asking.results import digest
+from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.problems import refusal
 
 GZIPPED = "-gzip"
@@ -44,21 +45,27 @@ def respond(form: Form, parts: object, write: Callable[[], str]) -> Response:
     return _unchanged(tag) or _response(form, write(), tag)
 
 
+Found: TypeAlias = tuple[object, int, tuple[Any, ...]]
+"""What was read: the version of the tallies, and the lines of the response with the function that
+writes it and its arguments."""
+
+
 def respond_at(
+    source: DataSource,
     form: Form,
     parts: tuple[object, ...],
     version: Callable[[], object],
-    find: Callable[[], tuple[object, Callable[[str], str]]],
+    find: Callable[[], Found],
+    candidates: Sequence[str] | None,
 ) -> Response:
-    """The same of what takes long. `version` is that of the tallies, which are read only if the
-    client has not got the response; `find` reads them, and returns their version and what writes
-    the response, which is called with its tag."""
+    """The same of what takes long. `version` is that of the tallies, which `find` reads only if the
+    client has not got the response."""
     known = request.method != "POST" and bool(request.if_none_match)
     if known and (same := _unchanged(_tag(form, (*parts, version())))):
         return same
-    found, write = find()
+    found, lines, text = find()
     tag = _tag(form, (*parts, found))
-    return _response(form, write(tag), tag)
+    return _response(form, source.written(lines, ("api", tag), *text, candidates=candidates), tag)
 
 
 def to_csv(form: Form, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
