@@ -11,10 +11,10 @@ from click.testing import CliRunner
 
 from deniable.tools.command_line import find
 from deniable_collector.settings import SettingsError
-from deniable_estimator.dashboard.access import people as module
 from deniable_estimator.dashboard.access.people import (
     MOST_PEOPLE,
     NAME_LENGTH,
+    PeopleFile,
     check_name,
     hash_token,
     load_people,
@@ -143,8 +143,9 @@ def test_adding_keeps_the_file(tmp_path):
     assert "# who asks most" in path.read_text()
     found = load_people(path)
     assert [each.role for each in found.values()] == [Role.ANALYST, Role.READER, Role.OPERATOR]
-    assert module.find_by_token(found, token[1]) is found["Ana"]
-    assert module.find_by_token(found, told["token"]) is found["Bob B"]
+    people = PeopleFile(str(path))
+    assert people.by_token(token[1]) == found["Ana"]
+    assert people.by_token(told["token"]) == found["Bob B"]
     assert not found["eve@acme.example"].hashed
     assert [each.name for each in tmp_path.iterdir() if each.name != "temporary"] == ["people.toml"]
 
@@ -160,7 +161,7 @@ def test_a_second_add_needs_replace(tmp_path):
     run("add", "Ana", "--role", "operator", "--replace", *at)
     found = load_people(tmp_path / "people.toml")
     assert found["Ana"].role is Role.OPERATOR
-    assert module.find_by_token(found, first) is None
+    assert PeopleFile(str(tmp_path / "people.toml")).by_token(first) is None
     run("add", "Ana", "--role", "operator", "--replace", "--no-token", *at)
     assert not load_people(tmp_path / "people.toml")["Ana"].hashed
 

@@ -178,12 +178,8 @@ def require_all(scope: str) -> None:
     require(scope)
     holder = _holder()
     if holder is not None and holder.limited:
-        raise refusal(
-            403,
-            "metric-out-of-reach",
-            f"The token {holder.name} is limited to some metrics, and this is about all.",
-            scope=scope,
-        )
+        told = f"The token {holder.name} is limited to some metrics, and this is about all."
+        raise refusal(403, "metric-out-of-reach", told, scope=scope)
 
 
 def may_read(metric: Metric) -> bool:
