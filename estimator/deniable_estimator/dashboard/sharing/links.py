@@ -154,13 +154,9 @@ class SharedLinks:
 
 
 def _link(row: tuple[Any, ...]) -> SharedLink:
-    known, path, query, maker, entry, note, made, until, unfinished = row
-    return SharedLink(
-        *(known, path, query, maker, entry, note),
-        date.fromisoformat(str(made)),
-        date.fromisoformat(str(until)),
-        bool(unfinished),
-    )
+    found: dict[str, Any] = dict(zip(_COLUMNS.split(", "), row, strict=True))
+    ends = {key: date.fromisoformat(found[key]) for key in ("made", "until")}
+    return SharedLink(**{**found, **ends, "unfinished": bool(found["unfinished"])})
 
 
 def _digest(secret: str) -> bytes:

@@ -100,8 +100,6 @@ def make() -> ResponseReturnValue:
         )
     except LinksError as error:
         return _page(sent, str(error), status=409)
-    except sqlite3.Error:
-        raise _away() from None
     public: str = current_app.config["DENIABLE_PUBLIC_URL"] or request.host_url.rstrip("/")
     return render_template(
         "share_made.html",
@@ -116,10 +114,7 @@ def make() -> ResponseReturnValue:
 @sharing.get("/links")
 def links() -> ResponseReturnValue:
     """The links that one has made; of an operator, those of everybody."""
-    try:
-        found = _links().listed(_own())
-    except sqlite3.Error:
-        raise _away() from None
+    found = _links().listed(_own())
     today = current_source().today
     return render_template(
         "links.html",
@@ -134,11 +129,7 @@ def links() -> ResponseReturnValue:
 @sharing.post("/links/<known>/revoke")
 def revoke(known: str) -> ResponseReturnValue:
     """End a link of one's own; an operator, anybody's."""
-    try:
-        gone = _links().revoke(known, _own())
-    except sqlite3.Error:
-        raise _away() from None
-    if gone is None:
+    if _links().revoke(known, _own()) is None:
         raise NotFound(message("You have no such link. The list shows those that there are."))
     return redirect(url_for("sharing.links", revoked="1"), 303)
 
@@ -228,10 +219,10 @@ def _links() -> SharedLinks:
     return found
 
 
-def _away() -> ServiceUnavailable:
-    return ServiceUnavailable(
-        message(
-            "The file of links cannot be read or written. An operator can name another folder for "
-            "it in DENIABLE_DATA."
-        )
+@sharing.errorhandler(sqlite3.Error)
+def _away(error: sqlite3.Error) -> ResponseReturnValue:
+    told = message(
+        "The file of links cannot be read or written. An operator can name another folder for "
+        "it in DENIABLE_DATA."
     )
+    return current_app.handle_user_exception(ServiceUnavailable(told))
