@@ -13,6 +13,7 @@ import fcntl
 import logging
 import os
 import re
+import sqlite3
 import tempfile
 import threading
 import tomllib
@@ -121,7 +122,7 @@ class TomlChecker:
 
     def report(self, path: Sequence[str], what: str) -> None:
         """Note a mistake at a path of keys; tables of an array are counted from "0"."""
-        self.problems.append(Problem(self._line(path), _where(path), what))
+        self.problems.append(Problem(line_of(self._lines, tuple(path)), _where(path), what))
 
     def check_keys(self, path: Sequence[str], table: Collection[str], known: Iterable[str]) -> None:
         """Report the keys that are not known."""
@@ -164,9 +165,6 @@ class TomlChecker:
         """
         if self.problems:
             raise CheckedFileError(self.problems, self.source)
-
-    def _line(self, path: Sequence[str]) -> int | None:
-        return line_of(self._lines, tuple(path))
 
 
 def _where(path: Sequence[str]) -> str:
@@ -230,6 +228,34 @@ class LastGood(Generic[_T]):
             return self._seen[1], error
         self.on_read(found)
         return found, None
+
+
+class SmallDatabase:
+    """An SQLite file for its owner alone, which all processes of a dashboard share; for "" the
+    memory of this process. Threads may share it. `begin` are statements that make its tables."""
+
+    def __init__(self, path: str, *begin: str) -> None:
+        self._path, self._begin = path, begin
+        self._lock = threading.Lock()
+        self._process = 0
+        self._connection: sqlite3.Connection | None = None
+        if path:
+            # For its owner alone, from the beginning.
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+
+    def run(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        """The rows that a statement finds."""
+        with self._lock:
+            if self._connection is None or self._process != os.getpid():
+                # A connection cannot be taken along into a process that was forked.
+                where = self._path or ":memory:"
+                self._connection = sqlite3.connect(
+                    where, timeout=10, isolation_level=None, check_same_thread=False
+                )
+                for each in self._begin:
+                    self._connection.execute(each)
+                self._process = os.getpid()
+            return self._connection.execute(statement, values).fetchall()
 
 
 def _status(path: Path | None) -> object:

@@ -17,8 +17,14 @@ from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.anomalies import Figure
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate
-from deniable_estimator.asking.history import LEAST_HISTORY, History, inspect
-from deniable_estimator.asking.looks import Look, look, look_at_each
+from deniable_estimator.asking.history import (
+    LEAST_HISTORY,
+    History,
+    Look,
+    inspect,
+    look,
+    look_at_each,
+)
 from deniable_estimator.asking.reading import Part, Question
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.participation import Participation
@@ -126,6 +132,19 @@ def test_reports_that_are_still_coming_in_are_no_alarm() -> None:
     early, flood = (looked("20", drawn(shares, n, rng)) for n in (2_000, 60_000))
     assert not inspect("m", [*looks, early]).anomalous
     assert inspect("m", [*looks, flood]).anomalous
+
+
+def test_a_window_that_runs_is_compared_with_none() -> None:
+    """It has the figures of its own tally: what would be a flood at its end is none before. Seed
+    8."""
+    rng = np.random.default_rng(8)
+    sizes = [20_000] * 12 + [80_000]
+    looks = [looked(f"{day:02}", drawn(np.ones(12), n, rng)) for day, n in enumerate(sizes)]
+    assert [each.label for each in inspect("m", looks).anomalous] == ["12"]
+    found = inspect("m", looks, unfinished={"12"})
+    assert not found.anomalous
+    own = {each.name for each in looks[-1].figures}
+    assert {each.name for each in found.windows[-1].verdict.figures} == own
 
 
 def test_what_is_not_shown_is_a_measure_and_no_alarm() -> None:

@@ -32,8 +32,7 @@ from deniable.protocol.mechanisms.base import ONE
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.answers.shares import estimate
-from deniable_estimator.asking.history import inspect
-from deniable_estimator.asking.looks import Look
+from deniable_estimator.asking.history import Look, inspect
 from deniable_estimator.asking.reading import Part, Question
 from deniable_estimator.judging.changes import JudgementLevel, MetricRules, judge
 from deniable_estimator.statistics.counts import share_interval

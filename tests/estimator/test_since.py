@@ -73,13 +73,6 @@ def test_days_before_hold_the_same_weekdays(happened: date, count: int, ago: int
     assert timedelta(1) <= happened - found.before_last <= timedelta(7)
 
 
-@pytest.mark.parametrize("kind", ["day", "week", "month"])
-def test_without_a_complete_window_it_is_refused(kind: windows.Kind) -> None:
-    """The last complete window is the one in which it happened."""
-    with pytest.raises(EstimateError, match=f"no {kind} after Release 4.2 is complete yet"):
-        days_since(Moment("Release 4.2", day("2026-11-30")), kind, day("2026-11-30"))
-
-
 def test_a_moment_is_found_by_its_text_or_day() -> None:
     """The latest of a text, whatever its case, among those that concern the metric."""
     assert find_moment("release 4.2", NOTED, "browser") == Moment("release 4.2", day("2026-11-10"))

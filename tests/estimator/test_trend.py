@@ -5,20 +5,15 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
-import numpy as np
 import pytest
 from tests.estimator.conftest import Fill, MakeTally
 
 from deniable import Registry, Scheme
 from deniable.protocol import windows
-from deniable.protocol.mechanisms import SubsetSelection
 from deniable_collector.stores.base import Store
-from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate
 from deniable_estimator.asking.comparison import compare
-from deniable_estimator.asking.history import inspect
-from deniable_estimator.asking.looks import Look
-from deniable_estimator.asking.reading import read, unfinished
+from deniable_estimator.asking.reading import unfinished
 from deniable_estimator.asking.trend import MOST_PERIODS, _count, trend
 from deniable_estimator.errors import EstimateError
 
@@ -134,11 +129,6 @@ def test_periods_are_counted_as_they_are_named(by: windows.Kind) -> None:
 TODAY = datetime(2026, 11, 18, 9, tzinfo=UTC).timestamp()
 """Nine o'clock on a Wednesday."""
 
-WARNING = (
-    "unfinished: {}; more reports will come, and the devices that report first need not be like "
-    "the others"
-)
-
 
 @pytest.fixture
 def filled(registry: Registry, fill: Fill, make_tally: MakeTally) -> Scheme:
@@ -158,22 +148,6 @@ def test_a_window_is_unfinished_until_it_ends() -> None:
 
 
 @pytest.mark.usefixtures("filled")
-def test_an_estimate_says_so(store: Store, registry: Registry) -> None:
-    """The running window counts, is named, and is the first warning; a day later nothing of it
-    is left."""
-    found = read(store, registry, "browser", now=TODAY)
-    assert found.n == 3000
-    assert found.unfinished == ("2026-11-18",)
-    assert found.warnings[0] == WARNING.format("2026-11-18")
-    assert found.warnings[0] in found.notes
-    assert found.to_dict()["unfinished"] == ["2026-11-18"]
-    later = read(store, registry, "browser", now=TODAY + 86_400)
-    assert later.unfinished == ()
-    assert later.warnings == found.warnings[1:]
-    assert later.share.tolist() == found.share.tolist()
-
-
-@pytest.mark.usefixtures("filled")
 def test_a_trend_marks_it_and_compares_it_with_none(store: Store, registry: Registry) -> None:
     """The day that runs has its estimate and no change; once it has ended, it is compared with
     the same weekday before."""
@@ -189,42 +163,6 @@ def test_a_trend_marks_it_and_compares_it_with_none(store: Store, registry: Regi
     ended = trend(store, registry, "browser", now=TODAY + 86_400).reported[-1]
     assert not ended.unfinished
     assert ended.since == "2026-11-11"
-
-
-def test_a_history_does_not_compare_it() -> None:
-    """A window that runs has the figures of its own tally, but is held against no other: what
-    would be a flood at its end is none before. Fakes that no device could send are still seen."""
-    rng = np.random.default_rng(8)
-    scheme = Scheme("category", SubsetSelection.design(3, 1.0), ("a", "b", "c"))
-    counts = [[9_000, 6_000, 5_000]] * 12 + [[36_000, 24_000, 20_000]]
-    looks = [
-        Look.of(
-            f"2026-11-{day + 1:02}", estimate(sample_tally(scheme, np.array(each), rng), scheme)
-        )
-        for day, each in enumerate(counts)
-    ]
-    last = looks[-1].label
-    assert [each.label for each in inspect("m", looks).anomalous] == [last]
-    found = inspect("m", looks, unfinished={last})
-    assert not found.anomalous
-    assert found.windows[-1].label == last
-    assert {each.name for each in found.windows[-1].verdict.figures} == {
-        each.name for each in looks[-1].figures
-    }
-    earlier = inspect("m", looks[:-1])
-    assert [each.label for each in found.windows[:-1]] == [each.label for each in earlier.windows]
-
-
-@pytest.mark.usefixtures("filled")
-def test_a_comparison_says_so(store: Store, registry: Registry) -> None:
-    """Of either period."""
-    first, last = (datetime(2026, 11, day, tzinfo=UTC).date() for day in (11, 18))
-    before = read(store, registry, "browser", first, first, now=TODAY)
-    after = read(store, registry, "browser", last, last, now=TODAY)
-    assert compare(before, after).notes == (WARNING.format("2026-11-18"),)
-    assert compare(after, before).notes == (WARNING.format("2026-11-18"),)
-    ended = read(store, registry, "browser", last, last, now=TODAY + 86_400)
-    assert compare(before, ended).notes == ()
 
 
 @pytest.mark.usefixtures("filled")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from functools import partial
 
@@ -116,6 +115,12 @@ def trend_of_finds(
         as `deniable_estimator.asking.trend.trend`.
     """
     heads = [FoundHead(each.head, each.cut) for each in finds.finds]
+
+    def points(ranges: Sequence[tuple[date, date]]) -> Iterator[Answer | None]:
+        for begin, end in ranges:
+            chosen = select(reader, registry, finds.metric, begin, end, None, without)
+            yield shares_of(_reported(chosen.read()), heads, finds.level)
+
     return trend(
         reader,
         registry,
@@ -126,28 +131,9 @@ def trend_of_finds(
         now=now,
         level=finds.level,
         without=without,
-        points=_FindsOfDays(reader, registry, finds.metric, heads, finds.level, without),
+        points=points,
         progress=progress,
     )
-
-
-@dataclass(frozen=True)
-class _FindsOfDays:
-    """What a trend asks for each period."""
-
-    reader: Reader
-    registry: Registry
-    metric: str
-    heads: Sequence[FoundHead]
-    level: float
-    without: Collection[str]
-
-    def __call__(self, ranges: Sequence[tuple[date, date]]) -> Iterator[Answer | None]:
-        for first, last in ranges:
-            chosen = select(
-                self.reader, self.registry, self.metric, first, last, None, self.without
-            )
-            yield shares_of(_reported(chosen.read()), self.heads, self.level)
 
 
 def _reported(question: Question) -> list[Reported]:

@@ -9,12 +9,7 @@ from deniable import Registry
 from deniable_estimator.answers import Answer, answers_of_each
 from deniable_estimator.asking.query import windows_within
 from deniable_estimator.asking.reader import Reader
-from deniable_estimator.asking.reading import (
-    Part,
-    Question,
-    select,
-    unfinished,
-)
+from deniable_estimator.asking.reading import Part, Question, answered, select, unfinished
 from deniable_estimator.errors import OnlyLongerError
 
 _VALUES = 1 << 17
@@ -56,24 +51,19 @@ def read_ranges(
 def _estimated(questions: Sequence[Question], level: float) -> list[Answer]:
     """What each question `estimate` answers. Where only one scheme has reports, the answer is that
     of its tally; such tallies are estimated together."""
-    found: list[Answer | None] = [None] * len(questions)
-    alike: dict[str, list[tuple[int, Part]]] = {}
-    for place, question in enumerate(questions):
-        parts = [part for part in question.parts if part.tally.reports]
-        if question.margin is None and len(parts) == 1:
-            alike.setdefault(parts[0].scheme.fingerprint, []).append((place, parts[0]))
-        else:
-            found[place] = question.estimate(level=level)
-    for same in alike.values():
-        part = same[0][1]
+
+    def together(places: Sequence[int], parts: Sequence[Part]) -> list[Answer]:
         answers = answers_of_each(
-            [each.tally for _, each in same],
-            part.scheme,
-            part.candidates,
-            [each.participation for _, each in same],
+            [each.tally for each in parts],
+            parts[0].scheme,
+            parts[0].candidates,
+            [each.participation for each in parts],
             level=level,
             unit=questions[0].unit,
         )
-        for (place, _), answer in zip(same, answers, strict=True):
-            found[place] = answer.lacking(questions[place].unreadable)
-    return [each for each in found if each is not None]
+        return [
+            answer.lacking(questions[place].unreadable)
+            for place, answer in zip(places, answers, strict=True)
+        ]
+
+    return answered(questions, lambda place: questions[place].estimate(level=level), together)

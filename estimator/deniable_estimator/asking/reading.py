@@ -7,10 +7,11 @@ estimated from the tallies of that pair, in all windows in which it has no repor
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
+from typing import TypeVar
 
 from deniable import Metric, Registry, Scheme
 from deniable.protocol import windows
@@ -32,6 +33,8 @@ from deniable_estimator.asking.query import (
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import Adjustment
+
+_T = TypeVar("_T")
 
 _COUNTERS = 1 << 20
 """Counters that are read at once, of 8 bytes each."""
@@ -147,6 +150,27 @@ class Question:
         ).lacking(self.unreadable)
 
 
+def answered(
+    questions: Sequence[Question],
+    one: Callable[[int], _T],
+    together: Callable[[Sequence[int], Sequence[Part]], Sequence[_T]],
+) -> list[_T]:
+    """The answer to each of these questions. Those of which one scheme alone has reports are
+    answered `together` with others of that scheme, by their places and parts; any other by itself.
+    """
+    found: dict[int, _T] = {}
+    alike: dict[str, dict[int, Part]] = {}
+    for place, question in enumerate(questions):
+        parts = [part for part in question.parts if part.tally.reports]
+        if question.margin is None and len(parts) == 1:
+            alike.setdefault(parts[0].scheme.fingerprint, {})[place] = parts[0]
+        else:
+            found[place] = one(place)
+    for same in alike.values():
+        found |= zip(same, together([*same], [*same.values()]), strict=True)
+    return [found[place] for place in range(len(questions))]
+
+
 @dataclass(frozen=True, eq=False)
 class Margin:
     """One of the two lists of a pair, as the answer of its metric."""
@@ -178,6 +202,10 @@ class Chosen:
     apart: tuple[str, ...] = ()
     """All windows that can be read one by one, those before the range too, where an answer needs
     each of them; otherwise none."""
+
+    def named(self, metric: Metric) -> tuple[str, str]:
+        """What its tallies are called in a store."""
+        return metric.name, self.scheme.fingerprint
 
     def single(self, labels: Sequence[str]) -> tuple[str, ...]:
         """Those that an answer of these windows needs one by one: they and those in which their
@@ -322,64 +350,45 @@ class Selection:
         """What one scheme has in each of these ranges."""
         there = set(each.windows)
         own = [[label for label in labels if label in there] for labels in ranges]
-        alone = self.tallies(each, [labels[0] for labels in own if len(labels) == 1])
+        single = [labels[0] for labels in own if len(labels) == 1]
+        alone = self._each_tally(each, single) if single else {}
         several = [label for labels in own if len(labels) > 1 for label in labels]
-        reports = self.reports(each, several) if several else {}
-        none, found = self.nothing(each), []
+        reports = self._reports(each, several) if several else {}
+        nothing = empty_tally(*each.named(self.metric), (), each.scheme.mechanism.rows)
+        told = self.participation(each, {}) if each.published else Participation({})
+        none, found = Part(nothing, each.scheme, each.candidates, told), []
         for labels in own:
             if not labels:
                 found.append(none)
-            elif len(labels) == 1:
-                found.append(self.part(each, alone[labels[0]]))
-            else:
-                tally = sliced(self.tally(each, labels), each.scheme, each.places)
-                # Those that cannot be read are not in it.
-                counts = {label: reports[label] for label in tally.windows}
-                found.append(self.part(each, tally, counts if len(counts) > 1 else None))
+                continue
+            tally = alone[labels[0]] if len(labels) == 1 else self.tally(each, labels)
+            tally = self._with_windows(each, sliced(tally, each.scheme, each.places))
+            # Those that cannot be read are not in it; one of a single window tells its reports.
+            counts = {label: reports.get(label, tally.reports) for label in tally.windows}
+            told = self.participation(each, counts)
+            found.append(Part(tally, each.scheme, each.candidates, told))
         return found
-
-    def tallies(self, each: Chosen, labels: Collection[str]) -> dict[str, Tally]:
-        """The tally of each of these windows of one scheme, for `part`.
-
-        Raises:
-            EstimateError, StoreUnavailable: as `read` does.
-        """
-        if not labels:
-            return {}
-        try:
-            found = self.reader.each_tally(self.metric.name, each.scheme.fingerprint, labels)
-        except NotKept as error:
-            raise only_longer(self.metric.name, error) from None
-        return {label: sliced(tally, each.scheme, each.places) for label, tally in found.items()}
-
-    def nothing(self, each: Chosen) -> Part:
-        """A part without any window."""
-        name, fingerprint = self.metric.name, each.scheme.fingerprint
-        tally = empty_tally(name, fingerprint, (), each.scheme.mechanism.rows)
-        participation = self.participation(each, {}) if each.published else Participation({})
-        return Part(tally, each.scheme, each.candidates, participation)
-
-    def part(self, each: Chosen, tally: Tally, reports: Mapping[str, int] | None = None) -> Part:
-        """That of a tally of these reports by window, which one of a single window tells itself."""
-        if reports is None:
-            reports = dict.fromkeys(tally.windows, tally.reports)
-        tally = self._with_windows(each, tally)
-        return Part(tally, each.scheme, each.candidates, self.participation(each, reports))
 
     def _with_windows(self, each: Chosen, tally: Tally) -> Tally:
         """The same with the tallies of single windows, if the answer needs them."""
         labels = each.single(tally.windows)
         if not labels:
             return tally
-        found = self.reader.each_tally(self.metric.name, each.scheme.fingerprint, labels)
         return WindowedTally(
             *(tally.metric, tally.scheme, tally.windows, tally.rows, tally.unreadable),
-            each=tuple(found.values()),
+            each=tuple(self._each_tally(each, labels).values()),
         )
 
-    def reports(self, each: Chosen, labels: Sequence[str]) -> dict[str, int]:
+    def _each_tally(self, each: Chosen, labels: Collection[str]) -> dict[str, Tally]:
+        """The tally of each of these windows of one scheme, with the errors of `read`."""
+        try:
+            return self.reader.each_tally(*each.named(self.metric), labels)
+        except NotKept as error:
+            raise only_longer(self.metric.name, error) from None
+
+    def _reports(self, each: Chosen, labels: Sequence[str]) -> dict[str, int]:
         """The reports of each of these windows of one scheme."""
-        asked = self.metric.name, each.scheme.fingerprint, labels
+        asked = *each.named(self.metric), labels
         if not self.where:
             return self.reader.reports(*asked)
         counts = self.reader.segment_reports(*asked)
@@ -392,7 +401,7 @@ class Selection:
             EstimateError, StoreUnavailable: as `read` does.
         """
         try:
-            return self.reader.tally(self.metric.name, each.scheme.fingerprint, labels)
+            return self.reader.tally(*each.named(self.metric), labels)
         except NotKept as error:
             raise only_longer(self.metric.name, error) from None
 

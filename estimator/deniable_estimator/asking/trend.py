@@ -47,6 +47,7 @@ GROUPS: dict[windows.Kind, tuple[windows.Kind, ...]] = {
 MOST_PERIODS = 400
 """The most periods, as many as a chart can show: a year of days fits."""
 
+_ABOUT = ("period", "first", "last", "partial", "unfinished", "n", "since")
 _COLUMNS = ("std_error", "low", "high", "change", "change_low", "change_high")
 
 
@@ -139,13 +140,7 @@ class Trend:
             "notes": list(self.notes),
             "periods": [
                 {
-                    "period": period.label,
-                    "first": period.first.isoformat(),
-                    "last": period.last.isoformat(),
-                    "partial": period.partial,
-                    "unfinished": period.unfinished,
-                    "n": period.n,
-                    "since": period.since,
+                    **dict(zip(_ABOUT, _about(period), strict=True)),
                     "values": [dict(zip(header, row, strict=True)) for row in _rows(period)],
                 }
                 for period in self.periods
@@ -174,10 +169,8 @@ class Trend:
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
         """The header and the lines of `to_csv`; a line begins with the label of its period."""
-        header = ("period", "first", "last", "partial", "unfinished", "n", "since", *self._header)
-        return header, [
-            (*_about(period), *row) for period in self.reported for row in _rows(period)
-        ]
+        rows = [(*_about(period), *row) for period in self.reported for row in _rows(period)]
+        return (*_ABOUT, *self._header), rows
 
     @property
     def unit(self) -> Unit:
@@ -257,7 +250,12 @@ def trend(
     check_days(first, last)
     grouped = by != declared.window
     sources = [declared, *(each for each in (registry.unasked.get(metric),) if each)]
-    stored = {label for each in sources for label in _stored(reader, each)}.difference(without)
+    stored = {
+        label
+        for each in sources
+        for label in _labels(reader, each, reader.all_windows)
+        if windows.kind_of(label) == each.window
+    }.difference(without)
     if not stored:
         return Trend(metric, by, level, (), grouped)
     first = first or min(map(windows.first_day, stored))
@@ -277,9 +275,10 @@ def trend(
     now = time.time() if now is None else now
     # The first days are compared with those of the week before.
     earlier = [] if by != "day" else _week_before(first)
-    gone = {label for each in sources for label in _dropped(reader, each)} if earlier else set()
-    # Those that were dropped are missing in the same way as those without reports.
-    earlier = [label for label in earlier if label not in gone]
+    if earlier:
+        # Those that were dropped are missing in the same way as those without reports.
+        gone = {label for each in sources for label in _labels(reader, each, reader.dropped)}
+        earlier = [label for label in earlier if label not in gone]
     points = points or partial(
         read_ranges,
         *(reader, registry, metric),
@@ -289,10 +288,10 @@ def trend(
         now=now,
         where=where,
     )
-    filled = stored.intersection(earlier + labels)
-    if grouped:
-        filled = {windows.window_at(by, windows.start(label)) for label in stored}
-        filled.intersection_update(labels)
+    filled = (
+        {windows.window_at(by, windows.start(label)) for label in stored} if grouped else stored
+    )
+    filled = filled.intersection(earlier + labels)
     running = {windows.window_at(by, windows.start(each)) for each in unfinished(stored, now)}
     periods: list[Period] = []
     done = 0
@@ -304,6 +303,7 @@ def trend(
         spans[label] = begins, ends
     answers = points([span for label, span in spans.items() if label in filled])
     for label, (begins, ends) in spans.items():
+        cut = (begins, ends) != (windows.first_day(label), windows.last_day(label))
         estimate = None
         if label in filled:
             if progress:
@@ -312,14 +312,8 @@ def trend(
                 estimate = next(answers)
             except OnlyLongerError as error:
                 # Whole periods cannot be finer than the sums that have them.
-                if not grouped or (begins, ends) == (
-                    windows.first_day(label),
-                    windows.last_day(label),
-                ):
-                    raise _group_longer(metric, error) from None
-                raise
+                raise (error if cut else _group_longer(metric, error)) from None
             done += 1
-        cut = grouped and (begins, ends) != (windows.first_day(label), windows.last_day(label))
         reported = estimate if estimate and estimate.n else None
         partial_ = cut or windows.end(label) > now
         open_ = label in running and reported is not None
@@ -378,19 +372,12 @@ def _count(by: windows.Kind, first: date, last: date) -> int:
     return (last.toordinal() - 1) // step - (first.toordinal() - 1) // step + 1
 
 
-def _stored(reader: Reader, metric: Metric) -> list[str]:
-    """All windows of the metric's kind with reports under any scheme."""
-    return [
-        label
-        for scheme in reader.schemes().get(metric.name, {})
-        for label in reader.all_windows(metric.name, scheme)
-        if windows.kind_of(label) == metric.window
-    ]
-
-
-def _dropped(reader: Reader, metric: Metric) -> list[str]:
+def _labels(
+    reader: Reader, metric: Metric, windows_of: Callable[[str, str], list[str]]
+) -> list[str]:
+    """Windows of the metric under any scheme."""
     schemes = reader.schemes().get(metric.name, {})
-    return [label for scheme in schemes for label in reader.dropped(metric.name, scheme)]
+    return [label for scheme in schemes for label in windows_of(metric.name, scheme)]
 
 
 def _rows(period: Period) -> list[tuple[Any, ...]]:
@@ -411,6 +398,6 @@ def _rows(period: Period) -> list[tuple[Any, ...]]:
 
 def _about(period: Period) -> tuple[Any, ...]:
     return (
-        *(period.label, period.first, period.last, period.partial),
+        *(period.label, period.first.isoformat(), period.last.isoformat(), period.partial),
         *(period.unfinished, period.n, period.since),
     )

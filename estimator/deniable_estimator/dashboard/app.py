@@ -24,15 +24,12 @@ from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.results import Results, StillDecoding, TooManyDecodes
 from deniable_estimator.asking.work import TooHeavy, Workers, WorkersClosed
 from deniable_estimator.dashboard import words
-from deniable_estimator.dashboard.access import for_people, guard
-from deniable_estimator.dashboard.access.caller import role_name
-from deniable_estimator.dashboard.access.door import Door
-from deniable_estimator.dashboard.access.guesses import Guesses
+from deniable_estimator.dashboard.access.caller import for_people, role_name
+from deniable_estimator.dashboard.access.door import Door, access, guard
 from deniable_estimator.dashboard.access.people import PeopleFile
-from deniable_estimator.dashboard.access.proxy import ProxyHeaders
 from deniable_estimator.dashboard.access.sessions import Sessions
-from deniable_estimator.dashboard.access.signing_in import access
 from deniable_estimator.dashboard.access.tokens import ApiToken, parse_tokens, read_tokens
+from deniable_estimator.dashboard.access.trust import Guesses, ProxyHeaders
 from deniable_estimator.dashboard.annotation_file import keep_annotations
 from deniable_estimator.dashboard.api import api
 from deniable_estimator.dashboard.api.representations import GZIPPED

@@ -9,7 +9,7 @@ from flask import Blueprint, Flask, Response, current_app, render_template, requ
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound
 
-from deniable_estimator.dashboard.access.requests import opened_link
+from deniable_estimator.dashboard.access.caller import opened_link
 from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.boards.pages import show_board
 from deniable_estimator.dashboard.kinds import kind_of

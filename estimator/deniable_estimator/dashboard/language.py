@@ -22,8 +22,7 @@ from jinja2.nodes import EvalContext
 from markupsafe import Markup, escape
 
 from deniable.protocol.coded_message import CodedMessage
-from deniable_estimator.dashboard.access import over_tls
-from deniable_estimator.dashboard.access.requests import opened_link
+from deniable_estimator.dashboard.access.caller import opened_link, over_tls
 from deniable_estimator.messages import Dated, Language, Message, translated
 
 TRANSLATIONS = Path(__file__).parent / "translations"

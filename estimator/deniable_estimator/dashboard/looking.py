@@ -8,9 +8,8 @@ from itertools import chain
 from deniable import Metric
 from deniable.protocol import windows
 from deniable_estimator.answers.base import Answer
-from deniable_estimator.asking.history import LONGEST_HISTORY, History, inspect
+from deniable_estimator.asking.history import LONGEST_HISTORY, History, Look, inspect, looks_in
 from deniable_estimator.asking.listed import digest_of_candidates
-from deniable_estimator.asking.looks import Look, looks_in
 from deniable_estimator.asking.reading import Selection, unfinished
 from deniable_estimator.asking.results import Turn, digest
 from deniable_estimator.dashboard.data import DataSource, check_listed

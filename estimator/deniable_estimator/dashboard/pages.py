@@ -17,7 +17,7 @@ from deniable_estimator.answers.base import Answer
 from deniable_estimator.asking.listed import digest_of_candidates
 from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.about import about, visible
-from deniable_estimator.dashboard.access import for_people
+from deniable_estimator.dashboard.access.caller import for_people
 from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.annotation_file import annotations_of
 from deniable_estimator.dashboard.annotation_flags import annotated

@@ -99,3 +99,8 @@ def waiting_problem(error: StillDecoding | TooManyDecodes) -> ApiProblem:
         done=error.done,
         of=error.of,
     )
+
+
+def refusal(status: int, kind: str, detail: str, **members: Any) -> ApiProblem:
+    """The error that refuses what a program asks, under a title that says its kind."""
+    return ApiProblem(status, kind, kind.replace("-", " ").capitalize(), detail, **members)

@@ -15,8 +15,9 @@ from deniable_collector.settings import SettingsError, parse_bind, rate_of, sett
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.asking.listed import MOST_STRINGS
-from deniable_estimator.dashboard.access.proxy import UNIX
 from deniable_estimator.dashboard.access.tokens import parse_tokens
+from deniable_estimator.dashboard.access.trust import UNIX
+from deniable_estimator.files import CheckedFileError
 from deniable_estimator.privacy.outsider import MOST_DELTA, SMALLEST_DELTA
 
 _HARD = 25
@@ -88,7 +89,11 @@ def _memory(value: str) -> int:
 
 
 def _tokens(value: str) -> str:
-    parse_tokens(value)
+    try:
+        parse_tokens(value)
+    except CheckedFileError as error:
+        told = [f"{each.where}: {each.message}".removeprefix(": ") for each in error.problems]
+        raise ValueError("; ".join(told)) from None
     return value
 
 

@@ -12,8 +12,13 @@ from werkzeug.exceptions import NotFound
 from deniable import Metric
 from deniable.protocol import windows
 from deniable_collector.upkeep.keeper import SETTLED
-from deniable_estimator.dashboard.access import for_people, may_read, reader_of, reads_settled
-from deniable_estimator.dashboard.access.requests import opened_link
+from deniable_estimator.dashboard.access.caller import (
+    for_people,
+    may_read,
+    opened_link,
+    reader_of,
+    reads_settled,
+)
 from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
 from deniable_estimator.messages import message
 

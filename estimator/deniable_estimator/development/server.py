@@ -22,7 +22,7 @@ from deniable.tools.web_command import web_files
 from deniable_collector.serving.connection import serve
 from deniable_collector.serving.wsgi import WsgiHandler
 from deniable_collector.stores import open_store
-from deniable_estimator.dashboard.access import API
+from deniable_estimator.dashboard.access.caller import API
 from deniable_estimator.dashboard.app import close_app, create_app
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.settings import DashboardSettings

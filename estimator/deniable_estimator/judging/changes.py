@@ -40,7 +40,7 @@ from deniable.protocol import windows
 from deniable_estimator.analyses.anomalies import LEAST_REPORTS, Figure
 from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.asking.comparison import compare
-from deniable_estimator.asking.looks import look
+from deniable_estimator.asking.history import look
 from deniable_estimator.asking.reading import Question
 
 Per: TypeAlias = Literal["run", "week", "month", "year"]

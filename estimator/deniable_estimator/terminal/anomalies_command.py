@@ -59,8 +59,7 @@ def anomalies(
     Exits with 4 on an alarm. DENIABLE_ALARM_LEVEL says how often honest reports may raise one.
     """
     from deniable import Registry
-    from deniable_estimator.asking.history import inspect
-    from deniable_estimator.asking.looks import Look, looks_in
+    from deniable_estimator.asking.history import Look, inspect, looks_in
     from deniable_estimator.asking.query import find_metric
     from deniable_estimator.asking.reading import select, unfinished
     from deniable_estimator.asking.trend import trend as read_trend

@@ -12,7 +12,7 @@ from flask.testing import FlaskClient
 from deniable import Registry
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import Store
-from deniable_estimator.dashboard.access import reader_of
+from deniable_estimator.dashboard.access.caller import reader_of
 from deniable_estimator.dashboard.access.tokens import ApiToken
 
 from .conftest import TOKEN, dashboard_of

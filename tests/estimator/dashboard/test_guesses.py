@@ -4,8 +4,8 @@ import pytest
 from flask import Request
 from werkzeug.test import EnvironBuilder
 
-from deniable_estimator.dashboard.access import guesses as module
-from deniable_estimator.dashboard.access.guesses import Guesses
+from deniable_estimator.dashboard.access import trust as module
+from deniable_estimator.dashboard.access.trust import Guesses
 from deniable_estimator.dashboard.problems import ApiProblem
 
 from .conftest import Clock

@@ -68,19 +68,6 @@ def test_revoking_holds_at_once_in_every_process(links, path):
     assert b"for Bob" not in path.read_bytes()
 
 
-def test_only_its_maker_revokes_a_link(links):
-    """Whoever may not see a link cannot end it; an operator names nobody and may end all."""
-    link, secret = made(links, "Ana")
-    own, _ = made(links, "")
-    assert links.revoke(link.id, "Bob") is None
-    assert links.revoke(own.id, "Ana") is None
-    assert links.find(secret, TODAY) == link
-    assert links.listed("Ana") == [link]
-    assert links.listed("") == [own]
-    assert links.listed() == [own, link]
-    assert links.revoke(link.id, "Ana") == link
-
-
 def test_links_that_have_ended_are_forgotten(links):
     """Thirty days after their end, with the next link that is made."""
     assert KEPT_DAYS == 30
@@ -115,12 +102,3 @@ def test_a_forked_process_has_a_connection_of_its_own(links):
     if not child:
         os._exit(0 if links.find(secret, TODAY) else 1)
     assert os.waitpid(child, 0)[1] == 0
-
-
-def test_links_end_with_the_entry_of_their_maker(links):
-    """Those of whoever is gone, or is listed anew, end; those of whoever was never listed stay."""
-    kept = [made(links, "Ana", entry="1")[0], made(links, "Bob")[0], made(links, "")[0]]
-    for maker, entry in (("Ana", "0"), ("Eve", "1"), ("Eve", "")):
-        made(links, maker, entry=entry)
-    assert links.end_of_gone({"Ana": "1", "Zoe": "1"}) == 3
-    assert links.listed() == kept[::-1]

@@ -8,15 +8,13 @@ from hashlib import sha256
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
-from hypothesis import strategies as st
 
 from deniable.tools.command_line import find
 from deniable_collector.settings import SettingsError
-from deniable_estimator.dashboard.access import people as module
 from deniable_estimator.dashboard.access.people import (
     MOST_PEOPLE,
     NAME_LENGTH,
+    PeopleFile,
     check_name,
     hash_token,
     load_people,
@@ -53,18 +51,6 @@ def test_only_a_salted_hash_is_kept():
         kind, salt, digest = each.split(":")
         assert (kind, len(salt)) == ("hmac-sha256", 32)
         assert digest == hmac.new(bytes.fromhex(salt), b"secret", sha256).hexdigest()
-
-
-def test_people_are_read():
-    """Each table is a person with a role, with or without a token."""
-    found = parse_people(
-        f'schema = 1\n[people.Ana]\nrole = "analyst"\ntoken = "{HASH}"\n'
-        '[people."bob@acme.example"]\nrole = "reader"\n'
-    )
-    assert {name: (each.role, each.hashed) for name, each in found.items()} == {
-        "Ana": (Role.ANALYST, HASH), "bob@acme.example": (Role.READER, ""),
-    }  # fmt: skip
-    assert parse_people("schema = 1\n") == {}
 
 
 def test_every_mistake_is_named_with_its_line():
@@ -139,16 +125,6 @@ def test_names_are_letters_of_any_language(name, fine):
     assert (check_name(name) is None) is fine
 
 
-@given(st.text(max_size=80))
-def test_a_good_name_survives_the_file(name):
-    """Whatever name is taken can be written to the file, and comes back as it was."""
-    if check_name(name) is None:
-        import tomlkit
-
-        text = tomlkit.dumps({"schema": 1, "people": {name: {"role": "reader"}}})
-        assert list(parse_people(text)) == [name]
-
-
 def test_adding_keeps_the_file(tmp_path):
     """The token is printed once and its hash kept; comments, other people and the file's mode stay;
     a new file is its owner's alone, and nothing else is left in the folder."""
@@ -167,8 +143,9 @@ def test_adding_keeps_the_file(tmp_path):
     assert "# who asks most" in path.read_text()
     found = load_people(path)
     assert [each.role for each in found.values()] == [Role.ANALYST, Role.READER, Role.OPERATOR]
-    assert module.find_by_token(found, token[1]) is found["Ana"]
-    assert module.find_by_token(found, told["token"]) is found["Bob B"]
+    people = PeopleFile(str(path))
+    assert people.by_token(token[1]) == found["Ana"]
+    assert people.by_token(told["token"]) == found["Bob B"]
     assert not found["eve@acme.example"].hashed
     assert [each.name for each in tmp_path.iterdir() if each.name != "temporary"] == ["people.toml"]
 
@@ -184,7 +161,7 @@ def test_a_second_add_needs_replace(tmp_path):
     run("add", "Ana", "--role", "operator", "--replace", *at)
     found = load_people(tmp_path / "people.toml")
     assert found["Ana"].role is Role.OPERATOR
-    assert module.find_by_token(found, first) is None
+    assert PeopleFile(str(tmp_path / "people.toml")).by_token(first) is None
     run("add", "Ana", "--role", "operator", "--replace", "--no-token", *at)
     assert not load_people(tmp_path / "people.toml")["Ana"].hashed
 

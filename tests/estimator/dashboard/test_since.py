@@ -85,12 +85,6 @@ def test_files_say_when_a_value_stepped(since_app, reader):
     assert program.get(f"{address}&value=true&value=false").json["step"] is None
 
 
-def test_a_day_can_be_named(reader):
-    """In place of an annotation."""
-    page = text_of(reader, "/metric/dark_mode?since=2026-11-10")
-    assert "since 2026-11-10</h2>" in page
-
-
 @pytest.mark.parametrize(
     ("query", "told"),
     [

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -170,18 +169,3 @@ def test_no_process_outlives_the_server(tmp_path: Path) -> None:
         parent.kill()
         parent.wait()
         assert gone(process)
-
-
-def test_many_threads_share_the_processes(workers: Workers) -> None:
-    """Sixteen at once are served by two processes, each task once."""
-    lock, seen = threading.Lock(), set()
-
-    def task(number: int) -> int:
-        process = workers.run(os.getpid)
-        with lock:
-            seen.add(process)
-        return workers.run(math.factorial, number)
-
-    with ThreadPoolExecutor(16) as pool:
-        assert list(pool.map(task, range(16))) == [math.factorial(each) for each in range(16)]
-    assert len(seen) <= 2

@@ -23,7 +23,7 @@ from deniable_estimator.answers.pair_estimate import LEAST_FOR_TEST
 from deniable_estimator.answers.pair_words import conditional_words, remarks, verdict_words
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.asking.comparison import compare
-from deniable_estimator.asking.looks import Look, look
+from deniable_estimator.asking.history import Look, look
 from deniable_estimator.asking.reading import read, select
 from deniable_estimator.asking.trend import trend
 from deniable_estimator.errors import EstimateError

@@ -1,20 +1,94 @@
-"""Who sends the current request, and what that person or token may do."""
+"""Who sends the current request, by a browser or not, from which site and by which link; and what
+that person or token may do."""
 
 from __future__ import annotations
 
-from flask import Request, g
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from flask import Request, current_app, g, has_request_context, request
 from flask import session as cookie
 
 from deniable import Metric
 from deniable_estimator.dashboard.access.people import Person
-from deniable_estimator.dashboard.access.requests import opened_link
 from deniable_estimator.dashboard.access.roles import Role, needed_role
 from deniable_estimator.dashboard.access.tokens import ApiToken
-from deniable_estimator.dashboard.problems import ApiProblem
+from deniable_estimator.dashboard.problems import ApiProblem, refusal
+from deniable_estimator.dashboard.sharing.links import SharedLink
 from deniable_estimator.messages import message
+
+API = "/api/"
+"""Where the read API begins."""
+
+OPENED = "deniable.opened_link"
+"""Where the request's environment has its link. Nothing that a client sends gets such a name."""
 
 SESSION = "session"
 """Where the cookie has the session's id."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedLink:
+    """A link with the secret that has opened it."""
+
+    link: SharedLink
+    secret: str
+
+    @property
+    def address(self) -> str:
+        """The path that opens the view."""
+        return f"/shared/{self.secret}"
+
+
+def opened_link() -> OpenedLink | None:
+    """The link by which this request was let in; None for whoever signs in."""
+    if not has_request_context():
+        return None
+    found: OpenedLink | None = request.environ.get(OPENED)
+    return found
+
+
+def over_tls() -> bool:
+    """Whether the browser speaks TLS: DENIABLE_PUBLIC_URL says so, or else the request."""
+    public: str = current_app.config["DENIABLE_PUBLIC_URL"]
+    return public.startswith("https:") if public else request.is_secure
+
+
+def for_people(request: Request) -> bool:
+    """Whether to answer with a page: not to a program with a token, nor for a file."""
+    return (
+        request.authorization is None
+        and "." not in request.path
+        and not request.path.startswith(API)
+        and request.accept_mimetypes.accept_html
+    )
+
+
+def asked_for(request: Request) -> str:
+    """The path and query of a request."""
+    return request.full_path.rstrip("?")
+
+
+def local(target: str) -> str:
+    """The target, if it is a page of ours; a path that begins with // names another host."""
+    fine = target.startswith("/") and not target.startswith(("//", "/\\")) and target.isprintable()
+    return target if fine else "/"
+
+
+def sent_here(request: Request) -> bool | None:
+    """Whether a browser says that a page of ours sent this form; None if the request does not say.
+
+    Browsers say so in Sec-Fetch-Site, older ones in Origin; what is no browser says nothing
+    and carries no cookie that could be abused.
+    """
+    site = request.headers.get("Sec-Fetch-Site")
+    if site is not None:
+        return site in ("same-origin", "none")
+    origin = request.headers.get("Origin")
+    if origin is None:
+        return None
+    public = current_app.config["DENIABLE_PUBLIC_URL"]
+    return origin == public if public else urlsplit(origin).netloc == request.host
 
 
 def caller() -> Person | None:
@@ -22,6 +96,12 @@ def caller() -> Person | None:
     whoever has not signed in."""
     person: Person | None = g.get("person")
     return person
+
+
+def _holder() -> ApiToken | None:
+    """The token of the read API that this request shows."""
+    found: ApiToken | None = g.get("holder")
+    return found
 
 
 def allows(endpoint: str, method: str = "GET") -> bool:
@@ -68,23 +148,21 @@ def require(scope: str, metric: Metric | None = None) -> None:
     Raises:
         ApiProblem: it has not, or does not; the problem names what is missing.
     """
-    holder: ApiToken | None = g.get("holder")
+    holder = _holder()
     if holder is None:
         return
     if scope not in holder.scopes:
-        raise ApiProblem(
+        raise refusal(
             403,
             "missing-scope",
-            "Missing scope",
             f"This needs the scope {scope}, which the token {holder.name} does not have. Make "
             "one that has it with `deniable dashboard token new`.",
             scope=scope,
         )
     if metric is not None and not holder.reaches(metric):
-        raise ApiProblem(
+        raise refusal(
             403,
             "metric-out-of-reach",
-            "Metric out of reach",
             f"The token {holder.name} is limited to other metrics than {metric.name}.",
             scope=scope,
             metric=metric.name,
@@ -98,32 +176,27 @@ def require_all(scope: str) -> None:
         ApiProblem: it has not, or is; the problem names no metric.
     """
     require(scope)
-    holder: ApiToken | None = g.get("holder")
+    holder = _holder()
     if holder is not None and holder.limited:
-        raise ApiProblem(
-            403,
-            "metric-out-of-reach",
-            "Metric out of reach",
-            f"The token {holder.name} is limited to some metrics, and this is about all.",
-            scope=scope,
-        )
+        told = f"The token {holder.name} is limited to some metrics, and this is about all."
+        raise refusal(403, "metric-out-of-reach", told, scope=scope)
 
 
 def may_read(metric: Metric) -> bool:
     """Whether the request's token reaches the metric."""
-    holder: ApiToken | None = g.get("holder")
+    holder = _holder()
     return holder is None or holder.reaches(metric)
 
 
 def reads_all() -> bool:
     """Whether the request's token is limited to no metrics."""
-    holder: ApiToken | None = g.get("holder")
+    holder = _holder()
     return holder is None or not holder.limited
 
 
 def reads_settled() -> bool:
     """Whether the request's token sees only windows that take no reports any more."""
-    holder: ApiToken | None = g.get("holder")
+    holder = _holder()
     return holder is not None and holder.settled
 
 
@@ -134,7 +207,7 @@ def reader_of(request: Request) -> str:
     opened = opened_link()
     if opened is not None:
         return f"link {opened.link.id}"
-    holder: ApiToken | None = g.get("holder")
+    holder = _holder()
     if holder is not None:
         return f"token {holder.name}"
     person = caller()

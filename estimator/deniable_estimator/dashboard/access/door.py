@@ -1,4 +1,5 @@
-"""Lets a request in or not: by a token, by a session, or by a proxy that names a person.
+"""Lets a request in or not: by a token, by a session, or by a proxy that names a person; and the
+pages to sign in, with a token once in a form or by a login link, and to sign out.
 
 The cookie names a session, which the server keeps (`sessions.py`): signing out ends it for every
 copy of the cookie. It is signed with a key derived from the dashboard's token, so that a new token
@@ -12,36 +13,51 @@ from __future__ import annotations
 import hmac
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import InitVar, dataclass
 from urllib.parse import urlencode
 
-from flask import Flask, current_app, g, redirect, request
+from flask import (
+    Blueprint,
+    Flask,
+    Response,
+    current_app,
+    g,
+    make_response,
+    redirect,
+    render_template,
+    request,
+)
 from flask import session as cookie
 from flask.sessions import SecureCookieSessionInterface
 from flask.typing import ResponseReturnValue
 from werkzeug.datastructures import Authorization
 from werkzeug.exceptions import Forbidden, Unauthorized
 
-from deniable_estimator.dashboard.access.caller import SESSION, allows, caller, require_role
-from deniable_estimator.dashboard.access.guesses import Guesses
-from deniable_estimator.dashboard.access.people import PeopleFile, Person
-from deniable_estimator.dashboard.access.proxy import ProxyHeaders, UnknownPersonError
-from deniable_estimator.dashboard.access.requests import (
+from deniable_estimator.dashboard.access.caller import (
     API,
+    SESSION,
+    allows,
     asked_for,
+    caller,
     for_people,
-    from_elsewhere,
-    from_here,
+    local,
     opened_link,
     over_tls,
+    require_role,
+    sent_here,
 )
+from deniable_estimator.dashboard.access.people import PeopleFile, Person
 from deniable_estimator.dashboard.access.roles import Role, needed_role
 from deniable_estimator.dashboard.access.sessions import SESSION_SECONDS, Sessions
 from deniable_estimator.dashboard.access.tokens import ApiToken, digest_of_token, find_token
+from deniable_estimator.dashboard.access.trust import Guesses, ProxyHeaders, UnknownPersonError
 from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.messages import message
 
 _PERSON = "person"
 """Where the cookie has the name of the person whose session it is."""
+
+access = Blueprint("access", __name__)
 
 _SAFE = ("GET", "HEAD", "OPTIONS")
 
@@ -51,26 +67,23 @@ class _Cookies(SecureCookieSessionInterface):
         return over_tls()
 
 
+@dataclass
 class Door:
     """Compares tokens, and lets a login link through once."""
 
-    def __init__(
-        self,
-        token: str,
-        login_link: bool,
-        tokens: Callable[[], Sequence[ApiToken]],
-        sessions: Sessions,
-        guesses: Guesses,
-        people: PeopleFile,
-        proxy: ProxyHeaders,
-        sign_out: str = "",
-    ) -> None:
-        self.sessions, self.guesses = sessions, guesses
-        self.people, self.proxy = people, proxy
-        self.sign_out = sign_out
+    token: InitVar[str]
+    """The dashboard's own."""
+    link_left: bool
+    """Whether a login link can still open it."""
+    tokens: Callable[[], Sequence[ApiToken]]
+    sessions: Sessions
+    guesses: Guesses
+    people: PeopleFile
+    proxy: ProxyHeaders
+    sign_out: str = ""
+
+    def __post_init__(self, token: str) -> None:
         self._digest = digest_of_token(token)
-        self._tokens = tokens
-        self._link_left = login_link
         self._lock = threading.Lock()
 
     def opens(self, token: str) -> bool:
@@ -84,21 +97,12 @@ class Door:
         named, own = self.people.by_token(token), self.opens(token)
         return Person("", Role.OPERATOR) if own else named
 
-    def holder(self, token: str) -> ApiToken | None:
-        """The token of the read API that this is."""
-        return find_token(self._tokens(), token)
-
-    @property
-    def takes_link(self) -> bool:
-        """Whether a login link can still open it."""
-        return self._link_left
-
     def opens_by_link(self, token: str) -> bool:
         """Whether a login link has the dashboard's token, and is the first to show it."""
         with self._lock:
-            if not (self._link_left and self.opens(token)):
+            if not (self.link_left and self.opens(token)):
                 return False
-            self._link_left = False
+            self.link_left = False
             return True
 
 
@@ -140,7 +144,13 @@ def remember(person: Person) -> None:
 def signed_in() -> Person | None:
     """The person whose session the cookie names, if it is open."""
     if "signed_in" not in g:
-        g.signed_in = _by_session()
+        session, name = cookie.get(SESSION), cookie.get(_PERSON, "")
+        person = door().people.value.get(name) if name else Person("", Role.OPERATOR)
+        if person and not (
+            isinstance(session, str) and door().sessions.holds(session, _belonging(person))
+        ):
+            person = None
+        g.signed_in = person
     found: Person | None = g.signed_in
     return found
 
@@ -154,23 +164,13 @@ def end_session() -> None:
     g.pop("signed_in", None)
 
 
-def _by_session() -> Person | None:
-    session, name = cookie.get(SESSION), cookie.get(_PERSON, "")
-    if not isinstance(session, str):
-        return None
-    person = door().people.value.get(name) if name else Person("", Role.OPERATOR)
-    if person is None or not door().sessions.holds(session, _belonging(person)):
-        return None
-    return person
-
-
 def _belonging(person: Person) -> str:
     """What a session depends on beside its id: it ends when the person's name or token changes."""
     return f"{person.name}\n{person.hashed}" if person.name else ""
 
 
 def _check() -> ResponseReturnValue | None:
-    if request.method not in _SAFE and from_elsewhere(request):
+    if request.method not in _SAFE and sent_here(request) is False:
         raise Forbidden(
             message("The form was sent from another site. Open the dashboard and try again.")
         )
@@ -214,7 +214,7 @@ def _by_proxy() -> Person | None:
         ) from None
     if person is None:
         return None
-    if request.method not in _SAFE and not from_here(request):
+    if request.method not in _SAFE and not sent_here(request):
         # The proxy's own cookie may come along with the form of any site, so silence is not enough.
         raise Forbidden(
             message("The form was sent from another site. Open the dashboard and try again.")
@@ -241,7 +241,7 @@ def _by_authorization(credentials: Authorization) -> Person | None:
     entrance = door()
     if (person := entrance.person(shown)) is not None:
         return person
-    if (holder := entrance.holder(shown)) is None:
+    if (holder := find_token(entrance.tokens(), shown)) is None:
         entrance.guesses.wrong(request)
         raise Unauthorized(
             "The token is not one of the dashboard's. Send it as Authorization: Bearer."
@@ -255,3 +255,62 @@ def _by_authorization(credentials: Authorization) -> Person | None:
         )
     g.holder = holder
     return None
+
+
+@access.get("/login")
+def sign_in() -> ResponseReturnValue:
+    """The form; or, by a login link, straight in."""
+    target = local(request.args.get("next", "/"))
+    token = request.args.get("token")
+    if token is None:
+        return redirect(target, 303) if signed_in() else _form(target)
+    if door().link_left:
+        if door().opens_by_link(token):
+            remember(Person("", Role.OPERATOR))
+            return redirect(target, 303)
+        if (slowed := _wrong(target)) is not None:
+            return slowed
+    # The redirect takes the token out of the address bar whether or not it was right.
+    return redirect("/" if signed_in() else "/login?used=1", 303)
+
+
+@access.post("/login")
+def sign_in_post() -> ResponseReturnValue:
+    """Begin a session of the person whose token the form has."""
+    target = local(request.form.get("next", "/"))
+    person = door().person(request.form.get("token", "").strip())
+    if person is None:
+        return _wrong(target) or (_form(target, wrong=True), 403)
+    remember(person)
+    return redirect(target, 303)
+
+
+@access.post("/logout")
+def sign_out() -> ResponseReturnValue:
+    """End the session, for whoever else has a copy of its cookie too."""
+    end_session()
+    return redirect("/login", 303)
+
+
+def _wrong(target: str) -> Response | None:
+    """Count a wrong token. The form with how long to wait, for a network that has shown too
+    many."""
+    try:
+        door().guesses.wrong(request)
+    except ApiProblem as error:
+        if not for_people(request):
+            raise
+        refusal = make_response(_form(target, slowed=error.description), error.code)
+        refusal.headers["Retry-After"] = str(error.retry_after)
+        return refusal
+    return None
+
+
+def _form(target: str, *, wrong: bool = False, slowed: str | None = None) -> str:
+    return render_template(
+        "login.html",
+        target=target,
+        wrong=wrong,
+        slowed=slowed,
+        used=request.args.get("used") == "1",
+    )

@@ -54,17 +54,6 @@ def hash_token(token: str, salt: str = "") -> str:
     return f"hmac-sha256:{salt}:{hmac.digest(bytes.fromhex(salt), shown, 'sha256').hex()}"
 
 
-def find_by_token(people: Mapping[str, Person], token: str) -> Person | None:
-    """The one whose token this is. All are compared, each in constant time."""
-    found = None
-    for person in people.values():
-        if person.hashed:
-            salt = person.hashed.split(":")[1]
-            if hmac.compare_digest(hash_token(token, salt), person.hashed):
-                found = person
-    return found
-
-
 def check_name(name: str) -> str | None:
     """What is wrong with a person's name; None if it is good."""
     fine = (
@@ -157,8 +146,14 @@ class PeopleFile(LastGood[Mapping[str, Person]]):
         super().__init__(Path(path) if path else None, load_people, {})
 
     def by_token(self, token: str) -> Person | None:
-        """The one whose token this is."""
-        return find_by_token(self.value, token)
+        """The one whose token this is. All are compared, each in constant time."""
+        found = None
+        for person in self.value.values():
+            if person.hashed:
+                salt = person.hashed.split(":")[1]
+                if hmac.compare_digest(hash_token(token, salt), person.hashed):
+                    found = person
+        return found
 
     def tell(self, error: CheckedFileError | None) -> None:
         if error is None:

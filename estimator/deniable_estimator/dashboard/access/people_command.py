@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from deniable.tools.commands import print_problems
 from deniable_estimator.dashboard.access.people import (
     MOST_PEOPLE,
     SCHEMA,
-    Person,
     check_name,
     hash_token,
     load_people,
@@ -64,22 +62,14 @@ def add(name: str, role: str, no_token: bool, replace: bool, path: Path, as_json
         raise click.UsageError(f"NAME {wrong}")
     token = "" if no_token else new_token()
     keys = {"role": role} | ({"token": hash_token(token)} if token else {})
-
-    def change(document: Any, known: dict[str, Person]) -> None:
-        same = next((each for each in known if each.casefold() == name.casefold()), None)
-        if same is not None and not (replace and same == name):
-            advice = (
-                "--replace gives another role and a new token"
-                if same == name
-                else ("choose another name, or remove it first")
-            )
-            raise click.ClickException(f"{path} lists {same} already: {advice}")
-        if same is None and len(known) >= MOST_PEOPLE:
-            raise click.ClickException(f"{path} lists {MOST_PEOPLE} people, which is the most")
-        entry = secrets.token_hex(8) if same is None else known[same].entry
-        _set(document, name, keys | ({"entry": entry} if entry else {}))
-
-    _edit(path, change)
+    try:
+        with alone(path):
+            _add(path, name, keys, replace=replace)
+    except FileEditError as error:
+        raise click.ClickException(str(error)) from None
+    except CheckedFileError as error:
+        print_problems(error.problems, str(path))
+        raise SystemExit(1) from None
     if as_json:
         click.echo(json.dumps({"name": name, "role": role, "token": token or None}))
         return
@@ -93,44 +83,30 @@ def add(name: str, role: str, no_token: bool, replace: bool, path: Path, as_json
         click.echo(f"{name} is {role} as soon as a proxy names {name}.")
 
 
-def _known(path: Path) -> dict[str, Person]:
-    try:
-        return load_people(path)
-    except CheckedFileError as error:
-        print_problems(error.problems, str(path))
-        raise SystemExit(1) from None
-
-
-def _set(document: Any, name: str, keys: dict[str, str]) -> None:
-    import tomlkit
-
-    if "people" not in document:
-        document["people"] = tomlkit.table(is_super_table=True)
-    table = document["people"].get(name)
-    if table is None:
-        document["people"][name] = tomlkit.table()
-        table = document["people"][name]
-    for key in [key for key in table if key not in keys]:
-        del table[key]
-    table.update(keys)
-
-
-def _edit(path: Path, change: Callable[[Any, dict[str, Person]], None]) -> None:
+def _add(path: Path, name: str, keys: dict[str, str], *, replace: bool) -> None:
     """Change the file, and keep its comments; a mistake changes nothing."""
     import tomlkit
 
-    try:
-        with alone(path):
-            if path.exists():
-                known = _known(path)
-                before = path.read_text(encoding="utf-8")
-            else:
-                known, before = {}, f"schema = {SCHEMA}\n"
-            document = tomlkit.parse(before)
-            change(document, known)
-            after = tomlkit.dumps(document)
-            parse_people(after, str(path))
-            # It is its owner's alone, as it has the hashes of tokens.
-            replace_file(path, after, 0o600)
-    except FileEditError as error:
-        raise click.ClickException(str(error)) from None
+    known = load_people(path) if path.exists() else {}
+    same = next((each for each in known if each.casefold() == name.casefold()), None)
+    if same is not None and not (replace and same == name):
+        advice = (
+            "--replace gives another role and a new token"
+            if same == name
+            else "choose another name, or remove it first"
+        )
+        raise click.ClickException(f"{path} lists {same} already: {advice}")
+    if same is None and len(known) >= MOST_PEOPLE:
+        raise click.ClickException(f"{path} lists {MOST_PEOPLE} people, which is the most")
+    entry = secrets.token_hex(8) if same is None else known[same].entry
+    keys |= {"entry": entry} if entry else {}
+    document = tomlkit.parse(path.read_text("utf-8") if path.exists() else f"schema = {SCHEMA}\n")
+    people: Any = document.setdefault("people", tomlkit.table(is_super_table=True))
+    table = people.setdefault(name, tomlkit.table())
+    for key in [key for key in table if key not in keys]:
+        del table[key]
+    table.update(keys)
+    after = tomlkit.dumps(document)
+    parse_people(after, str(path))
+    # It is its owner's alone, as it has the hashes of tokens.
+    replace_file(path, after, 0o600)

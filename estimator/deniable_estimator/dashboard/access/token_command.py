@@ -10,12 +10,12 @@ from deniable.tools.command_line import command, json_option
 from deniable_estimator.dashboard.access.tokens import (
     SCOPES,
     ApiToken,
-    TokenError,
     digest_of_token,
     new_token,
     parse_tokens,
     token_lines,
 )
+from deniable_estimator.files import CheckedFileError
 
 
 @command("deniable dashboard token new --name grafana --scope read:metrics")
@@ -67,10 +67,10 @@ def new(
     lines = token_lines(made)
     try:
         parse_tokens(lines)
-    except TokenError as error:
-        raise click.UsageError(error.mistake) from None
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
+    except CheckedFileError as error:
+        problem = error.problems[0]
+        key = problem.where.rpartition(".")[2]
+        raise click.UsageError(f"{key} {problem.message}") from None
     if as_json:
         click.echo(json.dumps({"token": secret, "lines": lines}))
         return

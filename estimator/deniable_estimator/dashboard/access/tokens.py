@@ -9,17 +9,15 @@ from __future__ import annotations
 import hmac
 import re
 import secrets
-import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from deniable import Metric
-from deniable.protocol.errors import Problem
-from deniable_estimator.files import CheckedFileError, read_text
+from deniable_estimator.files import TomlChecker, read_text
 
 SCOPES = {
     "read:metrics": "which metrics are declared, how many reported, what a report can reveal",
@@ -32,16 +30,11 @@ SCOPES = {
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _PATTERN = re.compile(r"[^\x00-\x1f\x7f\"\\]{1,128}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_KEYS = {"name", "sha256", "scopes", "metrics", "tags", "settled"}
-
-
-class TokenError(ValueError):
-    """A key of the token at place `number` (from 1) has a mistake, which `mistake` says."""
-
-    def __init__(self, number: int, mistake: str) -> None:
-        self.number = number
-        self.mistake = mistake
-        super().__init__(f"token {number}: {mistake}")
+_MOST = 10_000
+_ADVICE = (
+    "write it as `deniable dashboard token new` does, or name its file with "
+    "DENIABLE_API_TOKENS_FILE"
+)
 
 
 @dataclass(frozen=True)
@@ -101,75 +94,59 @@ def token_lines(token: ApiToken) -> str:
     return "\n".join(lines) + "\n"
 
 
-def parse_tokens(text: str) -> tuple[ApiToken, ...]:
+def parse_tokens(text: str, source: str = "DENIABLE_API_TOKENS") -> tuple[ApiToken, ...]:
     """The tokens of a TOML text: any number of `[[tokens]]` tables.
 
     Raises:
-        ValueError: it has a mistake; the message names the token by its number, not its digest.
-            A `TokenError` if it is one of a token's keys.
+        CheckedFileError: it has mistakes (all of them are listed). None quotes a digest.
     """
     if not text.strip():
         return ()
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        # The parser's message may quote the text.
-        raise ValueError(
-            "is not TOML: write it as `deniable dashboard token new` does, or name its file with "
-            "DENIABLE_API_TOKENS_FILE"
-        ) from None
-    listed = document.get("tokens")
-    if set(document) != {"tokens"} or not isinstance(listed, list):
-        raise ValueError("must hold [[tokens]] tables and nothing else")
-    tokens = tuple(_read(number, each) for number, each in enumerate(listed, 1))
+    checker = TomlChecker(text, source, _ADVICE)
+    checker.check_keys((), checker.document, ("tokens",))
+    tokens = [_read(checker, *each) for each in checker.tables("tokens", _MOST)]
     for key in ("name", "sha256"):
         seen = [getattr(each, key) for each in tokens]
         if len(set(seen)) < len(seen):
-            raise ValueError(f"has two tokens of one {key}: make another token for each use")
-    return tokens
+            told = f"has two tokens of one {key}: make another token for each use"
+            checker.report(("tokens",), told)
+    checker.finish()
+    return tuple(tokens)
 
 
 def read_tokens(path: Path) -> tuple[ApiToken, ...]:
-    """The tokens of a file.
-
-    Raises:
-        CheckedFileError: it cannot be read, or has a mistake.
-    """
-    try:
-        return parse_tokens(read_text(path))
-    except ValueError as error:
-        raise CheckedFileError([Problem(None, "", str(error))], str(path)) from None
+    """The tokens of a file, with the same errors."""
+    return parse_tokens(read_text(path), str(path))
 
 
-def _read(number: int, table: Any) -> ApiToken:
-    if not isinstance(table, dict):
-        raise ValueError(f"token {number} is no table")
-    if unknown := set(table) - _KEYS:
-        raise ValueError(f"token {number} has an unknown key {min(unknown)!r}")
-    name, digest = table.get("name"), table.get("sha256")
+def _read(checker: TomlChecker, path: tuple[str, str], table: dict[str, Any]) -> ApiToken:
+    checker.check_keys(path, table, [each.name for each in fields(ApiToken)])
+    name, digest, settled = table.get("name"), table.get("sha256"), table.get("settled", False)
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise TokenError(number, "name must be up to 64 letters, digits and _ . -")
+        checker.report((*path, "name"), "must be up to 64 letters, digits and _ . -")
     if not isinstance(digest, str) or not _SHA256.fullmatch(digest):
-        raise TokenError(number, "sha256 must be 64 hexadecimal digits in lower case")
-    scopes = _texts(table, "scopes", number)
+        checker.report((*path, "sha256"), "must be 64 hexadecimal digits in lower case")
+    scopes, metrics, tags = (
+        _texts(checker, (*path, key), table.get(key)) for key in ("scopes", "metrics", "tags")
+    )
     if not scopes or set(scopes) - set(SCOPES):
-        raise TokenError(number, f"scopes must be some of {', '.join(SCOPES)}")
-    metrics, tags = _texts(table, "metrics", number), _texts(table, "tags", number)
-    settled = table.get("settled", False)
+        checker.report((*path, "scopes"), f"must be some of {', '.join(SCOPES)}")
     if not isinstance(settled, bool):
-        raise TokenError(number, "settled must be true or false")
-    return ApiToken(name, digest, frozenset(scopes), metrics, tags, settled)
+        checker.report((*path, "settled"), "must be true or false")
+    return ApiToken(str(name), str(digest), frozenset(scopes), metrics, tags, settled is True)
 
 
-def _texts(table: dict[str, Any], key: str, number: int) -> tuple[str, ...]:
-    found = table.get(key, [])
+def _texts(checker: TomlChecker, path: Sequence[str], found: Any) -> tuple[str, ...]:
+    if found is None:
+        return ()
     if not isinstance(found, list) or not all(
         isinstance(each, str) and _PATTERN.fullmatch(each) for each in found
     ):
-        raise TokenError(number, f"{key} must be a list of texts")
-    # An empty list would read as "none", and an absent one means "all".
-    if key in table and not found:
-        raise TokenError(number, f"{key} is empty: name some, or leave the key out")
+        checker.report(path, "must be a list of texts")
+        return ()
+    if not found:
+        # It would read as "none", and an absent one means "all".
+        checker.report(path, "is empty: name some, or leave the key out")
     return tuple(found)
 
 

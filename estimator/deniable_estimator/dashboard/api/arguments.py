@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from typing import Any
 
 import msgspec
+import numpy as np
 from flask import request
+from numpy.typing import NDArray
 
 from deniable import Metric
 from deniable.protocol import windows
 from deniable.protocol.types import Number, Pair, Retention
 from deniable.protocol.value_list import value_texts
+from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.distribution import series_names
 from deniable_estimator.answers.pair import pair_series
 from deniable_estimator.answers.retention import retention_series
-from deniable_estimator.asking.trend import GROUPS
-from deniable_estimator.dashboard.access import require, require_role
+from deniable_estimator.answers.shares import Shares
+from deniable_estimator.dashboard.access.caller import require, require_role
 from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.data import DataSource
-from deniable_estimator.dashboard.problems import ApiProblem
+from deniable_estimator.dashboard.problems import ApiProblem, refusal
 from deniable_estimator.dashboard.ranges import DayRange, read_range
 from deniable_estimator.dashboard.sent_lists import sent_list
 from deniable_estimator.dashboard.source import current_source, declared_metric
@@ -42,21 +46,14 @@ def asked_metric(name: str, scope: str) -> tuple[DataSource, Metric]:
     return current_source(), metric
 
 
-def asked_range(
-    source: DataSource,
-    first: str,
-    last: str,
-    without: str = "",
-    metric: Metric | None = None,
-    where: Sequence[str] = (),
-    since: str = "",
-) -> DayRange:
-    """The days of a metric from `first` to `last`, or `since` something, as an address has them,
-    the windows left out, and the segments that count."""
+def asked_range(source: DataSource, asked: Any, metric: Metric | None = None) -> DayRange:
+    """The days that the parameters name, the windows left out, and the segments that count."""
     kind: windows.Kind = metric.window if metric else "day"
-    given = {"since": since, "from": first, "to": last, "without": without}
+    names = {"since": "since", "from": "first", "to": "last", "without": "without"}
+    given = {name: getattr(asked, attribute, "") for name, attribute in names.items()}
     days = read_range(given, source.seen_until, kind, metric)
-    return replace(days, where=tuple(sorted(asked_segments("where", where).items())))
+    where = asked_segments("where", getattr(asked, "where", ()))
+    return replace(days, where=tuple(sorted(where.items())))
 
 
 def asked_segments(name: str, texts: Sequence[str]) -> dict[str, str]:
@@ -69,7 +66,7 @@ def asked_segments(name: str, texts: Sequence[str]) -> dict[str, str]:
     for each in texts:
         segment, equals, value = each.partition("=")
         if not (segment and equals and value) or segment in found:
-            raise _invalid(f"{name} takes a segment with its value, like platform=web, each once")
+            raise invalid(f"{name} takes a segment with its value, like platform=web, each once")
         found[segment] = value
     return found
 
@@ -79,30 +76,7 @@ def asked_candidates(
 ) -> Sequence[str] | None:
     """The strings to decode: those sent, those named, or those that the operator has listed."""
     if not metric.needs_candidates:
-        if isinstance(metric.type, Number):
-            _check_series(metric.name, _number_names(source, metric.name, metric.type), values)
-            return None
-        if isinstance(metric.type, Pair):
-            _check_series(metric.name, pair_series(metric.type), values)
-            return None
-        if isinstance(metric.type, Retention):
-            _check_series(metric.name, retention_series(metric.type), values)
-            return None
-        if request.method == "POST":
-            raise ApiProblem(
-                409,
-                "values-declared",
-                "Values declared",
-                f"{metric.name} lists its values: ask by GET.",
-            )
-        if unknown := set(values) - set(metric.values):
-            raise ApiProblem(
-                400,
-                "unknown-value",
-                "Unknown value",
-                f"{metric.name} does not list {len(unknown)} of the values that are asked for. "
-                f"/api/v1/metrics/{metric.name} says which it lists.",
-            )
+        _check_values(source, metric, values)
         return None
     if request.method == "POST":
         return _sent(source, "The list")
@@ -112,10 +86,9 @@ def asked_candidates(
         return value_texts(values, "The list of values")
     if (listed := source.candidates(metric)) is not None:
         return listed
-    raise ApiProblem(
+    raise refusal(
         400,
         "candidates-missing",
-        "Candidates missing",
         f"The strings of {metric.name} must be named to be estimated: name them with value=, "
         "send a list with POST, or put one into the folder that DENIABLE_CANDIDATES_DIR names.",
     )
@@ -131,26 +104,15 @@ def asked_below(metric: Metric, below: float | None) -> None:
         return
     kind = metric.type
     if not isinstance(kind, Number) or "distribution" not in kind.ask:
-        raise _invalid(
+        raise invalid(
             f"below asks for a share of a distribution, which {metric.name} does not have: leave "
             'it out, or declare a number with ask = "distribution"'
         )
     if not kind.range.start <= below <= kind.range.end:
-        raise _invalid(
+        raise invalid(
             f"below must lie in the range of {metric.name}, {kind.range.low} to "
             f"{kind.range.high}: how numbers are spread outside of it is not known"
         )
-
-
-def asked_grouping(metric: Metric, by: windows.Kind) -> None:
-    """Refuse periods that the metric's windows do not add up to.
-
-    Raises:
-        ApiProblem: they are shorter than a window.
-    """
-    if by not in GROUPS[metric.window]:
-        known = ", ".join(GROUPS[metric.window])
-        raise _invalid(f"by takes {known} here: {metric.name} has windows of a {metric.window}")
 
 
 def asked_limit(metric: Metric, limit: int | None) -> None:
@@ -160,12 +122,12 @@ def asked_limit(metric: Metric, limit: int | None) -> None:
         ApiProblem: it is given.
     """
     if limit is not None and isinstance(metric.type, Pair | Retention):
-        raise _invalid(
+        raise invalid(
             f"limit counts the values of a list, and {metric.name} is a {metric.type.name}: leave "
             "it out, or name the series that you want with value="
         )
     if limit is not None and isinstance(metric.type, Number):
-        raise _invalid(
+        raise invalid(
             f"limit counts the values of a list, and {metric.name} is a number: leave it out, name "
             "the numbers that you want with value=, or ask with below= for the share below a limit"
         )
@@ -185,14 +147,28 @@ def bound(
     """
     lines = periods * len(values or candidates or metric.values)
     if lines > most:
-        raise ApiProblem(
+        raise refusal(
             400,
             "response-too-large",
-            "Response too large",
             f"The response would have {lines:,} lines, more than {most:,}. Name some values with "
             "value=, ask for the largest of an estimate with limit=, or for a trend's weeks or "
             "months with by=.",
         )
+
+
+def chosen(answer: Answer, values: Collection[str], limit: int | None) -> NDArray[np.intp] | None:
+    """The places of these values, and of these the `limit` largest, the largest first; None
+    for all as they stand."""
+    if not isinstance(answer, Shares):
+        return None
+    if not values:
+        return None if limit is None else answer.order[:limit]
+    asked = set(values)
+    found = [place for place, value in enumerate(answer.values) if value in asked]
+    places = np.array(found, np.intp)
+    if limit is not None:
+        places = places[np.argsort(-answer.share[places], kind="stable")[:limit]]
+    return places
 
 
 def _sent(source: DataSource, name: str) -> Sequence[str]:
@@ -204,52 +180,61 @@ def _sent(source: DataSource, name: str) -> Sequence[str]:
         try:
             sent = msgspec.json.decode(request.get_data(), type=_Candidates)
         except msgspec.DecodeError as error:
-            raise ApiProblem(400, "invalid-body", "Invalid body", f"{error}.") from None
+            raise refusal(400, "invalid-body", f"{error}.") from None
         return sent_list(source, sent.candidates, name)
-    raise ApiProblem(
+    raise refusal(
         415,
         "unsupported-media-type",
-        "Unsupported media type",
         'Send the list as text/plain, one string on each line, or as JSON: {"candidates": [...]}.',
     )
 
 
-def _number_names(source: DataSource, name: str, kind: Number) -> tuple[str, ...]:
-    """The series of a number. If a pair of it is reported in its place, these are the shares of
-    the pair's ranges; days on which it was reported by itself still have its own."""
-    pair = source.registry.unasked.get(name)
+def _check_values(source: DataSource, metric: Metric, values: Sequence[str]) -> None:
+    """Refuse values, or series, that a metric does not have.
+
+    Raises:
+        ApiProblem: the request sends a list, or names what there is not.
+    """
+    name, known = metric.name, _series(source, metric)
+    if request.method == "POST":
+        if known is None:
+            told = f"{name} lists its values: ask by GET."
+            raise refusal(409, "values-declared", told)
+        raise refusal(409, "no-values", f"{name} has no list of values to send: ask by GET.")
+    unknown = sorted(set(values).difference(metric.values if known is None else known))
+    if not unknown:
+        return
+    told = (
+        f"{name} does not list {len(unknown)} of the values that are asked for. "
+        f"/api/v1/metrics/{name} says which it lists."
+    )
+    if known is not None:
+        told = f"{name} has no {unknown[0][:40]!r}: value= can be {', '.join(known[:_NAMED])}"
+        told += ", ..." if len(known) > _NAMED else "."
+    raise refusal(400, "unknown-value", told)
+
+
+def _series(source: DataSource, metric: Metric) -> tuple[str, ...] | None:
+    """The series of what has no list of values; None for what has one. If a pair is reported in
+    the place of a number, these are the shares of the pair's ranges; days on which it was reported
+    by itself still have its own."""
+    kind = metric.type
+    if isinstance(kind, Pair):
+        return tuple(pair_series(kind))
+    if isinstance(kind, Retention):
+        return tuple(retention_series(kind))
+    if not isinstance(kind, Number):
+        return None
+    pair = source.registry.unasked.get(metric.name)
     if pair is None:
-        return series_names(kind)
+        return tuple(series_names(kind))
     assert isinstance(pair.type, Pair)
-    ranges = next(part.values for part in pair.type.parts if part.metric == name)
+    ranges = next(part.values for part in pair.type.parts if part.metric == metric.name)
     return (*ranges, *series_names(kind))
 
 
-def _check_series(name: str, known: Sequence[str], values: Sequence[str]) -> None:
-    """Refuse what is not asked of a number or a pair, which have these series.
-
-    Raises:
-        ApiProblem: the request sends a list, or names a series that there is not.
-    """
-    if request.method == "POST":
-        raise ApiProblem(
-            409,
-            "no-values",
-            "No values",
-            f"{name} has no list of values to send: ask by GET.",
-        )
-    if unknown := sorted(set(values) - set(known)):
-        raise ApiProblem(
-            400,
-            "unknown-value",
-            "Unknown value",
-            f"{name} has no {unknown[0][:40]!r}: value= can be {', '.join(known[:_NAMED])}"
-            f"{', ...' if len(known) > _NAMED else '.'}",
-        )
-
-
-def _invalid(detail: str) -> ApiProblem:
-    return ApiProblem(400, "invalid-parameter", "Invalid parameter", f"{detail}.")
+def invalid(detail: str) -> ApiProblem:
+    return refusal(400, "invalid-parameter", f"{detail}.")
 
 
 class _Candidates(msgspec.Struct, forbid_unknown_fields=True):

@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import msgspec
-from flask.typing import ResponseReturnValue
+from flask import Response
 
+from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.api.parameters import Common
 from deniable_estimator.dashboard.api.representations import Form
 
@@ -23,14 +24,16 @@ class Endpoint:
     """An address of the API, and what it takes and gives."""
 
     path: str
-    respond: Callable[..., ResponseReturnValue]
+    respond: Callable[..., Response]
     """Called with the parameters, the form that is asked for, and what the path names. Its
     docstring is the summary."""
     scope: str
-    parameters: type[Common]
     reply: str
     """The schema of its JSON."""
-    forms: tuple[Form, ...] = ("json",)
+    role: Role = Role.READER
+    """The least one that people need."""
+    csv: bool = False
+    """Whether it can be sent as CSV too."""
     sends: bool = False
     """Whether it also takes POST, with a list of strings as the body."""
     errors: tuple[int, ...] = ()
@@ -41,6 +44,17 @@ class Endpoint:
         """The endpoint's name."""
         return self.respond.__name__.removeprefix("list_").removeprefix("show_")
 
+    @property
+    def parameters(self) -> type[Common]:
+        """What it takes: that of which `respond` says that it is asked."""
+        found: type[Common] = get_type_hints(self.respond)["asked"]
+        return found
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        """What it can be sent as."""
+        return ("json", "csv") if self.csv else ("json",)
+
 
 def describe(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     """The document."""
@@ -50,91 +64,32 @@ def describe(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
         operations["get"] = _operation(each)
         if each.sends:
             operations["post"] = _operation(each, sent=True)
-    return {
-        "openapi": "3.1.0",
-        "info": {
-            "title": "deniable read API",
-            "version": "1",
-            "summary": "Estimates under local differential privacy, for programs",
-            "description": "What the dashboard shows: declared metrics, estimates with their "
-            "intervals, trends, comparisons, plans and guarantees. It only reads. A parameter that "
-            "is not listed here is refused.",
-            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
-        },
-        "servers": [{"url": "/"}],
-        "paths": paths,
-        "components": {
-            "schemas": _schemas(),
-            "headers": _HEADERS,
-            "responses": {str(code): _error(code) for code in _ERRORS},
-            "securitySchemes": _SECURITY,
-        },
+    document = _tables()["_document"]
+    parts = {
+        **document["components"],
+        "schemas": _schemas(),
+        "responses": {code: _error(code, told) for code, told in _tables()["_errors"].items()},
     }
+    return {**document, "paths": paths, "components": parts}
 
-
-_PATH: dict[str, tuple[str, dict[str, Any]]] = {
-    "name": ("the metric's name", {"type": "string", "pattern": "^[a-z][a-z0-9_]*$"}),
-    "release": ("the id of a release", {"type": "string", "minLength": 1}),
-}
-
-_ERRORS = {
-    400: "the request has a mistake, or nothing can be calculated for it: a parameter, the days, "
-    "the strings, or a response too large",
-    401: "no token, or a wrong one",
-    403: "the token lacks the scope that `scope` names, or does not reach the metric",
-    404: "no such metric, or no such release",
-    406: "it cannot be sent in that form",
-    409: "the metric or the dashboard does not allow it; the detail says why",
-    413: "more bytes than DENIABLE_DASHBOARD_UPLOAD allows",
-    415: "the body is neither text nor JSON",
-    429: "the token is wrong, as were too many from this network: try no other until Retry-After "
-    "seconds have passed",
-    503: "the store cannot be read, or the result is still being calculated: `still-decoding`, or "
-    "too much else is: `busy`. Send the same again after Retry-After seconds",
-}
 
 _DAYS = ("from", "to", "before_from", "before_to")
 
 _OF_ALL = (400, 401, 403, 406, 429, 503)
-
-_HEADERS = {
-    "ETag": {"description": "strong: equal tags mean equal bytes", "schema": {"type": "string"}},
-    "Cache-Control": {
-        "description": "private, no-cache: ask again with If-None-Match, and keep it for nobody "
-        "else",
-        "schema": {"type": "string"},
-    },
-}
-
-_SECURITY = {
-    "bearer": {
-        "type": "http",
-        "scheme": "bearer",
-        "description": "DENIABLE_DASHBOARD_TOKEN opens everything; a token of `deniable dashboard "
-        "token new` what its scopes name: read:metrics, read:estimates, read:releases, plan. With "
-        "--settled it sees only windows that take no reports any more: each response has a header "
-        "Deniable-Settled with the last day (UTC) that it sees.",
-    },
-    "cookie": {
-        "type": "apiKey",
-        "in": "cookie",
-        "name": "deniable_dashboard",
-        "description": "of somebody who has signed in to the dashboard",
-    },
-}
 
 
 def _operation(each: Endpoint, *, sent: bool = False) -> dict[str, Any]:
     named = re.findall(r"<(\w+)>", each.path)
     codes = {*_OF_ALL, *each.errors, *((404,) if named else ()), *((409, 413, 415) if sent else ())}
     content: dict[str, Any] = {"application/json": {"schema": _reference(each.reply)}}
-    if "csv" in each.forms:
+    if each.csv:
         told = "a header and a line for each row (RFC 4180)"
         content["text/csv"] = {"schema": {"type": "string", "description": told}}
     result: dict[str, Any] = {"description": "the result", "content": content}
     responses: dict[str, Any] = {"200": result}
     if not sent:
-        result["headers"] = {name: {"$ref": f"#/components/headers/{name}"} for name in _HEADERS}
+        headers = _tables()["_document"]["components"]["headers"]
+        result["headers"] = {name: {"$ref": f"#/components/headers/{name}"} for name in headers}
         responses["304"] = {"description": "it is what the ETag in If-None-Match stands for"}
     responses |= {str(code): {"$ref": f"#/components/responses/{code}"} for code in sorted(codes)}
     summary, _, rest = (each.respond.__doc__ or "").partition("\n")
@@ -146,7 +101,7 @@ def _operation(each: Endpoint, *, sent: bool = False) -> dict[str, Any]:
         "security": [{"bearer": [each.scope]}, {"cookie": []}],
         "parameters": [
             *(
-                {"name": name, "in": "path", "required": True, **_described(*_PATH[name])}
+                {"name": name, "in": "path", "required": True, **_tables()["_paths"][name]}
                 for name in named
             ),
             *_query(each),
@@ -187,7 +142,7 @@ def _query(each: Endpoint) -> list[dict[str, Any]]:
 
 
 def _meaning(each: Endpoint, name: str) -> str:
-    meanings = _tables()["_parameters"]
+    meanings: dict[str, str] = _tables()["_parameters"]
     return meanings.get(f"{each.parameters.__name__}.{name}") or meanings[name]
 
 
@@ -195,32 +150,20 @@ def _described(about: str, schema: dict[str, Any]) -> dict[str, Any]:
     return {"description": about, "schema": schema}
 
 
-def _error(code: int) -> dict[str, Any]:
+def _error(code: str, told: str) -> dict[str, Any]:
     found: dict[str, Any] = {
-        "description": _ERRORS[code],
+        "description": told,
         "content": {"application/problem+json": {"schema": _reference("Problem")}},
     }
-    if code in (429, 503):
+    if code in ("429", "503"):
         found["headers"] = {"Retry-After": _described("seconds", {"type": "integer"})}
-    if code == 401:
+    if code == "401":
         found["headers"] = {"WWW-Authenticate": _described("Bearer", {"type": "string"})}
     return found
 
 
-_TYPES: dict[str, dict[str, Any]] = {
-    "text": {"type": "string"},
-    "number": {"type": "number"},
-    "integer": {"type": "integer"},
-    "count": {"type": "integer", "minimum": 0},
-    "flag": {"type": "boolean"},
-    "day": {"type": "string", "format": "date"},
-    "object": {"type": "object"},
-    "any": {},
-}
-
-
 @lru_cache
-def _tables() -> dict[str, dict[str, str]]:
+def _tables() -> dict[str, dict[str, Any]]:
     return tomllib.loads(Path(__file__).with_name("schemas.toml").read_text(encoding="utf-8"))
 
 
@@ -229,7 +172,7 @@ def _schemas() -> dict[str, Any]:
     tables = _tables()
     found: dict[str, Any] = {}
     for name, table in tables.items():
-        if name == "_parameters":
+        if name.startswith("_"):
             continue
         keys = {**tables[table["_base"]], **table} if "_base" in table else table
         about = {"description": table["_about"]} if "_about" in table else {}
@@ -267,7 +210,8 @@ def _type(kind: str) -> dict[str, Any]:
         return {"enum": [each.strip("'") for each in kind.split("/")]}
     if kind.isdecimal():
         return {"const": int(kind)}
-    return dict(_TYPES[kind]) if kind in _TYPES else _reference(kind)
+    known: dict[str, Any] | None = _tables()["_types"].get(kind)
+    return _reference(kind) if known is None else dict(known)
 
 
 def _reference(name: str) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -14,8 +13,8 @@ from werkzeug.datastructures import MultiDict
 from deniable.protocol import windows
 from deniable_estimator.dashboard.overview.filters import LONGEST_SEARCH, State
 from deniable_estimator.dashboard.overview.listing import Sort
-from deniable_estimator.dashboard.problems import ApiProblem
-from deniable_estimator.inputs import Input
+from deniable_estimator.dashboard.problems import ApiProblem, refusal
+from deniable_estimator.planning.kinds import PlanKind
 from deniable_estimator.privacy.outsider import DELTA, LEAST_REPORTS, MOST_DELTA, SMALLEST_DELTA
 from deniable_estimator.statistics.significance import Adjustment
 
@@ -24,7 +23,13 @@ _T = TypeVar("_T", bound=Struct)
 _Since = Annotated[str, Meta(max_length=200)]
 
 _Level = Annotated[float, Meta(ge=0.5, le=0.9999)]
-_Household = Annotated[int, Meta(ge=1, le=10**6)]
+
+_SomeSegments = Annotated[list[str], Meta(min_length=1, max_length=2)]
+_Segments = Annotated[list[str], Meta(max_length=2)]
+_Metrics = Annotated[list[str], Meta(max_length=100)]
+_Values = Annotated[list[str], Meta(max_length=1000)]
+_LISTS = (_SomeSegments, _Segments, _Metrics, _Values)
+"""The types of parameters that may be given several times."""
 
 
 class Common(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -66,14 +71,14 @@ class OverviewParameters(_Ranged, frozen=True, kw_only=True):
 class AnnotationParameters(_Ranged, frozen=True, kw_only=True):
     """Of the annotations; without days, all there are."""
 
-    metric: Annotated[list[str], Meta(max_length=100)] = []
+    metric: _Metrics = []
     """Only those that concern one of these."""
 
 
 class ReleasesParameters(Common, frozen=True, kw_only=True):
     """Of the list of releases."""
 
-    metric: Annotated[list[str], Meta(max_length=100)] = []
+    metric: _Metrics = []
     """Only those of one of these."""
     limit: Annotated[int, Meta(ge=1, le=1000)] = 100
 
@@ -93,15 +98,11 @@ class AnomaliesParameters(_Ranged, frozen=True, kw_only=True):
     """Windows to leave out, divided by commas."""
 
 
-_SOME_SEGMENTS = Annotated[list[str], Meta(min_length=1, max_length=2)]
-_Segments = Annotated[list[str], Meta(max_length=2)]
-
-
 class _Valued(AnomaliesParameters, frozen=True, kw_only=True):
     since: _Since = ""
     """The days after this annotation, or after a day like 2026-11-20, in place of from and to."""
     level: _Level = 0.95
-    value: Annotated[list[str], Meta(max_length=1000)] = []
+    value: _Values = []
     """Only these; of a string metric, the strings to look for. In normal form C, as values are."""
 
     def __post_init__(self) -> None:
@@ -117,7 +118,7 @@ class _Within(_Valued, frozen=True, kw_only=True):
 class SegmentsParameters(_Within, frozen=True, kw_only=True):
     """Of an answer by segments."""
 
-    by: _SOME_SEGMENTS
+    by: _SomeSegments
     """The segments, one or two."""
     against: _Segments = []
     """What the others are compared with, like platform=web; by default the largest."""
@@ -126,7 +127,7 @@ class SegmentsParameters(_Within, frozen=True, kw_only=True):
 class SegmentsTrendParameters(_Within, frozen=True, kw_only=True):
     """Of trends by segment."""
 
-    by: _SOME_SEGMENTS
+    by: _SomeSegments
     """The segments, one or two."""
     period: windows.Kind | None = None
 
@@ -173,7 +174,7 @@ class ComparisonParameters(_Valued, frozen=True, kw_only=True):
 class PrivacyParameters(Common, frozen=True, kw_only=True):
     """Of a guarantee."""
 
-    household: _Household = 1
+    household: Annotated[int, Meta(ge=1, le=10**6)] = 1
 
 
 class OutsiderParameters(Common, frozen=True, kw_only=True):
@@ -183,10 +184,10 @@ class OutsiderParameters(Common, frozen=True, kw_only=True):
     delta: Annotated[float, Meta(ge=SMALLEST_DELTA, le=MOST_DELTA)] = DELTA
 
 
-def parameters_of(name: str, inputs: Sequence[Input]) -> type[Common]:
-    """The parameters of an address that takes these inputs, with their meanings."""
+def parameters_of(plan: PlanKind) -> type[Common]:
+    """The inputs of a plan as the parameters of its address, with their meanings."""
     fields: list[Any] = []
-    for each in inputs:
+    for each in plan.inputs:
         if "api" not in each.places:
             continue
         meta: dict[str, Any] = {"description": str.__str__(each.help)}
@@ -202,6 +203,7 @@ def parameters_of(name: str, inputs: Sequence[Input]) -> type[Common]:
             fields.append((each.name, kind))
         else:
             fields.append((each.name, kind | None if each.default is None else kind, each.default))
+    name = f"{plan.name.title()}PlanParameters"
     made: Any = msgspec.defstruct(name, fields, bases=(Common,), frozen=True, kw_only=True)
     found: type[Common] = made
     return found
@@ -218,9 +220,7 @@ def read_parameters(kind: type[_T], arguments: MultiDict[str, str]) -> _T:
     for name, texts in arguments.lists():
         if name not in known:
             raise _mistake(f"The request contains unknown field `{name}`")
-        several = known[name].default_factory is list or (
-            name == "by" and kind in (SegmentsParameters, SegmentsTrendParameters)
-        )
+        several = known[name].type in _LISTS
         if not several and len(texts) > 1:
             raise _mistake(f"{name} is given {len(texts)} times: give it once")
         try:
@@ -237,4 +237,4 @@ def read_parameters(kind: type[_T], arguments: MultiDict[str, str]) -> _T:
 
 
 def _mistake(detail: str) -> ApiProblem:
-    return ApiProblem(400, "invalid-parameter", "Invalid parameter", f"{detail}.")
+    return refusal(400, "invalid-parameter", f"{detail}.")

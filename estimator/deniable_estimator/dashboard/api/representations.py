@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from flask import Response, request
@@ -10,7 +10,8 @@ from flask import Response, request
 import deniable
 from deniable_estimator.answers.files import csv_text
 from deniable_estimator.asking.results import digest
-from deniable_estimator.dashboard.problems import ApiProblem
+from deniable_estimator.dashboard.data import DataSource
+from deniable_estimator.dashboard.problems import refusal
 
 GZIPPED = "-gzip"
 """What the tag of a compressed response ends with: a strong tag stands for certain bytes."""
@@ -30,59 +31,72 @@ def form_of(asked: Literal["json", "csv"] | None, raw: bool, *offered: Form) -> 
         ApiProblem: the endpoint does not offer it.
     """
     offers = {_TYPES[form]: form for form in offered}
-    found: str | None
-    if asked is not None:
-        found = _TYPES[asked]
-    elif not request.accept_mimetypes:
-        found = _TYPES[offered[0]]
-    else:
+    found: str | None = _TYPES[asked or offered[0]]
+    if asked is None and request.accept_mimetypes:
         found = request.accept_mimetypes.best_match(list(offers))
     if found not in offers:
-        raise ApiProblem(
-            406, "not-acceptable", "Not acceptable", f"This can be sent as {' or '.join(offers)}."
-        )
+        raise refusal(406, "not-acceptable", f"This can be sent as {' or '.join(offers)}.")
     return "raw" if raw and offers[found] == "csv" else offers[found]
 
 
-def etag(form: Form, *parts: object) -> str:
-    """The tag of a response that is a function of these parts."""
-    return digest(deniable.__version__, request.endpoint, request.view_args, form, *parts).hex()
+def respond(form: Form, parts: object, write: Callable[[], str]) -> Response:
+    """What `write` returns, which is a function of these parts; 304, if the client has it."""
+    tag = _tag(form, parts)
+    return _unchanged(tag) or _response(form, write(), tag)
 
 
-def unchanged(tag: str) -> Response | None:
-    """304, if the client has this response already."""
-    known = request.if_none_match
+Found: TypeAlias = tuple[object, int, tuple[Any, ...]]
+"""What was read: the version of the tallies, and the lines of the response with the function that
+writes it and its arguments."""
+
+
+def respond_at(
+    source: DataSource,
+    form: Form,
+    parts: tuple[object, ...],
+    version: Callable[[], object],
+    find: Callable[[], Found],
+    candidates: Sequence[str] | None,
+) -> Response:
+    """The same of what takes long. `version` is that of the tallies, which `find` reads only if the
+    client has not got the response."""
+    known = request.method != "POST" and bool(request.if_none_match)
+    if known and (same := _unchanged(_tag(form, (*parts, version())))):
+        return same
+    found, lines, text = find()
+    tag = _tag(form, (*parts, found))
+    return _response(form, source.written(lines, ("api", tag), *text, candidates=candidates), tag)
+
+
+def to_csv(form: Form, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
+    """One line for each row under a header (RFC 4180); lists are joined by spaces, and what a row
+    does not have is empty."""
+    cells = ([row.get(name) for name in columns] for row in rows)
+    lines = ([" ".join(x) if isinstance(x, list) else x for x in line] for line in cells)
+    return csv_text(columns, lines, raw=form == "raw")
+
+
+def _tag(form: Form, parts: object) -> str:
+    return digest(deniable.__version__, request.endpoint, request.view_args, form, parts).hex()
+
+
+def _unchanged(tag: str) -> Response | None:
     for each in (tag, tag + GZIPPED):
-        if each in known:
+        if each in request.if_none_match:
             response = Response(status=304)
             response.set_etag(each)
             return _cacheable(response)
     return None
 
 
-def same_as_known(tag: Callable[[], str]) -> Response | None:
-    """304, if the client has this response already; the tallies are read only if it has any."""
-    if request.method == "POST" or not request.if_none_match:
-        return None
-    return unchanged(tag())
-
-
-def represent(form: Form, text: str, *, tag: str) -> Response:
-    """The response in that form; what was sent by POST is not to be kept."""
+def _response(form: Form, text: str, tag: str) -> Response:
     response = Response(text, mimetype=_TYPES[form])
-    response.vary.update(_VARY)
     if request.method == "POST":
+        # What was sent by POST is not to be kept.
+        response.vary.update(_VARY)
         return response
     response.set_etag(tag)
     return _cacheable(response)
-
-
-def to_csv(form: Form, columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
-    """One line for each row under a header (RFC 4180); lists are joined by spaces, and what a row
-    does not have is empty."""
-    cells = ([row.get(name) for name in columns] for row in rows)
-    lines = ([" ".join(x) if isinstance(x, list) else x for x in line] for line in cells)
-    return csv_text(columns, lines, raw=form == "raw")
 
 
 def _cacheable(response: Response) -> Response:

@@ -1,30 +1,52 @@
-"""Reads `boards/NAME.toml`: one board, or a list of every mistake in the file."""
+"""Boards as data: charts and paragraphs in their order, read from `boards/NAME.toml`, or a list of
+every mistake in the file; and those of a folder, each read anew when its file has changed."""
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, TypeAlias
 
 from deniable import Metric, Registry
+from deniable.protocol import windows
 from deniable.protocol.types.number import Number
 from deniable_estimator.answers.distribution import series_names
 from deniable_estimator.asking.trend import GROUPS
-from deniable_estimator.dashboard.boards.board import (
-    SIZES,
-    VIEWS,
-    Board,
-    BoardChart,
-    BoardItem,
-    BoardText,
-)
 from deniable_estimator.document.plot.marks import MOST_LINES
-from deniable_estimator.files import TomlChecker, is_plain_text, nearest, read_text
+from deniable_estimator.files import (
+    CheckedFileError,
+    LastGood,
+    TomlChecker,
+    is_plain_text,
+    nearest,
+    read_text,
+)
+
+ChartView: TypeAlias = Literal["headline", "shares", "trend", "table"]
+BoardSize: TypeAlias = Literal["small", "half", "full"]
+
+VIEWS: dict[ChartView, str] = {
+    "headline": "the answer in a sentence",
+    "shares": "the bars of shares, the histogram of a distribution, or a mean on its scale",
+    "trend": "the values over time",
+    "table": "the values with their intervals",
+}
+SIZES: dict[BoardSize, str] = {
+    "small": "a third of the width",
+    "half": "half of the width",
+    "full": "the whole width",
+}
 
 SCHEMA = 1
 """The version of the format."""
+
+MOST_BOARDS = 100
+"""The most files of a folder: the first by name are taken."""
 
 MOST_CHARTS = 24
 """Each is calculated while the page waits."""
@@ -42,7 +64,58 @@ CHART_KEYS = ("metric", "view", "title", "days", "from", "to", "since", "by", "v
 TEXT_KEYS = ("text", "title", "size")
 """The keys of an item that is text."""
 
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+"""A board's name, which is in its address."""
+
 _UNFIT = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+@dataclass(frozen=True, slots=True)
+class BoardChart:
+    """One chart of a metric."""
+
+    metric: str
+    view: ChartView = "shares"
+    title: str | None = None
+    """The metric's description, if not given."""
+    days: int | None = None
+    """So many days up to the last complete window; None leaves it to the pages."""
+    first: date | None = None
+    last: date | None = None
+    since: str | None = None
+    """An annotation or a day, in place of days: the days after it, and what changed."""
+    by: windows.Kind | None = None
+    values: tuple[str, ...] = ()
+    """The values that are shown; none leaves it to the answer."""
+    size: BoardSize = "half"
+
+
+@dataclass(frozen=True, slots=True)
+class BoardText:
+    """Paragraphs between the charts, under a heading if it has a title."""
+
+    paragraphs: tuple[str, ...]
+    title: str | None = None
+    size: BoardSize = "full"
+
+
+BoardItem: TypeAlias = BoardChart | BoardText
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """One board."""
+
+    name: str
+    """That of its file, without .toml."""
+    title: str
+    description: str
+    items: tuple[BoardItem, ...]
+
+    @property
+    def charts(self) -> tuple[BoardChart, ...]:
+        """The items that are charts."""
+        return tuple(each for each in self.items if isinstance(each, BoardChart))
 
 
 def load_board(path: Path, registry: Registry) -> Board:
@@ -63,170 +136,178 @@ def parse_board(text: str, name: str, registry: Registry, source: str | None = N
     checker = TomlChecker(text, source or f"{name}.toml")
     checker.check_schema(SCHEMA)
     checker.check_keys((), checker.document, TOP_KEYS)
-    title = _line(checker, (), checker.document, "title", MOST_TITLE)
+    top = _Keys(checker, (), checker.document)
+    title, description = top.line("title", MOST_TITLE), top.line("description", MOST_DESCRIPTION)
     if "title" not in checker.document:
-        checker.report(("title",), "is missing: name the board")
-    description = _line(checker, (), checker.document, "description", MOST_DESCRIPTION)
+        top.report("title", "is missing: name the board")
     tables = checker.tables("items", MOST_ITEMS)
     if not checker.document.get("items"):
-        checker.report(("items",), "are missing: write [[items]] and a metric or a text under it")
-    items = [_item(checker, path, table, registry) for path, table in tables]
+        top.report("items", "are missing: write [[items]] and a metric or a text under it")
+    items: list[BoardItem] = []
+    for path, table in tables:
+        keys = _Keys(checker, path, table)
+        if ("metric" in table) == ("text" in table):
+            checker.report(path, "must have either a metric, to be a chart, or a text")
+        else:
+            items.append(_chart(keys, registry) if "metric" in table else _text(keys))
     if sum("metric" in table for _, table in tables) > MOST_CHARTS:
-        checker.report(("items",), f"are more than {MOST_CHARTS} charts: make two boards of them")
+        top.report("items", f"are more than {MOST_CHARTS} charts: make two boards of them")
     checker.finish()
-    kept = tuple(each for each in items if each is not None)
-    return Board(name, title or "", description or "", kept)
+    return Board(name, title or "", description or "", tuple(items))
 
 
-def _item(
-    checker: TomlChecker, path: tuple[str, str], table: dict[str, Any], registry: Registry
-) -> BoardItem | None:
-    if ("metric" in table) == ("text" in table):
-        checker.report(path, "must have either a metric, to be a chart, or a text")
+@dataclass(frozen=True)
+class _Keys:
+    """The keys of a table. What is wrong with one is reported, and read as its default."""
+
+    checker: TomlChecker
+    path: Sequence[str]
+    table: dict[str, Any]
+
+    def report(self, key: str, what: str) -> None:
+        self.checker.report((*self.path, key), what)
+
+    def line(self, key: str, most: int) -> str | None:
+        value: str | None = self.table.get(key)
+        if value is None or is_plain_text(value, most):
+            return value
+        self.report(key, f"must be a line of 1 to {most} characters")
         return None
-    before = len(checker.problems)
-    item = (_chart if "metric" in table else _text)(checker, path, table, registry)
-    return item if len(checker.problems) == before else None
+
+    def one_of(self, key: str, choices: Collection[str], default: Any) -> Any:
+        value = self.table.get(key, default)
+        if value == default or value in list(choices):
+            return value
+        self.report(key, f"must be {' or '.join(choices)}")
+        return default
+
+    def day(self, key: str) -> date | None:
+        value = self.table.get(key)
+        if value is None or (isinstance(value, date) and not isinstance(value, datetime)):
+            return value
+        self.report(key, "must be a day like 2026-11-20, without quotes")
+        return None
 
 
-def _text(
-    checker: TomlChecker, path: tuple[str, str], table: dict[str, Any], registry: Registry
-) -> BoardItem:
-    checker.check_keys(path, table, TEXT_KEYS)
-    text = table["text"]
+def _text(keys: _Keys) -> BoardText:
+    keys.checker.check_keys(keys.path, keys.table, TEXT_KEYS)
+    text = keys.table["text"]
     fine = isinstance(text, str) and text.strip() and len(text) <= MOST_TEXT
     if not fine or _UNFIT.search(text.replace("\r\n", "\n")):
-        checker.report(
-            (*path, "text"),
-            f"must be text of 1 to {MOST_TEXT:,} characters; an empty line begins a paragraph",
-        )
+        told = f"must be text of 1 to {MOST_TEXT:,} characters; an empty line begins a paragraph"
+        keys.report("text", told)
         text = ""
     parts = re.split(r"\n\s*\n", text.replace("\r\n", "\n").strip())
     return BoardText(
         tuple(" ".join(each.split()) for each in parts),
-        _line(checker, path, table, "title", MOST_TITLE),
-        _one_of(checker, path, table, "size", tuple(SIZES), "full"),
+        keys.line("title", MOST_TITLE),
+        keys.one_of("size", SIZES, "full"),
     )
 
 
-def _chart(
-    checker: TomlChecker, path: tuple[str, str], table: dict[str, Any], registry: Registry
-) -> BoardItem:
-    checker.check_keys(path, table, CHART_KEYS)
+def _chart(keys: _Keys, registry: Registry) -> BoardChart:
+    table, report = keys.table, keys.report
+    keys.checker.check_keys(keys.path, table, CHART_KEYS)
     name = table["metric"]
     metric = registry.metrics.get(name) if isinstance(name, str) else None
     if metric is None:
         told = nearest(name, registry.metrics) if isinstance(name, str) else ""
-        checker.report((*path, "metric"), f"is not declared in the registry{told}")
-    view = _one_of(checker, path, table, "view", tuple(VIEWS), "shares")
-    first, last = (_day(checker, path, table, key) for key in ("from", "to"))
+        report("metric", f"is not declared in the registry{told}")
+    view = keys.one_of("view", VIEWS, "shares")
+    first, last = keys.day("from"), keys.day("to")
     if first and last and last < first:
-        checker.report((*path, "to"), "lies before `from`: swap the two dates")
+        report("to", "lies before `from`: swap the two dates")
     elif first and last and (last - first).days >= MOST_DAYS:
-        checker.report((*path, "from"), f"is more than {MOST_DAYS:,} days before `to`")
+        report("from", f"is more than {MOST_DAYS:,} days before `to`")
     days = table.get("days")
     if days is not None and not (type(days) is int and 1 <= days <= MOST_DAYS):
-        checker.report((*path, "days"), f"must be a whole number from 1 to {MOST_DAYS:,}")
-        days = None
+        report("days", f"must be a whole number from 1 to {MOST_DAYS:,}")
     if "days" in table and ("from" in table or "to" in table):
-        checker.report((*path, "days"), "cannot be given beside `from` and `to`: choose one")
-    since = _line(checker, path, table, "since", MOST_SINCE)
+        report("days", "cannot be given beside `from` and `to`: choose one")
     if "since" in table and table.keys() & {"days", "from", "to"}:
-        checker.report((*path, "since"), "takes the place of `days`, `from` and `to`: choose one")
+        report("since", "takes the place of `days`, `from` and `to`: choose one")
     if "to" in table and "from" not in table:
-        checker.report((*path, "to"), "needs `from` beside it")
+        report("to", "needs `from` beside it")
+    if "by" in table and view != "trend":
+        report("by", 'belongs to a trend: write view = "trend", or remove it')
     return BoardChart(
         metric=str(name),
-        view=cast(Any, view),
-        title=_line(checker, path, table, "title", MOST_TITLE),
+        view=view,
+        title=keys.line("title", MOST_TITLE),
         days=days,
         first=first,
         last=last,
-        since=since,
-        by=_by(checker, path, table, view, metric),
-        values=_values(checker, path, table, view, metric),
-        size=cast(Any, _one_of(checker, path, table, "size", tuple(SIZES), "half")),
+        since=keys.line("since", MOST_SINCE),
+        by=keys.one_of("by", GROUPS[metric.window if metric else "day"], None),
+        values=_values(keys, view, metric),
+        size=keys.one_of("size", SIZES, "half"),
     )
 
 
-def _by(
-    checker: TomlChecker, path: tuple[str, str], table: dict[str, Any], view: str,
-    metric: Metric | None,
-) -> Any:  # fmt: skip
-    if "by" not in table:
-        return None
-    if view != "trend":
-        checker.report((*path, "by"), 'belongs to a trend: write view = "trend", or remove it')
-        return None
-    choices = GROUPS[metric.window] if metric else GROUPS["day"]
-    return _one_of(checker, path, table, "by", choices, None)
-
-
-def _values(
-    checker: TomlChecker, path: tuple[str, str], table: dict[str, Any], view: str,
-    metric: Metric | None,
-) -> tuple[str, ...]:  # fmt: skip
-    if "values" not in table:
-        return ()
-    values, most = table["values"], MOST_LINES if view == "trend" else MOST_VALUES
-    where = (*path, "values")
-    if view == "headline":
-        checker.report(where, "cannot be chosen for a headline: remove it")
+def _values(keys: _Keys, view: ChartView, metric: Metric | None) -> tuple[str, ...]:
+    values, most = keys.table.get("values"), MOST_LINES if view == "trend" else MOST_VALUES
+    if values is None:
         return ()
     fine = isinstance(values, list) and all(is_plain_text(each, 1024) for each in values)
-    if not fine or not 1 <= len(values) <= most or len(set(values)) < len(values):
-        checker.report(where, f"must be a list of 1 to {most} different values, as text")
-        return ()
-    if isinstance(metric and metric.type, Number) and view == "shares":
-        checker.report(where, "cannot be chosen for the chart of a number: remove it")
-        return ()
-    for each in values:
-        known = _known(metric)
-        if known is not None and each not in known:
-            checker.report(where, f"names {each!r}, which {_named(metric)} does not have"
-                           f"{nearest(each, known)}")  # fmt: skip
-    return tuple(values)
+    number = isinstance(metric and metric.type, Number)
+    if view == "headline":
+        keys.report("values", "cannot be chosen for a headline: remove it")
+    elif not fine or not 1 <= len(values) <= most or len(set(values)) < len(values):
+        keys.report("values", f"must be a list of 1 to {most} different values, as text")
+    elif number and view == "shares":
+        keys.report("values", "cannot be chosen for the chart of a number: remove it")
+    elif metric is not None and not metric.needs_candidates:
+        known = series_names(metric.type) if isinstance(metric.type, Number) else metric.values
+        for each in values:
+            if each not in known:
+                told = f"names {each!r}, which {metric.name} does not have{nearest(each, known)}"
+                keys.report("values", told)
+    return tuple(values) if fine else ()
 
 
-def _known(metric: Metric | None) -> Collection[str] | None:
-    """The values or numbers of a metric; None if any text may be one."""
-    if metric is None or metric.needs_candidates:
-        return None
-    return series_names(metric.type) if isinstance(metric.type, Number) else metric.values
+class BoardFolder:
+    """Name of a board -> the board, from NAME.toml in a folder. Threads may share it."""
 
+    def __init__(self, folder: Path | None, registry: Registry) -> None:
+        self._folder = folder
+        self._registry = registry
+        self._files: dict[str, LastGood[Board | None]] = {}
 
-def _named(metric: Metric | None) -> str:
-    return metric.name if metric else ""
+    @property
+    def names(self) -> list[str]:
+        """The names of all files, sorted; empty if the folder is gone."""
+        if self._folder is None:
+            return []
+        try:
+            found = [each.stem for each in self._folder.iterdir() if each.suffix == ".toml"]
+        except OSError:
+            return []
+        return sorted(each for each in found if NAME.fullmatch(each))[:MOST_BOARDS]
 
+    @property
+    def refused(self) -> list[str]:
+        """Files of boards that have no address: their name is none, or they are too many."""
+        names = set(self.names)
+        found = [] if self._folder is None else self._folder.glob("*.toml")
+        return sorted(each.name for each in found if each.stem not in names)
 
-def _line(
-    checker: TomlChecker, path: Sequence[str], table: dict[str, Any], key: str, most: int
-) -> str | None:
-    value = table.get(key)
-    if value is None or is_plain_text(value, most):
-        return cast("str | None", value)
-    checker.report((*path, key), f"must be a line of 1 to {most} characters")
-    return None
+    def get(self, name: str) -> tuple[Board | None, CheckedFileError | None]:
+        """The board in force, and what is wrong with its file.
 
+        Raises:
+            KeyError: there is no such file; it has the nearest name, if there is one.
+        """
+        known = self.names
+        if self._folder is None or name not in known:
+            self._files.pop(name, None)
+            raise KeyError(*difflib.get_close_matches(name[:200], known, n=1))
+        if name not in self._files:
+            read = partial(load_board, registry=self._registry)
+            self._files[name] = LastGood(self._folder / f"{name}.toml", read, None)
+        file = self._files[name]
+        return file.value, file.mistakes
 
-def _one_of(
-    checker: TomlChecker, path: tuple[str, str], table: dict[str, Any], key: str,
-    choices: Sequence[str], default: Any,
-) -> Any:  # fmt: skip
-    value = table.get(key, default)
-    if key in table and value not in choices:
-        checker.report((*path, key), f"must be {' or '.join(choices)}")
-        return default
-    return value
-
-
-def _day(
-    checker: TomlChecker, path: tuple[str, str], table: dict[str, Any], key: str
-) -> date | None:
-    value = table.get(key)
-    if value is None:
-        return None
-    if isinstance(value, date) and not isinstance(value, datetime):
-        return value
-    checker.report((*path, key), "must be a day like 2026-11-20, without quotes")
-    return None
+    def all(self) -> list[tuple[str, Board | None, CheckedFileError | None]]:
+        """Every board with its name, by title."""
+        found = [(name, *self.get(name)) for name in self.names]
+        return sorted(found, key=lambda each: (each[1].title if each[1] else each[0]).casefold())

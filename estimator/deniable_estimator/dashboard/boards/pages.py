@@ -19,12 +19,10 @@ from werkzeug.exceptions import NotFound
 from deniable import Registry
 from deniable_estimator.dashboard.access.caller import caller
 from deniable_estimator.dashboard.access.roles import Role
-from deniable_estimator.dashboard.boards.board import Board
 from deniable_estimator.dashboard.boards.drawing import draw
-from deniable_estimator.dashboard.boards.folder import BoardFolder
+from deniable_estimator.dashboard.boards.file import BoardFolder
 from deniable_estimator.dashboard.ranges import check_names
 from deniable_estimator.dashboard.source import current_source
-from deniable_estimator.files import CheckedFileError
 from deniable_estimator.messages import message
 
 boards = Blueprint("boards", __name__)
@@ -65,42 +63,31 @@ def board_page(name: str) -> ResponseReturnValue:
 def show_board(name: str, template: str) -> ResponseReturnValue:
     """A board on the page that this template makes."""
     check_names(request.args, ())
-    board, mistakes = found_board(name)
-    told = mistake_lines(mistakes) if _writing() else ()
+    try:
+        board, mistakes = current_boards().get(name)
+    except KeyError as error:
+        told = message("There is no board of that name.")
+        if error.args:
+            told = message(
+                "There is no board of that name. Did you mean {name}?", name=error.args[0]
+            )
+        raise NotFound(told) from None
+    lines: list[str] = []
+    if mistakes and _writing():
+        # The name of the file's folder is not told.
+        source = Path(mistakes.source).name
+        lines = [each.describe(source) for each in mistakes.problems[:20]]
     if board is None:
         # Nothing has failed: the file waits for its mistakes to be corrected.
         g.nothing_to_share = True
-        return render_template("board.html", name=name, board=None, mistakes=told), 409
+        return render_template("board.html", name=name, board=None, mistakes=lines), 409
     items = draw(current_source(), board)
     page = make_response(
-        render_template(template, name=name, board=board, items=items, mistakes=told)
+        render_template(template, name=name, board=board, items=items, mistakes=lines)
     )
     if any(each.waiting for each in items):
         page.headers["Refresh"] = str(REFRESH)
     return page
-
-
-def found_board(name: str) -> tuple[Board | None, CheckedFileError | None]:
-    """The board of that name, and what is wrong with its file.
-
-    Raises:
-        NotFound: there is none; the message names one that is spelt like it.
-    """
-    try:
-        return current_boards().get(name)
-    except KeyError as error:
-        nearest = str(error.args[0]).removeprefix("; did you mean ").removesuffix("?")
-        if nearest:
-            told = message("There is no board of that name. Did you mean {name}?", name=nearest)
-            raise NotFound(told) from None
-        raise NotFound(message("There is no board of that name.")) from None
-
-
-def mistake_lines(error: CheckedFileError | None) -> tuple[str, ...]:
-    """What is wrong with a file, a line for each; the name of its folder is not told."""
-    if error is None:
-        return ()
-    return tuple(each.describe(Path(error.source).name) for each in error.problems[:20])
 
 
 def _writing() -> bool:

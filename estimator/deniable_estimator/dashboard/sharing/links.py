@@ -6,10 +6,7 @@ is revoked is deleted: every process asks the file with each request, so it ends
 
 from __future__ import annotations
 
-import os
 import secrets
-import sqlite3
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -17,6 +14,7 @@ from hashlib import sha256
 from typing import Any
 
 from deniable import DeniableError
+from deniable_estimator.files import SmallDatabase
 from deniable_estimator.messages import message
 
 MOST_LINKS = 10_000
@@ -30,6 +28,11 @@ KEPT_DAYS = 30
 """Days for which a link that has ended is still listed."""
 
 _COLUMNS = "id, path, query, maker, entry, note, made, until, unfinished"
+_TABLE = (
+    "CREATE TABLE IF NOT EXISTS links (digest BLOB NOT NULL UNIQUE, id TEXT NOT NULL UNIQUE, "
+    "path TEXT NOT NULL, query TEXT NOT NULL, maker TEXT NOT NULL, entry TEXT, "
+    "note TEXT NOT NULL, made TEXT NOT NULL, until TEXT NOT NULL, unfinished INTEGER NOT NULL)"
+)
 
 
 class LinksError(DeniableError):
@@ -66,18 +69,10 @@ class SharedLinks:
     """The links in a file, or for "" in the memory of this process."""
 
     def __init__(self, path: str) -> None:
-        self.path = path
-        self._lock = threading.Lock()
-        self._process = 0
-        self._connection: sqlite3.Connection | None = None
-        if path:
-            # For its owner alone, from the beginning.
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-
-    @property
-    def lasting(self) -> bool:
+        self.lasting = bool(path)
         """Whether they outlive the dashboard's process."""
-        return bool(self.path)
+        # What is deleted is overwritten: a note or a view that was revoked is gone.
+        self._run = SmallDatabase(path, "PRAGMA secure_delete = ON", _TABLE).run
 
     def make(
         self,
@@ -96,12 +91,13 @@ class SharedLinks:
         Raises:
             LinksError: there are too many already.
         """
-        self._do("DELETE FROM links WHERE until < ?", str(today - timedelta(days=KEPT_DAYS)))
-        if self._count() >= MOST_LINKS:
+        self._run("DELETE FROM links WHERE until < ?", str(today - timedelta(days=KEPT_DAYS)))
+        makers = [each.maker for each in self.listed()]
+        if len(makers) >= MOST_LINKS:
             raise LinksError(
                 message("{most:,} links are kept, which is the most.", most=MOST_LINKS)
             )
-        if self._count("WHERE maker = ?", maker) >= MOST_OF_ONE:
+        if makers.count(maker) >= MOST_OF_ONE:
             raise LinksError(
                 message(
                     "You have {most} links, which is the most. Revoke some of them first.",
@@ -112,7 +108,7 @@ class SharedLinks:
         secret, known = secrets.token_urlsafe(32), secrets.token_hex(6)
         until = today + timedelta(days=days)
         link = SharedLink(known, path, query, maker, entry, note, today, until, unfinished)
-        self._do(
+        self._run(
             f"INSERT INTO links (digest, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             *(_digest(secret), known, path, query, maker, entry, note),
             *(str(today), str(until), int(unfinished)),
@@ -122,7 +118,7 @@ class SharedLinks:
     def find(self, secret: str, today: date) -> SharedLink | None:
         """The link with this secret, if it opens today. Links that have ended, were revoked or
         never were are found alike: not at all."""
-        found = self._do(
+        found = self._run(
             f"SELECT {_COLUMNS} FROM links WHERE digest = ? AND until >= ?",
             *(_digest(secret), str(today)),
         )
@@ -131,7 +127,7 @@ class SharedLinks:
     def listed(self, maker: str | None = None) -> list[SharedLink]:
         """All links, or those of one person, the newest first."""
         where, values = ("", ()) if maker is None else (" WHERE maker = ?", (maker,))
-        found = self._do(
+        found = self._run(
             f"SELECT {_COLUMNS} FROM links{where} ORDER BY made DESC, rowid DESC", *values
         )
         return [_link(row) for row in found]
@@ -141,7 +137,7 @@ class SharedLinks:
         mine = [each for each in self.listed(maker) if each.id == known]
         if not mine:
             return None
-        self._do("DELETE FROM links WHERE id = ?", known)
+        self._run("DELETE FROM links WHERE id = ?", known)
         return mine[0]
 
     def end_of_gone(self, entries: Mapping[str, str]) -> int:
@@ -153,44 +149,14 @@ class SharedLinks:
             if each.entry is not None and entries.get(each.maker) != each.entry
         ]
         for known in gone:
-            self._do("DELETE FROM links WHERE id = ?", known)
+            self._run("DELETE FROM links WHERE id = ?", known)
         return len(gone)
-
-    def _count(self, where: str = "", *values: str) -> int:
-        return int(self._do(f"SELECT count(*) FROM links {where}", *values)[0][0])
-
-    def _do(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        with self._lock:
-            if self._connection is None or self._process != os.getpid():
-                # A connection cannot be taken along into a process that was forked.
-                self._connection = self._open()
-                self._process = os.getpid()
-            return self._connection.execute(statement, values).fetchall()
-
-    def _open(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            self.path or ":memory:", timeout=10, isolation_level=None, check_same_thread=False
-        )
-        # What is deleted is overwritten: a note or a view that was revoked is gone.
-        connection.execute("PRAGMA secure_delete = ON")
-        connection.execute(
-            "CREATE TABLE IF NOT EXISTS links (digest BLOB NOT NULL UNIQUE, "
-            "id TEXT NOT NULL UNIQUE, path TEXT NOT NULL, query TEXT NOT NULL, "
-            "maker TEXT NOT NULL, entry TEXT, note TEXT NOT NULL, "
-            "made TEXT NOT NULL, until TEXT NOT NULL, "
-            "unfinished INTEGER NOT NULL)"
-        )
-        return connection
 
 
 def _link(row: tuple[Any, ...]) -> SharedLink:
-    known, path, query, maker, entry, note, made, until, unfinished = row
-    return SharedLink(
-        *(known, path, query, maker, entry, note),
-        date.fromisoformat(str(made)),
-        date.fromisoformat(str(until)),
-        bool(unfinished),
-    )
+    found: dict[str, Any] = dict(zip(_COLUMNS.split(", "), row, strict=True))
+    ends = {key: date.fromisoformat(found[key]) for key in ("made", "until")}
+    return SharedLink(**{**found, **ends, "unfinished": bool(found["unfinished"])})
 
 
 def _digest(secret: str) -> bytes:

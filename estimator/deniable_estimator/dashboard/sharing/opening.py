@@ -1,4 +1,5 @@
-"""Lets a link in: what is asked of it is asked of its view, and of nothing else.
+"""Which views can be shared, and how a link is let in: what is asked of it is asked of its view,
+and of nothing else.
 
 `/shared/SECRET` is the view's page, and `/shared/SECRET/PATH` a file or picture of it. The request
 goes on as one for the view with the link's own parameters, without cookies, tokens or headers
@@ -8,25 +9,37 @@ that could name somebody. So what a page shows to those who have signed in, it d
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
-from typing import Any
-from urllib.parse import parse_qs, urlencode
+from typing import Any, TypeAlias
+from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 
-from flask import Flask, Response, make_response, render_template, request, url_for
+from flask import Flask, Response, current_app, make_response, render_template, request, url_for
 from flask.typing import ResponseReturnValue
-from werkzeug.exceptions import ServiceUnavailable
+from werkzeug.datastructures import MultiDict
+from werkzeug.exceptions import HTTPException, ServiceUnavailable
 from werkzeug.http import parse_cookie
+from werkzeug.routing import RequestRedirect
 
+from deniable import DeniableError, Metric
+from deniable.protocol.types import Discovery
 from deniable_collector.operation.events import tell
+from deniable_estimator.dashboard.access.caller import OPENED, OpenedLink, opened_link
 from deniable_estimator.dashboard.access.people import PeopleFile, Person
-from deniable_estimator.dashboard.access.requests import OPENED, OpenedLink, opened_link
+from deniable_estimator.dashboard.boards.pages import current_boards
 from deniable_estimator.dashboard.embedding import let_in_frames
 from deniable_estimator.dashboard.language import COOKIE, LANGUAGES, PARAMETER
-from deniable_estimator.dashboard.release_pages import shares_releases
+from deniable_estimator.dashboard.ranges import RangeError, check_names, earlier_range, read_range
+from deniable_estimator.dashboard.release_pages import release_named, shares_releases
+from deniable_estimator.dashboard.segments_page import SEGMENT_NAMES, requested_segments
 from deniable_estimator.dashboard.sharing.links import SharedLink, SharedLinks
-from deniable_estimator.dashboard.sharing.views import VIEWS, target_of
+from deniable_estimator.dashboard.source import current_source
+from deniable_estimator.dashboard.view import names_of, read_view
 from deniable_estimator.messages import message
+
+MOST_ADDRESS = 2000
+"""The most characters of a view's address."""
 
 _PREFIX = "/shared/"
 _TROUBLE = "deniable.links_away"
@@ -38,6 +51,141 @@ _KEPT = ("HTTP_HOST", "HTTP_ACCEPT", "HTTP_ACCEPT_LANGUAGE", "HTTP_ACCEPT_ENCODI
 """Headers that go on to the view."""
 
 _OF_RELEASES = ("released.release_page", "released.newest")
+
+_SEVERAL = frozenset({"value", "where", "over"})
+"""Parameters that may be given several times."""
+
+
+class ViewError(DeniableError):
+    """This cannot be shared; the message says what can."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedView:
+    """The page that a link opens, and nothing beside it."""
+
+    endpoint: str
+    name: str
+    """Of the metric or the board."""
+    path: str
+    query: str
+
+
+def _no_view() -> ViewError:
+    return ViewError(message("There is no such view. Open the page, and share it from there."))
+
+
+def _unshared() -> ViewError:
+    return ViewError(message("This page cannot be shared. Pages that can have a button “Share”."))
+
+
+def _declared(name: str) -> Metric:
+    metric = current_source().registry.metrics.get(name)
+    if metric is None:
+        raise _no_view()
+    return metric
+
+
+def _check_metric(name: str, arguments: Mapping[str, str]) -> None:
+    metric = _declared(name)
+    if isinstance(metric.type, Discovery):
+        raise _unshared()
+    if "line" in arguments:
+        raise ViewError(
+            message("A list of strings that you have sent is yours alone, and is not shared.")
+        )
+    check_names(arguments, names_of(metric))
+    read_view(arguments, metric, current_source().clock())
+
+
+def _check_comparison(name: str, arguments: Mapping[str, str]) -> None:
+    metric, now = _declared(name), current_source().clock()
+    check_names(arguments, ("since", "from", "to", "without", "before_from", "before_to"))
+    later = read_range(arguments, now, metric.window, metric)
+    named = arguments.get("before_from"), arguments.get("before_to")
+    earlier_range(later, metric.window, *named, now)
+
+
+def _check_segments(name: str, arguments: Mapping[str, str]) -> None:
+    metric = _declared(name)
+    check_names(arguments, SEGMENT_NAMES)
+    requested_segments(current_source(), metric, MultiDict(arguments))
+
+
+def _check_board(name: str, arguments: Mapping[str, str]) -> None:
+    if name not in current_boards().names:
+        raise _no_view()
+    check_names(arguments, ())
+    if current_boards().get(name)[0] is None:
+        raise ViewError(message("This board cannot be shown: its file has mistakes."))
+
+
+def _check_release(name: str, arguments: Mapping[str, str]) -> None:
+    check_names(arguments, ())
+    if release_named(name) is None:
+        raise _no_view()
+
+
+def _check_newest(name: str, arguments: Mapping[str, str]) -> None:
+    check_names(arguments, ())
+    _declared(name)
+
+
+_Check: TypeAlias = Callable[[str, Mapping[str, str]], object]
+
+_METRIC_FILES = (
+    *("pages.metric_file", "pages.trend_file"),
+    *("pictures.metric_picture", "pictures.trend_picture"),
+)
+
+VIEWS: Mapping[str, tuple[_Check, Sequence[str]]] = {
+    "pages.metric_page": (_check_metric, _METRIC_FILES),
+    "comparing.comparison_page": (_check_comparison, ("comparing.comparison_file",)),
+    "segments.segments_page": (
+        _check_segments,
+        ("segments.segments_file", "segments.segments_picture"),
+    ),
+    "released.release_page": (_check_release, ("released.release_file",)),
+    "released.newest": (_check_newest, ("released.newest_file",)),
+    "embedding.embedded": (_check_metric, ()),
+    "boards.board_page": (_check_board, ()),
+    "embedding.embedded_board": (_check_board, ()),
+}
+"""What can be shared, by endpoint: what checks its parameters, and its files and pictures. A link
+opens the page and these files of the same name."""
+
+
+def read_address(address: str) -> SharedView:
+    """The view at an address of this dashboard, in the language of whoever opens it.
+
+    Raises:
+        ViewError: it is no view that can be shared, or asks for what there is not.
+    """
+    parts = urlsplit(address) if len(address) <= MOST_ADDRESS and address.isprintable() else None
+    found = target_of(current_app, parts.path) if parts and not parts.netloc else None
+    if parts is None or found is None or found[0] not in VIEWS:
+        raise _unshared()
+    endpoint, name = found
+    pairs = [pair for pair in parse_qsl(parts.query) if pair[0] != "lang"]
+    arguments = MultiDict(pairs)
+    if any(len(texts) > 1 for name, texts in arguments.lists() if name not in _SEVERAL):
+        raise ViewError(message("The address names a parameter twice. Remove one of them."))
+    try:
+        VIEWS[endpoint][0](name, arguments)
+    except RangeError as error:
+        raise ViewError(str(error)) from None
+    return SharedView(endpoint, name, parts.path, urlencode(pairs))
+
+
+def target_of(app: Flask, path: str) -> tuple[str, str] | None:
+    """The endpoint that a path leads to with GET, and the name in it; None if there is neither."""
+    try:
+        endpoint, arguments = app.url_map.bind("").match(path, "GET")
+    except (HTTPException, RequestRedirect):
+        return None
+    name = arguments.get("name")
+    return (endpoint, name) if isinstance(name, str) else None
+
 
 _Start = Callable[..., Any]
 
@@ -144,8 +292,7 @@ def _address(endpoint: str, **values: Any) -> str:
     opened = opened_link()
     if opened is None or endpoint == "static":
         return url_for(endpoint, **values)
-    kind = VIEWS.get(request.endpoint or "")
-    if kind is None or endpoint not in kind.files:
+    if endpoint not in VIEWS.get(request.endpoint or "", ((), ()))[1]:
         return "#"
     # The link has its view's parameters.
     return opened.address + url_for(endpoint, name=values["name"], form=values["form"])
@@ -153,7 +300,7 @@ def _address(endpoint: str, **values: Any) -> str:
 
 def _belongs(target: tuple[str, str] | None, view: tuple[str, str]) -> bool:
     """Whether this is a file or picture of the view."""
-    return target is not None and target[0] in VIEWS[view[0]].files and target[1] == view[1]
+    return target is not None and target[0] in VIEWS[view[0]][1] and target[1] == view[1]
 
 
 def _nothing(rest: str) -> ResponseReturnValue:

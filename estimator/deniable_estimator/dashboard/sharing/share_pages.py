@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import date
 from typing import Literal
 
@@ -13,10 +13,9 @@ from werkzeug.exceptions import NotFound, ServiceUnavailable
 
 from deniable.protocol import windows
 from deniable_collector.upkeep.keeper import SETTLED
-from deniable_estimator.dashboard.access import allows, caller
+from deniable_estimator.dashboard.access.caller import allows, asked_for, caller
 from deniable_estimator.dashboard.access.door import door
 from deniable_estimator.dashboard.access.people import Person
-from deniable_estimator.dashboard.access.requests import asked_for
 from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.release_pages import shares_releases
 from deniable_estimator.dashboard.sharing.links import (
@@ -24,7 +23,7 @@ from deniable_estimator.dashboard.sharing.links import (
     LinksError,
     SharedLinks,
 )
-from deniable_estimator.dashboard.sharing.views import (
+from deniable_estimator.dashboard.sharing.opening import (
     VIEWS,
     SharedView,
     ViewError,
@@ -47,23 +46,6 @@ _SIZES = {_PAGE: (640, 420), "boards.board_page": (960, 720)}
 """Width and height of a frame, in pixels."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """What the form has, as it was sent."""
-
-    view: str
-    days: str
-    note: str
-    unfinished: bool
-    part: Literal["page", "chart"]
-    mistakes: tuple[tuple[str, str], ...] = ()
-    """The field at fault, and what to do."""
-
-    def mistake(self, field: str) -> str | None:
-        """What is wrong with a field."""
-        return dict(self.mistakes).get(field)
-
-
 def offer_share() -> str | None:
     """The address of the page that shares the view of this request; None if it cannot be shared,
     or not by whoever asks."""
@@ -81,40 +63,29 @@ def offer_share() -> str | None:
 @sharing.get("/share")
 def share() -> ResponseReturnValue:
     """The form: for how long, with which note."""
-    most = current_app.config["DENIABLE_LINK_DAYS"]
-    form = _Form(request.args.get("view", ""), str(min(DAYS, most)), "", False, "page")
-    try:
-        return _page(form, read_address(form.view))
-    except ViewError as error:
-        return _page(form, None, str(error)), 400
+    return _page({"view": request.args.get("view", "")})
 
 
 @sharing.post("/share")
 def make() -> ResponseReturnValue:
     """Make the link, and show it once."""
-    sent = request.form
-    form = _Form(
-        *(sent.get("view", ""), sent.get("days", "").strip(), sent.get("note", "").strip()),
-        unfinished=sent.get("unfinished") == "1",
-        part="chart" if sent.get("part") == "chart" else "page",
-    )
+    sent, most = request.form, _most_days()
     try:
-        view = read_address(form.view)
-    except ViewError as error:
-        return _page(form, None, str(error)), 400
-    most, mistakes = current_app.config["DENIABLE_LINK_DAYS"], []
-    if not (form.days.isascii() and form.days.isdecimal() and 1 <= int(form.days[:9]) <= most):
-        told = message("must be a whole number of days from 1 to {most}", most=most)
-        mistakes.append(("days", told))
-    if len(form.note) > NOTE_LENGTH or not form.note.isprintable():
+        view = read_address(sent.get("view", ""))
+    except ViewError:
+        return _page(sent)
+    days, note = sent.get("days", "").strip(), sent.get("note", "").strip()
+    mistakes = {}
+    if not (days.isascii() and days.isdecimal() and 1 <= int(days[:9]) <= most):
+        mistakes["days"] = message("must be a whole number of days from 1 to {most}", most=most)
+    if len(note) > NOTE_LENGTH or not note.isprintable():
         told = message("must be one line of up to {most} characters", most=NOTE_LENGTH)
-        mistakes.append(("note", told))
+        mistakes["note"] = told
     if mistakes:
-        wrong = _Form(form.view, form.days, form.note, form.unfinished, form.part, (*mistakes,))
-        return _page(wrong, view), 400
+        return _page(sent, mistakes=mistakes)
     person = caller()
     path = view.path
-    if form.part == "chart" and view.endpoint in _ALONE:
+    if sent.get("part") == "chart" and view.endpoint in _ALONE:
         path = url_for(_ALONE[view.endpoint], name=view.name)
     try:
         link, secret = _links().make(
@@ -122,15 +93,13 @@ def make() -> ResponseReturnValue:
             view.query,
             maker=person.name if person else "",
             entry=_entry_of(person),
-            note=form.note,
+            note=note,
             today=current_source().today,
-            days=int(form.days),
-            unfinished=form.unfinished,
+            days=int(days),
+            unfinished=sent.get("unfinished") == "1",
         )
     except LinksError as error:
-        return _page(form, view, str(error)), 409
-    except sqlite3.Error:
-        raise _away() from None
+        return _page(sent, str(error), status=409)
     public: str = current_app.config["DENIABLE_PUBLIC_URL"] or request.host_url.rstrip("/")
     return render_template(
         "share_made.html",
@@ -145,18 +114,13 @@ def make() -> ResponseReturnValue:
 @sharing.get("/links")
 def links() -> ResponseReturnValue:
     """The links that one has made; of an operator, those of everybody."""
-    person = caller()
-    everybody = person is None or person.role >= Role.OPERATOR
-    try:
-        found = _links().listed(None if everybody or person is None else person.name)
-    except sqlite3.Error:
-        raise _away() from None
+    found = _links().listed(_own())
     today = current_source().today
     return render_template(
         "links.html",
         links=[each for each in found if each.until >= today],
         ended=[each for each in found if each.until < today],
-        everybody=everybody,
+        everybody=_own() is None,
         revoked=request.args.get("revoked") == "1",
         lasting=_links().lasting,
     )
@@ -165,24 +129,39 @@ def links() -> ResponseReturnValue:
 @sharing.post("/links/<known>/revoke")
 def revoke(known: str) -> ResponseReturnValue:
     """End a link of one's own; an operator, anybody's."""
-    person = caller()
-    everybody = person is None or person.role >= Role.OPERATOR
-    try:
-        gone = _links().revoke(known, None if everybody or person is None else person.name)
-    except sqlite3.Error:
-        raise _away() from None
-    if gone is None:
+    if _links().revoke(known, _own()) is None:
         raise NotFound(message("You have no such link. The list shows those that there are."))
     return redirect(url_for("sharing.links", revoked="1"), 303)
 
 
-def _page(form: _Form, view: SharedView | None, refusal: str | None = None) -> str:
-    return render_template(
+def _own() -> str | None:
+    """Whose links this person may see and end; None for those of everybody."""
+    person = caller()
+    return None if person is None or person.role >= Role.OPERATOR else person.name
+
+
+def _page(
+    sent: Mapping[str, str],
+    refusal: str | None = None,
+    mistakes: Mapping[str, str] | None = None,
+    status: int = 400,
+) -> ResponseReturnValue:
+    """The form as it was sent, with what is wrong with it: as a whole, and by its fields."""
+    view = None
+    try:
+        view = read_address(sent.get("view", ""))
+        if refusal is None and mistakes is None:
+            status = 200
+    except ViewError as error:
+        refusal = str(error)
+    page = render_template(
         "share.html",
-        form=form,
+        form=sent,
+        days=sent.get("days", str(min(DAYS, _most_days()))).strip(),
         view=view,
         refusal=refusal,
-        most=current_app.config["DENIABLE_LINK_DAYS"],
+        mistakes=mistakes or {},
+        most=_most_days(),
         note_length=NOTE_LENGTH,
         framable=view is not None and view.endpoint in _ALONE,
         opens=_opens_instead(view),
@@ -190,6 +169,12 @@ def _page(form: _Form, view: SharedView | None, refusal: str | None = None) -> s
         fixed=view is not None and ("from=" in view.query or "to=" in view.query),
         lasting=_links().lasting,
     )
+    return page, status
+
+
+def _most_days() -> int:
+    found: int = current_app.config["DENIABLE_LINK_DAYS"]
+    return found
 
 
 def _opens_instead(view: SharedView | None) -> Literal["release", "newest", "nothing"] | None:
@@ -234,10 +219,10 @@ def _links() -> SharedLinks:
     return found
 
 
-def _away() -> ServiceUnavailable:
-    return ServiceUnavailable(
-        message(
-            "The file of links cannot be read or written. An operator can name another folder for "
-            "it in DENIABLE_DATA."
-        )
+@sharing.errorhandler(sqlite3.Error)
+def _away(error: sqlite3.Error) -> ResponseReturnValue:
+    told = message(
+        "The file of links cannot be read or written. An operator can name another folder for "
+        "it in DENIABLE_DATA."
     )
+    return current_app.handle_user_exception(ServiceUnavailable(told))

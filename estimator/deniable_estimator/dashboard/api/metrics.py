@@ -1,0 +1,225 @@
+"""`/metrics`, `/metrics/<name>` and `/overview`: what is declared and collected, and what needs
+attention."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from flask import Response, request
+
+from deniable import Metric
+from deniable.protocol import windows
+from deniable.protocol.keep import FOREVER
+from deniable.protocol.types.base import MetricType
+from deniable.protocol.types.number import Number
+from deniable_estimator.asking.results import StillDecoding
+from deniable_estimator.dashboard.access.caller import may_read
+from deniable_estimator.dashboard.api.arguments import asked_metric, asked_range
+from deniable_estimator.dashboard.api.parameters import (
+    Common,
+    DeclaredParameters,
+    ListParameters,
+    OverviewParameters,
+)
+from deniable_estimator.dashboard.api.representations import Form, respond, to_csv
+from deniable_estimator.dashboard.calculations import to_json
+from deniable_estimator.dashboard.data import DataSource
+from deniable_estimator.dashboard.overview import list_metrics, read_filters, read_overview
+from deniable_estimator.dashboard.overview.listing import OverviewEntry
+from deniable_estimator.dashboard.overview.page import summary_cache
+from deniable_estimator.dashboard.overview.week import LEVEL, WeekChange
+from deniable_estimator.dashboard.ranges import DayRange
+from deniable_estimator.dashboard.source import current_source
+
+_LISTED = (
+    *("name", "type", "description", "owner", "tags", "window", "epsilon", "lifetime_epsilon"),
+    *("sample_rate", "one_in", "longitudinal", "mechanism", "values", "expires", "expired"),
+    *("n", "newest", "age_days"),
+)
+"""What is said of each metric, in the order of the columns."""
+
+_SPENT = ("epsilon", "lifetime_epsilon", "sample_rate", "one_in", "longitudinal")
+"""Which of these are those of the pair, where devices report that in its place."""
+
+_OF_NUMBERS = ("unit", "low", "high", "scale", "integer", "ask")
+"""What is said of a number besides."""
+
+_COLUMNS = (
+    *("name", "type", "window", "from", "to", "n", "newest", "series", "estimate", "low", "high"),
+    *("change_from", "change_to", "change_series", "difference", "change_low", "change_high"),
+    *("changed", "not_compared", "attention"),
+)
+
+
+def metrics(asked: ListParameters, form: Form) -> Response:
+    """All metrics that the token reaches, or those that are looked for."""
+    source = current_source()
+    days = asked_range(source, asked)
+    filters = read_filters(request.args, source.registry)
+    rows = [
+        _listed(source, metric, days)
+        for metric in source.registry
+        if may_read(metric) and filters.admit(metric)
+    ]
+
+    def write() -> str:
+        if form == "json":
+            return to_json({**days.told, "metrics": rows})
+        numbers = any(_OF_NUMBERS[0] in row for row in rows)
+        return to_csv(form, (*_LISTED, *_OF_NUMBERS) if numbers else _LISTED, rows)
+
+    # The list is cheap to make, so its content itself is the version.
+    return respond(form, (days, rows), write)
+
+
+def overview(asked: OverviewParameters, form: Form) -> Response:
+    """What the overview says of all metrics that the token reaches, and what needs attention."""
+    source, kept = current_source(), summary_cache()
+    wanted = {
+        name: text for name, text in request.args.items() if name not in Common.__struct_fields__
+    }
+    view = read_overview(wanted, source.registry, source.seen_until)
+    reachable = [metric for metric in source.registry if may_read(metric)]
+    found = list_metrics(source, kept, view, source.patience, reachable=reachable, whole=True)
+    if found.blank:
+        raise StillDecoding(*kept.progress)
+    rows = [_row(each) for each in found.entries]
+    document = {
+        "level": 0.95,
+        "false_changes": LEVEL,
+        "outdated": found.outdated,
+        "compared": found.compared,
+        "changed": found.changed,
+        "metrics": rows,
+    }
+
+    def write() -> str:
+        return to_json(document) if form == "json" else to_csv(form, _COLUMNS, map(_line, rows))
+
+    # The summaries are at hand, so the content itself is the version.
+    return respond(form, document, write)
+
+
+def metric(asked: DeclaredParameters, form: Form, name: str) -> Response:
+    """One metric: as it is declared, and what was collected of it."""
+    source, metric = asked_metric(name, "read:metrics")
+    schemes = [
+        {
+            "fingerprint": fingerprint,
+            "mechanism": scheme.mechanism.name,
+            "epsilon": scheme.mechanism.epsilon,
+            "in_force": fingerprint == metric.scheme.fingerprint,
+            "windows": source.reader.windows(name, fingerprint),
+            "sums": source.reader.kept_sums(name, fingerprint),
+        }
+        for fingerprint, scheme in source.reader.schemes().get(name, {}).items()
+    ]
+    document = {
+        **_listed(source, metric, asked_range(source, asked, metric)),
+        "values": list(metric.values) or None,
+        "keep": {each: FOREVER if days is None else days for each, days in metric.keep} or None,
+        "schemes": schemes,
+    }
+    return respond(form, document, lambda: to_json(document))
+
+
+def _listed(source: DataSource, metric: Metric, days: DayRange) -> dict[str, Any]:
+    """The metric under the names of `_LISTED`, of a number also under those of `_OF_NUMBERS`, and
+    with `reported_by` if devices report a pair in its place, whose budget and mechanism these are
+    then; `n` counts the reports of these days."""
+    newest = source.newest(metric)
+    # A metric that devices do not report by itself reveals what the reports of its pair do.
+    pair = source.registry.unasked.get(metric.name)
+    return {
+        **{name: getattr(metric, name) for name in ("name", "description", "owner", "window")},
+        **{name: getattr(pair or metric, name) for name in _SPENT},
+        "type": metric.type.name,
+        "tags": list(metric.tags),
+        "mechanism": (pair or metric).scheme.mechanism.name,
+        "values": len(metric.values) or None,
+        "expires": metric.expires.isoformat(),
+        "expired": metric.expires < source.today,
+        "n": source.reports(metric, days),
+        "newest": newest,
+        "age_days": newest and max(0, (source.today - windows.last_day(newest)).days),
+        **({"reported_by": pair.name} if pair else {}),
+        **_of_number(metric.type),
+    }
+
+
+def _of_number(kind: MetricType) -> dict[str, Any]:
+    if kind.of:
+        return {"of": list(kind.of)}
+    if not isinstance(kind, Number):
+        return {}
+    return {
+        "unit": kind.unit,
+        "low": kind.range.start,
+        "high": float(kind.range.high),
+        "scale": kind.range.scale,
+        "integer": kind.range.integer,
+        "ask": list(kind.ask),
+    }
+
+
+def _row(entry: OverviewEntry) -> dict[str, Any]:
+    metric, summary = entry.metric, entry.summary
+    assert summary is not None, "what cannot be shown yet is not sent"
+    leading, change = summary.leading, summary.change
+    return {
+        "name": metric.name,
+        "type": metric.type.name,
+        "window": metric.window,
+        **_ends(summary.days),
+        "n": summary.n,
+        "newest": summary.newest,
+        "unit": metric.type.unit if isinstance(metric.type, Number) else "share",
+        "series": leading and leading.name,
+        **_numbers(leading, estimate="value", low="low", high="high"),
+        "anomalous": summary.alarm is not None,
+        "change": _change(change) if isinstance(change, WeekChange) else None,
+        "not_compared": change if isinstance(change, str) else None,
+        "attention": [
+            {
+                "code": reason.code,
+                "text": str(reason.text),
+                "from": reason.query.get("from"),
+                "to": reason.query.get("to"),
+                "facts": dict(reason.facts),
+            }
+            for reason in entry.reasons
+        ],
+    }
+
+
+def _line(row: dict[str, Any]) -> dict[str, Any]:
+    """The row as a table has it: what has changed beside the rest, and the codes of what needs
+    attention."""
+    change = row["change"] or {}
+    return {
+        **{f"change_{key}": value for key, value in change.items()},
+        **{key: change.get(key) for key in ("difference", "changed")},
+        **row,
+        "attention": [reason["code"] for reason in row["attention"]],
+    }
+
+
+def _change(change: WeekChange) -> dict[str, Any]:
+    return {
+        **_ends(change.days),
+        **_ends(change.before, "before_"),
+        **{name: getattr(change, name) for name in ("series", "changed", "others")},
+        **_numbers(change, before="old", after="new"),
+        **_numbers(change, difference="difference", low="low", high="high"),
+    }
+
+
+def _ends(days: DayRange, prefix: str = "") -> dict[str, str]:
+    return {f"{prefix}from": days.first.isoformat(), f"{prefix}to": days.last.isoformat()}
+
+
+def _numbers(found: object, **names: str) -> dict[str, float | None]:
+    """These attributes as JSON can carry them: null, if they are no numbers or there is nothing."""
+    numbers = {key: getattr(found, name, math.nan) for key, name in names.items()}
+    return {key: each if math.isfinite(each) else None for key, each in numbers.items()}
