@@ -21,9 +21,8 @@ from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.range_names import cell_words
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard.data import DataSource
-from deniable_estimator.dashboard.plan_charts import share_text
 from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.dashboard.words import window
+from deniable_estimator.dashboard.words import share_text, window
 from deniable_estimator.forecasting.detection import detectable_share
 from deniable_estimator.messages import counted, joined, message, sentence, spaced
 from deniable_estimator.planning.inputs import SERVED_SIZE

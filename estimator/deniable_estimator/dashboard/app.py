@@ -40,11 +40,10 @@ from deniable_estimator.dashboard.boards.pages import offer_boards
 from deniable_estimator.dashboard.comparison_page import comparing
 from deniable_estimator.dashboard.data import DataSource, day_of
 from deniable_estimator.dashboard.discovery_page import discovering
-from deniable_estimator.dashboard.embedding import offer_embedding
 from deniable_estimator.dashboard.language import offer_languages
 from deniable_estimator.dashboard.overview import SummaryCache
 from deniable_estimator.dashboard.pages import pages
-from deniable_estimator.dashboard.pictures import offer_plots, pictures
+from deniable_estimator.dashboard.pictures import offer_embedding, offer_plots, pictures
 from deniable_estimator.dashboard.planner import planner
 from deniable_estimator.dashboard.problems import (
     ApiProblem,

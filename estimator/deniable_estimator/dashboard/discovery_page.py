@@ -15,7 +15,7 @@ from deniable_estimator.answers.finds import Explained, Find, Finds
 from deniable_estimator.answers.units import SHARES
 from deniable_estimator.asking.trend import GROUPS, Trend
 from deniable_estimator.dashboard.about import about
-from deniable_estimator.dashboard.annotation_flags import annotated
+from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.calculations import finds_text, trend_text
 from deniable_estimator.dashboard.discovery import (
     find_named,
@@ -23,17 +23,16 @@ from deniable_estimator.dashboard.discovery import (
     name_of_find,
     trend_of_find,
 )
-from deniable_estimator.dashboard.overview.attention import standing_notes
+from deniable_estimator.dashboard.overview.summary import standing_notes
 from deniable_estimator.dashboard.pages import asked_form, download, keep_form
 from deniable_estimator.dashboard.pictures import RowsFound, rows_picture, send_picture
-from deniable_estimator.dashboard.privacy_label import privacy_label
+from deniable_estimator.dashboard.privacy_label import privacy_label, released_sums
 from deniable_estimator.dashboard.ranges import (
     DayRange,
     RangeError,
     check_names,
     presets,
 )
-from deniable_estimator.dashboard.released_sums import released_sums
 from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.timeline import grouping, grouping_asked
 from deniable_estimator.dashboard.trends import trend_chart

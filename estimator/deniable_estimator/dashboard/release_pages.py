@@ -16,10 +16,9 @@ from werkzeug.exceptions import NotFound, ServiceUnavailable
 
 from deniable_collector.operation.events import tell
 from deniable_estimator.asking.results import digest
-from deniable_estimator.dashboard.release_views import ReleasedView, line_of, view_of
+from deniable_estimator.dashboard.releases import ReleasedView, line_of, spending_of, view_of
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.source import current_source
-from deniable_estimator.dashboard.spending import spending_of
 from deniable_estimator.messages import message
 from deniable_estimator.releasing.ledger import KeptRelease, LedgerError
 from deniable_estimator.releasing.looking import (

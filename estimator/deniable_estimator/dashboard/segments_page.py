@@ -19,7 +19,7 @@ from deniable_estimator.answers.segmented import Group, Segmented
 from deniable_estimator.asking.listed import digest_of_candidates
 from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.about import planner_address
-from deniable_estimator.dashboard.annotation_flags import annotated
+from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.calculations import segment_trends_text, segmented_text
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.pages import asked_form, download, keep_form, listed
@@ -31,13 +31,14 @@ from deniable_estimator.dashboard.ranges import (
     presets,
     since_presets,
 )
-from deniable_estimator.dashboard.segment_panels import panels, panels_shown
-from deniable_estimator.dashboard.segments_over_time import (
+from deniable_estimator.dashboard.segments import (
     MOST_CELLS,
+    moved_most,
     over_time,
+    panels,
+    panels_shown,
     trends_of_segments,
 )
-from deniable_estimator.dashboard.segments_since import moved_most
 from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.timeline import grouping, grouping_asked
 from deniable_estimator.dashboard.words import series_name

@@ -7,6 +7,7 @@ from flask.typing import ResponseReturnValue
 
 from deniable.protocol import windows
 from deniable_estimator.asking.listed import digest_of_candidates
+from deniable_estimator.dashboard.alarms import history_of
 from deniable_estimator.dashboard.annotation_file import annotations_of
 from deniable_estimator.dashboard.api.arguments import (
     MAX_CELLS,
@@ -39,7 +40,6 @@ from deniable_estimator.dashboard.calculations import (
     to_json,
     trend_text,
 )
-from deniable_estimator.dashboard.looking import history_of
 from deniable_estimator.dashboard.ranges import earlier_range
 from deniable_estimator.dashboard.timeline import grouping
 

@@ -32,7 +32,7 @@ from deniable_estimator.dashboard.calculations import (
     segmented_text,
 )
 from deniable_estimator.dashboard.problems import ApiProblem
-from deniable_estimator.dashboard.segments_over_time import trends_of_segments
+from deniable_estimator.dashboard.segments import trends_of_segments
 from deniable_estimator.dashboard.timeline import grouping
 from deniable_estimator.errors import EstimateError
 

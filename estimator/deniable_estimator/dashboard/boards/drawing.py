@@ -16,7 +16,7 @@ from deniable_estimator.answers.shares import Shares
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.asking.trend import Trend
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of
-from deniable_estimator.dashboard.annotation_flags import AnnotatedTrend, annotated
+from deniable_estimator.dashboard.annotation_file import AnnotatedTrend, annotated
 from deniable_estimator.dashboard.boards.board import Board, BoardChart, BoardItem
 from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
 from deniable_estimator.dashboard.kinds import kind_of

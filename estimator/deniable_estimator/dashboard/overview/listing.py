@@ -12,7 +12,6 @@ from deniable import Metric, Registry, ValueListError
 from deniable.protocol import windows
 from deniable_estimator.asking.listed import Listed, SearchedValues
 from deniable_estimator.dashboard.data import DataSource
-from deniable_estimator.dashboard.overview.attention import ORDER, AttentionReason, reasons_of
 from deniable_estimator.dashboard.overview.cache import Asked, SummaryCache, latest_days
 from deniable_estimator.dashboard.overview.filters import (
     FILTERS,
@@ -21,7 +20,12 @@ from deniable_estimator.dashboard.overview.filters import (
     found_values,
     read_filters,
 )
-from deniable_estimator.dashboard.overview.summary import MetricSummary
+from deniable_estimator.dashboard.overview.summary import (
+    ORDER,
+    AttentionReason,
+    MetricSummary,
+    reasons_of,
+)
 from deniable_estimator.dashboard.overview.week import WeekChange
 from deniable_estimator.dashboard.ranges import DayRange, RangeError, check_names, read_range
 from deniable_estimator.messages import alternatives, message

@@ -8,10 +8,9 @@ from flask import current_app, render_template, request
 from flask.typing import ResponseReturnValue
 
 from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
-from deniable_estimator.dashboard.overview.attention import standing_notes
 from deniable_estimator.dashboard.overview.cache import SummaryCache, latest_days
 from deniable_estimator.dashboard.overview.listing import Listing, list_metrics, read_overview
-from deniable_estimator.dashboard.overview.summary import MetricSummary
+from deniable_estimator.dashboard.overview.summary import MetricSummary, standing_notes
 from deniable_estimator.dashboard.overview.week import LEVEL, NoChange, WeekChange
 from deniable_estimator.dashboard.ranges import RangeError, presets, since_presets
 from deniable_estimator.dashboard.source import current_source

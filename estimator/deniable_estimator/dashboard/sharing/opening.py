@@ -21,8 +21,8 @@ from werkzeug.http import parse_cookie
 from deniable_collector.operation.events import tell
 from deniable_estimator.dashboard.access.people import PeopleFile, Person
 from deniable_estimator.dashboard.access.requests import OPENED, OpenedLink, opened_link
-from deniable_estimator.dashboard.embedding import let_in_frames
 from deniable_estimator.dashboard.language import COOKIE, LANGUAGES, PARAMETER
+from deniable_estimator.dashboard.pictures import let_in_frames
 from deniable_estimator.dashboard.release_pages import shares_releases
 from deniable_estimator.dashboard.sharing.links import SharedLink, SharedLinks
 from deniable_estimator.dashboard.sharing.views import VIEWS, target_of
