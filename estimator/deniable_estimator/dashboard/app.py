@@ -45,6 +45,7 @@ from deniable_estimator.dashboard.overview import SummaryCache
 from deniable_estimator.dashboard.pages import pages
 from deniable_estimator.dashboard.pictures import offer_embedding, offer_plots, pictures
 from deniable_estimator.dashboard.planner import planner
+from deniable_estimator.dashboard.privacy_label import label_filters
 from deniable_estimator.dashboard.problems import (
     ApiProblem,
     told_error,
@@ -201,6 +202,7 @@ def create_app(
         changes_below_noise=words.changes_below_noise,
         isolated=isolated,
         is_day=is_day,
+        **label_filters(),
     )
     offer_plots(app)
     app.jinja_env.globals["version"] = deniable.__version__

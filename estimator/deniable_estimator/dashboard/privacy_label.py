@@ -8,13 +8,15 @@ others.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any, NamedTuple
 
 from deniable import Metric, Registry
-from deniable.protocol.mechanisms import FrequencyOracle
+from deniable.protocol.mechanisms import FrequencyOracle, Mechanism
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes, digest
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.messages import message
@@ -44,79 +46,26 @@ _BELIEFS = (1, 10, 50, 90)
 _DIGITS = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """One bound in three ways."""
+class PrivacyLabel(NamedTuple):
+    """A guarantee, and what its page says of it besides."""
 
-    epsilon: str
-    factor: str
-    """The largest factor by which the odds between two values change."""
-    guess: str
-    """Out of 100: the most often that a 50/50 guess is right afterwards."""
-    useful: bool
-    """Whether it bounds anything that matters; if not, sentences take its place."""
-
-
-@dataclass(frozen=True, slots=True)
-class Exact:
-    """The numbers in force, as fractions and as decimals."""
-
-    mechanism: str
-    odds: str
-    epsilon: str
-    odds_about: str
-    support: SupportRates | None
-    """None where reports do not support values, as of a number."""
-
-
-@dataclass(frozen=True, slots=True)
-class SupportRates:
-    """How often a report supports the true value (p), and any other (q)."""
-
-    p: str
-    q: str
-    p_about: str
-    q_about: str
-
-
-@dataclass(frozen=True, slots=True)
-class PrivacyLabel:
-    """The figures of the label."""
-
-    one: Figures
-    """One report."""
-    each: Figures
-    """What every report adds if there are several."""
-    year: Figures
-    """The reports of a typical year."""
-    year_reports: str
-    worst_year: Figures
-    """The reports of a year in which the device takes part in every window."""
-    most_reports: int
-    lifetime_reports: int | None
-    """How many reports the lifetime budget allows; None if only expiry ends them."""
-    lifetime: Figures | None
-    memo: Figures | None
-    """With memos: all reports of one value."""
-    edited: Figures | None
-    """The same with the memos of all edits that the device accepts, if it accepts any."""
+    given: Guarantee
+    mechanism: Mechanism[Any]
+    name: str
+    """The mechanism in words."""
     pace: str
     """How soon a device that has a value in every window has spent its budget."""
+    year_reports: str
+    """How many reports a device sends in a typical year."""
     beliefs: tuple[tuple[int, str], ...]
     """Out of 100: what was believed before one report, and at most after it."""
-    learned: dict[str, str]
-    """Who -> what they can learn."""
-    exact: Exact
-    numeric: bool
-    """Whether the values are numbers, which people call so."""
-    web: bool
-    """Whether browsers record the metric."""
+    support: tuple[tuple[str, Fraction], ...]
+    """How often a report supports the true value (p), and any other (q); nothing where reports do
+    not support values, as of a number."""
     clear: str | None
     """What a report tells without noise, if its metric is counted by segments."""
-    shared: tuple[str, ...] = ()
+    shared: tuple[str, ...]
     """What reports of other metrics about the same values add, in sentences."""
-    joins: bool = False
-    """Whether it joins the values of other metrics."""
 
 
 def even_guess(metric: Metric, registry: Registry) -> str:
@@ -154,55 +103,36 @@ def label_of(metric: Metric, cap: float | None = None) -> PrivacyLabel:
 
 
 def _label(metric: Metric, given: Guarantee) -> PrivacyLabel:
+    mechanism = metric.scheme.mechanism
     return PrivacyLabel(
-        one=_figures(given.report),
-        each=_figures(given.each),
-        year=_figures(given.typical_year),
-        year_reports=rounded_up(given.typical_reports, 1).removesuffix(".0"),
-        worst_year=_figures(given.worst_year),
-        most_reports=given.most_reports,
-        lifetime_reports=given.lifetime_reports,
-        lifetime=None if given.lifetime is None else _figures(given.lifetime),
-        memo=None if given.memory is None else _figures(given.memory.memo),
-        edited=None
-        if given.memory is None or given.memory.edited is None
-        else _figures(given.memory.edited),
+        given=given,
+        mechanism=mechanism,
+        name=mechanism_words(mechanism.name),
         pace=pace(given),
+        year_reports=rounded_up(given.typical_reports, 1).removesuffix(".0"),
         beliefs=tuple((before, _after(before, given.report)) for before in _BELIEFS),
-        learned=given.learned_by,
-        exact=_exact(metric),
-        numeric=given.numeric,
-        web=given.web,
-        shared=shared_words(given),
-        joins=bool(given.of),
+        support=(("p", mechanism.p), ("q", mechanism.q))
+        if isinstance(mechanism, FrequencyOracle)
+        else (),
         clear=in_clear(given),
+        shared=shared_words(given),
     )
 
 
-def _figures(bound: Bound) -> Figures:
-    epsilon = rounded_up(bound.epsilon, 2) if bound.useful else f"> {USEFUL:g}"
-    return Figures(epsilon, factor(bound), chance(bound), bound.useful)
+def label_filters() -> dict[str, Callable[..., str]]:
+    """How templates write a bound of the label, and an exact number."""
+    return {
+        "epsilon": lambda bound: rounded_up(bound.epsilon, 2) if bound.useful else f"> {USEFUL:g}",
+        "factor": factor,
+        "guess": chance,
+        "about": lambda number: f"{float(number):.{_DIGITS}f}",
+    }
 
 
 def _after(before: int, bound: Bound) -> str:
     """The largest belief after a report, in 100: the odds grow by e**epsilon at most."""
     odds = bound.odds * Fraction(before, 100 - before)
     return rounded_up(100 * odds / (odds + 1), 1)
-
-
-def _exact(metric: Metric) -> Exact:
-    mechanism = metric.scheme.mechanism
-    support = None
-    if isinstance(mechanism, FrequencyOracle):
-        p, q = mechanism.p, mechanism.q
-        support = SupportRates(str(p), str(q), f"{float(p):.{_DIGITS}f}", f"{float(q):.{_DIGITS}f}")
-    return Exact(
-        mechanism=mechanism_words(mechanism.name),
-        odds=str(mechanism.odds),
-        epsilon=repr(mechanism.epsilon),
-        odds_about=f"{float(mechanism.odds):.{_DIGITS}f}",
-        support=support,
-    )
 
 
 SIZES = (1_000, 10_000, 100_000)
