@@ -41,7 +41,6 @@ from deniable_estimator.dashboard.comparison_page import comparing
 from deniable_estimator.dashboard.data import DataSource, day_of
 from deniable_estimator.dashboard.discovery_page import discovering
 from deniable_estimator.dashboard.language import offer_languages
-from deniable_estimator.dashboard.overview import SummaryCache
 from deniable_estimator.dashboard.pages import pages
 from deniable_estimator.dashboard.pictures import offer_embedding, offer_plots, pictures
 from deniable_estimator.dashboard.planner import planner
@@ -136,8 +135,6 @@ def create_app(
         settings.alarm_level,
         most_strings=settings.dashboard_strings,
     )
-    registry_of = app.extensions["deniable_source"].registry
-    app.extensions["deniable_summaries"] = SummaryCache(len(registry_of.metrics))
     _make_folder(settings.data)
     keep_annotations(app, settings.kept(ANNOTATIONS))
     offer_boards(app, settings.boards, app.extensions["deniable_source"].registry)

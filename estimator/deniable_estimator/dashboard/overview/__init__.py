@@ -7,9 +7,8 @@ keeps the summaries, and `page.py` writes the page.
 
 from __future__ import annotations
 
-from deniable_estimator.dashboard.overview.cache import SummaryCache
 from deniable_estimator.dashboard.overview.filters import read_filters
 from deniable_estimator.dashboard.overview.listing import list_metrics, read_overview
 from deniable_estimator.dashboard.overview.summary import attention
 
-__all__ = ["SummaryCache", "attention", "list_metrics", "read_filters", "read_overview"]
+__all__ = ["attention", "list_metrics", "read_filters", "read_overview"]

@@ -12,7 +12,7 @@ from deniable import Metric, Registry, ValueListError
 from deniable.protocol import windows
 from deniable_estimator.asking.listed import Listed, SearchedValues
 from deniable_estimator.dashboard.data import DataSource
-from deniable_estimator.dashboard.overview.cache import Asked, SummaryCache, latest_days
+from deniable_estimator.dashboard.overview.cache import Asked, bring, known_summary, latest_days
 from deniable_estimator.dashboard.overview.filters import (
     FILTERS,
     Filters,
@@ -96,6 +96,8 @@ class Listing:
     pages: int
     outdated: int
     """How many summaries have changed meanwhile, and are still being calculated."""
+    wanted: int
+    """How many summaries the page needs."""
     blank: int
     """How many of them cannot be shown yet."""
     waiting: bool
@@ -133,7 +135,6 @@ def read_overview(
 
 def list_metrics(
     source: DataSource,
-    kept: SummaryCache,
     view: OverviewView,
     patience: float,
     *,
@@ -165,19 +166,18 @@ def list_metrics(
         return _searched(source, metric)
 
     admitted = [metric for metric in metrics if view.filters.admit(metric, values)]
-    known = _known(source, kept, latest)
-    found = _found(admitted, asked, known, kept, view)
+    known = _known(source, latest)
+    found = _found(source, admitted, asked, known, view)
     # What the page shows comes first; then what the order of other days and the strip need.
     shown = [each.metric.name for each in (found if whole else _page(found, view)[0])]
     wanted = {asked[name].key: asked[name] for name in shown}
     if view.days is not None and view.sort in ("change", "reports"):
         wanted.update((asked[each.name].key, asked[each.name]) for each in admitted)
     wanted.update((each.key, each) for each in latest.values())
-    made = kept.made
-    outdated, blank = kept.bring(source, list(wanted.values()), len(shown), patience, every=whole)
-    if kept.made != made:
-        known = _known(source, kept, latest)
-        found = _found(admitted, asked, known, kept, view)
+    outdated, blank, again = bring(source, list(wanted.values()), patience)
+    if again:
+        known = _known(source, latest)
+        found = _found(source, admitted, asked, known, view)
     page, pages = (found, 1) if whole else _page(found, view)
     words = view.filters.words
     if words:
@@ -196,6 +196,7 @@ def list_metrics(
         count=len(found),
         pages=pages,
         outdated=outdated,
+        wanted=len(wanted),
         blank=blank,
         waiting=bool(known)
         and all(each.summary and each.summary.newest is None for each in known.values()),
@@ -216,29 +217,29 @@ def _days_of(days: DayRange, metric: Metric, source: DataSource) -> DayRange:
     return days
 
 
-def _known(
-    source: DataSource, kept: SummaryCache, latest: Mapping[str, Asked]
-) -> dict[str, OverviewEntry]:
+def _known(source: DataSource, latest: Mapping[str, Asked]) -> dict[str, OverviewEntry]:
     """What is known of each metric, of the latest days."""
     now, found = source.seen_until, {}
     for name, each in latest.items():
-        summary = kept.known(each)
+        summary = known_summary(source, each)
         found[name] = OverviewEntry(each.metric, summary, reasons_of(each.metric, summary, now))
     return found
 
 
 def _found(
+    source: DataSource,
     admitted: Sequence[Metric],
     asked: Mapping[str, Asked],
     known: Mapping[str, OverviewEntry],
-    kept: SummaryCache,
     view: OverviewView,
 ) -> list[OverviewEntry]:
     """The metrics that the filters admit, of the days that are asked for, in order."""
     found = [known[each.name] for each in admitted]
     found = [each for each in found if _in_state(each, view.filters.state)]
     if view.days is not None:
-        found = [replace(each, summary=kept.known(asked[each.metric.name])) for each in found]
+        found = [
+            replace(each, summary=known_summary(source, asked[each.metric.name])) for each in found
+        ]
     return _sorted(found, view.sort)
 
 
