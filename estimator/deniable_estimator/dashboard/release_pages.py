@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from flask import Blueprint, Flask, Response, current_app, render_template
 from flask.typing import ResponseReturnValue
@@ -16,7 +16,7 @@ from werkzeug.exceptions import NotFound, ServiceUnavailable
 
 from deniable_collector.operation.events import tell
 from deniable_estimator.asking.results import digest
-from deniable_estimator.dashboard.releases import ReleasedView, line_of, spending_of, view_of
+from deniable_estimator.dashboard.releases import line_of, spending_of, view_of
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.messages import message
@@ -97,7 +97,7 @@ def newest_file(name: str, form: str) -> ResponseReturnValue:
     return _file(_newest(name), form)
 
 
-def newest_view(metric: str) -> ReleasedView | None:
+def newest_view(metric: str) -> dict[str, Any] | None:
     """The newest release of a metric for a frame; None if there is none."""
     path = ledger_path()
     found = None if path is None else _from_ledger(lambda: newest_release(path, metric))

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
@@ -32,74 +31,21 @@ from deniable_estimator.releasing.words import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ReleasedRow:
-    """One number as the page has it."""
-
-    window: str
-    row: BarRow
-
-
-@dataclass(frozen=True, slots=True)
-class ListedView:
-    """A release as the list shows it."""
-
-    id: str
-    made: date
-    manifest: Mapping[str, Any]
-
-    @property
-    def epsilon(self) -> str:
-        """In figures."""
-        return figure(self.manifest["epsilon"])
-
-    @property
-    def method(self) -> str:
-        """How it was made private."""
-        return method_name(self.manifest["method"])
-
-    @property
-    def form(self) -> str:
-        """What was published."""
-        return form_name(self.manifest["form"])
-
-    @property
-    def part(self) -> str | None:
-        """Of which pair its numbers are, if of one."""
-        return pair_part(self.manifest)
+def line_of(found: ListedRelease) -> dict[str, Any]:
+    """The release as a line of the list."""
+    manifest = found.manifest
+    return {
+        "id": found.id,
+        "made": found.made,
+        "manifest": manifest,
+        "epsilon": figure(manifest["epsilon"]),
+        "method": method_name(manifest["method"]),
+        "form": form_name(manifest["form"]),
+        "part": pair_part(manifest),
+    }
 
 
-@dataclass(frozen=True, slots=True)
-class ReleasedView(ListedView):
-    """A release as its page shows it."""
-
-    rows: tuple[ReleasedRow, ...]
-    more: int
-    leader: str | None
-    trend: bool
-
-    @property
-    def statement(self) -> str:
-        """The line beneath its numbers."""
-        return statement(self.manifest)
-
-    @property
-    def assumed(self) -> tuple[str, ...]:
-        """What must hold for its guarantee."""
-        return tuple(assumed(self.manifest["method"], self.manifest["reports_of_a_device"]))
-
-    @property
-    def noise(self) -> str | None:
-        """How large its noise is, if it adds to numbers."""
-        return added_noise(self.manifest["noise"])
-
-    @property
-    def against(self) -> str:
-        """Against whom its guarantee holds."""
-        return holds_against(self.manifest["method"])
-
-
-def view_of(found: KeptRelease, most: int) -> ReleasedView:
+def view_of(found: KeptRelease, most: int) -> dict[str, Any]:
     """The release with its first rows, or of a trend its newest."""
     assert found.document is not None
     whole = json.loads(found.document)
@@ -111,26 +57,23 @@ def view_of(found: KeptRelease, most: int) -> ReleasedView:
     # The newest windows of a trend matter most.
     if trend:
         shown = rows[-most:] if most else []
-    shares = of_shares(manifest)
-    return ReleasedView(
-        found.id,
-        found.made,
-        manifest,
-        tuple(_rows(shown, manifest, trend=trend, shares=shares)),
-        0 if leader is not None else len(rows) - len(shown),
-        leader,
-        trend,
-    )
-
-
-def line_of(found: ListedRelease) -> ListedView:
-    """The release as a line of the list."""
-    return ListedView(found.id, found.made, found.manifest)
+    return {
+        **line_of(ListedRelease(found.id, found.made, manifest)),
+        "rows": _rows(shown, manifest, trend=trend, shares=of_shares(manifest)),
+        "more": 0 if leader is not None else len(rows) - len(shown),
+        "leader": leader,
+        "trend": trend,
+        "statement": statement(manifest),
+        "assumed": tuple(assumed(manifest["method"], manifest["reports_of_a_device"])),
+        "noise": added_noise(manifest["noise"]),
+        "against": holds_against(manifest["method"]),
+    }
 
 
 def _rows(
     rows: list[list[Any]], manifest: Mapping[str, Any], *, trend: bool, shares: bool
-) -> list[ReleasedRow]:
+) -> list[tuple[str, BarRow]]:
+    """Each row with its window, if it has one."""
     told = [row[2:] if trend else row for row in rows]
     ends = [each for row in told for each in (row[1], row[3], row[4]) if each is not None]
     low, high = min([0.0, *ends]), max([0.0, *ends])
@@ -148,7 +91,7 @@ def _rows(
         places = at(estimate, low), at(start, low), at(end, high)
         texts = text(start), text(end)
         drawn = BarRow(_name(manifest, name), text(estimate), *places, *texts)
-        found.append(ReleasedRow(row[0] if trend else "", drawn))
+        found.append((row[0] if trend else "", drawn))
     return found
 
 
@@ -172,42 +115,10 @@ MOST_BARS = 30
 """The most metrics that have a bar; the others are counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class SpendingBar:
-    """What the releases of one metric spend; the width is in percent."""
-
-    name: str
-    releases: int
-    epsilon: str
-    width: float
-
-
-@dataclass(frozen=True, slots=True)
-class Spending:
-    """What all releases spend.
-
-    Attributes:
-        epsilon: that of all of them; None if none can be stated.
-        part: of the budget, in percent; None without a budget.
-        over: whether it is more than the budget, or cannot be stated.
-        more: metrics without a bar.
-        line: None if everything was released on one day.
-    """
-
-    releases: int
-    unfinished: int
-    epsilon: str | None
-    delta: str
-    budget: str | None
-    part: float | None
-    over: bool
-    bars: tuple[SpendingBar, ...]
-    more: int
-    line: LineChart | None
-
-
-def spending_of(account: ReleaseAccount, today: date) -> Spending:
-    """The picture of an account."""
+def spending_of(account: ReleaseAccount, today: date) -> dict[str, Any]:
+    """What all releases spend: `epsilon` is None if none can be stated, `part` is of the budget in
+    percent, and `over` is whether it is more than that, or cannot be stated; a bar for each metric,
+    as wide as `width` percent, and a `line` unless everything was released on one day."""
     total = account.total
     known = math.isfinite(total.epsilon)
     metrics = list(account.metrics.items())
@@ -218,25 +129,26 @@ def spending_of(account: ReleaseAccount, today: date) -> Spending:
     def part(epsilon: float) -> float:
         return round(100 * min(1.0, epsilon / most), 2)
 
-    return Spending(
-        releases=total.releases,
-        unfinished=account.unfinished,
-        epsilon=figure(total.epsilon) if known else None,
-        delta=f"{total.delta:g}",
-        budget=None if total.budget is None else f"{total.budget:g}",
-        part=None if total.budget is None else part(total.epsilon),
-        over=total.refused,
-        bars=tuple(
-            SpendingBar(name, each.releases, _figure(each.epsilon), part(each.epsilon))
+    return {
+        "releases": total.releases,
+        "unfinished": account.unfinished,
+        "epsilon": figure(total.epsilon) if known else None,
+        "delta": f"{total.delta:g}",
+        "budget": None if total.budget is None else f"{total.budget:g}",
+        "part": None if total.budget is None else part(total.epsilon),
+        "over": total.refused,
+        "bars": [
+            {
+                "name": name,
+                "releases": each.releases,
+                "epsilon": figure(each.epsilon) if math.isfinite(each.epsilon) else "?",
+                "width": part(each.epsilon),
+            }
             for name, each in metrics[:MOST_BARS]
-        ),
-        more=max(0, len(metrics) - MOST_BARS),
-        line=_spent_line(account, today),
-    )
-
-
-def _figure(epsilon: float) -> str:
-    return figure(epsilon) if math.isfinite(epsilon) else "?"
+        ],
+        "more": max(0, len(metrics) - MOST_BARS),
+        "line": _spent_line(account, today),
+    }
 
 
 def _spent_line(account: ReleaseAccount, today: date) -> LineChart | None:
