@@ -121,39 +121,23 @@ def _table_lines(
     values = [estimate.values[place] for place in places.tolist()]
     changes = {} if comparison is None else change_texts(comparison, values)
     return tuple(
-        _line(value, estimate.unit.label(value), place, changes.get(value), *numbers)
-        for value, place, *numbers in zip(values, places.tolist(), *columns, strict=True)
-    )
-
-
-def _line(
-    value: str,
-    name: str,
-    place: int,
-    change: ChangeText | None,
-    share: float,
-    low: float,
-    high: float,
-    std_error: float,
-    p_adjusted: float,
-    normalized: float,
-    noise: bool,
-    moved: bool,
-    impossible: bool,
-) -> Line:
-    spread = (high - low) / 2
-    return Line(
-        value=value,
-        name=name,
-        place=place,
-        share=percent(share, spread),
-        low=percent(low, spread),
-        high=percent(high, spread),
-        std_error=error(std_error),
-        p_adjusted=p_value(p_adjusted),
-        normalized=percent(normalized, spread),
-        noise=noise,
-        moved=moved,
-        impossible=impossible,
-        change=change,
+        Line(
+            value=value,
+            name=estimate.unit.label(value),
+            place=place,
+            share=percent(share, spread),
+            low=percent(low, spread),
+            high=percent(high, spread),
+            std_error=error(std_error),
+            p_adjusted=p_value(p_adjusted),
+            normalized=percent(normalized, spread),
+            noise=noise,
+            moved=moved,
+            impossible=impossible,
+            change=changes.get(value),
+        )
+        for value, place, share, low, high, std_error, p_adjusted, normalized, *flags in zip(
+            values, places.tolist(), *columns, strict=True
+        )
+        for spread, (noise, moved, impossible) in [((high - low) / 2, flags)]
     )

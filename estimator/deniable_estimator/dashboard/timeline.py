@@ -15,7 +15,7 @@ from deniable_estimator.dashboard.alarms import Alarm
 from deniable_estimator.dashboard.annotation_file import annotations_of
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.kinds import kind_of
-from deniable_estimator.dashboard.ranges import DayRange, RangeError
+from deniable_estimator.dashboard.ranges import DayRange, one_of
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.trends import chart_of_lines, lines_of
 from deniable_estimator.dashboard.view import View
@@ -117,14 +117,8 @@ def grouping_asked(
     Raises:
         RangeError: the metric's windows do not add up to such periods.
     """
-    text, kinds = asked.get(name, ""), GROUPS[metric.window]
-    if not text:
-        return grouping(metric, days)
-    for kind in kinds:
-        if kind == text:
-            return kind
-    known = ", ".join(kinds)
-    raise RangeError(message("`{name}` takes {known}.", name=name, known=known), name)
+    text = asked.get(name, "")
+    return one_of(text, name, GROUPS[metric.window]) if text else grouping(metric, days)
 
 
 def timeline(

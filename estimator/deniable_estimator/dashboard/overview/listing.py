@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar, get_args
+from typing import Literal, get_args
 
 from deniable import Metric, Registry, ValueListError
 from deniable.protocol import windows
@@ -27,8 +27,14 @@ from deniable_estimator.dashboard.overview.summary import (
     reasons_of,
 )
 from deniable_estimator.dashboard.overview.week import WeekChange
-from deniable_estimator.dashboard.ranges import DayRange, RangeError, check_names, read_range
-from deniable_estimator.messages import alternatives, message
+from deniable_estimator.dashboard.ranges import (
+    DayRange,
+    RangeError,
+    check_names,
+    one_of,
+    read_range,
+)
+from deniable_estimator.messages import message
 
 PAGE_SIZE = 50
 """So many metrics are on one page: with more it would not stay below 150 KB."""
@@ -40,8 +46,6 @@ NAMES = (*FILTERS, "since", "from", "to", "view", "sort", "page")
 """The parameters of the overview."""
 
 _OF_DAYS = ("since", "from", "to")
-
-_T = TypeVar("_T", bound=str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +131,8 @@ def read_overview(
     return OverviewView(
         filters=filters,
         days=days,
-        layout=_one_of(arguments, "view", get_args(Layout)),
-        sort=_one_of({"sort": _usual_sort(days), **arguments}, "sort", get_args(Sort)),
+        layout=one_of(arguments.get("view") or "cards", "view", get_args(Layout)),
+        sort=one_of(arguments.get("sort") or _usual_sort(days), "sort", get_args(Sort)),
         page=int(page),
     )
 
@@ -303,18 +307,3 @@ def _searched(source: DataSource, metric: Metric) -> SearchedValues:
     if isinstance(found, Listed):
         return found.searched
     return SearchedValues.of(())
-
-
-def _one_of(arguments: Mapping[str, str], name: str, choices: tuple[_T, ...]) -> _T:
-    """The choice of a parameter; the first one if it is not given.
-
-    Raises:
-        RangeError: there is no such choice.
-    """
-    text = arguments.get(name) or choices[0]
-    if text not in choices:
-        raise RangeError(
-            message("“{name}” can be {choices} here.", name=name, choices=alternatives(choices)),
-            name,
-        )
-    return text
