@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from urllib.parse import urlencode
 
-from flask import Blueprint, Response, current_app, redirect, render_template, request, url_for
+from flask import Blueprint, Response, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
 
@@ -33,7 +33,7 @@ from deniable_estimator.dashboard.ranges import (
     since_presets,
 )
 from deniable_estimator.dashboard.recent import recent
-from deniable_estimator.dashboard.source import current_source, declared_metric
+from deniable_estimator.dashboard.source import current_source, declared_metric, settings_in_force
 from deniable_estimator.dashboard.timeline import grouping, timeline
 from deniable_estimator.dashboard.uploads import forget_list, keep_list, kept_list, sent_list
 from deniable_estimator.dashboard.view import View, names_of, read_view
@@ -184,7 +184,7 @@ def _page(
         running=running,
         newest=newest,
         notes=_notes(source, metric, estimate),
-        upload_limit=current_app.config["DENIABLE_UPLOAD"] / (1 << 20),
+        upload_limit=settings_in_force().dashboard_upload / (1 << 20),
         mistake=mistake,
         refused=refused,
         asked=request.args if refused else view.days.told,

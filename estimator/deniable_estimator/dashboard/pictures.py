@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from flask import Blueprint, Flask, Response, current_app, render_template, request
+from flask import Blueprint, Flask, Response, render_template, request
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest, NotFound
 
@@ -26,8 +26,9 @@ from deniable_estimator.dashboard.language import told
 from deniable_estimator.dashboard.pages import asked_view, listed
 from deniable_estimator.dashboard.privacy_label import even_guess
 from deniable_estimator.dashboard.recent import headline_of
-from deniable_estimator.dashboard.release_pages import newest_view, shares_releases
-from deniable_estimator.dashboard.source import current_source, declared_metric
+from deniable_estimator.dashboard.release_pages import newest_view
+from deniable_estimator.dashboard.settings import DashboardSettings
+from deniable_estimator.dashboard.source import current_source, declared_metric, settings_in_force
 from deniable_estimator.dashboard.timeline import timeline
 from deniable_estimator.dashboard.view import View, read_view
 from deniable_estimator.document.plot.drawing import draw
@@ -258,20 +259,19 @@ _POLICY = (
 )
 
 
-def offer_embedding(app: Flask, origins: tuple[str, ...], public_url: str) -> None:
-    """Let these sites show charts in frames. A link must be whole for that, so it takes the
-    dashboard's own address too."""
-    app.config["DENIABLE_FRAME_ORIGINS"] = origins
-    app.register_blueprint(embedding)
+def frames_lack(settings: DashboardSettings) -> str:
+    """What the settings lack for sites to show charts in frames. A link must be whole for that, so
+    it takes the dashboard's own address too."""
     lacking = {(True, True): "", (True, False): "address", (False, True): "sites"}
-    app.jinja_env.globals["frames_lack"] = lacking.get((bool(origins), bool(public_url)), "both")
+    given = bool(settings.dashboard_frame_ancestors), bool(settings.public_url)
+    return lacking.get(given, "both")
 
 
 @embedding.get("/embed/metric/<name>")
 def embedded(name: str) -> ResponseReturnValue:
     """The chart of a metric with its caption."""
     source, metric = current_source(), declared_metric(name)
-    if shares_releases(current_app):
+    if settings_in_force().share_releases:
         numbers = newest_view(name)
         if numbers is None:
             raise NotFound(message("Nothing has been released of this metric."))
@@ -312,8 +312,8 @@ def _framed(response: Response) -> Response:
 
 def let_in_frames(response: Response) -> Response:
     """Let the sites that may show charts show this in a frame."""
-    if origins := current_app.config["DENIABLE_FRAME_ORIGINS"]:
-        response.headers["Content-Security-Policy"] = _POLICY.format(origins=" ".join(origins))
+    if origins := settings_in_force().dashboard_frame_ancestors:
+        response.headers["Content-Security-Policy"] = _POLICY.format(origins=origins)
         # It is made to be shown by others, who may ask for this of all that they show.
         response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
     return response

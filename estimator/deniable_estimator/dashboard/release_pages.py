@@ -10,15 +10,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from flask import Blueprint, Flask, Response, current_app, render_template
+from flask import Blueprint, Response, render_template
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound, ServiceUnavailable
 
 from deniable_collector.operation.events import tell
 from deniable_estimator.asking.results import digest
 from deniable_estimator.dashboard.releases import line_of, spending_of, view_of
-from deniable_estimator.dashboard.settings import DashboardSettings
-from deniable_estimator.dashboard.source import current_source
+from deniable_estimator.dashboard.source import current_source, settings_in_force
 from deniable_estimator.messages import message
 from deniable_estimator.releasing.ledger import KeptRelease, LedgerError
 from deniable_estimator.releasing.looking import (
@@ -41,21 +40,6 @@ _T = TypeVar("_T")
 
 _SHOWN = 12
 """The most rows of a frame."""
-
-
-def offer_releases(app: Flask, settings: DashboardSettings) -> None:
-    """Show the releases of the ledger that the settings name, and of the budget what is left."""
-    app.config["DENIABLE_RELEASES"] = settings.releases
-    app.config["DENIABLE_RELEASE_BUDGET"] = settings.release_budget
-    app.config["DENIABLE_RELEASE_DELTA"] = settings.release_delta
-    app.config["DENIABLE_SHARE_RELEASES"] = settings.share_releases
-    app.register_blueprint(released)
-    app.jinja_env.globals["shares_releases"] = settings.share_releases
-
-
-def shares_releases(app: Flask) -> bool:
-    """Whether shared links and frames show releases in place of sums."""
-    return bool(app.config.get("DENIABLE_SHARE_RELEASES"))
 
 
 @released.get("/releases")
@@ -157,10 +141,8 @@ def release_account() -> ReleaseAccount | None:
     path = ledger_path()
     if path is None:
         return None
-    given: tuple[float, float | None] = (
-        current_app.config["DENIABLE_RELEASE_DELTA"],
-        current_app.config["DENIABLE_RELEASE_BUDGET"],
-    )
+    settings = settings_in_force()
+    given = settings.release_delta, settings.release_budget
     key = digest("releases spend", str(path), ledger_stamp(path), *given)
     results = current_source().results
     return _from_ledger(lambda: results.get(key, lambda: account_in(path, *given)))
@@ -168,7 +150,7 @@ def release_account() -> ReleaseAccount | None:
 
 def ledger_path() -> Path | None:
     """The ledger whose releases are shown; None if the operator has named none."""
-    path = current_app.config.get("DENIABLE_RELEASES")
+    path = settings_in_force().releases
     return Path(path) if path else None
 
 

@@ -205,7 +205,7 @@ def offer_uploads(app: Flask, clock: Callable[[], float]) -> None:
     # All processes with one token agree on a folder that nobody else can name beforehand.
     name = hmac.digest(secret, b"deniable uploads", "sha256").hex()[:_NAME]
     folder = Path(tempfile.gettempdir()) / f"deniable-lists-{name}"
-    most = _MOST_OF_THE_LARGEST * app.config["DENIABLE_UPLOAD"]
+    most = _MOST_OF_THE_LARGEST * app.config["DENIABLE_SETTINGS"].dashboard_upload
     app.extensions["deniable_uploads"] = Uploads(folder, clock, most)
     app.before_request(_upkeep)
 

@@ -23,7 +23,6 @@ from deniable_estimator.dashboard.access.people import PeopleFile, Person
 from deniable_estimator.dashboard.access.requests import OPENED, OpenedLink, opened_link
 from deniable_estimator.dashboard.language import COOKIE, LANGUAGES, PARAMETER
 from deniable_estimator.dashboard.pictures import let_in_frames
-from deniable_estimator.dashboard.release_pages import shares_releases
 from deniable_estimator.dashboard.sharing.links import SharedLink, SharedLinks
 from deniable_estimator.dashboard.sharing.views import VIEWS, target_of
 from deniable_estimator.messages import message
@@ -99,7 +98,7 @@ class _Openings:
 def shown_path(app: Flask, link: SharedLink) -> str | None:
     """The path that a link shows: its view's own, or, if links show releases alone, that of the
     metric's newest release; None if it would show something else."""
-    if not shares_releases(app):
+    if not app.config["DENIABLE_SETTINGS"].share_releases:
         return link.path
     view = target_of(app, link.path)
     if view is None:

@@ -18,7 +18,6 @@ from deniable_estimator.dashboard.access.door import door
 from deniable_estimator.dashboard.access.people import Person
 from deniable_estimator.dashboard.access.requests import asked_for
 from deniable_estimator.dashboard.access.roles import Role
-from deniable_estimator.dashboard.release_pages import shares_releases
 from deniable_estimator.dashboard.sharing.links import (
     NOTE_LENGTH,
     LinksError,
@@ -30,7 +29,7 @@ from deniable_estimator.dashboard.sharing.views import (
     ViewError,
     read_address,
 )
-from deniable_estimator.dashboard.source import current_source, settled_day
+from deniable_estimator.dashboard.source import current_source, settings_in_force, settled_day
 from deniable_estimator.messages import message
 
 sharing = Blueprint("sharing", __name__)
@@ -81,7 +80,7 @@ def offer_share() -> str | None:
 @sharing.get("/share")
 def share() -> ResponseReturnValue:
     """The form: for how long, with which note."""
-    most = current_app.config["DENIABLE_LINK_DAYS"]
+    most = settings_in_force().dashboard_link_days
     form = _Form(request.args.get("view", ""), str(min(DAYS, most)), "", False, "page")
     try:
         return _page(form, read_address(form.view))
@@ -102,7 +101,7 @@ def make() -> ResponseReturnValue:
         view = read_address(form.view)
     except ViewError as error:
         return _page(form, None, str(error)), 400
-    most, mistakes = current_app.config["DENIABLE_LINK_DAYS"], []
+    most, mistakes = settings_in_force().dashboard_link_days, []
     if not (form.days.isascii() and form.days.isdecimal() and 1 <= int(form.days[:9]) <= most):
         told = message("must be a whole number of days from 1 to {most}", most=most)
         mistakes.append(("days", told))
@@ -182,7 +181,7 @@ def _page(form: _Form, view: SharedView | None, refusal: str | None = None) -> s
         form=form,
         view=view,
         refusal=refusal,
-        most=current_app.config["DENIABLE_LINK_DAYS"],
+        most=settings_in_force().dashboard_link_days,
         note_length=NOTE_LENGTH,
         framable=view is not None and view.endpoint in _ALONE,
         opens=_opens_instead(view),
@@ -201,7 +200,7 @@ def _opens_instead(view: SharedView | None) -> Literal["release", "newest", "not
         return "release"
     if view.endpoint == "released.newest":
         return "newest"
-    if not shares_releases(current_app):
+    if not settings_in_force().share_releases:
         return None
     return "newest" if view.endpoint in (_PAGE, _CHART) else "nothing"
 
