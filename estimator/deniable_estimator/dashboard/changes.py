@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -18,19 +19,6 @@ from deniable_estimator.messages import joined, message, spaced
 
 _STEPS = 5
 _NAMED = 3
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeLine:
-    """One value in both periods."""
-
-    value: str
-    before: str
-    after: str
-    difference: str
-    low: str
-    high: str
-    changed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,25 +166,25 @@ def _alone(comparison: Comparison, place: int) -> Scale:
     return Scale(-1.04 * reach, 1.04 * reach)
 
 
-def change_lines(comparison: Comparison, limit: int) -> list[ChangeLine]:
+def change_lines(comparison: Comparison, limit: int) -> list[dict[str, Any]]:
     """The same values in the same order, with their shares in both periods."""
     lines = []
+    before, after = comparison.before, comparison.after
     for place in _order(comparison)[:limit]:
-        difference, low, high = (
-            float(column[place])
-            for column in (comparison.difference, comparison.low, comparison.high)
-        )
-        unit, spread = comparison.after.unit, half_width(difference, low, high)
+        value, difference = comparison.values[place], float(comparison.difference[place])
+        ends = float(comparison.low[place]), float(comparison.high[place])
+        spread = half_width(difference, *ends)
+        low, high = comparison.ends(place)
         lines.append(
-            ChangeLine(
-                value=series_name(comparison.after, comparison.values[place]),
-                before=_of_period(comparison.before, comparison.values[place], spread),
-                after=_of_period(comparison.after, comparison.values[place], spread),
-                difference=unit.signed(difference, spread),
-                low=comparison.ends(place)[0],
-                high=comparison.ends(place)[1],
-                changed=bool(comparison.changed[place]),
-            )
+            {
+                "value": series_name(after, value),
+                "before": _of_period(before, value, spread),
+                "after": _of_period(after, value, spread),
+                "difference": after.unit.signed(difference, spread),
+                "low": low,
+                "high": high,
+                "changed": bool(comparison.changed[place]),
+            }
         )
     return lines
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any
 
 from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
@@ -57,18 +56,6 @@ _HEIGHT = 220
 
 _TAKERS = ("string", "category")
 """The types of metrics that finds can be promoted to."""
-
-
-@dataclass(frozen=True, slots=True)
-class FindLine:
-    """One string as the table has it."""
-
-    row: BarRow
-    cut: bool
-    followed: tuple[str, ...]
-    query: dict[str, str]
-    """The address of the page with its trend."""
-    current: bool
 
 
 @discovering.get("/metric/<name>/strings")
@@ -141,7 +128,7 @@ def finds_picture(name: str, form: str) -> ResponseReturnValue:
     lines = _find_lines(found, days, grouping(metric, days), "")
     about_rows = RowsFound(_headline(found), "", found.n, found.windows, found.level)
     most = _percent(max(each.high for each in found.finds))
-    rows = [each.row for each in lines[:_DRAWN]]
+    rows = [each["row"] for each in lines[:_DRAWN]]
     text = rows_picture(metric, about_rows, rows, (Tick(0, "0"), Tick(100, most)), 0.0)
     return send_picture(text, f"{name}-strings", form)
 
@@ -186,28 +173,27 @@ def _headline(found: Finds) -> str:
     )
 
 
-def _find_lines(found: Finds, days: DayRange, by: str, chosen: str) -> tuple[FindLine, ...]:
+def _find_lines(found: Finds, days: DayRange, by: str, chosen: str) -> list[dict[str, Any]]:
+    """The lines of the table, each with its row and the address of the page with its trend."""
     top = max((each.high for each in found.finds), default=1.0) or 1.0
 
     def at(share: float) -> float:
         return round(100 * min(max(share / top, 0.0), 1.0), 2)
 
-    return tuple(
-        FindLine(
-            _row(each, at),
-            each.cut,
-            each.followed,
-            {**days.query, "by": by, "find": name_of_find(each)},
-            current=name_of_find(each) == chosen,
+    lines = []
+    for each in found.finds[:MOST_SHOWN]:
+        share, between = _texts(each)
+        name, places = name_of_find(each), (at(each.share), at(each.low), at(each.high))
+        lines.append(
+            {
+                "row": BarRow(each.text, share, *places, between=between),
+                "cut": each.cut,
+                "followed": each.followed,
+                "query": {**days.query, "by": by, "find": name},
+                "current": name == chosen,
+            }
         )
-        for each in found.finds[:MOST_SHOWN]
-    )
-
-
-def _row(each: Find, at: Callable[[float], float]) -> BarRow:
-    share, between = _texts(each)
-    places = at(each.share), at(each.low), at(each.high)
-    return BarRow(each.text, share, *places, between=between)
+    return lines
 
 
 def _texts(each: Find) -> tuple[str, str]:

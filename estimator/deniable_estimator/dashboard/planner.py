@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,17 +17,16 @@ from flask.typing import ResponseReturnValue
 from deniable import DeniableError, Scheme
 from deniable.protocol.mechanisms import FrequencyOracle, Mechanism
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.answers.shares import Shares, estimate
+from deniable_estimator.answers.shares import estimate
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes, digest
 from deniable_estimator.dashboard.kinds.shares import bar_chart
 from deniable_estimator.dashboard.pages import keep_form
-from deniable_estimator.dashboard.privacy_label import PrivacyLabel, label_of
+from deniable_estimator.dashboard.privacy_label import label_of
 from deniable_estimator.dashboard.ranges import RangeError, check_names
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.words import share_text
-from deniable_estimator.document.document import Document
 from deniable_estimator.document.plot.lines import path
-from deniable_estimator.document.plot.marks import Bars, DrawnLine, LineChart, RuleLine, Spot
+from deniable_estimator.document.plot.marks import DrawnLine, LineChart, RuleLine, Spot
 from deniable_estimator.document.plot.ticks import Label, Tick
 from deniable_estimator.forecasting.detection import detectable_share
 from deniable_estimator.inputs import Asked, Field, InputError, read_form
@@ -46,27 +45,6 @@ _LONGEST_EXAMPLE = 10_000
 _BARS = 12
 _SEED = 1
 """The same numbers give the same example, so that a link shows the same page."""
-
-
-@dataclass(frozen=True)
-class Example:
-    """One window's reports of simulated devices."""
-
-    estimate: Shares
-    chart: Bars | None
-    """None if no simulated device reports."""
-    found: str
-
-
-@dataclass(frozen=True)
-class PlanPage:
-    """What a page of the planner shows."""
-
-    document: Document
-    label: PrivacyLabel | None
-    reach: LineChart | None = None
-    division: LineChart | None = None
-    example: Example | None = None
 
 
 def _page(kind: PlanKind) -> Callable[[], ResponseReturnValue]:
@@ -113,35 +91,35 @@ def _marked(fields: list[Field], name: str, mistake: str) -> list[Field]:
     return [replace(each, mistake=mistake) if each.input.name == name else each for each in fields]
 
 
-def _calculated(kind: PlanKind, asked: Asked) -> PlanPage:
+def _calculated(kind: PlanKind, asked: Asked) -> dict[str, Any]:
     if kind.size(asked) <= LIGHT_SIZE:
         return _outcome(kind.name, asked)
     key = digest("planner", kind.name, *sorted(asked.items(), key=str))
     return current_source().calculate(key, _outcome, kind.name, asked)
 
 
-def _outcome(kind: str, asked: Asked) -> PlanPage:
+def _outcome(kind: str, asked: Asked) -> dict[str, Any]:
+    """What the page of a plan shows."""
     planned = make(kind, asked)
-    page = PlanPage(planned.document, None if planned.metric is None else label_of(planned.metric))
+    label = None if planned.metric is None else label_of(planned.metric)
+    page = {"document": planned.document, "label": label}
     if kind == "lifetime":
-        return replace(page, division=division_chart(planned.made))
-    return _pictured(page, planned) if kind == "values" and planned.metric else page
+        return {**page, "division": division_chart(planned.made)}
+    return {**page, **_pictured(planned)} if kind == "values" and planned.metric else page
 
 
-def _pictured(page: PlanPage, planned: Planned) -> PlanPage:
-    """The page with the reach of a list of values, and an example."""
+def _pictured(planned: Planned) -> dict[str, Any]:
+    """The reach of a list of values, and an example."""
     assert planned.metric is not None
     made, mechanism = planned.made, planned.metric.scheme.oracle
-    return replace(
-        page,
-        reach=reach_chart(mechanism, made.size, made.sample_rate, made.devices),
-        example=_example(mechanism, made.size, made.devices, made.sample_rate)
-        if made.size <= _LONGEST_EXAMPLE
-        else None,
-    )
+    asked = made.size, made.devices, made.sample_rate
+    return {
+        "reach": reach_chart(mechanism, made.size, made.sample_rate, made.devices),
+        "example": _example(mechanism, *asked) if made.size <= _LONGEST_EXAMPLE else None,
+    }
 
 
-def _example(mechanism: Mechanism[Any], size: int, devices: int, rate: float) -> Example:
+def _example(mechanism: Mechanism[Any], size: int, devices: int, rate: float) -> dict[str, Any]:
     """One window's reports of simulated devices, whose shares are proportional to 1 / rank."""
     rng = np.random.default_rng(_SEED)
     values = tuple(message("value {rank}", rank=rank) for rank in range(1, size + 1))
@@ -149,7 +127,8 @@ def _example(mechanism: Mechanism[Any], size: int, devices: int, rate: float) ->
     counts = rng.multinomial(devices, zipf_shares(size, 1.0))
     answered = estimate(sample_tally(scheme, rng.binomial(counts, rate), rng), scheme)
     if not answered.n:
-        return Example(answered, None, message("In this window no device reports at all."))
+        found = message("In this window no device reports at all.")
+        return {"estimate": answered, "chart": None, "found": found}
     truth = counts / devices
     seen = int((answered.detected & (truth > 0)).sum())
     held = int(((answered.low <= truth) & (truth <= answered.high)).sum())
@@ -161,7 +140,8 @@ def _example(mechanism: Mechanism[Any], size: int, devices: int, rate: float) ->
         held=held,
     )
     chart = bar_chart(answered, limit=_BARS, truth=truth)
-    return Example(answered, replace(chart, title=message("simulated: estimated shares")), found)
+    chart = replace(chart, title=message("simulated: estimated shares"))
+    return {"estimate": answered, "chart": chart, "found": found}
 
 
 HEIGHT = 240

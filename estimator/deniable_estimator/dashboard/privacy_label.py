@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -142,33 +142,7 @@ _LABELS = "labels"
 """All labels together take one reader's places in the queue of calculations, and nobody else's."""
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedRow:
-    """The epsilons of one span of time."""
-
-    span: str
-    windows: str
-    """How many sums have a report of the device; empty where nothing limits that."""
-    device: str
-    """What the device's own reports reveal."""
-    readers: tuple[str, ...]
-    """What a reader of sums learns, for each of `SIZES`."""
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedSums:
-    """The figures of one metric."""
-
-    sizes: tuple[int, ...]
-    delta: str
-    rows: tuple[PublishedRow, ...]
-    assumed: tuple[str, ...]
-    """What must hold for the figures, in sentences."""
-    unknown: bool
-    """Whether no bound below the device's is known for some span."""
-
-
-def released_sums(source: DataSource, metric: Metric) -> PublishedSums | None:
+def released_sums(source: DataSource, metric: Metric) -> dict[str, Any] | None:
     """The figures of a metric; None while they are calculated."""
     registry = source.registry
     reported = registry.unasked.get(metric.name, metric)
@@ -177,7 +151,7 @@ def released_sums(source: DataSource, metric: Metric) -> PublishedSums | None:
         *(reported.lifetime_epsilon, registry.lifetime_epsilon, bool(reported.segments)),
     )
 
-    def calculate() -> PublishedSums:
+    def calculate() -> dict[str, Any]:
         memory = guarantee_in(registry, metric).memory
         by_size = [outsider_of(registry, metric, size) for size in SIZES]
         return _label_of(by_size, None if memory is None else memory.memo)
@@ -187,36 +161,37 @@ def released_sums(source: DataSource, metric: Metric) -> PublishedSums | None:
     return None
 
 
-def _label_of(by_size: list[Outsider], memo: Bound | None) -> PublishedSums:
-    """The figures of each size; `memo` is what all reports of one value reveal, with memos."""
+def _label_of(by_size: list[Outsider], memo: Bound | None) -> dict[str, Any]:
+    """The figures of each size; `memo` is what all reports of one value reveal, with memos. A row
+    has a span, how many sums have a report of the device (empty where nothing limits that), what
+    the device's own reports reveal, and what a reader of sums learns, for each of `SIZES`."""
     first, *_ = by_size
-    rows = []
+    rows: list[tuple[str, str, str, tuple[str, ...]]] = []
     for span in SPANS:
         if span not in first.spans:
-            rows.append(PublishedRow(span_words(span), "", message("no bound"), ()))
+            rows.append((span_words(span), "", message("no bound"), ()))
             continue
         found = [each.spans[span] for each in by_size]
         windows = f"{found[0].windows:,}"
         device = figure(found[0].device)
         rows.append(
-            PublishedRow(
-                span_words(span), windows, device, tuple(figure(each.epsilon) for each in found)
-            )
+            (span_words(span), windows, device, tuple(figure(each.epsilon) for each in found))
         )
         steady = [each.steady for each in found]
         if found[0].windows > 1 and memo is not None:
             rows.append(
-                PublishedRow(
+                (
                     message("{span}, of a value that never changes", span=span_words(span)),
                     windows,
                     figure(min(found[0].device, memo, key=lambda bound: bound.epsilon)),
                     tuple(figure(each) for each in steady if each is not None),
                 )
             )
-    return PublishedSums(
-        sizes=SIZES,
-        delta=plain_delta(DELTA),
-        rows=tuple(rows),
-        assumed=first.assumed,
-        unknown=any(not each.known for outsider in by_size for each in outsider.spans.values()),
-    )
+    known = all(each.known for outsider in by_size for each in outsider.spans.values())
+    return {
+        "sizes": SIZES,
+        "delta": plain_delta(DELTA),
+        "rows": rows,
+        "assumed": first.assumed,
+        "unknown": not known,
+    }
