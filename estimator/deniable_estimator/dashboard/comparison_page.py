@@ -95,8 +95,7 @@ def comparison_file(name: str, form: str) -> ResponseReturnValue:
         *(comparison_text, asked_form(form), found, {}),
         candidates=candidates,
     )
-    kind = "text/csv" if form == "csv" else "application/json"
-    return download(text, kind, f"{name}-change.{form}")
+    return download(text, f"{name}-change", form)
 
 
 def _headline(comparison: Comparison, alarms: Sequence[Alarm]) -> str:

@@ -139,11 +139,10 @@ def finds_file(name: str, form: str) -> ResponseReturnValue:
     source, metric = current_source(), declared_metric(name)
     check_names(request.args, _NAMES)
     days = source.read_days(metric, request.args)
-    kind = "text/csv" if form == "csv" else "application/json"
     found = finds_at(source, metric, days).answer
     if not (chosen := request.args.get("find", "")):
         text = finds_text(asked_form(form), found, days.query)
-        return download(text, kind, f"{name}-strings.{form}")
+        return download(text, f"{name}-strings", form)
     find = find_named(found, chosen)
     trend = trend_of_find(
         source,
@@ -153,9 +152,8 @@ def finds_file(name: str, form: str) -> ResponseReturnValue:
         found,
         find,
     ).answer
-    return download(
-        trend_text(asked_form(form), trend, days.query), kind, f"{name}-string-trend.{form}"
-    )
+    text = trend_text(asked_form(form), trend, days.query)
+    return download(text, f"{name}-string-trend", form)
 
 
 def _headline(found: Finds) -> str:

@@ -217,7 +217,7 @@ def trend_file(name: str, form: str) -> ResponseReturnValue:
         *(trend_text, asked_form(form), found.answer, {}, (), noted),
         candidates=candidates,
     )
-    return download(text, _TYPES[form], f"{name}-trend.{form}")
+    return download(text, f"{name}-trend", form)
 
 
 def keep_form(error: RangeError | EstimateError, *fields: str) -> RangeError:
@@ -287,11 +287,11 @@ def _estimate_file(
         *(estimate_text, asked_form(form), found.answer, {}),
         candidates=candidates,
     )
-    return download(text, _TYPES[form], f"{metric.name}.{form}")
+    return download(text, metric.name, form)
 
 
-def download(text: str, mimetype: str, filename: str) -> Response:
+def download(text: str, name: str, form: str) -> Response:
     """A file that is saved, not shown."""
-    response = Response(text, mimetype=mimetype)
-    response.headers.set("Content-Disposition", "attachment", filename=filename)
+    response = Response(text, mimetype=_TYPES[form])
+    response.headers.set("Content-Disposition", "attachment", filename=f"{name}.{form}")
     return response

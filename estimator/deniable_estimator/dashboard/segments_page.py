@@ -190,21 +190,14 @@ def segments_file(name: str, form: str) -> ResponseReturnValue:
     source, metric = current_source(), declared_metric(name)
     days, by, _, against = _requested(source, metric)
     candidates = listed(source, metric)
-    kind = "text/csv" if form == "csv" else "application/json"
     if "period" in request.args:
         split = source.segmented_at(metric, days, by, None, candidates)
+        by_period = grouping_asked(request.args, "period", metric, days.around)
         trends = trends_of_segments(
-            *(
-                source,
-                metric,
-                days.around,
-                split.answer,
-                grouping_asked(request.args, "period", metric, days.around),
-                candidates,
-            )
+            source, metric, days.around, split.answer, by_period, candidates
         )
         text = segment_trends_text(asked_form(form), trends, days.told)
-        return download(text, kind, f"{name}-segments-trend.{form}")
+        return download(text, f"{name}-segments-trend", form)
     try:
         given = _against(source, metric, days, by, against, candidates)
         if against and given is None:
@@ -232,7 +225,7 @@ def segments_file(name: str, form: str) -> ResponseReturnValue:
         *(segmented_text, asked_form(form), found.answer, days.told),
         candidates=candidates,
     )
-    return download(text, kind, f"{name}-segments.{form}")
+    return download(text, f"{name}-segments", form)
 
 
 def _default(metric: Metric) -> tuple[str, ...]:

@@ -179,7 +179,7 @@ def _trend(
     asked = drawn.kind.asked(metric, shown)
     days = view.days.around
     by = item.by or grouping(metric, days)
-    found = source.trend(metric, days, by, asked)
+    found = source.trend_at(metric, days, by, asked).answer
     if len(found.reported) < 2:
         return None
     labels = [each.label for each in found.reported]

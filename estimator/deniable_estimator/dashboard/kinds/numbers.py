@@ -72,17 +72,6 @@ _TOO_FEW = sentence(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Below:
-    """The shares below a limit, and at it or above."""
-
-    limit: str
-    below: SeriesText
-    above: SeriesText
-    interpolated: bool
-    """The limit is inside of a cell."""
-
-
 class DistributionKind(Kind[Distribution]):
     """How a number is distributed."""
 
@@ -170,10 +159,16 @@ def _unknown(answer: Distribution) -> bool:
     return not any(map(math.isfinite, (answer.series.low[0], answer.series.high[0])))
 
 
-def _below(answer: Distribution, limit: float) -> Below:
+def _below(answer: Distribution, limit: float) -> dict[str, Any]:
+    """The shares below a limit, and at it or above; whether it is inside of a cell."""
     found, unit = answer.share_below(limit), answer.unit
     rest = RangeShare(1 - found.share, found.variance, 1 - found.high, 1 - found.low)
-    return Below(unit.exact(limit), _share(found), _share(rest), found.interpolated)
+    return {
+        "limit": unit.exact(limit),
+        "below": _share(found),
+        "above": _share(rest),
+        "interpolated": found.interpolated,
+    }
 
 
 def _outside(answer: Distribution) -> tuple[NumberLine, NumberLine]:
