@@ -204,15 +204,25 @@ def _numbers(period: Period, values: Sequence[str]) -> list[Numbers | None]:
     return found
 
 
-_WHOLE = sentence("{period}: {value} {share}, {low} to {high}, {reports}")
-_ANOMALOUS = sentence("{period}, anomalous: {value} {share}, {low} to {high}, {reports}")
-_UNFINISHED = sentence("{period}, unfinished: {value} {share}, {low} to {high}, {reports}")
-_PARTIAL = sentence("{period}, partial: {value} {share}, {low} to {high}, {reports}")
-
-_ALL_WHOLE = sentence("{period}, {reports}")
-_ALL_ANOMALOUS = sentence("{period}, anomalous, {reports}")
-_ALL_UNFINISHED = sentence("{period}, unfinished, {reports}")
-_ALL_PARTIAL = sentence("{period}, partial, {reports}")
+_TOLD = {
+    "": (
+        sentence("{period}: {value} {share}, {low} to {high}, {reports}"),
+        sentence("{period}, {reports}"),
+    ),
+    "anomalous": (
+        sentence("{period}, anomalous: {value} {share}, {low} to {high}, {reports}"),
+        sentence("{period}, anomalous, {reports}"),
+    ),
+    "unfinished": (
+        sentence("{period}, unfinished: {value} {share}, {low} to {high}, {reports}"),
+        sentence("{period}, unfinished, {reports}"),
+    ),
+    "partial": (
+        sentence("{period}, partial: {value} {share}, {low} to {high}, {reports}"),
+        sentence("{period}, partial, {reports}"),
+    ),
+}
+"""What a tooltip says of the only line of a period, and of the period over several lines."""
 
 
 class TrendLine(NamedTuple):
@@ -276,18 +286,16 @@ def _point_of(
     if len(lines) == 1:
         text = _point_words(unit, period, told[0][1], told[0][2], alarmed=silent.alarmed)
         return Point(text, *silent[1:])
-    template = (
-        _ALL_ANOMALOUS
-        if silent.alarmed
-        else _ALL_UNFINISHED
-        if period.unfinished
-        else _ALL_PARTIAL
-        if period.partial
-        else _ALL_WHOLE
-    )
+    _, template = _told(period, alarmed=silent.alarmed)
     head = message(template, period=window(period.label), reports=_reports(period))
     numbers = tuple((style, _short(unit, label, numbers)) for style, label, numbers in told)
     return silent._replace(text=head, numbers=numbers)
+
+
+def _told(period: Period, *, alarmed: bool) -> tuple[str, str]:
+    if alarmed:
+        return _TOLD["anomalous"]
+    return _TOLD["unfinished" if period.unfinished else "partial" if period.partial else ""]
 
 
 def _reports(period: Period) -> str:
@@ -312,14 +320,9 @@ def _point_words(
 ) -> str:
     assert numbers is not None
     share, low, high = with_ends(unit, *numbers)
+    template, _ = _told(period, alarmed=alarmed)
     return message(
-        _ANOMALOUS
-        if alarmed
-        else _UNFINISHED
-        if period.unfinished
-        else _PARTIAL
-        if period.partial
-        else _WHOLE,
+        template,
         period=window(period.label),
         value=label,
         share=share,

@@ -11,8 +11,8 @@ from deniable import Scheme
 from deniable.protocol.mechanisms import design
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.answers.shares import Shares, estimate
+from deniable_estimator.dashboard.changes import table
 from deniable_estimator.dashboard.kinds.shares import bar_chart, folded_chart
-from deniable_estimator.dashboard.table import table
 
 
 def estimated(counts: list[int], n: int, values: tuple[str, ...] | None = None) -> Shares:

@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable_estimator.dashboard.releases import HEIGHT, spending_of
+from deniable_estimator.dashboard.release_pages import HEIGHT, spending_of
 from deniable_estimator.releasing.charge import Charge
 from deniable_estimator.releasing.looking import MOST_STEPS, ReleaseAccount
 

@@ -18,13 +18,13 @@ from deniable_estimator.asking.trend import Trend
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of
 from deniable_estimator.dashboard.annotation_file import AnnotatedTrend, annotated
 from deniable_estimator.dashboard.boards.board import Board, BoardChart, BoardItem
+from deniable_estimator.dashboard.changes import Line, table
 from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.kinds.base import Kind
 from deniable_estimator.dashboard.kinds.numbers import number_lines
 from deniable_estimator.dashboard.kinds.shares import bar_chart
 from deniable_estimator.dashboard.recent import headline_of
-from deniable_estimator.dashboard.table import Line, table
 from deniable_estimator.dashboard.timeline import grouping
 from deniable_estimator.dashboard.trends import trend_chart
 from deniable_estimator.dashboard.view import View, read_view

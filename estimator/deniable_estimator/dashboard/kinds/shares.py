@@ -14,8 +14,8 @@ from deniable_estimator.answers.base import Comparison
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.units import SHARES
 from deniable_estimator.dashboard import words
+from deniable_estimator.dashboard.changes import table
 from deniable_estimator.dashboard.kinds.base import Kind
-from deniable_estimator.dashboard.table import table
 from deniable_estimator.dashboard.view import LONGEST_SEARCH, View
 from deniable_estimator.dashboard.words import percent, series_name
 from deniable_estimator.document.plot.marks import BarRow, Bars, Folded
