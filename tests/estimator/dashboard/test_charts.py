@@ -54,15 +54,6 @@ def test_the_largest_comes_first_and_the_rest_is_counted() -> None:
     assert chart.more == 2
 
 
-def test_noise_is_told_apart() -> None:
-    """A bar is noise exactly where the adjusted p-value does not detect the value."""
-    result = estimated([4454, 2048, 1749, 1749], 10_000)
-    chart = bar_chart(result)
-    detected = dict(zip(result.values, result.detected, strict=True))
-    assert {bar.label: not bar.noise for bar in chart.rows} == detected
-    assert 0 < sum(bar.noise for bar in chart.rows) < 4
-
-
 def test_what_is_noise_is_a_chart_of_its_own() -> None:
     """Every value is in one of two charts, by whether it is detected, and both have one scale."""
     result = estimated([4454, 2048, 1749, 1749], 10_000)

@@ -176,11 +176,9 @@ def test_strings_are_found_in_any_spelling(program: FlaskClient, call: str) -> N
     ("body", "kind", "status", "advice"),
     [
         (b"", "text/plain", 400, "holds no value"),
-        (b"a\n\nb", "text/plain", 400, "line 2"),
         (b"\xff", "text/plain", 400, "UTF-8"),
         (b"a\na", "text/plain", 400, "repeats"),
         (b"[]", "application/json", 400, "object"),
-        (b"{", "application/json", 400, "truncated"),
         (
             b'{"candidates": ["a\\nb"]}',
             "application/json",
@@ -188,7 +186,6 @@ def test_strings_are_found_in_any_spelling(program: FlaskClient, call: str) -> N
             "line 1: holds a control character",
         ),
         (b'{"candidates": ["a", ""]}', "application/json", 400, "line 2: is blank"),
-        (b'{"candidates": []}', "application/json", 400, "holds no value"),
         (b'{"candidates": [1]}', "application/json", 400, "str"),
         (b"a", "text/html", 415, "text/plain"),
         (b"x" * ((2 << 20) + 1), "text/plain", 413, "2,097,152 bytes"),
