@@ -24,7 +24,7 @@ from deniable_estimator.dashboard.discovery import (
 )
 from deniable_estimator.dashboard.overview.summary import standing_notes
 from deniable_estimator.dashboard.pages import asked_form, download, keep_form
-from deniable_estimator.dashboard.pictures import RowsFound, rows_picture, send_picture
+from deniable_estimator.dashboard.pictures import rows_picture, send_picture
 from deniable_estimator.dashboard.privacy_label import privacy_label, released_sums
 from deniable_estimator.dashboard.ranges import (
     DayRange,
@@ -36,7 +36,7 @@ from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.timeline import grouping, grouping_asked
 from deniable_estimator.dashboard.trends import trend_chart
 from deniable_estimator.dashboard.words import series_text
-from deniable_estimator.document.plot.marks import BarRow, LineChart
+from deniable_estimator.document.plot.marks import BarRow, Bars, LineChart
 from deniable_estimator.document.plot.ticks import Tick
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.isolation import isolated
@@ -126,10 +126,10 @@ def finds_picture(name: str, form: str) -> ResponseReturnValue:
     if not found.finds:
         raise NotFound(message("No string was found in these days, so there is nothing to draw."))
     lines = _find_lines(found, days, grouping(metric, days), "")
-    about_rows = RowsFound(_headline(found), "", found.n, found.windows, found.level)
     most = _percent(max(each.high for each in found.finds))
-    rows = [each["row"] for each in lines[:_DRAWN]]
-    text = rows_picture(metric, about_rows, rows, (Tick(0, "0"), Tick(100, most)), 0.0)
+    rows = tuple(each["row"] for each in lines[:_DRAWN])
+    chart = Bars(rows=rows, ticks=(Tick(0, "0"), Tick(100, most)), zero=0.0)
+    text = rows_picture(metric, found, _headline(found), "", chart)
     return send_picture(text, f"{name}-strings", form)
 
 

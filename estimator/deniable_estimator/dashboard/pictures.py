@@ -7,7 +7,6 @@ A browser shows them in a frame only of the sites that DENIABLE_DASHBOARD_FRAME_
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from flask import Blueprint, Flask, Response, render_template, request
 from flask.typing import ResponseReturnValue
@@ -15,6 +14,7 @@ from werkzeug.exceptions import BadRequest, NotFound
 
 from deniable import Metric
 from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.basis import Result
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.access.requests import opened_link
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of, left_out
@@ -32,7 +32,7 @@ from deniable_estimator.dashboard.source import current_source, declared_metric,
 from deniable_estimator.dashboard.timeline import timeline
 from deniable_estimator.dashboard.view import View, read_view
 from deniable_estimator.document.plot.drawing import draw
-from deniable_estimator.document.plot.marks import BarRow, Bars
+from deniable_estimator.document.plot.marks import Bars
 from deniable_estimator.document.plot.page import Page
 from deniable_estimator.document.plot.parts import (
     PictureFrame,
@@ -46,7 +46,6 @@ from deniable_estimator.document.plot.parts import (
     spark,
     strip,
 )
-from deniable_estimator.document.plot.ticks import Tick
 from deniable_estimator.messages import counted, joined, message, sentence, spaced
 
 pictures = Blueprint("pictures", __name__)
@@ -81,17 +80,6 @@ def offer_plots(app: Flask) -> None:
         part_bar=part_bar,
         key=key,
     )
-
-
-class RowsFound(NamedTuple):
-    """What a picture of rows is about."""
-
-    headline: str
-    series: str
-    """Which number of the metric it is; empty where there is only one."""
-    n: int
-    windows: Sequence[str]
-    level: float
 
 
 @pictures.get("/metric/<name>.<any(svg, png):form>")
@@ -163,10 +151,9 @@ def trend_picture(name: str, form: str) -> ResponseReturnValue:
     return send_picture(picture(frame, (found.chart,), told, flags), f"{name}-trend", form)
 
 
-def rows_picture(
-    metric: Metric, found: RowsFound, rows: Sequence[BarRow], ticks: Sequence[Tick], zero: float
-) -> str:
-    """Bars from zero, one for each segment or string."""
+def rows_picture(metric: Metric, found: Result, headline: str, series: str, chart: Bars) -> str:
+    """Bars from zero, one for each segment or string, of what was `found`; `series` is which number
+    of the metric it is, and empty where there is only one."""
     caption: str = message(
         "{metric}, {n} reports, {period}; estimates with {level}% intervals",
         metric=metric.name,
@@ -174,12 +161,11 @@ def rows_picture(
         period=words.period(found.windows),
         level=f"{found.level * 100:g}",
     )
-    if found.series:
-        caption = joined((caption, found.series))
-    head = [("title", metric.description), ("said", found.headline), ("sub", caption)]
+    if series:
+        caption = joined((caption, series))
+    head = [("title", metric.description), ("said", headline), ("sub", caption)]
     foot = _foot([message("Every number is an estimate: each device added its own noise.")], None)
-    chart = Bars(rows=tuple(rows), ticks=tuple(ticks), zero=zero)
-    return picture(PictureFrame(found.headline, metric.description, head, foot), (chart,), told)
+    return picture(PictureFrame(headline, metric.description, head, foot), (chart,), told)
 
 
 def _left_out(view: View) -> list[str]:

@@ -23,7 +23,7 @@ from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.calculations import segment_trends_text, segmented_text
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.pages import asked_form, download, keep_form, listed
-from deniable_estimator.dashboard.pictures import RowsFound, rows_picture, send_picture
+from deniable_estimator.dashboard.pictures import rows_picture, send_picture
 from deniable_estimator.dashboard.ranges import (
     DayRange,
     RangeError,
@@ -42,6 +42,7 @@ from deniable_estimator.dashboard.segments import (
 from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.timeline import grouping, grouping_asked
 from deniable_estimator.dashboard.words import series_name
+from deniable_estimator.document.plot.marks import Bars
 from deniable_estimator.document.plot.ticks import Tick
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.isolation import isolated
@@ -176,11 +177,9 @@ def segments_picture(name: str, form: str) -> ResponseReturnValue:
         raise NotFound(message("There are no reports in these days, so there is nothing to draw."))
     asked = {"series": request.args.get("series") or leading_series(found) or shown[0]}
     (panel,) = panels(found, [_series(found, shown, asked)])
-    total = found.total
-    about_rows = RowsFound(finding(found), panel.name, total.n, total.windows, found.level)
     ticks = (Tick(panel.zero, "0"), Tick(100, panel.most))
-    rows = [each.row for each in panel.lines]
-    text = rows_picture(metric, about_rows, rows, ticks, panel.zero)
+    chart = Bars(rows=tuple(each.row for each in panel.lines), ticks=ticks, zero=panel.zero)
+    text = rows_picture(metric, found.total, finding(found), panel.name, chart)
     return send_picture(text, f"{name}-segments", form)
 
 
