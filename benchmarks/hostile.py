@@ -1,7 +1,8 @@
 """How long honest people and devices wait beside somebody who means harm, and without.
 
 Honest batches are due at a fixed rate. From another network come 20 hostile requests a second, each
-a body of `floods.bodies` that costs a collector most. Each run stands between two runs without it.
+a body of `common/floods.py` that costs a collector most. Each run stands between two runs without
+it.
 
 Then 200 connections send or read slowly, or ask for much at once, from one network and from fifty,
 while somebody asks the dashboard for a page, or the collector takes batches. Last, readers have
@@ -33,6 +34,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 
+from common.floods import KINDS, Body, besiege, hostile
 from common.tables import Table, run
 from deniable import Metric, Registry
 from deniable.protocol import wire
@@ -40,8 +42,6 @@ from deniable.protocol.mechanisms import Report
 from deniable_collector.stores import Store, open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_estimator.analyses.sampling import sample_tally
-from floods.bodies import Body, hostile
-from floods.strangers import KINDS, besiege
 from ingest import METRICS, WINDOW, Outcome, Server, batch_of, fresh, load, redis
 
 HONEST, HOSTILE = 200.0, 20.0
@@ -49,15 +49,6 @@ HONEST, HOSTILE = 200.0, 20.0
 TOKEN = "c0Yt8nRkV2-hWq5JxZ_e7mDsLbG4uTpA"
 WAIT = 15.0
 """Seconds for which strangers hold their connections."""
-BODIES = (
-    "a list of columns without end, gzip",
-    "1,000 wrong columns, gzip",
-    "white space between reports",
-    "fractions without end",
-    "escapes without end",
-    "a text without end, gzip",
-    "empty reports to the limit of bytes, gzip",
-)
 SCATTERED, MILLION = "1,000 reports far from each other, gzip", 1_000_000
 WORDS = """
 [metrics.word]
@@ -132,7 +123,7 @@ def waits(quick: bool) -> Iterator[Table]:
     seconds, turns = (2, 1) if quick else (4, 6)
     with collecting() as (server, pool, honest):
         honest(seconds)
-        for body in BODIES:
+        for body in hostile(Registry.parse(METRICS), WINDOW):
             alone, beside, statuses = [honest(seconds)], [], Counter[int]()
             for _ in range(turns):
                 told = pool.submit(flood, server.address, body, seconds + 2)

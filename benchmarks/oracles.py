@@ -27,7 +27,7 @@ from common.peers import Request, ask
 from common.tables import Cell, Goal, Measured, Table, cpu_seconds, number, run
 from deniable import Scheme
 from deniable.protocol.mechanisms import AUTO, SubsetSelection, design, explain, total_variance
-from deniable_estimator.analyses.candidates import support_counts
+from deniable_estimator.analyses import oracle_analysis
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate
 from deniable_estimator.forecasting.detection import reports_for_half_width
@@ -95,7 +95,7 @@ def over_optimum(
         if normalized:
             found = estimate(tally, scheme).normalized
         else:
-            support = support_counts(tally, scheme)
+            support = oracle_analysis(scheme.mechanism).support(tally, np.arange(len(shares)))
             found = debias(support.counts, support.reports, scheme.mechanism.p, scheme.mechanism.q)
         error = found - counts / n
         ratios.append(n * float(error @ error) / best)

@@ -26,10 +26,8 @@ from deniable.protocol.mechanisms import SubsetSelection
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.pairs.conditional import conditionals
 from deniable_estimator.analyses.pairs.covariance import Covariance
-from deniable_estimator.analyses.pairs.dependence import independence
-from deniable_estimator.analyses.pairs.effect import effect
-from deniable_estimator.analyses.pairs.shrinkage import shrunken
-from deniable_estimator.planning.pairs import dependent_table, power
+from deniable_estimator.analyses.pairs.dependence import effect, independence, shrunken
+from deniable_estimator.planning.pairs import power_of, strongest_effect
 from deniable_estimator.planning.population import pair_shares, zipf_shares
 from deniable_estimator.statistics.counts import share_interval
 from deniable_estimator.statistics.intervals import FloatArray
@@ -251,7 +249,9 @@ def size(quick: bool) -> Iterator[Table]:
 def reached(quick: bool) -> Iterator[Table]:
     table = Table("pairs-power", "Power, % (goal: found within 5 points of what is promised)")
     for rows, columns, epsilon, n, v in POWERS:
-        f, some = dependent_table(rows, columns, v), runs_of(quick, rows)
+        one, two = (np.full(size, 1 / size) for size in (rows, columns))
+        f = pair_shares(one, two, v / strongest_effect(rows, columns)).reshape(rows, columns)
+        some = runs_of(quick, rows)
         model = Covariance.of(SubsetSelection.design(rows * columns, epsilon), n)
         table.rows.append(
             {
@@ -259,7 +259,7 @@ def reached(quick: bool) -> Iterator[Table]:
                 "epsilon": epsilon,
                 "reports": n,
                 "Cramér's V": v,
-                "promised": 100 * power(f, model),
+                "promised": 100 * power_of(v, rows, columns, model),
                 "found": percent(called(f, epsilon, n, some), some),
             }
         )

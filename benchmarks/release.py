@@ -20,7 +20,7 @@ from deniable.protocol.mechanisms import (
 from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.asking.reading import Part
-from deniable_estimator.releasing.noise import Method, gaussian, laplace
+from deniable_estimator.releasing.noise import Method, noise_of
 from deniable_estimator.releasing.preparing import statistic_of
 from deniable_estimator.statistics.participation import Participation
 
@@ -52,10 +52,7 @@ def variance(quick: bool) -> Iterator[Table]:
             for epsilon in EPSILONS:
                 for method in METHODS:
                     statistic = statistic_of(part, 0.95, None, method)
-                    if method == "laplace":
-                        noise = laplace(epsilon, statistic.sensitivity)
-                    else:
-                        noise = gaussian(epsilon, DELTA, statistic.sensitivity)
+                    noise = noise_of(method, epsilon, DELTA, statistic.sensitivity)
                     own, added = statistic.variances(noise.variance)
                     row[f"{method}, {float(epsilon):g}"] = 100 * added / own
             table.rows.append(row)

@@ -31,13 +31,14 @@ from deniable.protocol.mechanisms import (
 )
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.analyses.discovery.confirming import LEVEL, step_up
 from deniable_estimator.analyses.discovery.prior import Prior, counted_pairs, shipped_prior
+from deniable_estimator.analyses.discovery.tree import LEVEL
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.finds_making import Reported, Rule, find_strings
 from deniable_estimator.answers.shares import estimate
 from deniable_estimator.planning.population import zipf_shares
 from deniable_estimator.statistics.participation import Participation
+from deniable_estimator.statistics.significance import step_up
 from deniable_estimator.statistics.tails import binomial_tail
 
 HELD_OUT = ("de", "ja", "ar", "it")
@@ -198,7 +199,7 @@ def by_puzzle(
     holders = np.array([counts[place[name]] if name in place else 0 for name in names], np.int64)
     support = rng.binomial(holders, p) + rng.binomial(DEVICES - holders, q)
     values = np.array([binomial_tail(int(count), DEVICES, q) for count in support])
-    kept = [names[at] for at in np.flatnonzero(step_up(values, LEVEL)).tolist()]
+    kept = [names[at] for at in np.flatnonzero(step_up(values) <= LEVEL).tolist()]
     true = [place[name] for name in kept if name in place and counts[place[name]]]
     top = {most: sum(at < most for at in true) for most in (10, 20, 50)}
     return Seen(len(true), len(kept) - len(true), top)

@@ -27,8 +27,13 @@ from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.asking.reading import Part, Question
 from deniable_estimator.forecasting.detection import std_error
-from deniable_estimator.judging.changes import WEEKS_BEFORE, judge
-from deniable_estimator.judging.levels import FalseAlarms, MetricRules, judgement_level
+from deniable_estimator.judging.changes import (
+    WEEKS_BEFORE,
+    FalseAlarms,
+    MetricRules,
+    judge,
+    judgement_level,
+)
 from deniable_estimator.statistics.participation import Participation
 
 EPSILON = 1.0

@@ -21,7 +21,7 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.support.ui import WebDriverWait
 
-from deniable_demo.made_up import RELEASED
+from deniable_demo.population import RELEASED
 from showcase import build
 
 IMAGES = Path(__file__).with_name("images")

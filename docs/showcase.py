@@ -24,8 +24,8 @@ from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.releasing.ledger import ReleaseLedger
 from deniable_estimator.releasing.making import release
+from deniable_estimator.releasing.prepared import ReleaseRequest
 from deniable_estimator.releasing.preparing import prepare
-from deniable_estimator.releasing.request import ReleaseRequest
 
 REGISTRY = """
 schema = 1

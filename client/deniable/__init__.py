@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deniable.protocol.lazy import lazy_names
+from deniable.protocol import lazy_names
 
 if TYPE_CHECKING:
     from deniable.device.client import Client

@@ -1,6 +1,177 @@
-"""Two hops after Oblivious HTTP (RFC 9458): a relay sees addresses and no report, the gateway
-reports and no address (docs/how-to/two-hops.md)."""
+"""Sends batches in two hops after Oblivious HTTP (RFC 9458): sealed for the gateway, through a
+relay that cannot read them.
 
-from deniable.device.oblivious.transport import ObliviousTransport
+The relay sees the device's address and no report; the gateway sees the report and no address
+(docs/how-to/two-hops.md).
+"""
 
-__all__ = ["ObliviousTransport"]
+from __future__ import annotations
+
+import importlib.util
+import json
+import time
+from collections.abc import Callable, Mapping
+from urllib.parse import urlsplit
+
+from deniable.device.transport import (
+    HttpTransport,
+    Reply,
+    check_ingest_key,
+    problem_code,
+    retry_seconds,
+)
+from deniable.protocol.addresses import check_endpoint
+from deniable.protocol.errors import TransportError, WireError
+from deniable.protocol.oblivious.binary_http import InnerRequest, InnerResponse, padded
+from deniable.protocol.oblivious.capsules import (
+    KEY_PROBLEM,
+    REQUEST_TYPE,
+    KeyConfiguration,
+    Sealed,
+    seal_request,
+)
+from deniable.protocol.oblivious.signed_keys import (
+    KEYS_TYPE,
+    PATH,
+    SIGNATURE,
+    check_identity,
+    verified,
+)
+from deniable.protocol.oblivious.sizes import sealed_size
+
+KEY_SECONDS = 86_400.0
+"""Seconds for which a list of keys is used; then it is read again, so that old keys fall out of
+use."""
+
+_LARGEST_KEYS = 1 << 14
+
+
+class ObliviousTransport:
+    """Oblivious HTTP (RFC 9458). Needs the extra `oblivious`.
+
+    Args:
+        endpoint: the collector's address, as for `Client`. No connection is made to it.
+        relay: the relay's address.
+        gateway: the gateway's identity, as `deniable relay key show` prints it. Ship it with the
+            app: it is what keeps a relay from reading reports.
+        timeout: seconds for each step on the network, as for `HttpTransport`.
+        ingest_key: sent inside the capsule, if the collector asks for a key.
+        clock: seconds that never go back.
+
+    Raises:
+        ValueError: an address, the identity or the key is malformed, or both addresses name one
+        host. ImportError: the extra is missing; the message says how to install it.
+    """
+
+    def __init__(
+        self,
+        endpoint: str,
+        relay: str,
+        gateway: str,
+        *,
+        timeout: float = 10.0,
+        ingest_key: str | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if importlib.util.find_spec("pyhpke") is None:
+            raise ImportError(
+                "sending in two hops needs pyhpke: install deniable with its extra oblivious, "
+                "pip install 'deniable[oblivious]'"
+            )
+        check_endpoint(endpoint)
+        check_identity(gateway)
+        check_ingest_key(ingest_key)
+        parts, between = urlsplit(endpoint), urlsplit(relay)
+        self._http = HttpTransport(relay, timeout)
+        if (parts.hostname, parts.port) == (between.hostname, between.port):
+            raise ValueError(
+                "the relay and the collector have the same address: the relay must be another "
+                "server, which somebody else runs"
+            )
+        self._gateway = gateway
+        self._clock = clock
+        self._keys: KeyConfiguration | None = None
+        self._until = 0.0
+        head = [(b"content-type", b"application/json")]
+        if ingest_key is not None:
+            head.append((b"authorization", b"Bearer " + ingest_key.encode()))
+        self._fields = tuple(head)
+        self._place = (
+            parts.scheme.encode(),
+            parts.netloc.encode("idna" if not parts.netloc.isascii() else "ascii"),
+            f"{parts.path.rstrip('/')}/v1/reports".encode(),
+        )
+
+    def send(self, body: bytes) -> Reply:
+        """Send a batch and return the collector's reply.
+
+        Raises:
+            TransportError: there was no reply of the collector. It is never final: what a relay
+                says is no reason to drop a batch.
+        """
+        message = InnerRequest(b"POST", *self._place, self._fields, body).encode()
+        message = padded(message, sealed_size(body, len(message) - len(body)))
+        sealed, reply = self._exchange(message, self._key())
+        if self._key_is_refused(reply):
+            # The gateway has changed its keys. If it tells no other one, the batch waits.
+            self._keys, before = None, self._keys
+            key = self._key()
+            if key != before:
+                sealed, reply = self._exchange(message, key)
+        if reply.status != 200:
+            raise _refused(reply)
+        try:
+            inner = InnerResponse.decode(sealed.open_response(reply.body))
+        except WireError as error:
+            raise TransportError(
+                f"a response came that is not the gateway's, so reports wait: {error}",
+                foreign=True,
+            ) from None
+        return Reply(inner.status, inner.content, inner.header(b"retry-after").decode() or None)
+
+    def _exchange(self, message: bytes, key: KeyConfiguration) -> tuple[Sealed, Reply]:
+        sealed = seal_request(key, message)
+        reply, _ = self._http.ask(PATH, sealed.capsule, headers={"Content-Type": REQUEST_TYPE})
+        return sealed, reply
+
+    def _key(self) -> KeyConfiguration:
+        """The gateway's first key, read through the relay, so that the gateway sees no address."""
+        now = self._clock()
+        if self._keys is None or now >= self._until:
+            reply, headers = self._http.ask(
+                PATH, headers={"Accept": KEYS_TYPE}, largest=_LARGEST_KEYS
+            )
+            if reply.status != 200:
+                raise _refused(reply)
+            try:
+                self._keys = verified(self._gateway, reply.body, _signature(headers))[0]
+            except WireError as error:
+                raise TransportError(
+                    f"{error}, so reports wait: check the identity and the relay", foreign=True
+                ) from None
+            self._until = now + KEY_SECONDS
+        return self._keys
+
+    def _key_is_refused(self, reply: Reply) -> bool:
+        if not 400 <= reply.status < 500:
+            return False
+        try:
+            return bool(json.loads(reply.body)["type"] == KEY_PROBLEM)
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return False
+
+
+def _signature(headers: Mapping[str, str]) -> str:
+    found = headers.get(SIGNATURE) or ""
+    return found if found.isascii() else ""
+
+
+def _refused(reply: Reply) -> TransportError:
+    """What relay or gateway said without a capsule."""
+    problem = problem_code(reply.body)
+    told = f"{problem} (status {reply.status})" if problem else f"status {reply.status}"
+    return TransportError(
+        f"the relay responded with {told}, so reports wait",
+        retry_after=retry_seconds(reply.retry_after, time.time()),
+        foreign=problem is None,
+    )

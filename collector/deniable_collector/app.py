@@ -17,9 +17,8 @@ from werkzeug.exceptions import HTTPException
 
 from deniable import Metric, Registry
 from deniable_collector.intake import Intake
-from deniable_collector.oblivious.gateway import Gateway
+from deniable_collector.oblivious.gateway import Gateway, add_gateway
 from deniable_collector.oblivious.key_file import KeyFile
-from deniable_collector.oblivious.routes import add_gateway
 from deniable_collector.openapi import description
 from deniable_collector.operation.metrics import count_answer, served
 from deniable_collector.operation.watch import WatchedStore

@@ -27,16 +27,13 @@ from deniable_collector.batches.batch import Receipt
 from deniable_collector.batches.bodies import is_compressed
 from deniable_collector.batches.catalogue import MustWait
 from deniable_collector.inherited import inherited
-from deniable_collector.oblivious.gateway import Gateway
-from deniable_collector.oblivious.routes import answer, pace, read_at_once
+from deniable_collector.oblivious.gateway import Gateway, answer, pace, read_at_once
 from deniable_collector.operation.metrics import QUEUE, count_answer
 from deniable_collector.refusals import IntakeError, too_large
-from deniable_collector.serving import framing
-from deniable_collector.serving.admission import Admission
+from deniable_collector.serving.admission import Admission, tell_refused
 from deniable_collector.serving.batch_reader import JSON, BatchReader
-from deniable_collector.serving.cors import tell_refused
 from deniable_collector.serving.group import GroupCommit
-from deniable_collector.serving.http import HttpServer, Request
+from deniable_collector.serving.http import HttpServer, Request, token
 from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.responses import HttpResponse, accepted, lines_of
 from deniable_collector.serving.wsgi import WsgiThreads
@@ -177,7 +174,7 @@ class Collector:
             described = (headers.get(name, b"").decode("latin-1") for name in _DESCRIBED)
             self._batch_reader.check_type(*described)
         if b"content-encoding" in headers:
-            encoding = framing.token(headers[b"content-encoding"].decode("latin-1"))
+            encoding = token(headers[b"content-encoding"].decode("latin-1"))
             if is_compressed(encoding):
                 return Expected(self._batch_reader.limit(encoding), encoding)
         return self._plain

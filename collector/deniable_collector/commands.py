@@ -6,7 +6,6 @@ import click
 
 from deniable import DeniableError, Registry
 from deniable.tools.command_line import command
-from deniable_collector.listening import cannot_listen
 from deniable_collector.oblivious.key_file import KeyFile
 from deniable_collector.oblivious.relay_settings import RelaySettings
 from deniable_collector.operation.events import announce
@@ -16,7 +15,7 @@ from deniable_collector.options import (
     store_option,
     workers_option,
 )
-from deniable_collector.serving.gunicorn import become, environment
+from deniable_collector.serving.gunicorn import become, cannot_listen, environment
 from deniable_collector.settings import Settings, SettingsError
 from deniable_collector.stores import StoreUnavailable, store_of
 

@@ -11,10 +11,9 @@ from typing import Any, NoReturn
 
 from deniable import DeniableError
 from deniable_collector import inherited
-from deniable_collector.listening import cannot_listen
 from deniable_collector.operation import metrics_folder
 from deniable_collector.operation.events import tell
-from deniable_collector.serving.gunicorn import open_files, shared
+from deniable_collector.serving.gunicorn import cannot_listen, open_files, shared
 from deniable_collector.settings import Settings
 
 _settings = Settings.from_env()

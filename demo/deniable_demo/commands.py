@@ -26,14 +26,22 @@ from deniable import DeniableError, Registry
 from deniable.tools.command_line import command
 from deniable_collector.stores import Store, open_store
 from deniable_demo import fleet, services
-from deniable_demo.coming_back import write_weeks
-from deniable_demo.history import DAYS, write_history
-from deniable_demo.made_up import ANNOTATIONS, CRASHES, LEAVING, RELEASED, USAGE
-from deniable_demo.planted import compare_planted, planted_table
-from deniable_demo.population import DISCOVERED, PERCENTILES, POPULARITIES, Population, draw
-from deniable_demo.results import compare, compare_shares, tables
-from deniable_demo.try_it import try_it
-from deniable_estimator.annotations.editing import add_annotation
+from deniable_demo.history import DAYS, write_history, write_weeks
+from deniable_demo.population import (
+    ANNOTATIONS,
+    CRASHES,
+    DISCOVERED,
+    LEAVING,
+    PERCENTILES,
+    POPULARITIES,
+    RELEASED,
+    USAGE,
+    Population,
+    draw,
+)
+from deniable_demo.results import compare, compare_planted, compare_shares, planted_table, table_of
+from deniable_demo.services import try_it
+from deniable_estimator.annotations import add_annotation
 from deniable_estimator.asking.reader import Reader
 
 _REGISTRY = Path(__file__).with_name("metrics.toml")
@@ -227,9 +235,9 @@ def chunks(population: Population) -> Iterator[list[fleet.Device]]:
 
 
 def _print(console: Console, compared: list[dict[str, Any]]) -> None:
-    for table in tables(compared):
+    for metric in compared:
         console.print()
-        console.print(table)
+        console.print(table_of(metric))
     console.print("\n[dim]The true shares and numbers follow[/]")
     for each in (*POPULARITIES, *PERCENTILES, DISCOVERED, CRASHES, USAGE, LEAVING):
         console.print(f"[dim]  {each.metric}: {each.source}[/]")

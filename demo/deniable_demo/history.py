@@ -4,11 +4,15 @@ To simulate 50,000 devices for 75 days would take an hour. A tally is a sum of i
 so it can be drawn from how many devices had each value. Where devices keep memos, each device of
 the crowd has its own, those of the newest day's devices as the SDK computes them, and the noise of
 each day is drawn given all memos.
+
+Devices that come, stay, go and come back, with a release that makes fewer come back, are drawn for
+weeks, with the memos of all devices. The devices of the newest day take no part: none has a past.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import pairwise
 from statistics import NormalDist
@@ -18,30 +22,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable import Metric, Registry
-from deniable.device import memo
+from deniable.device import ledger
+from deniable.protocol import windows
 from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 from deniable.protocol.types.pair import Pair
 from deniable_collector.stores import Store
 from deniable_collector.tally import Tally
-from deniable_demo.made_up import (
+from deniable_demo.population import (
     ANNOTATIONS,
     CRASHES,
+    DISCOVERED,
     DRIFT,
     GROWTH,
     LEAVING,
-    RELEASED,
-    USAGE,
-)
-from deniable_demo.population import (
-    DISCOVERED,
     PERCENTILES,
     POPULARITIES,
+    RELEASED,
+    USAGE,
     Population,
     memo_key,
 )
 from deniable_estimator.analyses import analysis_of
+from deniable_estimator.asking.since import Moment, SinceDays, days_since
 from deniable_estimator.development.crowd import draw_tally, fold_tally
 from deniable_estimator.planning.population import normal_scores
+from deniable_estimator.planning.retention_crowd import Life, tallies_of
 from deniable_estimator.statistics.intervals import FloatArray
 
 DAYS = 75
@@ -225,7 +230,7 @@ class _Keeping:
         scheme = self._metric.scheme.fingerprint
         for place in np.flatnonzero(devices < len(self._keys)).tolist():
             key, value = self._keys[devices[place]], int(values[place])
-            _, memos[place] = memo.draw(key, scheme, self._mechanism, value)
+            _, memos[place] = ledger.draw(key, scheme, self._mechanism, value)
         return memos
 
 
@@ -246,3 +251,40 @@ def complete_days(happened: str) -> int:
 
 def _is_weekend(day: date) -> bool:
     return day.weekday() >= 5
+
+
+_WEEKS = 20
+
+
+def write_weeks(
+    store: Store, registry: Registry, devices: int, newest: date, rng: np.random.Generator
+) -> None:
+    """Add the tallies of the last complete weeks, with about `devices` devices active in each."""
+    metric = registry[LEAVING.metric]
+    last = _last_week(newest)
+    labels = windows.span("week", last - timedelta(weeks=_WEEKS - 1), last)
+    released = windows.number(windows.window_of("week", _released(newest)))
+    steady = Life.steady(devices, back=LEAVING.before, stays=LEAVING.stays)
+    # The cohorts of the release's week and of later ones come back in the week after.
+    lives = [
+        replace(steady, back=LEAVING.after) if windows.number(label) > released else steady
+        for label in labels
+    ]
+    for tally, _ in tallies_of(metric, labels, lives, rng, older=devices - steady.new):
+        (label,) = tally.windows
+        fold_tally(store, metric, tally, 0, windows.end(label) - 1)
+
+
+def weeks_since(newest: date) -> SinceDays:
+    """The complete weeks since the release, and as many before it."""
+    return days_since(Moment(LEAVING.release, _released(newest)), "week", _last_week(newest))
+
+
+def _released(newest: date) -> date:
+    (ago,) = (ago for ago, text in ANNOTATIONS.items() if text == LEAVING.release)
+    return newest + timedelta(days=1) - timedelta(days=ago)
+
+
+def _last_week(newest: date) -> date:
+    """The last day of the newest complete week."""
+    return windows.last_complete("week", windows.midnight(newest + timedelta(days=1)))

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -128,31 +129,28 @@ def read_params(path: Path) -> Params:
     Raises:
         RapporFileError: the file has another form, or impossible values.
     """
+    wrong = partial(RapporFileError, path)
     lines = [(line, [cell.strip() for cell in row]) for line, row in _read_rows(path)]
     if not lines or lines[0][1] != _HEADER:
-        raise RapporFileError(path, lines[0][0] if lines else 1, "the header must be k,h,m,p,q,f")
+        raise wrong(lines[0][0] if lines else 1, "the header must be k,h,m,p,q,f")
     if len(lines) != 2:
-        raise RapporFileError(path, lines[-1][0], "one line of values must follow the header")
+        raise wrong(lines[-1][0], "one line of values must follow the header")
     line, cells = lines[1]
     if len(cells) != len(_HEADER):
-        raise RapporFileError(
-            path, line, f"there must be {len(_HEADER)} values (k,h,m,p,q,f), not {len(cells)}"
-        )
+        raise wrong(line, f"there must be {len(_HEADER)} values (k,h,m,p,q,f), not {len(cells)}")
     for name, text, lowest in zip("khm", cells, (2, 1, 1), strict=False):
         if not _is_count(text, 9) or int(text) < lowest:
-            raise RapporFileError(
-                path, line, f"{name} must be a whole number, {lowest} or more, not {text!r}"
-            )
+            raise wrong(line, f"{name} must be a whole number, {lowest} or more, not {text!r}")
     k, h, m = map(int, cells[:3])
     p, q, f = (
         _probability(path, line, name, text) for name, text in zip("pqf", cells[3:], strict=True)
     )
     if p == q:
-        raise RapporFileError(path, line, "p equals q, so the reports hold no information")
+        raise wrong(line, "p equals q, so the reports hold no information")
     if f == 1:
-        raise RapporFileError(path, line, "f is 1, so the reports hold no information")
+        raise wrong(line, "f is 1, so the reports hold no information")
     if m * k > _MOST_CELLS:
-        raise RapporFileError(path, line, f"m * k must be at most {_MOST_CELLS:,}, not {m * k:,}")
+        raise wrong(line, f"m * k must be at most {_MOST_CELLS:,}, not {m * k:,}")
     return Params(k, h, m, p, q, f)
 
 
@@ -173,27 +171,26 @@ def read_counts(path: Path, params: Params) -> tuple[NDArray[np.int64], NDArray[
         RapporFileError: another number of lines or columns than params.csv says, something
             that is no count, or a bit set more often than there were reports.
     """
+    wrong = partial(RapporFileError, path)
     table: list[list[int]] = []
     for line, row in _read_rows(path):
         if len(table) == params.m:
-            raise RapporFileError(path, line, f"params.csv says m = {params.m} cohorts, no more")
+            raise wrong(line, f"params.csv says m = {params.m} cohorts, no more")
         if len(row) != params.k + 1:
             expected = f"the cohort's reports, then k = {params.k} bits"
-            raise RapporFileError(path, line, f"has {len(row)} columns; there must be {expected}")
+            raise wrong(line, f"has {len(row)} columns; there must be {expected}")
         for column, text in enumerate(row, start=1):
             if not _is_count(text, 15):
                 advice = f"must be a count (there is no header), not {text[:40]!r}"
-                raise RapporFileError(path, line, f"column {column} {advice}")
+                raise wrong(line, f"column {column} {advice}")
         reports, *bits = map(int, row)
         if max(bits) > reports:
             bit = bits.index(max(bits)) + 1
             advice = f"was set {max(bits)} times in {reports} reports; count the reports again"
-            raise RapporFileError(path, line, f"bit {bit} (column {bit + 1}) {advice}")
+            raise wrong(line, f"bit {bit} (column {bit + 1}) {advice}")
         table.append([reports, *bits])
     if len(table) != params.m:
-        raise RapporFileError(
-            path, None, f"has {len(table)} cohorts; params.csv says m = {params.m}"
-        )
+        raise wrong(None, f"has {len(table)} cohorts; params.csv says m = {params.m}")
     counts = np.array(table, np.int64)
     return counts[:, 1:], counts[:, 0]
 
@@ -207,6 +204,7 @@ def read_map(path: Path, params: Params) -> tuple[list[str], Design, bool]:
         RapporFileError: no candidate, a candidate twice, another number of columns than
             h * m + 1, or a position outside its cohort's block of k.
     """
+    wrong = partial(RapporFileError, path)
     width = params.h * params.m
     first = np.repeat(np.arange(params.m) * params.k + 1, params.h)
     last = first + params.k - 1
@@ -215,26 +213,22 @@ def read_map(path: Path, params: Params) -> tuple[list[str], Design, bool]:
     for line, (candidate, *cells) in _read_rows(path):
         if len(cells) != width:
             expected = f"h * m + 1 = {width + 1}. A candidate that holds a comma needs quotes"
-            raise RapporFileError(
-                path, line, f"has {len(cells) + 1} columns; there must be {expected}"
-            )
+            raise wrong(line, f"has {len(cells) + 1} columns; there must be {expected}")
         if candidate in found:
-            raise RapporFileError(
-                path, line, f"repeats {candidate!r} of line {found[candidate]}; remove one"
-            )
+            raise wrong(line, f"repeats {candidate!r} of line {found[candidate]}; remove one")
         for column, text in enumerate(cells, start=2):
             if not _is_count(text, 8):
                 advice = f"must be a position, 1 or more, not {text[:40]!r}"
-                raise RapporFileError(path, line, f"column {column} {advice}")
+                raise wrong(line, f"column {column} {advice}")
         bits = np.array(cells, np.int64) - first
         for at in np.flatnonzero((bits < 0) | (bits >= params.k))[:1].tolist():
             place = f"a position of cohort {at // params.h}, from {first[at]} to {last[at]}"
             advice = f"must be {place}, not {cells[at]}; hash the candidates with these parameters"
-            raise RapporFileError(path, line, f"column {at + 2} {advice}")
+            raise wrong(line, f"column {at + 2} {advice}")
         found[candidate] = line
         positions.append(bits.astype(np.int32))
     if not found:
-        raise RapporFileError(path, None, "holds no candidate; list at least one")
+        raise wrong(None, "holds no candidate; list at least one")
     table = np.stack(positions).reshape(-1, params.m, params.h)
     return list(found), Design.of(table, params.k), _is_direct(table, params.k)
 
@@ -251,19 +245,6 @@ def _is_direct(positions: NDArray[np.int32], k: int) -> bool:
     bits = positions[:, 0, 0]
     in_order = count <= k and np.array_equal(bits, np.arange(count))
     return in_order or (count == k and len(np.unique(bits)) == k)
-
-
-def check_hashable(params: Params) -> None:
-    """Refuse what google/rappor's hashing cannot do.
-
-    Raises:
-        EstimateError: there are more hashes or bits than an MD5 digest allows.
-    """
-    if params.h > _MOST_HASHES or params.k > _MOST_BITS:
-        raise EstimateError(
-            f"this hashing has at most {_MOST_HASHES} hashes into {_MOST_BITS} bits, but "
-            f"params.csv says h = {params.h} and k = {params.k}; hash the strings yourself"
-        )
 
 
 def bloom_bits(value: str, cohort: int, params: Params) -> list[int]:
@@ -285,17 +266,16 @@ def read_candidates(path: Path) -> list[str]:
     Raises:
         RapporFileError: the file cannot be read, holds no string, or one twice.
     """
+    wrong = partial(RapporFileError, path)
     seen: dict[str, int] = {}
     for line, text in enumerate(_read_text(path).split("\n"), start=1):
         candidate = text.strip()
         if candidate in seen:
-            raise RapporFileError(
-                path, line, f"repeats {candidate!r} of line {seen[candidate]}; remove one"
-            )
+            raise wrong(line, f"repeats {candidate!r} of line {seen[candidate]}; remove one")
         if candidate:
             seen[candidate] = line
     if not seen:
-        raise RapporFileError(path, None, "holds no candidate; write one on each line")
+        raise wrong(None, "holds no candidate; write one on each line")
     return list(seen)
 
 
@@ -305,7 +285,11 @@ def write_map(params: Params, candidates: Iterable[str], out: IO[str]) -> None:
     Raises:
         EstimateError: this hashing does not support such parameters.
     """
-    check_hashable(params)
+    if params.h > _MOST_HASHES or params.k > _MOST_BITS:
+        raise EstimateError(
+            f"this hashing has at most {_MOST_HASHES} hashes into {_MOST_BITS} bits, but "
+            f"params.csv says h = {params.h} and k = {params.k}; hash the strings yourself"
+        )
     lines = csv.writer(out)
     for candidate in candidates:
         bits = ((c, bit) for c in range(params.m) for bit in bloom_bits(candidate, c, params))
@@ -367,30 +351,6 @@ class Decoded:
 
 def _nullable(column: FloatArray) -> list[float | None]:
     return np.where(np.isfinite(column), column, None).tolist()  # type: ignore[call-overload,no-any-return]
-
-
-def decode_files(
-    params_file: Path, counts_file: Path, map_file: Path, *, fdr: float, level: float
-) -> Decoded:
-    """Estimate every candidate of the map, at that false discovery rate and level.
-
-    Raises:
-        RapporFileError: a file is malformed, or contradicts another.
-    """
-    params = read_params(params_file)
-    bits, reports = read_counts(counts_file, params)
-    names, design, direct = read_map(map_file, params)
-    decoding = decode(
-        bits,
-        reports,
-        design,
-        float(params.p01),
-        float(params.p11),
-        background=0.0 if direct else params.density,
-        fdr=fdr,
-        level=level,
-    )
-    return Decoded(names, decoding, params.m == 1 and not direct and len(names) > params.k)
 
 
 def _show(decoded: Decoded, console: Console) -> None:
@@ -471,8 +431,20 @@ def decode_command(
     params_file: Path, counts_file: Path, map_file: Path, fdr: float, level: float, form: str | None
 ) -> None:
     """Estimate the share of devices that have each candidate string."""
-    decoded = decode_files(params_file, counts_file, map_file, fdr=fdr, level=level)
-    found = decoded.decoding
+    params = read_params(params_file)
+    bits, reports = read_counts(counts_file, params)
+    names, design, direct = read_map(map_file, params)
+    found = decode(
+        bits,
+        reports,
+        design,
+        float(params.p01),
+        float(params.p11),
+        background=0.0 if direct else params.density,
+        fdr=fdr,
+        level=level,
+    )
+    decoded = Decoded(names, found, params.m == 1 and not direct and len(names) > params.k)
     if form == "json":
         rows = [dict(zip(_COLUMNS, row, strict=True)) for row in decoded.rows()]
         whole = {"n": found.n, "explained_share": found.explained_share, "candidates": rows}

@@ -13,7 +13,7 @@ from deniable.protocol.mechanisms import (
 )
 from deniable.protocol.mechanisms.choice import (
     MAX_REPORT_BYTES,
-    best_memoized_for,
+    choose_memoized,
     explain_memoized,
     loss,
 )
@@ -78,10 +78,10 @@ SHORT = (
 )
 def test_what_is_taken_with_memory_is_explained(size, epsilon, lifetime, name, reason):
     """Subset selection, if its report is short and it loses at most 5%, or no more than hashing;
-    the reason has the loss and the bytes, and `best_memoized_for` builds the same."""
+    the reason has the loss and the bytes, and `choose_memoized` builds the same."""
     choice = explain_memoized(size, "city", epsilon, lifetime)
     assert (choice.mechanism.name, choice.reason) == (name, reason)
-    built = best_memoized_for(size, "city", epsilon, lifetime)
+    built = choose_memoized(size, "city", epsilon, lifetime)[0]
     assert built.parameters() == choice.mechanism.parameters()
     assert built.require_within_lifetime(epsilon, lifetime) is built
     least = SubsetSelection.design(size, epsilon)

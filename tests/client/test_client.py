@@ -314,27 +314,6 @@ def test_sent_says_what_a_report_reveals(make_client: MakeClient, clock: Any) ->
     )
 
 
-@pytest.mark.parametrize("size", [10, 50])
-def test_sent_summarises_large_domains(make_client: MakeClient, clock: Any, size: int) -> None:
-    """A report that sets the columns of several values names all of them; over twenty values it is
-    put in words by its likelihood ratio alone."""
-    screen = {"type": "category", "values": [f"v{index}" for index in range(size)]}
-    client = make_client(registry=Registry.parse(metrics_toml(screen=screen)))
-    client.record("screen", "v7")
-    clock.days(1)
-    client.flush()
-    (report,) = client.sent()
-    if size == 50:
-        assert report.likelihoods == ()
-        assert "of 50 numbers" in report.words
-        assert "at most 2.72 times" in report.words
-        return
-    most = max(each.probability for each in report.likelihoods)
-    named = [each.value for each in report.likelihoods if each.probability == most]
-    assert len(named) == 3
-    assert all(f"“{value}”" in report.words for value in named)
-
-
 def test_sent_outlives_the_scheme(make_client: MakeClient, clock: Any) -> None:
     """A report is explained by the scheme it was made under, even after that has changed."""
     client = make_client()

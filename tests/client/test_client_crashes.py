@@ -13,7 +13,7 @@ from collections import Counter
 import pytest
 
 from deniable import Client, Registry
-from deniable.device.memo import draw
+from deniable.device.ledger import draw
 from deniable.device.state import State
 from deniable.protocol.mechanisms import Memoizing
 

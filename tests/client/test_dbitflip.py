@@ -12,12 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable.device.memo import draw
+from deniable.device.ledger import draw
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
 from deniable.protocol.mechanisms import (
     DBitFlip,
-    HierarchicalHistogram,
     NumberRange,
     Report,
     rebuild,
@@ -120,15 +119,6 @@ def test_a_value_keeps_its_memo_and_others_share_one():
     assert len(elsewhere) == 1
 
 
-def test_cells_are_those_of_the_hierarchical_histogram():
-    """The same range and number of cells give the same edges, so both can be averaged."""
-    for numbers in (UNIT, WHOLE, NumberRange("0.05", "20", "log")):
-        for cells in (4, 16, 64, 256):
-            tree = HierarchicalHistogram.design(numbers, 1.0, cells)
-            bits = DBitFlip.design(numbers, 1.0, 2.0, cells)
-            assert bits.edges == tree.edges
-
-
 def pair_of_epsilons():
     """An epsilon, and one of a memo from 1.01 to 4 times as large."""
     return st.tuples(st.floats(0.01, 5.0), st.floats(1.01, 4.0)).map(lambda e: (e[0], e[0] * e[1]))
@@ -217,12 +207,3 @@ def test_impossible_parameters_are_refused(change, message):
     assert rebuild("dbitflip", GOOD).parameters() == GOOD
     with pytest.raises(SchemeError, match=message):
         rebuild("dbitflip", GOOD | change)
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "memo_epsilon"), [(1.0, 1.0), (2.0, 1.0), (1.0, math.nan), (1.0, 21.0), (0.0, 1.0)]
-)
-def test_useless_epsilons_are_refused(epsilon, memo_epsilon):
-    """A memo must be allowed to reveal more than one report does, and not everything."""
-    with pytest.raises(SchemeError, match="epsilon"):
-        DBitFlip.design(UNIT, epsilon, memo_epsilon)

@@ -350,21 +350,6 @@ def test_what_went_wrong_is_told(
     assert len(seen) == 1
 
 
-def test_a_normal_collector_is_named(
-    server: Server, registry: Registry, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Where a collector listens that is no `deniable dev`, it refuses the mark, the batch is not
-    sent again, and the developer is told why."""
-    server.status = 400
-    client = Client(registry, development=server.address, background=False, consent=True)
-    client.record("browser", "firefox")
-    assert client.flush()
-    assert [each.status for each in client.sent()] == ["rejected"]
-    assert client.counters["rejected"] == 1
-    client.close()
-    assert "only `deniable dev` takes reports of development mode" in capsys.readouterr().err
-
-
 def test_it_can_be_declined(
     server: Server, registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

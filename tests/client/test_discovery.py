@@ -202,19 +202,6 @@ def test_declarations_that_are_refused(line, told):
     assert told in refusals(line)
 
 
-def test_a_registry_keeps_everything_when_compiled():
-    """The compiled registry has the type with its filters, and the same scheme."""
-    registry = declared(
-        "max_length = 24", 'alphabet = "host"', 'deny = ["*.local"]', "minimum_share = 0.01"
-    )
-    again = compiled.from_document(json.loads(compiled.to_text(compiled.to_document(registry))))
-    assert again["search"].type == registry["search"].type
-    assert again["search"].type == Discovery(24, "host", ("*.local",), 0.01)
-    assert again["search"].scheme.fingerprint == registry["search"].scheme.fingerprint
-    rebuilt = Scheme.from_definition(registry["search"].scheme.definition())
-    assert rebuilt.fingerprint == registry["search"].scheme.fingerprint
-
-
 def test_a_compiled_registry_is_checked():
     """A compiled metric without its patterns, or with a mechanism of another type, is refused; and
     no other type takes this mechanism."""

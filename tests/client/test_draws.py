@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deniable.device.memo import draw
+from deniable.device.ledger import draw
 from deniable.protocol.mechanisms import Memoizing, rebuild
 from deniable.protocol.randomness import flips, subset
 from deniable.protocol.wire import pack_columns

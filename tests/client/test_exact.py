@@ -59,11 +59,6 @@ def test_log_of_a_little_more_is_the_next_float(epsilon, digits):
     assert log_above(more) == math.nextafter(epsilon, math.inf)
 
 
-def test_log_of_one():
-    """Equal likelihoods reveal nothing at all."""
-    assert log_above(Fraction(1)) == 0.0
-
-
 @pytest.mark.parametrize("ratio", [Fraction(0), Fraction(-1)])
 def test_log_of_no_ratio(ratio):
     """A likelihood ratio is positive."""

@@ -10,7 +10,7 @@ import pytest
 
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
-from deniable.protocol.mechanisms import HierarchicalHistogram, Level, NumberRange, Report, rebuild
+from deniable.protocol.mechanisms import HierarchicalHistogram, NumberRange, Report, rebuild
 from deniable.protocol.mechanisms.number_range import TOP
 from deniable.protocol.randomness import PRECISION
 
@@ -115,15 +115,6 @@ def test_impossible_hierarchies_are_refused(parameters, message):
     """Parameters that fit each other badly, as another program might publish them."""
     with pytest.raises(SchemeError, match=message):
         rebuild("hierarchical_histogram", parameters)
-
-
-def test_hierarchies_are_made_of_their_own_levels():
-    """Levels come from 4 nodes on, each with four times as many as the one before."""
-    first, second = Level.design(4, 1.0), Level.design(16, 1.0)
-    with pytest.raises(SchemeError, match=r"4\*\*l nodes"):
-        HierarchicalHistogram(UNIT, (second, first), (7, 9))
-    with pytest.raises(SchemeError, match="from 1 to 5 levels"):
-        HierarchicalHistogram(UNIT, (first,) * 6, (16,))
 
 
 @pytest.mark.parametrize("cells", [0, 1, 2, 100, 255, 4096])

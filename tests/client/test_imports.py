@@ -61,13 +61,12 @@ HEAVY = {
     "uuid",
 }
 """Parts of the standard library that take a millisecond or more, and that recording can do
-without: `deniable.protocol.frozen`, `deniable.protocol.digests` and `os.path` take their place."""
+without: `deniable.protocol.frozen` and `os.path` take their place."""
 
 OURS = {
     "device.device",
     "device.state",
     "device.transport",
-    "device.worker",
     "protocol.mechanisms",
     "protocol.registry",
     "protocol.types",
@@ -121,7 +120,7 @@ def test_a_tool_that_records_loads_only_what_its_metrics_need(tmp_path: Path, na
     assert "sqlite3" in modules
     assert not modules & (NETWORK | TOOLS | HEAVY | {"deniable.device.transport"})
     assert parts(modules, "deniable.protocol.mechanisms") <= MECHANISMS
-    assert parts(modules, "deniable.protocol.types") == {"base", "boolean", "category", "closed"}
+    assert parts(modules, "deniable.protocol.types") == {"base", "closed"}
     reads_toml = {"tomllib", "deniable.protocol.toml_lines"}
     assert modules & reads_toml == (reads_toml if name == "metrics.toml" else set())
 

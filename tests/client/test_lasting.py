@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from deniable import Registry
-from deniable.protocol.lasting import groups, lasting, remedies
+from deniable.protocol.lasting import groups, lasting
 from deniable.tools.commands import lint
 from deniable.tools.starting.add_command import add
 
@@ -92,31 +92,6 @@ def test_no_device_has_the_same_weekday_for_ever():
     assert groups(lasting(declared, TODAY)["m"], 1.0) == 92  # not 91
 
 
-@pytest.mark.parametrize(
-    ("keys", "lines"),
-    [
-        ({}, ['longitudinal = "memoize"', "one_in = 92"]),
-        (
-            {"lifetime_epsilon": 12.0},
-            ['longitudinal = "memoize"', 'window = "month"', "one_in = 31"],
-        ),
-        ({"type": "number", "low": 0, "high": 9, "ask": "mean"}, ["one_in = 92"]),
-        (
-            {"lifetime_epsilon": 60.0},
-            ['longitudinal = "memoize"\nmemo_epsilon = 2', 'window = "week"', "one_in = 8"],
-        ),
-    ],
-)
-def test_each_line_to_paste_lasts(keys, lines):
-    """Each proposal, pasted into the registry, is valid and lasts until the metric expires."""
-    declared = registry(**keys)
-    assert [line for line, _ in remedies(declared["m"], declared, TODAY)] == lines
-    text = metrics_toml(m={**YEAR, "lifetime_epsilon": 4.0, **keys})
-    for line in lines:
-        pasted = Registry.parse(text + line)
-        assert lasting(pasted, TODAY)["m"].silent is None
-
-
 def run_lint(tmp_path, text):
     path = tmp_path / "metrics.toml"
     path.write_text(text, encoding="utf-8")
@@ -146,17 +121,6 @@ def test_lint_warns_of_silence_with_lines_to_paste(tmp_path):
         assert all(f"in a {span}" in option for span in ("day", "week", "month"))
         again = run_lint(tmp_path, text + option.strip())
         assert not [each for each in again["problems"] if "falls silent" in each["message"]]
-
-
-def test_lint_says_what_is_missing_without_the_estimator(tmp_path, monkeypatch):
-    """The SDK alone knows when devices fall silent; the figures of a crowd need the estimator."""
-    monkeypatch.setattr("deniable.tools.commands.forecasts", lambda: None)
-    text = metrics_toml(m={"lifetime_epsilon": 4.0, "devices": 50_000})
-    messages = [each["message"] for each in run_lint(tmp_path, text)["problems"]]
-    assert any("deniable[estimator]" in each for each in messages)
-    (warning,) = [each for each in messages if "falls silent" in each]
-    assert "in a week" not in warning
-    assert "one_in = " in warning
 
 
 def test_add_writes_turns_for_a_number(tmp_path):

@@ -311,14 +311,6 @@ def test_string_designs_keep_within_epsilon(name):
 
 
 @pytest.mark.parametrize("name", [*DESIGNS, "auto"])
-@pytest.mark.parametrize("size", [-1, 0, 1])
-def test_a_domain_of_one_is_refused(name, size):
-    """There is nothing to ask about fewer than two values."""
-    with pytest.raises(SchemeError, match="domain"):
-        design(name, size, 1.0)
-
-
-@pytest.mark.parametrize("name", [*DESIGNS, "auto"])
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, float("inf"), float("nan"), 1e-17, 700.0])
 def test_useless_epsilons_are_refused(name, epsilon):
     """Epsilon zero, negative, infinite, not a number, or beyond 53-bit thresholds: an error."""

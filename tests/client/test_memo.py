@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from deniable import Registry, Scheme
-from deniable.device import memo as memo_module
-from deniable.device.ledger import Ledger
-from deniable.device.memo import draw
+from deniable.device import ledger
+from deniable.device.ledger import Ledger, draw
 from deniable.protocol.mechanisms import Memoizing
 from deniable.protocol.randomness import keyed_bits
 
@@ -62,7 +61,7 @@ def drawn(monkeypatch):
         seen.append((fingerprint, row, memo))
         return row, memo
 
-    monkeypatch.setattr(memo_module, "draw", follow)
+    monkeypatch.setattr(ledger, "draw", follow)
     return seen
 
 

@@ -1,6 +1,5 @@
 """Numbers as a type of metric: what is taken, how records merge, which mechanism is designed."""
 
-import dataclasses
 import json
 import math
 import random
@@ -14,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable import MetricError, Registry, RegistryError, Scheme, SchemeError
+from deniable import MetricError, Registry, Scheme, SchemeError
 from deniable.protocol.exact import exp_below
 from deniable.protocol.mechanisms import DBitFlip
 from deniable.protocol.mechanisms.number_range import TOP, NumberRange, number_text
@@ -193,47 +192,6 @@ def test_merging_stays_finite(one, other, records):
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "ask", "message"),
-    [
-        ("duchi", ("distribution",), "can only tell the mean"),
-        ("sliding_window", ("mean", "distribution"), "can only tell the mean"),
-        ("hierarchical_histogram", ("mean",), "is for a distribution"),
-        ("laplace", ("mean",), "choose one of auto, sliding_window, duchi, hierarchical"),
-    ],
-)
-def test_a_mechanism_must_suit_the_question(mechanism, ask, message):
-    """By name, a mechanism for another question is refused with what would suit."""
-    with pytest.raises(SchemeError, match=message):
-        Number(NumberRange("0", "1"), ask).design(mechanism, "m", 1.0)
-
-
-@pytest.mark.parametrize("ask", [("mean",), ("distribution",), ("mean", "distribution")])
-def test_designs_keep_within_any_epsilon(ask):
-    """Over 12 random epsilons from 0.0001 to 10, log-uniform, seed 24, the exact epsilon is within
-    the declared one and near it; one that 53 bits cannot express is refused."""
-    rng = random.Random(24)
-    kind = Number(NumberRange("0", "1"), ask)
-    for _ in range(12):
-        epsilon = 0.0001 * 100_000 ** rng.random()
-        mechanism = kind.design("auto", "m", epsilon)
-        assert mechanism.odds <= exp_below(epsilon)
-        assert epsilon - 1e-6 < mechanism.epsilon <= epsilon + 1e-15
-    for epsilon in (0.0, -1.0, math.inf, math.nan, 1e-17, 10.1):
-        with pytest.raises(SchemeError, match="epsilon"):
-            kind.design("auto", "m", epsilon)
-
-
-@pytest.mark.parametrize("ask", ['"mean"', '["mean", "distribution"]'])
-def test_a_mean_has_no_memos(ask):
-    """Neither from a registry, where the line is that of `longitudinal`, nor when it is built by
-    hand."""
-    with pytest.raises(RegistryError, match=r"longitudinal: is memoize, but a mean has no memos"):
-        declared(longitudinal='"memoize"', ask=ask, memo_epsilon="2.0", lifetime_epsilon="4.0")
-    with pytest.raises(SchemeError, match="a mean has no memos"):
-        dataclasses.replace(metric(ask=ask), longitudinal="memoize").scheme  # noqa: B018
-
-
-@pytest.mark.parametrize(
     ("settings", "cells", "bits"),
     [
         ({}, 16, 16),
@@ -255,18 +213,6 @@ def test_a_distribution_may_have_memos(settings, cells, bits):
     assert (mechanism.cells, mechanism.bits) == (cells, bits)
     assert mechanism.odds <= exp_below(made.epsilon)
     assert mechanism.lifetime_odds <= exp_below(7.0)
-
-
-def test_memos_have_at_most_256_cells():
-    """1,024 cells are refused with memos, at the line of `cells`, and so are other mechanisms."""
-    memos = {"ask": '"distribution"', "longitudinal": '"memoize"', "lifetime_epsilon": "4.0"}
-    with pytest.raises(RegistryError, match=r"cells: is 1024: with memos .* at most 256"):
-        declared(cells="1024", **memos)
-    with pytest.raises(RegistryError, match="hierarchical_histogram, which has no memos"):
-        declared(mechanism='"hierarchical_histogram"', **memos)
-    kind = Number(NumberRange("0", "1"), ("distribution",), cells=16)
-    with pytest.raises(SchemeError, match="choose one of auto, dbitflip"):
-        kind.design_memoized("rappor", "m", 1.0, 2.0)
 
 
 @pytest.mark.parametrize(

@@ -30,35 +30,6 @@ def ranges(draw):
     return NumberRange(number_text(low), number_text(high))
 
 
-@pytest.mark.parametrize(
-    ("numbers", "value", "position"),
-    [
-        (NumberRange("0", "10"), 0.0, 0),
-        (NumberRange("0", "10"), 5.0, TOP // 2),
-        (NumberRange("0", "10"), 10.0, TOP),
-        (NumberRange("0", "10"), -1e-300, BELOW),
-        (NumberRange("0", "10"), math.nextafter(10, 0), TOP - 1),
-        (NumberRange("0", "10"), INFINITE, TOP),
-        (NumberRange("0", "10"), -INFINITE, BELOW),
-        (NumberRange("0.1", "0.3"), 0.1, 0),
-        (NumberRange("0.1", "0.3"), 0.3, TOP),
-        (NumberRange("-1e+99", "1e+99"), 0.0, TOP // 2),
-        (NumberRange("0", "3", integer=True), 3.0, TOP * 3 // 4),
-        (NumberRange("0", "3", integer=True), 3.999, 1073473388),
-        (NumberRange("0", "3", integer=True), 4.0, TOP),
-        (NumberRange("1e-6", "1e6", "log"), 1.0, TOP // 2),
-        (NumberRange("1e-6", "1e6", "log"), 1e-6, 0),
-        (NumberRange("1e-6", "1e6", "log"), 1e6, TOP),
-        (NumberRange("1e-6", "1e6", "log"), 0.0, BELOW),
-        (NumberRange("1e-6", "1e6", "log"), -5.0, BELOW),
-        (NumberRange("1e-6", "1e6", "log"), math.nextafter(1e6, 0), TOP - 1),
-    ],
-)
-def test_positions(numbers, value, position):
-    """Ends, middles, neighbours of ends, and what lies outside."""
-    assert numbers.position(value) == position
-
-
 @given(ranges(), bounds, bounds)
 def test_positions_rise_with_the_number(numbers, one, other):
     """A larger number never has a smaller position, and only numbers outside are -1 or TOP."""

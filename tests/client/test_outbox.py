@@ -218,16 +218,6 @@ def test_without_an_endpoint_reports_wait(
     assert len(collector.reports) == 1
 
 
-def test_bounds_of_an_outbox() -> None:
-    """What a device keeps: the sizes of a batch, a queue and a history, and seconds of a lease."""
-    assert (outbox.BATCH_REPORTS, outbox.QUEUED_REPORTS, outbox.HISTORY_REPORTS) == (
-        100,
-        2000,
-        1000,
-    )
-    assert outbox.LEASE_SECONDS == 60
-
-
 @pytest.mark.parametrize(("spare", "kept"), [(0, True), (-1, False)])
 def test_a_long_definition_is_not_kept(
     make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, spare: int, kept: bool

@@ -3,16 +3,15 @@
 import html
 import json
 import re
-from dataclasses import asdict
 
 import pytest
 from click.testing import CliRunner
 
 from deniable import Registry
 from deniable.device.owner import Account, owner_page
-from deniable.device.owner_texts import OWNER_TEXTS
-from deniable.device.sent import Likelihood, SentReport
+from deniable.device.sent import OWNER_TEXTS, Likelihood, SentReport
 from deniable.device.state import State
+from deniable.tools import notice
 from deniable.tools.commands import sent
 
 from .conftest import REGISTRY
@@ -198,10 +197,10 @@ def test_erasing_keeps_the_ledger(told, registry, tmp_path):
 
 def test_the_texts_of_every_language_fill_in_the_same():
     """No language leaves out a number, a name, or a sentence."""
-    english = asdict(OWNER_TEXTS["en"])
-    for texts in OWNER_TEXTS.values():
-        for name, told in asdict(texts).items():
-            ours = english[name]
+    for english, *others in (OWNER_TEXTS.values(), notice.TEXTS.values()):
+        assert all(vars(texts).keys() == vars(english).keys() for texts in others)
+        for name, told in (each for texts in others for each in vars(texts).items()):
+            ours = vars(english)[name]
             pairs = [(ours, told)] if isinstance(ours, str) else _pairs(ours, told)
             for one, other in pairs:
                 assert other

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from deniable import Client, MetricError, Registry, RegistryError, SchemeError
 from deniable.protocol import compiled
-from deniable.protocol.keys import COMPILED_KEYS
-from deniable.protocol.types import MAX_PAIR_CELLS, Pair
+from deniable.protocol.types import MAX_PAIR_CELLS
 from deniable.protocol.types.pair import cell_text, margins_of
 from deniable.tools.commands import remarks
 
@@ -179,24 +178,6 @@ def test_any_values_are_read_back(one: str, ones: list[str], two: str, twos: lis
     """Texts with spaces, equal signs or letters of any script stay apart."""
     cells = [cell_text(one, a, two, b) for a in ones for b in twos]
     assert margins_of(cells) == ((one, two), (tuple(ones), tuple(twos)))
-
-
-def test_a_compiled_pair_is_the_declared_one() -> None:
-    """What is compiled and read back has the same values, scheme and keys, with bins."""
-    pair = with_keys(
-        "bins = { seconds = [1, 5] }", 'forget = "marginals"', of='["seconds", "dark_mode"]'
-    )
-    registry = declared(pair)
-    document = compiled.to_document(registry)
-    assert list(document["metrics"]["plan_by_mode"]) == [*COMPILED_KEYS, *Pair.compiled]
-    read = compiled.from_document(json.loads(compiled.to_text(document)))
-    old, new = registry["plan_by_mode"], read["plan_by_mode"]
-    assert new.values == old.values
-    assert new.scheme.definition() == old.scheme.definition()
-    assert list(read.unasked) == ["seconds", "dark_mode"]
-    assert isinstance(old.type, Pair)
-    assert isinstance(new.type, Pair)
-    assert [each.edges for each in new.type.parts] == [each.edges for each in old.type.parts]
 
 
 @pytest.mark.parametrize(

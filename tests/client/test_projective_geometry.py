@@ -79,12 +79,6 @@ def test_design_has_the_least_variance(size, epsilon):
     assert chosen <= min(map(variance, primes)) * (1 + 1e-9)
 
 
-def test_a_domain_beyond_the_table_cap_is_refused():
-    """A domain with more values than a tally may have cells is refused with advice."""
-    with pytest.raises(SchemeError, match="merge rare values"):
-        ProjectiveGeometry.design(MAX_CELLS + 1, 1.0)
-
-
 @pytest.mark.parametrize(
     ("size", "order", "dimension", "threshold", "message"),
     [

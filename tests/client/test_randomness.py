@@ -196,23 +196,6 @@ def asked(bits):
     return counts, counted
 
 
-def test_thresholds_are_out_of_53_bits():
-    """A coin draws 53 bits, as thresholds in schemes and vectors count on."""
-    counts, bits = asked(lambda count: 2**52 - 1)
-    assert coin(2**52, bits)
-    assert not coin(2**52 - 1, bits)
-    assert counts == [53, 53]
-    assert PRECISION == 53
-
-
-@pytest.mark.parametrize(("bound", "width"), [(1, 0), (2, 1), (3, 2), (4, 2), (5, 3), (8, 3)])
-def test_below_draws_no_more_bits_than_it_needs(bound, width):
-    """A bound of 2**w takes w bits, so that nothing is drawn again."""
-    counts, bits = asked(lambda count: 0)
-    assert below(bound, bits) == 0
-    assert counts == [width]
-
-
 def test_keyed_bits_are_hmac_in_counter_mode():
     """Each call takes whole blocks of HMAC-SHA-512 over label, zero byte and a counter of four
     bytes from 1, and reads as many bytes as it needs, the lowest first, without the bits that are
@@ -247,25 +230,6 @@ def test_flips_draw_blocks_that_are_nearly_always_enough():
     counts, bits = asked(lambda count: 0)
     assert flips(0b1011, 4, ONE >> 2, ONE >> 1, bits) == 0b1111
     assert [count // 4 for count in counts] == [2]
-
-
-@pytest.mark.parametrize(
-    ("size", "count", "first"),
-    [
-        (1000, 35, 32 * (35 * 1024 // 1000 + 8)),
-        (1000, 36, 8000),
-        (1000, 965, 32 * (35 * 1024 // 1000 + 8)),
-        (1000, 500, 8000),
-        (65, 32, 32 * (32 * 128 // 65 + 8)),
-    ],
-)
-def test_sparse_subsets_are_drawn_position_by_position(size, count, first):
-    """Up to 32 positions and one of 256, counted from the nearer end, are drawn as words of 32
-    bits, enough for them with some to spare; more are scattered first."""
-    counts, bits = asked(seeded(16))
-    assert subset(size, count, bits).bit_count() == count
-    assert counts[0] == first
-    assert len(counts) <= 3
 
 
 def test_words_that_are_no_position_are_passed_over():

@@ -2,6 +2,7 @@
 
 import unicodedata
 from numbers import Real
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -155,7 +156,7 @@ def test_the_count_is_forgotten_with_its_window(make_client, clock):
         client.record("browser", value)
     assert counts(client, clock) == {"browser": 2}
     assert client._state.path is not None
-    assert b"secret" not in client._state.path.read_bytes()
+    assert b"secret" not in Path(client._state.path).read_bytes()
     clock.days(1)
     client.flush()
     assert counts(client, clock) == {}

@@ -5,21 +5,18 @@ from __future__ import annotations
 import itertools
 import json
 import random
-import sqlite3
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from deniable import MetricError, Registry, RegistryError
-from deniable.device import memo
+from deniable.device import ledger
 from deniable.device.device import Device
-from deniable.device.owner_texts import OWNER_TEXTS
 from deniable.device.recording import ACTIVE, Recorder
-from deniable.device.sent import describe_entries
+from deniable.device.sent import OWNER_TEXTS, describe_entries
 from deniable.device.state import State
-from deniable.protocol import compiled, windows
+from deniable.protocol import windows
 from deniable.protocol.mechanisms import MemoizedRetention
 from deniable.testing import MemoryClient
 from deniable.tools.commands import lint
@@ -42,7 +39,7 @@ def registry():
 def told(monkeypatch):
     """What is randomized, as its two texts, in the order of the reports."""
     found = []
-    recall = memo.recall
+    recall = ledger.recall
 
     def listen(connection, metric, mechanism, item, bits):
         assert isinstance(mechanism, MemoizedRetention)
@@ -51,7 +48,7 @@ def told(monkeypatch):
         found.append((("new", "stayed", "returned")[lifecycle], cohorts[cohort]))
         return recall(connection, metric, mechanism, item, bits)
 
-    monkeypatch.setattr(memo, "recall", listen)
+    monkeypatch.setattr("deniable.device.open_windows.recall", listen)
     return found
 
 
@@ -132,7 +129,7 @@ def test_a_question_is_drawn_once_and_evenly(registry, live):
     scheme = registry["back"].scheme
     draws = random.Random(4)
     rows = [
-        memo.draw(draws.randbytes(32), scheme.fingerprint, scheme.mechanism, 0)[0]
+        ledger.draw(draws.randbytes(32), scheme.fingerprint, scheme.mechanism, 0)[0]
         for _ in range(1_000)
     ]
     assert set(rows) == {0, 1}
@@ -227,63 +224,6 @@ def test_a_clock_that_goes_back(registry, live, told):
     assert [state for state, _ in told] == ["new", "returned", "stayed", "stayed"]
     assert {cohort for _, cohort in told} == {str(2_980 % 3), "older"}
     assert life.rows("SELECT window FROM firsts") == [("2027-W06",)]
-
-
-class _Failing(State):
-    """A state whose disk ends at one statement of the next transactions."""
-
-    left: int | None = None
-
-    @contextmanager
-    def transaction(self):
-        with super().transaction() as connection:
-            yield _Counting(self, connection)
-
-
-class _Counting:
-    def __init__(self, state, connection):
-        self._state, self._connection = state, connection
-
-    def execute(self, *arguments):
-        self._count()
-        return self._connection.execute(*arguments)
-
-    def executemany(self, *arguments):
-        self._count()
-        return self._connection.executemany(*arguments)
-
-    def _count(self):
-        if self._state.left is not None:
-            self._state.left -= 1
-            if self._state.left < 0:
-                raise sqlite3.OperationalError("disk I/O error")
-
-
-def test_a_device_that_is_stopped_at_any_statement(registry, live, told):
-    """Whichever statement of a week's write is the last one, nothing of it stays, and the next
-    write makes the one report that was due: none is lost, doubled, or of another cohort."""
-    for stopped in itertools.count():
-        state = _Failing(None)
-        life = live(registry, state)
-        life.use(2_975)
-        told.clear()
-        state.left = stopped
-        try:
-            life.use(2_976)
-        except sqlite3.OperationalError:
-            ended = False
-        else:
-            ended = True
-        state.left = None
-        if not ended:
-            assert life.reported() == [2_975]
-            life.use(2_976)
-        assert life.reported() == [2_975, 2_976]
-        assert told[-1] == expected([2_975, 2_976], 2)[1]
-        assert life.rows("SELECT sum(answers) FROM ledger") == [(2,)]
-        if ended:
-            break
-    assert stopped > 10
 
 
 def test_another_kind_of_windows(live, registry, told):
@@ -438,18 +378,6 @@ def test_what_a_registry_may_say():
     )["back"]
     assert (other.window, other.answer, other.aggregate) == ("month", "at_once", "first")
     assert other.scheme.values == ("new", "stayed", "returned")
-
-
-@pytest.mark.parametrize("case", COMPILED, ids=lambda case: case["name"])
-def test_compiled_registries(case):
-    """The published ones are read and give the same document, and each bad one is refused for the
-    field that it names."""
-    if "error" not in case:
-        assert compiled.to_document(compiled.from_document(case["document"])) == case["document"]
-        return
-    with pytest.raises(RegistryError) as caught:
-        compiled.from_document(case["document"])
-    assert case["error"] in {problem.where for problem in caught.value.problems}
 
 
 def test_lint_says_what_a_life_reveals(tmp_path):

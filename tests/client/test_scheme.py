@@ -1,6 +1,9 @@
 """Schemes: definitions, fingerprints and what is refused when one is read back."""
 
+import hashlib
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -61,3 +64,16 @@ def test_a_definition_that_does_not_fit_is_refused(change):
     assert Scheme.from_definition(definition).mechanism.parameters() == mechanism.parameters()
     with pytest.raises(SchemeError):
         Scheme.from_definition({**definition, **change})
+
+
+def test_hashlib_takes_the_place_of_a_missing_digest():
+    """An interpreter without its own module of SHA-256 gives the same digest by `hashlib`."""
+    code = (
+        "import sys\n"
+        "for name in ('_sha2', '_sha256'): sys.modules[name] = None\n"
+        "from deniable.protocol.scheme import sha256\n"
+        "print(sha256.__name__, sha256(b'a').hexdigest())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    name, digest = done.stdout.split()
+    assert (name, digest) == ("openssl_sha256", hashlib.sha256(b"a").hexdigest())

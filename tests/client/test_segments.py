@@ -285,16 +285,3 @@ def test_lint_says_what_a_segment_can_tell(devices, told):
         assert segment_forecast(enough["dark_mode"]) is None
         fewer = HEAD + SEGMENTS + metric(segments=["platform"], devices=needed * 99 // 100)
         assert segment_forecast(Registry.parse(fewer)["dark_mode"]) is not None
-
-
-def test_lint_asks_for_the_crowd_of_segments():
-    """Without `devices` lint says that it cannot judge the crowd of a segment, and how many devices
-    give each segment 100 reports."""
-    text = HEAD + SEGMENTS + metric(segments=["platform"])
-    told = segment_forecast(Registry.parse(text)["dark_mode"])
-    assert told is not None
-    assert told.code == "segments_unknown_crowd"
-    count = told.arguments["count"]
-    assert told.arguments["devices"] >= 100 * count
-    assert "declare `devices`" in told
-    assert segment_forecast(Registry.parse(HEAD + metric())["dark_mode"]) is None

@@ -3,8 +3,7 @@
 import pytest
 
 from deniable.device.outbox import Entry
-from deniable.device.owner_texts import ENGLISH, OWNER_TEXTS
-from deniable.device.sent import describe_entries
+from deniable.device.sent import OWNER_TEXTS, describe_entries
 from deniable.protocol.mechanisms import HierarchicalHistogram, NumberRange, Report, SlidingWindow
 from deniable.protocol.scheme import Scheme
 from deniable.protocol.wire import SealedReport, pack_columns
@@ -15,7 +14,7 @@ DECADES = NumberRange("0.001", "1000", "log")
 SIXTEEN = HierarchicalHistogram.design(TENTHS, 1.0, 16)
 
 
-def told(mechanism, report, texts=ENGLISH):
+def told(mechanism, report, texts=OWNER_TEXTS["en"]):
     """The report as the owner of the device sees it."""
     scheme = Scheme("number", mechanism, ())
     columns = pack_columns(mechanism.rows[report.row], report)

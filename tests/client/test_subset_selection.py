@@ -1,8 +1,5 @@
 """Subset selection: published reference values, packing, and what `design` chooses."""
 
-import math
-from decimal import Decimal, localcontext
-
 import pytest
 
 from deniable.protocol.errors import SchemeError
@@ -20,15 +17,6 @@ def test_design_has_the_least_variance(size, epsilon):
 
     every = [variance(SubsetSelection.design(size, epsilon, k=k)) for k in range(1, size)]
     assert variance(SubsetSelection.design(size, epsilon)) == pytest.approx(min(every), rel=1e-12)
-
-
-def test_one_of_two_is_randomized_response():
-    """With two values the truth is told with probability e / (1 + e), rounded down."""
-    mechanism = SubsetSelection.design(2, 1.0)
-    with localcontext() as context:
-        context.prec = 40
-        ideal = 2**PRECISION / (1 + Decimal(-1).exp())
-    assert mechanism.threshold == math.floor(ideal)
 
 
 @pytest.mark.parametrize(

@@ -62,21 +62,6 @@ def test_helpers_fail_when_they_should(telemetry):
             look("colour")
 
 
-def test_consent_and_expiry_hold(telemetry, clock):
-    """Nothing is kept without consent or after a metric's last day."""
-    with telemetry:
-        telemetry.record("browser", "chrome")
-        telemetry.opt_out()
-        telemetry.record("browser", "chrome")
-        telemetry.assert_nothing_recorded()
-        telemetry.opt_in()
-        clock.days(365 * 5)
-        telemetry.record("browser", "chrome")
-        telemetry.assert_nothing_recorded()
-    assert telemetry.flush()
-    assert telemetry.sent() == []
-
-
 def test_it_has_every_member_of_the_client():
     """What is public in the client is there, and takes the same."""
     for name in [each for each in dir(Client) if not each.startswith("_")]:

@@ -57,14 +57,6 @@ def test_a_time_lies_in_its_window(kind, timestamp):
     assert windows.kind_of(label) == kind
 
 
-@given(kinds, times)
-def test_windows_follow_each_other(kind, timestamp):
-    """One window ends exactly where the next one begins."""
-    label = windows.window_at(kind, timestamp)
-    following = windows.window_at(kind, windows.end(label))
-    assert windows.start(following) == windows.end(label)
-
-
 @given(kinds, st.dates(date(1990, 1, 1), date(2200, 1, 1)), st.integers(0, 400))
 def test_span_covers_every_day_once(kind, first, days):
     """A span lists each window that touches the range, in order and without gaps."""

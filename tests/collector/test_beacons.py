@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from deniable_collector.app import create_app
 from deniable_collector.collector import Collector as Service
-from deniable_collector.serving import cors, framing
+from deniable_collector.serving import admission
+from deniable_collector.serving.http import is_text, media_type, token
 from deniable_collector.serving.wsgi import WsgiThreads
 from deniable_collector.settings import Settings
 
@@ -37,9 +38,9 @@ def test_no_header_is_both(value):
     """Whatever stands in Content-Type, it is text for us exactly if the part before the first
     semicolon says so and no other charset than UTF-8 is named; and reading it raises nothing."""
     for whole in (value, f"text/plain;{value}"):
-        told = framing.is_text(whole)
-        kind = framing.media_type(whole)
-        names = [each.partition("=") for each in framing.token(whole).split(";")[1:]]
+        told = is_text(whole)
+        kind = media_type(whole)
+        names = [each.partition("=") for each in token(whole).split(";")[1:]]
         others = [
             text for name, _, text in names
             if name.strip(" \t") == "charset" and text.strip(' \t"') not in ("utf-8", "utf8")
@@ -79,7 +80,7 @@ def test_pages_of_other_origins_may_send_no_text(client, new_body, store, regist
 def test_a_refused_origin_is_logged_once(client, new_body, monkeypatch, caplog, listed):
     """The operator reads which pages were turned away, as they ask and as they send text: each
     origin once, and only so many. What is no origin of a page is not repeated."""
-    monkeypatch.setattr(cors, "_told", set())
+    monkeypatch.setattr(admission, "_told", set())
     client = client(cors_origins=listed)
     evil = [f"https://{number}.example" for number in range(30)]
     with caplog.at_level("WARNING", "deniable_collector"):
@@ -95,7 +96,7 @@ def test_a_refused_origin_is_logged_once(client, new_body, monkeypatch, caplog, 
 
 def test_a_listed_origin_is_not_logged(client, monkeypatch, caplog):
     """Pages that may send leave nothing in the log."""
-    monkeypatch.setattr(cors, "_told", set())
+    monkeypatch.setattr(admission, "_told", set())
     client = client(cors_origins=(OURS,))
     with caplog.at_level("WARNING", "deniable_collector"):
         client.open("/v1/reports", method="OPTIONS", headers={"Origin": OURS})

@@ -12,8 +12,14 @@ from deniable import WindowError
 from deniable.protocol import windows
 from deniable.protocol.keep import CALENDARS, mistakes, read_keep, well_formed
 from deniable_collector.stores.errors import NotKept
-from deniable_collector.stores.summed.calendars import bounds, period_of
-from deniable_collector.stores.summed.sums import Holding, SumName, SumRecord, cover
+from deniable_collector.stores.summed.sums import (
+    Holding,
+    SumName,
+    SumRecord,
+    bounds,
+    cover,
+    period_of,
+)
 
 FIRST = date(2025, 12, 29)
 DAYS = [f"{FIRST + timedelta(each)}" for each in range(100)]

@@ -11,8 +11,15 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from deniable_collector.stores.commits import MAX_CELL, TallyKey
-from deniable_collector.stores.sealed import coding
-from deniable_collector.stores.sealed.blocks import DamagedBlock, block_of, counters_in, reports_in
+from deniable_collector.stores.sealed import (
+    DamagedBlock,
+    add,
+    block_of,
+    counters_in,
+    decode,
+    encode,
+    reports_in,
+)
 
 TALLY = TallyKey("m", "abcdefabcdef", "2026-11-20")
 
@@ -36,11 +43,11 @@ def entropy(counts):
 )
 def test_numbers_come_back(numbers):
     """Whatever the numbers are, up to the largest counter, they are read back exactly."""
-    found = coding.decode(coding.encode(numbers), len(numbers))
+    found = decode(encode(numbers), len(numbers))
     assert found.dtype == np.int64
     assert np.array_equal(found, numbers)
     total = np.arange(len(numbers))
-    coding.add(coding.encode(numbers), total)
+    add(encode(numbers), total)
     assert np.array_equal(total, numbers + np.arange(len(numbers)))
 
 
@@ -51,7 +58,7 @@ def test_numbers_of_several_slices_come_back(size, most, lowest):
     """Numbers that are written and read a slice at a time are exact at the slices' edges, whatever
     the smallest is."""
     numbers = np.arange(size) ** 3 % (most + 1) + lowest
-    assert np.array_equal(coding.decode(coding.encode(numbers), size), numbers)
+    assert np.array_equal(decode(encode(numbers), size), numbers)
 
 
 @settings(max_examples=300)
@@ -59,7 +66,7 @@ def test_numbers_of_several_slices_come_back(size, most, lowest):
 def test_other_bytes_are_refused(data, count):
     """Bytes that nobody encoded are numbers of the right count, or a ValueError, nothing else."""
     with contextlib.suppress(ValueError):
-        assert len(coding.decode(data, count)) == count
+        assert len(decode(data, count)) == count
 
 
 @pytest.mark.parametrize("cells", [16, 256, 4_096, 65_536, 1 << 20])

@@ -256,30 +256,6 @@ def test_a_client_that_does_not_wait(client, store, batch, registry, monkeypatch
     assert store.tally("browser", scheme, store.windows("browser", scheme)).reports == 1
 
 
-def test_a_server_that_ends_answers_first(client, store, batch, monkeypatch):
-    """On shutdown a request that waits for its commit is answered, and then its connection is
-    closed; one that is idle is closed at once."""
-    leave, fold = threading.Event(), store.fold
-    monkeypatch.setattr(store, "fold", lambda *call: leave.wait(30) and fold(*call))
-
-    async def run():
-        idle, kept = await asyncio.open_connection(*client.address)
-        reader, writer = await asyncio.open_connection(*client.address)
-        writer.write(batch())
-        while not client.held:
-            await asyncio.sleep(0.001)
-        ending = asyncio.ensure_future(client.server.close())
-        assert await idle.read() == b""
-        leave.set()
-        status, header, _ = await answer(reader)
-        assert (status, header["connection"], await reader.read()) == (202, "close", b"")
-        for each in (kept, writer):
-            each.close()
-        await ending
-
-    client.loop.run_until_complete(asyncio.wait_for(run(), 30))
-
-
 def test_a_batch_that_grows(serve, registry, store, new_id):
     """Of a compressed batch all that it has become is counted while it waits for its commit."""
     client = serve(create_app(SETTINGS, store, registry), replace(SETTINGS, queue=50_000))

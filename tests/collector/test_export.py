@@ -13,8 +13,7 @@ import pytest
 
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
-from deniable_collector.upkeep.archive import ArchiveError
-from deniable_collector.upkeep.exporting import export
+from deniable_collector.upkeep.archive import ArchiveError, export
 from deniable_collector.upkeep.importing import load
 
 GOLDEN = """\

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from deniable.protocol.mechanisms import Packing, Report, Row
 from deniable.protocol.wire import pack_columns
 from deniable_collector.batches import folding
-from deniable_collector.batches.folding import RowPlace, increments
+from deniable_collector.batches.folding import RowPlace, count_bitmaps, increments
 from deniable_collector.stores.commits import TallyKey, TallyRowKey
 
 
@@ -122,3 +123,17 @@ def test_a_row_of_which_most_is_added_to_is_one_stretch():
     wide = Row(20_000, Packing.BITMAP, None)
     few = increments([report(key(0), wide, packed(wide, {7, 19_999}))])[key(0)]
     assert list(few.columns) == [7, 19_999]
+
+
+@pytest.mark.parametrize("width", [1, 7, 8, 9, 64, 70, 128, 1000])
+@pytest.mark.parametrize("few", [1, 1 << 13])
+@pytest.mark.parametrize("block", [1 << 10, 1 << 22])
+@pytest.mark.parametrize("number", [0, 1, 8, 9, 26, 27, 28, 500, 4_099])
+def test_bitmaps(monkeypatch, width, few, block, number):
+    """Carry-save addition counts each column as adding bits does, whatever the shape."""
+    monkeypatch.setattr(folding, "_FEW_BYTES", few)
+    monkeypatch.setattr(folding, "_ADDED_BYTES", block)
+    draw = np.random.default_rng([width, number])
+    bits = draw.random((number, width)) < draw.random(width)
+    bitmaps = np.packbits(bits, axis=1, bitorder="little")
+    assert count_bitmaps(bitmaps, width).tolist() == bits.sum(axis=0).tolist()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 
-from deniable_collector.garbage import collect_seldom
+from deniable_collector.serving.worker import collect_seldom
 
 
 def test_what_there_is_is_not_scanned_again():

@@ -9,15 +9,14 @@ import pytest
 from deniable.protocol import windows
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
-from deniable_collector.stores.summed.calendars import bounds
 from deniable_collector.stores.summed.imported import (
     TALLY,
     Imported,
     brought_before,
 )
+from deniable_collector.stores.summed.sums import bounds
 from deniable_collector.upkeep import importing
-from deniable_collector.upkeep.archive import ArchiveError, TallySelection
-from deniable_collector.upkeep.exporting import export
+from deniable_collector.upkeep.archive import ArchiveError, TallySelection, export
 from deniable_collector.upkeep.importing import load
 
 STORES = ["sqlite", "redis"]

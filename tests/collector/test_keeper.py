@@ -17,7 +17,7 @@ from deniable_collector.settings import Settings
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.stores.life import Dropped
-from deniable_collector.stores.sealed.blocks import DamagedBlock
+from deniable_collector.stores.sealed import DamagedBlock
 from deniable_collector.stores.summed.summing import Sums
 from deniable_collector.upkeep import keeper
 from deniable_collector.upkeep.keeper import Keeper

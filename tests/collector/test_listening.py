@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from deniable_collector.listening import cannot_listen
+from deniable_collector.serving.gunicorn import cannot_listen
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import pytest
 from gunicorn.config import Config
 
 from deniable_collector.operation.events import EventFormatter, listen, tell
-from deniable_collector.operation.logs import DiscreetLogger
 from deniable_collector.operation.watch import WatchedStore
+from deniable_collector.serving.worker import DiscreetLogger
 from deniable_collector.stores import open_store
 
 

@@ -326,20 +326,6 @@ def test_the_size_of_a_capsule():
     run(work, MAX_BODY="5000")
 
 
-def test_a_client_that_waits_for_leave():
-    """A client that waits for "100 Continue" is refused without its body, and its connection ends;
-    one whose capsule is taken sends it."""
-
-    async def work(hop):
-        waits = {"expect": "100-continue"}
-        status, headers, _ = await hop.ask(headers={**waits, "content-type": "text/html"})
-        assert (status, headers["connection"]) == (415, "close")
-        status, headers, _ = await hop.ask(headers=waits)
-        assert (status, "connection" in headers) == (200, False)
-
-    run(work)
-
-
 def test_a_full_relay():
     """Capsules beyond DENIABLE_QUEUE are refused, and whatever comes of a capsule, it no longer
     waits afterwards."""

@@ -17,7 +17,7 @@ from deniable_collector.app import SEALER, create_app
 from deniable_collector.settings import Settings
 from deniable_collector.stores import StoreUnavailable, life
 from deniable_collector.stores.commits import TallyKey
-from deniable_collector.stores.sealed.blocks import DamagedBlock
+from deniable_collector.stores.sealed import DamagedBlock
 from deniable_collector.upkeep import sealing
 from deniable_collector.upkeep.keeper import SETTLED
 from deniable_collector.upkeep.sealing import Sealer, seal_all

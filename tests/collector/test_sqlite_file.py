@@ -141,30 +141,6 @@ def test_a_reader_keeps_the_log(file, path, monkeypatch):
     assert file._log_is_empty()
 
 
-class Refusing:
-    """A connection whose checkpoints fail for a reason of SQLite's."""
-
-    def __init__(self, name):
-        self.name, self.statements = name, []
-
-    def execute(self, text):
-        self.statements.append(text)
-        if "checkpoint" in text:
-            error = sqlite3.OperationalError("no")
-            error.sqlite_errorname = self.name
-            raise error
-
-
-def test_a_log_that_cannot_be_emptied():
-    """A busy file is no error, anything else is; the waiting time is set back after both."""
-    busy, broken = Refusing("SQLITE_BUSY_RECOVERY"), Refusing("SQLITE_IOERR_TRUNCATE")
-    assert module._empty_log(busy) is False
-    with pytest.raises(sqlite3.OperationalError):
-        module._empty_log(broken)
-    for each in (busy, broken):
-        assert each.statements[-1] == "PRAGMA busy_timeout = 10000"
-
-
 def test_where_a_log_is_looked_for(file, path, tmp_path):
     """A log that is not there is empty; it is beside the file, not beside a link; and where
     nobody can look it is not called empty."""

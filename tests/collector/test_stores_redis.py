@@ -18,6 +18,7 @@ from deniable_collector.stores.commits import (
     TallyKey,
     TallyRowKey,
 )
+from deniable_collector.stores.redis import driver
 
 
 def commit(scheme, batch, shard=0, cells=None, width=8):
@@ -233,3 +234,35 @@ def test_a_swap_that_is_always_overtaken(redis_server, scheme, new_id, noon, mon
         tally = store.tally("m", scheme.fingerprint, ["2026-11-20"])
         assert tally.rows[0].cells.tolist() == [0, 100, 0, 0, 0, 0, 0, 0]
         assert not store.fold(commit(scheme, batch, cells={0: 2**40}), noon)
+
+
+def test_a_server_whose_memory_is_full(own_server, scheme, new_id, noon):
+    """A Redis at maxmemory that evicts nothing refuses a ping as it refuses a commit, and says
+    why; it can still be read, and takes both when it has room again."""
+    with (
+        closing(open_store(own_server.url)) as store,
+        closing(redis.Redis.from_url(own_server.url)) as one,
+    ):
+        store.publish({"m": [scheme]})
+        store.fold(commit(scheme, new_id()), noon)
+        one.config_set("maxmemory-policy", "noeviction")
+        one.config_set("maxmemory", 1)
+        for act in (lambda: store.fold(commit(scheme, new_id()), noon), store.ping):
+            with pytest.raises(StoreUnavailable, match="maxmemory"):
+                act()
+        assert total(store, scheme) == 1
+        one.config_set("maxmemory", 0)
+        store.ping()
+        assert store.fold(commit(scheme, new_id()), noon) == frozenset()
+
+
+def test_replicas_that_are_not_there(own_server, scheme, new_id, noon, monkeypatch):
+    """A batch that must reach a replica is not acknowledged without one, and counted once."""
+    monkeypatch.setattr(driver, "_WAIT_MILLISECONDS", 100)
+    batch = new_id()
+    with closing(open_store(own_server.url, replicas=1)) as store:
+        store.publish({"m": [scheme]})
+        for _ in range(2):
+            with pytest.raises(StoreUnavailable, match="DENIABLE_REDIS_REPLICAS"):
+                store.fold(commit(scheme, batch), noon)
+        assert total(store, scheme) == 1

@@ -259,14 +259,6 @@ def test_another_program_s_file_is_refused(store, path, version):
         assert list(connection.iterdump()) == before
 
 
-def test_a_file_that_is_no_database(store, path):
-    """Any other file is refused, and not called a passing trouble."""
-    path.write_bytes(b"no database at all" * 100)
-    with pytest.raises(StoreError) as caught:
-        store.publish({})
-    assert not isinstance(caught.value, StoreUnavailable)
-
-
 def test_a_locked_file_is_unavailable(store, path, new_id, noon, monkeypatch, one):
     """A writer that holds the file too long makes the store unavailable, with nothing added."""
     monkeypatch.setattr(module, "_BUSY_SECONDS", 0.05)

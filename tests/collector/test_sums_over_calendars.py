@@ -16,8 +16,7 @@ from deniable.protocol import windows
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey, shard_of
 from deniable_collector.stores.contract import Change
-from deniable_collector.upkeep.archive import ArchiveError, TallySelection
-from deniable_collector.upkeep.exporting import export
+from deniable_collector.upkeep.archive import ArchiveError, TallySelection, export
 from deniable_collector.upkeep.importing import load
 from deniable_collector.upkeep.keeper import Keeper, rules_of
 

@@ -59,8 +59,7 @@ from deniable_collector.stores.commits import (
 )
 from deniable_collector.stores.errors import NotKept
 from deniable_collector.stores.ids import KEPT, PERIODS, TERMS
-from deniable_collector.upkeep.archive import TallySelection
-from deniable_collector.upkeep.exporting import export
+from deniable_collector.upkeep.archive import TallySelection, export
 from deniable_collector.upkeep.importing import load
 
 STORES = ["sqlite", "redis", "cluster"]

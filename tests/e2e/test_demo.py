@@ -26,19 +26,19 @@ from deniable.protocol.types.pair import Pair
 from deniable_collector.intake import Intake
 from deniable_collector.stores import open_store
 from deniable_demo import fleet, history
-from deniable_demo.coming_back import weeks_since, write_weeks
 from deniable_demo.commands import chunks
-from deniable_demo.history import DAYS, complete_days, write_history
-from deniable_demo.made_up import (
+from deniable_demo.history import DAYS, complete_days, weeks_since, write_history, write_weeks
+from deniable_demo.population import (
     CRASHES,
     DRIFT,
     GROWTH,
     LEAVING,
     RELEASED,
     USAGE,
+    Population,
     conditional_shares,
+    draw,
 )
-from deniable_demo.population import Population, draw
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.reading import read, select
 from deniable_estimator.watching.rules_file import parse_rules

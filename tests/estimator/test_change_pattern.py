@@ -2,21 +2,24 @@
 
 import itertools
 import math
-from fractions import Fraction
 
 import pytest
 
 from deniable.protocol.mechanisms import (
     BasicRappor,
     Bloom,
+    DBitFlip,
     MemoizedLocalHashing,
     MemoizedSubsetSelection,
+    NumberRange,
     Rappor,
     Rounds,
 )
 from deniable.protocol.randomness import PRECISION
 from deniable_estimator.analyses import memory_of
 from deniable_estimator.privacy.computing import reports_that_show
+
+from .test_memo_covariance import rounds_of
 
 ONE = 1 << PRECISION
 EVEN = math.floor(ONE * math.exp(2) / (math.exp(2) + 1))
@@ -30,35 +33,6 @@ def alternation_loss(mechanism, reports):
     return memory_of(mechanism).alternation_loss(reports)
 
 
-def _likelihoods(mechanism, item):
-    """How likely each memo of a value is."""
-    if isinstance(mechanism, MemoizedSubsetSelection):
-        own, other = mechanism.permanent.p, mechanism.permanent.q
-        return {memo: own if memo == item else other for memo in range(mechanism.size)}
-    assert isinstance(mechanism, BasicRappor)
-    flipped = Fraction(mechanism.rounds.f, 2 * ONE)
-    memos = {}
-    for memo in range(1 << mechanism.size):
-        away = (memo ^ 1 << item).bit_count()
-        memos[memo] = flipped**away * (1 - flipped) ** (mechanism.size - away)
-    return memos
-
-
-def _fresh(mechanism, memo, columns):
-    """How likely a report is, given the memo; `columns` is a bitmap."""
-    if isinstance(mechanism, MemoizedSubsetSelection):
-        within = math.comb(mechanism.size - 1, mechanism.k - 1)
-        without = math.comb(mechanism.size - 1, mechanism.k)
-        held = columns >> memo & 1
-        return mechanism.fresh.p / within if held else (1 - mechanism.fresh.p) / without
-    assert isinstance(mechanism, BasicRappor)
-    likelihood = Fraction(1)
-    for bit in range(mechanism.size):
-        one = Fraction(mechanism.rounds.q if memo >> bit & 1 else mechanism.rounds.p, ONE)
-        likelihood *= one if columns >> bit & 1 else 1 - one
-    return likelihood
-
-
 @pytest.mark.parametrize("reports", [2, 4])
 @pytest.mark.parametrize(
     "mechanism",
@@ -68,6 +42,7 @@ def _fresh(mechanism, memo, columns):
         MemoizedSubsetSelection(4, 2, ONE * 3 // 4, ONE * 5 // 8),
         MemoizedSubsetSelection(3, 2, ONE * 3 // 4, ONE * 7 // 8),
         BasicRappor(3, ROUNDS),
+        DBitFlip(NumberRange("0", "1"), 4, 2, ONE // 8, ONE // 5),
     ],
 )
 def test_the_event_is_enumerated(mechanism, reports):
@@ -76,29 +51,28 @@ def test_the_event_is_enumerated(mechanism, reports):
     All pairs of reports are tried for the odd and the even places: none of them that sets the
     first value in the one and the second in the other loses more, and one as much.
     """
-    size = mechanism.size
-    assert isinstance(size, int)
+    size = mechanism.rows[0].width
     half = reports // 2
+    bitmaps = list(range(1 << size))
     if isinstance(mechanism, MemoizedSubsetSelection):
-        chosen = itertools.combinations(range(size), mechanism.k)
-        bitmaps = [sum(1 << column for column in columns) for columns in chosen]
-    else:
-        bitmaps = list(range(1 << size))
-    losses = []
-    for odd, even in itertools.product(bitmaps, repeat=2):
-        if (odd & 3, even & 3) != (1, 2):
-            continue
+        bitmaps = [each for each in bitmaps if each.bit_count() == mechanism.k]
+    memos, fresh = zip(
+        *(
+            rounds_of(mechanism, 1 << item if isinstance(mechanism, BasicRappor) else item, size)
+            for item in (0, 1)
+        ),
+        strict=True,
+    )
 
-        def chance(item, *said):
-            return sum(
-                (
-                    likelihood * math.prod(_fresh(mechanism, memo, each) ** half for each in said)
-                    for memo, likelihood in _likelihoods(mechanism, item).items()
-                ),
-                Fraction(0),
-            )
+    def chance(item, *said):
+        told = [fresh[0][:, bitmaps.index(each)] ** half for each in said]
+        return float(memos[item] @ math.prod(told))
 
-        losses.append(math.log(chance(0, odd) * chance(1, even) / chance(0, odd, even)))
+    losses = [
+        math.log(chance(0, odd) * chance(1, even) / chance(0, odd, even))
+        for odd, even in itertools.product(bitmaps, repeat=2)
+        if (odd & 3, even & 3) == (1, 2)
+    ]
     assert alternation_loss(mechanism, reports) == pytest.approx(max(losses), rel=1e-9)
 
 

@@ -8,7 +8,6 @@ from deniable.protocol.mechanisms import HashedProjectiveGeometry, ProjectiveGeo
 from deniable.protocol.mechanisms.projective_geometry import points
 from deniable.protocol.randomness import PRECISION
 from deniable_estimator.analyses import projective_geometry
-from deniable_estimator.analyses.candidates import support_counts
 from deniable_estimator.analyses.projective_geometry import MAX_REPORTS, space_support
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate
@@ -31,9 +30,8 @@ def test_wrong_candidates(candidates, message, make_scheme, make_tally):
     """Unknown, repeated and missing candidates are refused with what to do."""
     scheme = make_scheme(3, 1.0)
     tally = make_tally(scheme, 3, [1, 1, 1])
-    for ask in (support_counts, estimate):
-        with pytest.raises(EstimateError, match=message):
-            ask(tally, scheme, candidates)
+    with pytest.raises(EstimateError, match=message):
+        estimate(tally, scheme, candidates)
 
 
 def test_candidates_are_found_in_any_spelling(make_scheme, make_tally):
@@ -54,7 +52,7 @@ def test_wrong_width_is_refused(make_scheme, make_tally):
     """A tally whose rows do not fit the mechanism is not read."""
     scheme = make_scheme(3, 1.0)
     with pytest.raises(EstimateError, match="widths"):
-        support_counts(make_tally(scheme, 4, [1, 1, 1, 1]), scheme)
+        estimate(make_tally(scheme, 4, [1, 1, 1, 1]), scheme)
 
 
 SPACES = [

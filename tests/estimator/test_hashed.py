@@ -12,7 +12,6 @@ from deniable.protocol.mechanisms import (
     SubsetSelection,
 )
 from deniable_estimator.analyses import hashed
-from deniable_estimator.analyses.candidates import support_counts
 from deniable_estimator.analyses.hashed import hash_places
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate
@@ -20,6 +19,7 @@ from deniable_estimator.answers.shares import estimate
 SPACE = ProjectiveGeometry.best(2.0, 2000, 4000, lambda space: space.q / (space.p - space.q) ** 2)
 MECHANISM = HashedProjectiveGeometry("city", 4, SPACE)
 SCHEME = Scheme("string", MECHANISM, ())
+ANALYSIS = hashed.HashedProjectiveGeometryAnalysis(MECHANISM)
 
 
 def meeting(text, row, count, mechanism):
@@ -51,7 +51,7 @@ def test_collisions_with_a_frequent_candidate_are_left_out():
     others = [f"other {number}" for number in range(4000)]
     counts = np.array([600_000] + [100] * 4000)
     tally = sample_tally(SCHEME, counts, np.random.default_rng(1), values=["Oslo", *others])
-    found = support_counts(tally, SCHEME, texts)
+    found = ANALYSIS.support(tally, texts)
     assert isinstance(found.reports, np.ndarray)
     assert found.reports[0] == tally.reports
     assert (found.reports[1:] == tally.reports - tally.rows[2].reports).all()
@@ -81,21 +81,14 @@ def test_a_frequent_string_that_is_no_candidate_makes_ghosts():
 def test_rows_without_reports_say_nothing():
     """With all devices in one row, candidates rest on it alone; with none, nothing is a ghost."""
     tally = sample_tally(SCHEME, np.array([1]), np.random.default_rng(5), values=["Oslo"])
-    found = support_counts(tally, SCHEME, ["Oslo", "Bergen"])
+    found = ANALYSIS.support(tally, ["Oslo", "Bergen"])
     assert found.ghosts is not None
     assert not found.ghosts.any()
     empty = sample_tally(SCHEME, np.array([0]), np.random.default_rng(6), values=["Oslo"])
-    none = support_counts(empty, SCHEME, ["Oslo", "Bergen"])
+    none = ANALYSIS.support(empty, ["Oslo", "Bergen"])
     assert none.ghosts is not None
     assert not none.ghosts.any()
     assert np.isnan(estimate(empty, SCHEME, ["Oslo"]).share).all()
-
-
-@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 12])
-def test_critical_values_of_chi_square(freedom):
-    """The closed form gives the chi-square quantile of the ghost level."""
-    expected = stats.chi2.isf(hashed.GHOST_LEVEL, freedom)
-    assert hashed._critical(freedom) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("rows", [2, 3, 4, 8])

@@ -23,7 +23,6 @@ from deniable.protocol.mechanisms import (
     Memoizing,
     NumberRange,
     Rappor,
-    Report,
     Rounds,
     all_names,
 )
@@ -31,6 +30,7 @@ from deniable.protocol.mechanisms.base import ONE
 from deniable_estimator.privacy.composition import Repeated, composed_delta, loss_of
 from deniable_estimator.privacy.mechanism_blankets import blanket_of, fresh_round
 
+from .test_memo_covariance import rounds_of
 from .test_outsider_enumeration import CASES
 
 _EPSILONS = (0.0, 0.2, 0.5, 0.9, 1.5)
@@ -39,44 +39,10 @@ _ROUNDS = Rounds(ONE // 2, ONE // 4, ONE * 3 // 4)
 Matrix = np.ndarray
 
 
-def _selection(channel):
-    """The chances of memos by value, and of reports by memo."""
-    cells = range(channel.size)
-    memo = [[float(channel.permanent.likelihood(Report(0, m), x)) for m in cells] for x in cells]
-    fresh = [[float(channel.fresh.likelihood(Report(0, u), m)) for u in cells] for m in cells]
-    return np.array(memo), np.array(fresh)
-
-
-def _bits(rounds, hashes):
-    """The same for two values whose filters set `hashes` bits each, and share none."""
-    size = 2 * hashes
-    turned = rounds.f / (2 * ONE)
-    one, zero = rounds.q / ONE, rounds.p / ONE
-    ones = (1 << hashes) - 1
-    filters = (ones, ones << hashes)
-
-    def chances(bitmap, high, low):
-        each = [high if bitmap >> j & 1 else low for j in range(size)]
-        return [
-            math.prod(p if u >> j & 1 else 1 - p for j, p in enumerate(each))
-            for u in range(1 << size)
-        ]
-
-    return (
-        np.array([chances(each, 1 - turned, turned) for each in filters]),
-        np.array([chances(memo, one, zero) for memo in range(1 << size)]),
-    )
-
-
-def _one_bit(mechanism):
-    """The same for a number in the cell of a row, and one in another row, of a device that keeps
-    the row."""
-    turned, again = float(mechanism.memo_flipped), mechanism.fresh / ONE
-
-    def flip(chance):
-        return np.array([[1 - chance, chance], [chance, 1 - chance]])
-
-    return flip(turned), flip(again)
+def _chain(mechanism, entries, width):
+    """The chances of memos by entry, and of reports by memo."""
+    both = [rounds_of(mechanism, each, width) for each in entries]
+    return np.array([memo for memo, _ in both]), both[0][1]
 
 
 _SELECTION = MemoizedSubsetSelection.design(2, 0.4, 1.0)
@@ -88,13 +54,15 @@ _RAPPOR = Rappor(Bloom("a", 1, 8, 1), _ROUNDS)
 _NUMBER = DBitFlip(NumberRange("0", "10"), 4, 1, ONE // 4, ONE // 5)
 
 _CHAINS: dict[str, tuple[Memoizing, tuple[Matrix, Matrix], int, int]] = {
-    "memoized": (_SELECTION, _selection(_SELECTION), 3, 4),
-    "memoized, three values": (_THREE, _selection(_THREE), 2, 4),
-    "memoized hashing": (_HASHING, _selection(_HASHING.channel), 2, 4),
-    "who comes back": (_COHORTS, _selection(_COHORTS.channels[0]), 2, 4),
-    "basic RAPPOR": (_BASIC, _bits(_ROUNDS, 1), 3, 2),
-    "RAPPOR": (_RAPPOR, _bits(_ROUNDS, 1), 2, 2),
-    "dBitFlip": (_NUMBER, _one_bit(_NUMBER), 4, 2),
+    "memoized": (_SELECTION, _chain(_SELECTION, range(2), 2), 3, 4),
+    "memoized, three values": (_THREE, _chain(_THREE, range(3), 3), 2, 4),
+    "memoized hashing": (_HASHING, _chain(_HASHING, range(2), 2), 2, 4),
+    "who comes back": (_COHORTS, _chain(_COHORTS.channels[0], range(3), 3), 2, 4),
+    # Two values whose filters set a bit each; the others say the same of both.
+    "basic RAPPOR": (_BASIC, _chain(_BASIC, (1, 2), 2), 3, 2),
+    "RAPPOR": (_RAPPOR, _chain(_RAPPOR, (1, 2), 2), 2, 2),
+    # A number in another row and one in the cell of the row, of a device that keeps the row.
+    "dBitFlip": (_NUMBER, _chain(_NUMBER, (1, 0), 1), 4, 2),
 }
 """A mechanism, its two rounds, the devices, and the windows. In cohorts and rows that a device
 keeps, the devices are those of its own."""

@@ -15,13 +15,12 @@ from deniable.protocol.mechanisms import (
 from deniable_estimator.analyses import (
     ANALYSES,
     oracle_analysis,
-    subset_selection,
+    own_columns,
 )
 from deniable_estimator.analyses.base import OracleAnalysis
-from deniable_estimator.analyses.candidates import support_counts
 from deniable_estimator.analyses.hashed import HashedAnalysis
+from deniable_estimator.analyses.numbers import SlidingWindowAnalysis
 from deniable_estimator.analyses.sampling import sample_numbers, sample_tally
-from deniable_estimator.analyses.sliding_window import SlidingWindowAnalysis
 from deniable_estimator.errors import EstimateError
 
 from .test_outsider_enumeration import CASES
@@ -90,7 +89,7 @@ def test_decoders_agree_with_the_definition(mechanism, items):
         if isinstance(mechanism, Hashed):
             found = HashedAnalysis.support(oracle_analysis(mechanism), tally, texts)
         else:
-            found = support_counts(tally, scheme, texts)
+            found = oracle_analysis(mechanism).support(tally, np.array(some))
         expected = [
             sum(int(tally.rows[each.row].cells[each.column]) for each in mechanism.support(item))
             for item in some
@@ -114,7 +113,7 @@ def test_billions_of_devices(size, epsilon, make_scheme):
 
 def test_crowds_beyond_one_draw_are_split(make_scheme, monkeypatch):
     """A crowd that numpy cannot draw at once is drawn in parts that lose no device."""
-    monkeypatch.setattr(subset_selection, "_CROWD", 100)
+    monkeypatch.setattr(own_columns, "_CROWD", 100)
     scheme = make_scheme(20, 1.0)
     row = sample_tally(scheme, np.full(20, 77), np.random.default_rng(1)).rows[0]
     assert row.reports == 20 * 77

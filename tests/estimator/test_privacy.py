@@ -16,7 +16,7 @@ from deniable.protocol.exact import exp_below
 from deniable.protocol.mechanisms import Memoizing, Packing, Report
 from deniable_estimator.dashboard.privacy_label import label_filters, privacy_label
 from deniable_estimator.privacy import Bound, guarantee, guarantee_in, together
-from deniable_estimator.privacy.derivation import derivation_of
+from deniable_estimator.privacy.report import derivation_of
 from deniable_estimator.privacy.words import chance, factor, rounded_up
 from deniable_estimator.terminal.privacy_view import guarantee_view, together_view
 
@@ -275,10 +275,11 @@ def test_derivation_leads_to_the_odds_in_force(case):
     assert found is not None
     assert found.odds == mechanism.odds
     assert 0 < found.low < found.high < 1
-    assert (found.rounds is None) != isinstance(mechanism, Memoizing)
-    assert found.made.endswith(".")
-    assert found.source
-    assert (found.times > 1) == bool(found.times_rule)
+    words = found.words
+    assert ("memo_rule" in words) == ("fresh_rule" in words) == isinstance(mechanism, Memoizing)
+    assert words["made"].endswith(".")
+    assert words["source"]
+    assert found.times == 1 or words["times_rule"]
 
 
 _WHOLE = [

@@ -13,14 +13,12 @@ from scipy.stats import chi2, chi2_contingency, false_discovery_control
 
 from deniable.protocol.mechanisms import SubsetSelection
 from deniable_estimator.statistics import significance
-from deniable_estimator.statistics.homogeneity import (
-    _chi_square_tails,
-    benjamini_hochberg,
-    homogeneity,
-)
 from deniable_estimator.statistics.intervals import Noise, debias
 from deniable_estimator.statistics.significance import (
+    _chi_square_tails,
     adjust_p,
+    benjamini_hochberg,
+    homogeneity,
     low_scores,
     share_p_values,
 )

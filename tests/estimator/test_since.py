@@ -54,12 +54,20 @@ def test_the_windows_after_are_compared_with_as_many_before(
     assert found == SinceDays(*(day(f"2026-{each}") for each in expected))
 
 
-@given(st.dates(date(2020, 1, 1), date(2030, 1, 1)), st.integers(1, 800))
-def test_days_before_hold_the_same_weekdays(happened: date, count: int) -> None:
-    """As many as after it, on the same weekdays, all before it, and as late as that allows."""
+@given(
+    st.dates(date(2020, 1, 1), date(2030, 1, 1)),
+    st.integers(1, 800),
+    st.none() | st.integers(6, 900),
+)
+def test_days_before_hold_the_same_weekdays(happened: date, count: int, ago: int | None) -> None:
+    """As many as after it, on the same weekdays, all before it and none of them dropped, and as
+    late as that allows."""
     last = happened + timedelta(count)
-    found = days_since(Moment("m", happened), "day", last)
-    assert (found.first, found.last) == (happened + timedelta(1), last)
+    kept = None if ago is None else happened - timedelta(ago)
+    found = days_since(Moment("m", happened), "day", last, kept)
+    assert found.first == happened + timedelta(1)
+    assert found.last <= last if kept else found.last == last
+    assert kept is None or kept <= found.before_first <= found.before_last
     assert found.before_last - found.before_first == found.last - found.first
     assert (found.first - found.before_first).days % 7 == 0
     assert timedelta(1) <= happened - found.before_last <= timedelta(7)
@@ -122,13 +130,3 @@ def test_what_has_nothing_before_or_after_is_refused(
     kept = day("2026-10-01") if moment > "2000" else None
     with pytest.raises(EstimateError, match=told):
         days_since(Moment("m", day(moment)), kind, day("2026-11-30"), kept)
-
-
-@given(st.dates(date(2020, 1, 1), date(2030, 1, 1)), st.integers(1, 800), st.integers(6, 900))
-def test_nothing_before_what_is_kept_is_asked_for(happened: date, count: int, ago: int) -> None:
-    """As many days on both sides, on the same weekdays, none of them dropped."""
-    kept = happened - timedelta(ago)
-    found = days_since(Moment("m", happened), "day", happened + timedelta(count), kept)
-    assert kept <= found.before_first <= found.before_last < happened < found.first <= found.last
-    assert found.before_last - found.before_first == found.last - found.first
-    assert (found.first - found.before_first).days % 7 == 0

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from deniable.device import lifecycle
+from deniable.device.worker import Worker, follow, leave
 from deniable.protocol.errors import TransportError
 
 if TYPE_CHECKING:
@@ -53,7 +53,6 @@ class Background:
     ) -> None:
         # Most programs that import Client do not need these yet.
         from deniable.device.state import Lock
-        from deniable.device.worker import Worker
 
         self._device = device
         self._state = device.state
@@ -76,7 +75,8 @@ class Background:
             )
             self._sender = Worker(self, Background._send_step, Background._send_idle, finish, 0.0)
         self._owns_state = owns_state
-        lifecycle.follow(self)
+        self._workers = [each for each in (self._writer, self._sender) if each is not None]
+        follow(self)
         if self.status in ("disabled", "no_consent"):
             self._withdraw()
         self._resume()
@@ -121,30 +121,32 @@ class Background:
             if not self._disabled and (self._writer is None or self._writer.started):
                 self._work(timeout, urgent=False)
             self._take_back()
-            if self._records:
-                self._write()  # the threads are held up
-            self._closed = True
-            for worker in (self._writer, self._sender):
-                if worker is not None:
-                    worker.stop(max(0.0, deadline - time.monotonic()))
-            self._state.close()
+            self._end(deadline)
         finally:
             self._state.until = None  # others may use it
-        lifecycle.leave(self)
+        leave(self)
+
+    def _end(self, deadline: float) -> None:
+        """Write what the threads did not come to, and stop them until a `time.monotonic`."""
+        if self._records:
+            self._write()
+        self._closed = True
+        for worker in self._workers:
+            worker.stop(max(0.0, deadline - time.monotonic()))
+        self._state.close()
 
     def before_fork(self) -> None:
-        """Called by `deniable.device.lifecycle` before a fork: use no state until `after_fork`."""
+        """Called by `deniable.device.worker` before a fork: use no state until `after_fork`."""
         self._writing.acquire()
         self._state.before_fork()
 
     def after_fork(self, *, child: bool) -> None:
-        """Called by `deniable.device.lifecycle` after a fork, in the parent and in the child."""
+        """Called by `deniable.device.worker` after a fork, in the parent and in the child."""
         if child:
             # The parent still has these records and will write them.
             self._records.clear()
-            for worker in (self._writer, self._sender):
-                if worker is not None:
-                    worker.reset()
+            for worker in self._workers:
+                worker.reset()
         self._state.after_fork(child=child)
         self._writing.release()
 
@@ -152,13 +154,7 @@ class Background:
         # A client without references, for example after a notebook cell ran again, writes its
         # records and ends its threads. A State that was passed in may be in use elsewhere.
         if getattr(self, "_owns_state", False) and not self._closed:
-            if self._records:
-                self._write()
-            self._closed = True
-            for worker in (self._writer, self._sender):
-                if worker is not None:
-                    worker.stop(0)
-            self._state.close()
+            self._end(0.0)
 
     def _write_step(self, urgent: bool) -> bool:
         """Write everything to the disk. Returns whether that succeeded."""

@@ -14,9 +14,9 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from deniable.device import lifecycle
 from deniable.device.background import Background
 from deniable.device.diagnostics import Diagnostics, QueueFull
+from deniable.device.worker import SWITCHES, is_set
 from deniable.protocol.errors import MetricError, SegmentError, StateError, UndeclaredValueWarning
 from deniable.protocol.randomness import Bits, system_bits
 
@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 
     from deniable.device.development import Narrator
     from deniable.device.device import Device
-    from deniable.device.owner_texts import OwnerLanguage
     from deniable.device.recording import Active, Record
-    from deniable.device.sent import SentReport
+    from deniable.device.sent import OwnerLanguage, SentReport
     from deniable.device.state import State
     from deniable.device.transport import Transport
     from deniable.protocol.registry import Registry
@@ -120,17 +119,16 @@ class Client(Background):
             from deniable.device.transport import HttpTransport
 
             transport = HttpTransport(endpoint, ingest_key=ingest_key)
-        self._narrator = _narrator(development, self.registry, clock, bits, on_trouble)
+        narrator = _narrator(development, self.registry, clock, bits, on_trouble)
         device: Device
-        if self._narrator is not None:
-            device = self._narrator.device
-            on_trouble = self._narrator.trouble
+        if narrator is not None:
+            device = narrator.device
         else:
             state = _open_state(self.registry.app, state_dir)
             device = Device(self.registry, state, transport, clock=clock, bits=bits, spread=spread)
         self._recorder = Recorder(device.registry)
-        self._troubles = Diagnostics(on_trouble)
-        self._strict = strict or self._narrator is not None
+        self._troubles = narrator or Diagnostics(on_trouble)
+        self._strict = strict or narrator is not None
         self.set_segments(segments or {})
         # Python's development mode (`python -X dev`): only developers see its warnings.
         self._development = sys.flags.dev_mode
@@ -139,7 +137,7 @@ class Client(Background):
             device,
             self._troubles,
             consent=consent,
-            disabled=any(lifecycle.is_set(name, os.environ) for name in lifecycle.SWITCHES),
+            disabled=any(is_set(name, os.environ) for name in SWITCHES),
             threads=background,
             owns_state=device.state is not state_dir,
         )
@@ -185,9 +183,7 @@ class Client(Background):
             self._mistaken(error)
             return
         if record is None:
-            self._troubles.counters["expired"] += 1
-            if self._narrator is not None:
-                self._narrator.expired(name)
+            self._troubles.expired(name)
             return
         if record.refused is not None:
             self._troubles.note(record.refused, "refused")
@@ -198,8 +194,7 @@ class Client(Background):
                     stacklevel=3,
                 )
         if self.status != "on":
-            if self._narrator is not None:
-                self._narrator.ignored(self.status)
+            self._troubles.ignored(self.status)
             return
         if record.segments is None:
             from deniable.protocol.segments import missing
@@ -214,9 +209,7 @@ class Client(Background):
             )
             return
         if record.undeclared:
-            self._troubles.counters["other"] += 1
-            if self._narrator is not None:
-                self._narrator.undeclared(name, record.text)
+            self._troubles.undeclared(name, record.text)
             if self._development:
                 warnings.warn(
                     f"metric {name!r}: a value that is not declared was recorded, and counts as "
@@ -279,8 +272,7 @@ class Client(Background):
         return self._sent("en")
 
     def _sent(self, language: OwnerLanguage) -> list[SentReport]:
-        from deniable.device.owner_texts import OWNER_TEXTS
-        from deniable.device.sent import describe_entries
+        from deniable.device.sent import OWNER_TEXTS, describe_entries
 
         if not self._has_state():
             return []
@@ -404,7 +396,7 @@ def _narrator(
 
 
 def _open_state(app: str, state_dir: str | Path | State | None) -> State:
-    from deniable.device.state import State
+    from deniable.device.state import State, default_directory
     from deniable.device.state_file import MEMORY
 
     if isinstance(state_dir, State):
@@ -412,7 +404,7 @@ def _open_state(app: str, state_dir: str | Path | State | None) -> State:
     if state_dir == MEMORY:
         return State(None)
     try:
-        return State.of_app(app) if state_dir is None else State(state_dir, app)
+        return State(default_directory(app) if state_dir is None else state_dir, app)
     except StateError as error:
         state = State(None)
         state.failure = str(error)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Literal
 
 from deniable.device import outbox
 from deniable.device.device import Device
+from deniable.device.diagnostics import Diagnostics
 from deniable.device.state import State
 from deniable.device.transport import HttpTransport, Reply
 from deniable.protocol.addresses import loopback_address
@@ -166,14 +167,14 @@ class DevelopmentDevice(Device):
         return _AGAIN
 
 
-class Narrator:
+class Narrator(Diagnostics):
     """Says on stderr, once each, what a client in development mode does and finds wrong."""
 
     def __init__(
         self, device: DevelopmentDevice, on_trouble: Callable[[Exception], None] | None
     ) -> None:
+        super().__init__(on_trouble)
         self.device = device
-        self._on_trouble = on_trouble
         self._told: set[str] = set()
         self._say(
             f"DEVELOPMENT MODE: reports go to {device.address} alone, and nothing counts. "
@@ -181,7 +182,6 @@ class Narrator:
         )
 
     def ignored(self, status: str) -> None:
-        """`record` has done nothing, because of the client's status."""
         if status == "no_consent":
             text = "consent is False, so nothing is recorded: pass True, or call opt_in()"
             self._mistake("no_consent", None, text)
@@ -190,19 +190,18 @@ class Narrator:
             self._mistake("disabled", None, text)
 
     def expired(self, metric: str) -> None:
-        """`record` has done nothing, because the metric is past its last day."""
+        super().expired(metric)
         text = (
             f"metric {metric!r} has expired, so nothing is recorded: set `expires` to a later day"
         )
         self._mistake("expired_metric", metric, text)
 
     def undeclared(self, metric: str, counts_as: str) -> None:
-        """A value that is not in the list was recorded."""
+        super().undeclared(metric, counts_as)
         text = f"metric {metric!r}: a value that is not in the list counts as {counts_as!r}"
         self._mistake("undeclared_value", metric, text)
 
-    def trouble(self, error: Exception) -> None:
-        """Something went wrong that is kept from the app."""
+    def tell(self, error: Exception) -> None:
         if isinstance(error, TransportError) and error.final:
             self._say(
                 f"{error}: only `deniable dev` takes reports of development mode, and "
@@ -223,8 +222,7 @@ class Narrator:
         else:
             # The text of another error may hold a value.
             self._say(f"trouble: {type(error).__name__}")
-        if self._on_trouble is not None:
-            self._on_trouble(error)
+        super().tell(error)
 
     def _mistake(self, code: str, metric: str | None, text: str) -> None:
         if self._say(text):

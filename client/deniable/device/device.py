@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING
 
-from deniable.device import memo, open_windows, outbox
+from deniable.device import ledger, open_windows, outbox
 from deniable.protocol.errors import TransportError
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Device:
     ) -> None:
         """Keep records, and seal the windows that have ended by `until`; `jitter` is the longest
         delay of answers at once."""
-        memo.draw_keys(connection, self.registry, self.bits)
+        ledger.draw_keys(connection, self.registry, self.bits)
         windows = open_windows.OpenWindows(connection, self.registry, self.bits)
         # The reports of one call share one random delay: here that of answers at once, which is
         # drawn only if there are any.
@@ -170,8 +170,8 @@ class Device:
         from deniable.device import owner
 
         with self.state.transaction() as connection:
-            ledger = owner.accounts(connection, self.registry)
-            return ledger, owner.waiting_values(connection), erased_on(connection)
+            spent = owner.accounts(connection, self.registry)
+            return spent, owner.waiting_values(connection), erased_on(connection)
 
     def entries(self) -> list[Entry]:
         """Every stored report, the newest first."""
@@ -206,7 +206,7 @@ def erase(connection: Connection, now: float) -> None:
     open_windows.clear(connection)
     open_windows.forget_firsts(connection)
     outbox.clear(connection)
-    memo.erase(connection)
+    ledger.erase_keys(connection)
     day = datetime.fromtimestamp(now, UTC).date()
     connection.execute("UPDATE device SET erased = ?", (day.isoformat(),))
 

@@ -64,8 +64,23 @@ class Diagnostics:
                 logger.addHandler(logging.NullHandler())
             # No traceback: handlers that collect local variables would also collect values.
             logger.warning("telemetry: %s", message)
+        self.tell(error)
+
+    def tell(self, error: Exception) -> None:
+        """Pass a trouble on."""
         if self._on_trouble is not None:
             self._on_trouble(error)
+
+    def expired(self, metric: str) -> None:
+        """A record of a metric past its last day was not kept."""
+        self.counters["expired"] += 1
+
+    def undeclared(self, metric: str, counts_as: str) -> None:
+        """A value that is not in the list was recorded."""
+        self.counters["other"] += 1
+
+    def ignored(self, status: str) -> None:
+        """A record was not kept, because of the client's status."""
 
 
 def _classify(error: Exception) -> tuple[str, str]:

@@ -30,10 +30,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deniable.device import memo, outbox
-from deniable.device.ledger import Ledger
+from deniable.device import outbox
+from deniable.device.ledger import Ledger, recall
 from deniable.protocol import segments, windows
 from deniable.protocol.mechanisms import Memoizing
 from deniable.protocol.randomness import PRECISION, Bits
@@ -143,9 +143,9 @@ class OpenWindows:
                 if not self._is_wanted(record):
                     closed.add(key)
                     continue
-                found = self._execute(
-                    "SELECT value, records FROM open_values WHERE metric = ? AND window = ?", key
-                ).fetchone()
+                found = self._row(
+                    "SELECT value, records FROM open_values WHERE metric = ? AND window = ?", *key
+                )
                 # A value that waits was recorded while the metric was answered at the close of its
                 # windows. It was promised to wait until then, so it does.
                 if found is None and record.metric.answer == "at_once":
@@ -239,7 +239,7 @@ class OpenWindows:
             return False
         mechanism = metric.scheme.mechanism
         if isinstance(mechanism, Memoizing):
-            report = memo.recall(self._connection, metric, mechanism, item, self._bits)
+            report = recall(self._connection, metric, mechanism, item, self._bits)
         else:
             report = mechanism.randomize(item, self._bits)
         columns = pack_columns(mechanism.rows[report.row], report)
@@ -258,6 +258,10 @@ class OpenWindows:
             ("answered" if answered else "unanswered", metric, window),
         )
         self._prune(metric)
+
+    def _row(self, query: str, *values: object) -> Any:
+        """The first row that a query finds, or None."""
+        return self._execute(query, values).fetchone()
 
     def _drop(self, metric: str, window: str) -> None:
         self._execute("DELETE FROM open_values WHERE metric = ? AND window = ?", (metric, window))
@@ -278,15 +282,13 @@ class OpenWindows:
 
     def _is_open(self, metric: Metric, window: str) -> bool:
         """Whether the metric takes part in the window; for a new window that is decided here."""
-        found = self._execute(
-            "SELECT state FROM windows WHERE metric = ? AND window = ?", (metric.name, window)
-        ).fetchone()
+        found = self._row(
+            "SELECT state FROM windows WHERE metric = ? AND window = ?", metric.name, window
+        )
         if found is not None:
             return bool(found[0] == "open")
         ends = windows.end(window)
-        horizon = self._execute(
-            "SELECT ends FROM horizons WHERE metric = ?", (metric.name,)
-        ).fetchone()
+        horizon = self._row("SELECT ends FROM horizons WHERE metric = ?", metric.name)
         if horizon is not None and ends <= horizon[0]:
             return False
         if not self._ledger.allows(metric, self._registry):
@@ -307,9 +309,7 @@ class OpenWindows:
         uniform to one part in 10**11 at most."""
         if metric.one_in is None:
             return self._bits(PRECISION) < Fraction(metric.sample_rate) * (1 << PRECISION)
-        found = self._execute(
-            "SELECT drawn FROM groups WHERE metric = ?", (metric.name,)
-        ).fetchone()
+        found = self._row("SELECT drawn FROM groups WHERE metric = ?", metric.name)
         if found is None:
             found = (self._bits(PRECISION),)
             self._execute("INSERT INTO groups VALUES (?, ?)", (metric.name, *found))
@@ -332,15 +332,11 @@ class OpenWindows:
         Each window in which the app was used has its row, whether the device takes part or not.
         """
         self._remember(metric, window)  # the row may be of a time when it had another type
-        (first,) = self._execute(
-            "SELECT window FROM firsts WHERE metric = ?", (metric.name,)
-        ).fetchone()
+        (first,) = self._row("SELECT window FROM firsts WHERE metric = ?", metric.name)
         begins = windows.start(window)
         before = windows.start(windows.shifted(window, -1))
-        found = self._execute(
-            "SELECT 1 FROM windows WHERE metric = ? AND ends > ? AND ends <= ?",
-            (metric.name, before, begins),
-        ).fetchone()
+        query = "SELECT 1 FROM windows WHERE metric = ? AND ends > ? AND ends <= ?"
+        found = self._row(query, metric.name, before, begins)
         return metric.type.look_back(window, first, found is not None)
 
     def _remember(self, metric: Metric, window: str) -> None:

@@ -5,25 +5,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from html import escape
+from pathlib import Path
 from sqlite3 import Connection
 from string import Template
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from deniable.device import open_windows
 from deniable.device.ledger import Ledger
-from deniable.device.owner_texts import OWNER_TEXTS, OwnerLanguage, OwnerTexts
-from deniable.device.sent import SentReport
+from deniable.device.sent import OWNER_TEXTS, OwnerLanguage, OwnerTexts, SentReport
 from deniable.protocol.registry import Registry
 
 _LISTED_REPORTS = 200
 """The page shows the newest reports; `deniable sent` lists all that are stored."""
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
+class Account(NamedTuple):
     """What this device has revealed about one metric, and how many reports it may still send."""
 
     metric: str
@@ -101,7 +100,8 @@ def owner_page(
     """
     texts = OWNER_TEXTS[language]
     name = escape(texts.this_app if app is None else app)
-    return _PAGE.substitute(
+    page = Path(__file__).with_name("owner.html").read_text(encoding="utf-8")
+    return Template(page).substitute(
         language=texts.language,
         title=texts.title.format(app=name),
         state=(texts.on if sending else texts.off).format(app=name),
@@ -227,66 +227,3 @@ def certainty(spent: Fraction) -> str:
         if rounded < 100:
             return f"{rounded:.{digits}f}"
     return "100"
-
-
-_PAGE = Template(
-    """<!doctype html>
-<html lang="$language">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta http-equiv="Content-Security-Policy"
- content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'">
-<title>$title</title>
-<style>
-:root { color-scheme: light dark; --ground: #fafaf8; --surface: #fff; --ink: #1b1c1a;
- --soft: #5d5f5a; --line: #e6e5e0; --accent: #0f766e; }
-@media (prefers-color-scheme: dark) { :root { --ground: #121413; --surface: #191c1b;
- --ink: #eceeec; --soft: #a0a5a1; --line: #2a2e2c; --accent: #5fd3c6; } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--ground); color: var(--ink);
- font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
-main { max-width: 720px; margin: 0 auto; padding: 24px 16px 48px; }
-h1 { font-size: 24px; line-height: 1.25; margin: 0 0 8px; }
-h2 { font-size: 18px; margin: 32px 0 8px; }
-h3 { font-size: 16px; margin: 0; }
-p { margin: 6px 0; }
-ul { list-style: none; margin: 0; padding: 0; }
-li { background: var(--surface); border: 1px solid var(--line); border-radius: 10px;
- padding: 14px 16px; margin-top: 10px; overflow-wrap: anywhere; }
-.facts { color: var(--soft); font-size: 14px; }
-.actions { display: flex; flex-wrap: wrap; gap: 10px; margin-top: 14px; }
-form { margin: 0; }
-button, .button { display: inline-block; font: inherit; color: var(--ink); cursor: pointer;
- background: var(--surface); border: 1px solid var(--soft); border-radius: 8px;
- padding: 8px 16px; text-decoration: none; }
-:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
-summary { color: var(--accent); cursor: pointer; font-size: 14px; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-size: 14px; }
-th, td { text-align: right; padding: 6px 0 6px 16px; font-weight: 400; vertical-align: top; }
-th:first-child { text-align: left; padding-left: 0; }
-thead th { color: var(--soft); border-bottom: 1px solid var(--line); }
-@media print { .actions { display: none; } }
-</style>
-</head>
-<body>
-<main>
-<h1>$title</h1>
-<p>$state</p>
-<p>$noise</p>
-<div class="actions">$actions</div>
-<h2>$received_title</h2>
-$received
-<h2>$waiting_title</h2>
-$waiting
-<h2>$reported_title</h2>
-$reports
-<h2 id="ledger">$ledger_title</h2>
-$ledger
-</main>
-</body>
-</html>
-"""
-)

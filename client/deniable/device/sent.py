@@ -1,5 +1,8 @@
 """Reports in words for the owner of the device, with what they reveal.
 
+The sentences, and those of the page for the owner, are in owner.json in each language. Names in
+braces are filled in.
+
 What a report reveals is in its likelihoods: how often the device would send the same report if
 one value were true, and how often if another were.
 """
@@ -8,13 +11,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import Any
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from deniable.device.outbox import Entry
-from deniable.device.owner_texts import ENGLISH, OwnerTexts
 from deniable.protocol.mechanisms import (
     Mechanism,
     MemoizedRetention,
@@ -29,6 +32,21 @@ from deniable.protocol.registry import Registry
 from deniable.protocol.scheme import Scheme
 from deniable.protocol.wire import SealedReport, unpack_columns
 
+OwnerLanguage: TypeAlias = Literal["en", "zh-Hans"]
+"""A language of the sentences, as BCP 47 has it."""
+
+OwnerTexts: TypeAlias = SimpleNamespace
+"""The sentences in one language."""
+
+
+def read_texts(path: Path) -> Mapping[OwnerLanguage, OwnerTexts]:
+    """The sentences of a file of JSON, which has those of each language by their names."""
+    found = json.loads(path.read_text(encoding="utf-8"))
+    return {language: SimpleNamespace(**texts) for language, texts in found.items()}
+
+
+OWNER_TEXTS = read_texts(Path(__file__).with_name("owner.json"))
+
 LISTED_VALUES = 20
 """Likelihoods are listed one by one for domains of at most so many values."""
 
@@ -39,16 +57,14 @@ _LISTED_NUMBERS = 5
 """The likelihoods of a number are listed for so many, from one end of its range to the other."""
 
 
-@dataclass(frozen=True, slots=True)
-class Likelihood:
+class Likelihood(NamedTuple):
     """How often the device would have sent this exact report if `value` were true."""
 
     value: str
     probability: Fraction
 
 
-@dataclass(frozen=True, slots=True)
-class SentReport:
+class SentReport(NamedTuple):
     """One report of this device.
 
     `status` is queued, sent, unanswered (not acknowledged, but it may have arrived), rejected or
@@ -86,7 +102,7 @@ class SentReport:
 
 
 def describe_entries(
-    entries: Iterable[Entry], registry: Registry | None, texts: OwnerTexts = ENGLISH
+    entries: Iterable[Entry], registry: Registry | None, texts: OwnerTexts = OWNER_TEXTS["en"]
 ) -> list[SentReport]:
     """The reports of the outbox in words, in the order given.
 
@@ -215,8 +231,8 @@ def _retention(
 def _columns(row: Row, report: Report, texts: OwnerTexts) -> str:
     """What was reported, where the values behind it are too many to name."""
     if row.packing is Packing.INDEX:
-        return texts.number.format(said=report.columns, width=row.width)
-    return texts.marked.format(said=report.columns.bit_count(), width=row.width)
+        return str(texts.number.format(said=report.columns, width=row.width))
+    return str(texts.marked.format(said=report.columns.bit_count(), width=row.width))
 
 
 def _listed(numbers: NumberRange) -> dict[str, int]:
@@ -249,7 +265,7 @@ def _memory(mechanism: Mechanism[Any], said: str, texts: OwnerTexts) -> str:
     """The sentence about a report, and the addition for metrics with memos."""
     if not isinstance(mechanism, Memoizing):
         return said
-    return texts.memory.format(said=said, odds=float(mechanism.lifetime_odds))
+    return str(texts.memory.format(said=said, odds=float(mechanism.lifetime_odds)))
 
 
 def _two_levels(likelihoods: tuple[Likelihood, ...], texts: OwnerTexts) -> str:
@@ -257,9 +273,9 @@ def _two_levels(likelihoods: tuple[Likelihood, ...], texts: OwnerTexts) -> str:
     high, low = map(_percent, (max(chances), min(chances)))
     named = [each.value for each in likelihoods if each.probability == max(chances)]
     if len(named) == 1:
-        return texts.named_one.format(value=named[0], high=high, low=low)
+        return str(texts.named_one.format(value=named[0], high=high, low=low))
     values = _join([f"“{value}”" for value in named], texts)
-    return texts.named_several.format(values=values, high=high, low=low)
+    return str(texts.named_several.format(values=values, high=high, low=low))
 
 
 def _join(parts: list[str], texts: OwnerTexts) -> str:

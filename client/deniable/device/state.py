@@ -35,19 +35,13 @@ _OFF = "switched-off"
 device can create it without our program."""
 
 
-def states_root() -> Path:
-    """Where state directories are by default: the XDG base directory for state.
+def states_root() -> str:
+    """Where state directories are by default: the XDG base directory for state. A text, because
+    `pathlib` takes 3 ms to import, which an app that only records does not pay.
 
     Raises:
         StateError: the user has no home directory.
     """
-    from pathlib import Path
-
-    return Path(_states_root())
-
-
-def _states_root() -> str:
-    # `pathlib` takes 3 ms to import, which an app that only records does not pay.
     base = os.environ.get("XDG_STATE_HOME", "")
     if not base.startswith("/"):  # the XDG specification: relative paths are ignored
         home = os.path.expanduser("~")
@@ -57,7 +51,7 @@ def _states_root() -> str:
     return os.path.join(base, "deniable")
 
 
-def default_directory(app: str) -> Path:
+def default_directory(app: str) -> str:
     """The state directory of an app, for one user of the device.
 
     It depends only on the app's name. So the ledger stays the same if the collector moves to
@@ -66,7 +60,7 @@ def default_directory(app: str) -> Path:
     Raises:
         StateError: the user has no home directory.
     """
-    return states_root() / app
+    return os.path.join(states_root(), app)
 
 
 class Lock:
@@ -115,13 +109,14 @@ class State:
     """
 
     def __init__(self, directory: str | Path | None, app: str | None = None) -> None:
-        self._file: str | None = None
+        self.path: str | None = None
+        """The file; None if the state is in memory."""
         if directory is not None:
             folder = os.fspath(directory)
             if not os.path.isabs(folder):
                 # Absolute from the start: the app may change its working directory.
                 folder = os.path.join(os.getcwd(), folder)
-            self._file = os.path.join(folder, FILE_NAME)
+            self.path = os.path.join(folder, FILE_NAME)
         self.app = app
         self.failure: str | None = None
         """Why the state cannot be trusted; None while it can."""
@@ -132,29 +127,13 @@ class State:
         """The `time.monotonic` until which every transaction may wait; None: each waits PATIENCE
         seconds."""
 
-    @classmethod
-    def of_app(cls, app: str) -> State:
-        """The state in the default directory of an app.
-
-        Raises:
-            StateError: the user has no home directory.
-        """
-        return cls(os.path.join(_states_root(), app), app)
-
-    @property
-    def path(self) -> Path | None:
-        """The file; None if the state is in memory."""
-        from pathlib import Path
-
-        return None if self._file is None else Path(self._file)
-
     def exists(self) -> bool:
         """Whether the device has a state already.
 
         Raises:
             OSError: the directory cannot be read.
         """
-        return self._file is None or is_there(self._file)
+        return self.path is None or is_there(self.path)
 
     @property
     def patience(self) -> float:
@@ -176,7 +155,13 @@ class State:
                 raise StateError(self.failure, damaged=self._damaged)
             try:
                 try:
-                    connection = self._connection or self._open(deadline)
+                    if self._connection is None:
+                        self._connection = (
+                            open_memory()
+                            if self.path is None
+                            else open_file(self.path, self.app, deadline)
+                        )
+                    connection = self._connection
                 except UnicodeDecodeError:  # even SQLite's message about the damage is not text
                     message = "the state file is damaged: remove it to start again"
                     raise StateError(message, damaged=True) from None
@@ -199,7 +184,7 @@ class State:
     def switched_off(self) -> bool:
         """Whether the owner of the device has switched reporting off, for every app that keeps
         its state here, until they switch it on again."""
-        if self._file is None:
+        if self.path is None:
             return False
         try:
             return is_there(self._off)
@@ -221,9 +206,9 @@ class State:
 
     @property
     def _off(self) -> str:
-        if self._file is None:
+        if self.path is None:
             raise StateError("a state in memory ends with its process: there is nothing to switch")
-        return os.path.join(os.path.dirname(self._file), _OFF)
+        return os.path.join(os.path.dirname(self.path), _OFF)
 
     def close(self) -> None:
         """Release the file, unless it is in use. The next transaction opens it again."""
@@ -233,32 +218,24 @@ class State:
     def before_fork(self) -> None:
         """Wait for the running transaction and close the file: a connection must not be forked."""
         self._lock.acquire()
-        if self._file is not None:
+        if self.path is not None:
             self._disconnect()
 
     def after_fork(self, *, child: bool) -> None:
         """Continue, in both processes. Only the parent can use a state in memory."""
         if child:
             self.until = None  # another thread of the parent may be closing its client
-        if child and self._file is None:
+        if child and self.path is None:
             # With a copied ledger, two processes would report the same window.
             self.failure = "a state in memory cannot be used after a fork"
         self._lock.release()
-
-    def _open(self, deadline: float) -> sqlite3.Connection:
-        if self._file is None:
-            connection = open_memory()
-        else:
-            connection = open_file(self._file, self.app, deadline)
-        self._connection = connection
-        return connection
 
     def _abandon(self) -> None:
         if self._connection is None:
             return
         with suppress(sqlite3.Error):
             self._connection.rollback()
-        if self._file is not None:
+        if self.path is not None:
             self._disconnect()
 
     def _disconnect(self) -> None:

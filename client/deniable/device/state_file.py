@@ -12,7 +12,7 @@ import time
 from contextlib import suppress
 from functools import cache
 
-from deniable.device import ledger, memo, open_windows, outbox
+from deniable.device import ledger, open_windows, outbox
 from deniable.protocol.errors import StateError
 
 PATIENCE = 2.0
@@ -163,7 +163,7 @@ def _empty() -> sqlite3.Connection:
 
 
 def _create_tables(connection: sqlite3.Connection) -> None:
-    for tables in (_TABLES, ledger.TABLES, memo.TABLES, open_windows.TABLES, outbox.TABLES):
+    for tables in (_TABLES, ledger.TABLES, open_windows.TABLES, outbox.TABLES):
         # One by one: `executescript` would end the transaction.
         for statement in tables.split(";"):
             connection.execute(statement)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from deniable.protocol.addresses import check_endpoint
@@ -19,7 +19,6 @@ from deniable.protocol.errors import TransportError
 
 if TYPE_CHECKING:
     from http.client import HTTPConnection, HTTPResponse
-    from types import TracebackType
     from urllib.request import OpenerDirector, Request
 
 _LARGEST_REPLY = 1 << 18
@@ -125,9 +124,12 @@ class HttpTransport:
         url = f"{self._endpoint}{path}"
         request = urllib.request.Request(url, body, sent)  # noqa: S310  (checked above)
         self._connections.clear()
-        deadline = _Deadline(_WHOLE * self.timeout, self._connections)
+        passed = threading.Event()
         try:
-            with deadline, self._opener.open(request, timeout=self.timeout) as response:
+            with (
+                _deadline(_WHOLE * self.timeout, self._connections) as passed,
+                self._opener.open(request, timeout=self.timeout) as response,
+            ):
                 reply, found = self._read(response, largest), response.headers
         except http.client.HTTPException as error:
             # Its text is not repeated, because it would end up in the app's logs.
@@ -137,9 +139,9 @@ class HttpTransport:
                 foreign=True,
             ) from None
         except OSError as error:
-            reason = "the reply took too long" if deadline.passed else _reason(error)
+            reason = "the reply took too long" if passed.is_set() else _reason(error)
             raise TransportError(f"the collector cannot be reached: {reason}") from None
-        if deadline.passed:  # what was read may be cut off
+        if passed.is_set():  # what was read may be cut off
             raise TransportError("the collector cannot be reached: the reply took too long")
         return reply, found
 
@@ -174,33 +176,27 @@ def _reason(error: OSError) -> str:
     return told if refused is None else f"the proxy refused the tunnel with status {refused[1]}"
 
 
-class _Deadline:
-    """Hangs up the connections that are made inside it when its seconds are over."""
+@contextmanager
+def _deadline(seconds: float, connections: list[HTTPConnection]) -> Iterator[threading.Event]:
+    """Hangs up the connections that are made inside it when its seconds are over; what it gives is
+    set then."""
+    passed = threading.Event()
 
-    def __init__(self, seconds: float, connections: list[HTTPConnection]) -> None:
-        self.passed = False
-        self._connections = connections
-        self._timer = threading.Timer(seconds, self._hang_up)
-        self._timer.daemon = True
-
-    def __enter__(self) -> None:
-        self._timer.start()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._timer.cancel()
-
-    def _hang_up(self) -> None:
+    def hang_up() -> None:
         import socket
 
-        self.passed = True
-        for connection in self._connections:
+        passed.set()
+        for connection in connections:
             with suppress(OSError, AttributeError):  # no socket yet, or none any more
                 connection.sock.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(seconds, hang_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield passed
+    finally:
+        timer.cancel()
 
 
 def _make_opener(connections: list[HTTPConnection], *, proxies: bool) -> OpenerDirector:
@@ -249,10 +245,8 @@ def _make_opener(connections: list[HTTPConnection], *, proxies: bool) -> OpenerD
 
         return make
 
-    handlers = [Replies, Plain, Encrypted]
-    if not proxies:
-        return urllib.request.build_opener(*handlers, urllib.request.ProxyHandler({}))
-    return urllib.request.build_opener(*handlers)
+    without = () if proxies else (urllib.request.ProxyHandler({}),)
+    return urllib.request.build_opener(Replies, Plain, Encrypted, *without)
 
 
 def read_reply(reply: Reply, batch_id: str, now: Callable[[], float]) -> dict[int, str]:

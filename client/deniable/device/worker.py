@@ -2,18 +2,23 @@
 
 It starts with the first work, never before, so that a process can fork safely until then. A
 forked child starts its own thread.
+
+Also what holds for every client of a process: the environment's switches, forks and the end.
 """
 
 from __future__ import annotations
 
+import atexit
+import os
+import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Generic, TypeVar
-from weakref import ref
+from typing import Any, Generic, TypeVar
+from weakref import WeakSet, ref
 
 _Owner = TypeVar("_Owner")
 
@@ -142,3 +147,84 @@ class Worker(Generic[_Owner]):
             for request in requests:
                 request.done.set()
         return self._idle(owner)
+
+
+SWITCHES = ("DO_NOT_TRACK", "DENIABLE_DISABLED")
+"""Variables of the environment that stop every client."""
+
+_EXIT_SECONDS = 1.0
+
+_living: WeakSet[Any] = WeakSet()
+_living_lock = threading.RLock()
+"""Reentrant: a signal handler may close a client while another one starts."""
+_held: list[Any] = []
+"""Those whose `before_fork` was called for a fork in progress."""
+
+
+def follow(living: Any) -> None:
+    """Notify a client of forks, by `before_fork` and `after_fork`, and of the end of the process,
+    by `close`."""
+    with _living_lock:
+        _living.add(living)
+    _close_with_multiprocessing()
+
+
+def leave(living: Any) -> None:
+    """Do not notify it any more."""
+    with _living_lock:
+        _living.discard(living)
+
+
+def _before_fork() -> None:
+    _living_lock.acquire()
+    _held.extend(_living)
+    for living in _held:
+        living.before_fork()
+
+
+def _after_fork(*, child: bool) -> None:
+    for living in _held:
+        living.after_fork(child=child)
+    _held.clear()
+    _living_lock.release()
+    if child and "multiprocessing.util" in sys.modules:
+        # A multiprocessing worker drops all finalizers when it starts, and then calls these.
+        from multiprocessing.util import register_after_fork
+
+        register_after_fork(_forked, lambda _: _close_with_multiprocessing())
+
+
+class _Forked:
+    """multiprocessing keeps a registered callback for as long as this object lives."""
+
+
+_forked = _Forked()
+
+
+def _close_with_multiprocessing() -> None:
+    """multiprocessing workers end without running `atexit` handlers."""
+    if "multiprocessing.util" in sys.modules:
+        from multiprocessing.util import Finalize
+
+        Finalize(None, _close_all, exitpriority=0)
+
+
+def _close_all() -> None:
+    with _living_lock:
+        open_ones = list(_living)
+    for living in open_ones:
+        living.close(_EXIT_SECONDS)
+
+
+atexit.register(_close_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=lambda: _after_fork(child=False),
+        after_in_child=lambda: _after_fork(child=True),
+    )
+
+
+def is_set(name: str, environ: Mapping[str, str]) -> bool:
+    """Whether a switch of the environment is on."""
+    return environ.get(name, "").strip().lower() not in ("", "0", "false", "no")

@@ -48,8 +48,8 @@ def tags(value: Any) -> str | None:
 
 
 def segment_names(value: Any) -> str | None:
-    fine = isinstance(value, list) and all(isinstance(each, str) for each in value)
-    return None if fine and value else 'must name declared segments, like ["platform"]'
+    fine = value and texts(value) is None
+    return None if fine else 'must name declared segments, like ["platform"]'
 
 
 def day(value: Any) -> str | None:
@@ -93,20 +93,23 @@ def positive(limit: float) -> Check:
     return check
 
 
-def count(value: Any) -> str | None:
-    fine = isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MAX_DEVICES
-    return None if fine else f"must be a whole number above 0 and at most {MAX_DEVICES:,}"
+def whole(least: int, most: int) -> Check:
+    told = f"from {least} to" if least > 1 else "above 0 and at most"
+    return lambda value: (
+        None
+        if type(value) is int and least <= value <= most
+        else f"must be a whole number {told} {most:,}"
+    )
+
+
+count = whole(1, MAX_DEVICES)
+one_in = whole(2, MAX_ONE_IN)
 
 
 def rate(value: Any) -> str | None:
     if not is_number(value) or not MIN_SAMPLE_RATE <= value <= 1:
         return f"must be a number above 0 and at most 1, and not below {MIN_SAMPLE_RATE:g}"
     return None
-
-
-def one_in(value: Any) -> str | None:
-    fine = isinstance(value, int) and not isinstance(value, bool) and 2 <= value <= MAX_ONE_IN
-    return None if fine else f"must be a whole number from 2 to {MAX_ONE_IN:,}"
 
 
 def bound(value: Any) -> str | None:

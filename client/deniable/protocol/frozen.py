@@ -30,15 +30,13 @@ class _Fields:
 
         given: list[tuple[str, str] | tuple[str, str, Any]] = []
         for name, kind in self._types.items():
-            if name in self._defaults:
-                value = self._defaults[name]
-                if type(value).__hash__ is None:  # an empty mapping, which `field` refuses
-                    default = field(default_factory=partial(self._defaults.__getitem__, name))
-                else:
-                    default = field(default=value)
-                given.append((name, kind, default))
-            else:
+            if name not in self._defaults:
                 given.append((name, kind))
+                continue
+            default = self._defaults[name]
+            if type(default).__hash__ is None:  # an empty mapping, which `field` refuses
+                default = field(default_factory=partial(self._defaults.__getitem__, name))
+            given.append((name, kind, default))
         made: type[Any] = make_dataclass(owner.__name__, given, frozen=True)
         found: dict[str, Field[Any]] = made.__dataclass_fields__
         return found
@@ -59,6 +57,7 @@ def frozen(cls: type[_Class]) -> type[_Class]:
     defaults = {name: cls.__dict__[name] for name in names if name in cls.__dict__}
     required = frozenset(names).difference(defaults)
     completes = hasattr(cls, "__post_init__")
+    told = ", ".join(name if name in required else f"{name}=..." for name in names)
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         values = {**defaults, **dict(zip(names, args, strict=False)), **kwargs}
@@ -68,7 +67,7 @@ def frozen(cls: type[_Class]) -> type[_Class]:
             or not required.issubset(values)
             or not kwargs.keys().isdisjoint(names[: len(args)])
         ):
-            raise TypeError(_mistake(cls.__name__, names, required, args, kwargs))
+            raise TypeError(f"{cls.__name__}() takes {told}")
         self.__dict__.update(values)
         if completes:
             self.__post_init__()
@@ -106,23 +105,3 @@ def _refuse(action: str, name: str) -> NoReturn:
     from dataclasses import FrozenInstanceError
 
     raise FrozenInstanceError(f"cannot {action} field {name!r}")
-
-
-def _mistake(
-    cls: str,
-    names: tuple[str, ...],
-    required: frozenset[str],
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-) -> str:
-    """What is wrong with the arguments of a class."""
-    if len(args) > len(names):
-        return f"{cls}() takes {len(names)} arguments, not {len(args)}"
-    placed = names[: len(args)]
-    for name in kwargs:
-        if name in placed:
-            return f"{cls}() got two values for {name!r}"
-        if name not in names:
-            return f"{cls}() has no field {name!r}"
-    lacking = [name for name in names if name in required.difference(placed, kwargs)]
-    return f"{cls}() lacks {', '.join(map(repr, lacking))}"

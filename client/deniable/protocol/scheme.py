@@ -10,10 +10,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from deniable.protocol.coded_message import CodedMessage, counted
-from deniable.protocol.digests import sha256
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.frozen import frozen
 from deniable.protocol.mechanisms import MAX_CELLS, FrequencyOracle, Mechanism, Row, rebuild
@@ -26,6 +25,19 @@ from deniable.protocol.segments import (
     read_segment,
 )
 from deniable.protocol.types import TYPES
+
+if TYPE_CHECKING:
+    from hashlib import sha256
+else:
+    # `hashlib` loads OpenSSL, which takes 2 ms: too much for a tool that records one value and
+    # exits. The interpreter's own module gives the same digest.
+    try:
+        from _sha2 import sha256
+    except ImportError:
+        try:
+            from _sha256 import sha256  # Python 3.11
+        except ImportError:
+            from hashlib import sha256
 
 FINGERPRINT_LENGTH = 12
 """Hex digits of a fingerprint. A metric has a handful of schemes in its life, and the

@@ -15,7 +15,7 @@ from typing import Any, get_args
 
 import click
 
-from deniable.device.owner_texts import OwnerLanguage
+from deniable.device.sent import OwnerLanguage
 from deniable.protocol import windows
 from deniable.protocol.errors import Problem, RegistryError
 from deniable.protocol.lasting import Lasting, lasting, remedies, today
@@ -23,8 +23,14 @@ from deniable.protocol.mechanisms import AUTO, MAX_MEMO_EPSILON, Memoizing
 from deniable.protocol.metric import Metric
 from deniable.protocol.registry import Registry
 from deniable.tools import edits, sent_command
-from deniable.tools.command_line import command, json_option, registry_argument
-from deniable.tools.forecasts import MISSING, Forecasts, forecasts
+from deniable.tools.command_line import (
+    MISSING,
+    Forecasts,
+    command,
+    forecasts,
+    json_option,
+    registry_argument,
+)
 
 
 @command("deniable lint --explain")

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import get_args
 
 from deniable.device import device, outbox, owner
-from deniable.device.owner_texts import OWNER_TEXTS, OwnerLanguage
-from deniable.device.sent import SentReport, describe_entries
+from deniable.device.sent import OWNER_TEXTS, OwnerLanguage, SentReport, describe_entries
 from deniable.device.state import FILE_NAME, State, states_root
 from deniable.protocol.errors import DeniableError, StateError
 from deniable.protocol.keys import APP
@@ -45,18 +44,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if asked.switch is not None or asked.erase:
             _change(directory, asked.switch, erase=asked.erase)
             return 0
-        kept = _Kept(directory, registry, asked.language if asked.html else "en")
-        if asked.html is not None:
-            asked.html.write_text(kept.page(), encoding="utf-8")
-            print(f"The page is in {asked.html}.")
-        elif asked.json:
-            print(json.dumps(kept.to_dict(), indent=2, ensure_ascii=False))
-        else:
-            print(kept.text())
+        print(_shown(asked, directory, registry))
     except DeniableError as error:
-        return _fail(str(error))
+        print(f"Error: {error}", file=sys.stderr)
+        return 1
     except (sqlite3.Error, OSError) as error:
-        return _fail(f"a file cannot be read or written: {error}")
+        print(f"Error: a file cannot be read or written: {error}", file=sys.stderr)
+        return 1
     return 0
 
 
@@ -113,11 +107,6 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _fail(message: str) -> int:
-    print(f"Error: {message}", file=sys.stderr)
-    return 1
-
-
 def _find_state(directory: Path | None, app: str | None, *, switching: bool) -> Path:
     """The directory of the state to read. To switch an app off, it need not have reported yet.
 
@@ -131,12 +120,12 @@ def _find_state(directory: Path | None, app: str | None, *, switching: bool) -> 
                 f"no app can be named {app!r}: a name has small letters, digits, - and _, and "
                 "begins with a letter"
             )
-        directory = states_root() / app
+        directory = Path(states_root(), app)
     if directory is not None:
         if not switching and not (directory / FILE_NAME).exists():
             raise StateError(f"no state of deniable in {directory}")
         return directory
-    root = states_root()
+    root = Path(states_root())
     found = sorted(path.parent for path in root.glob(f"*/{FILE_NAME}"))
     if len(found) == 1:
         return found[0]
@@ -152,74 +141,57 @@ def _change(directory: Path, switch: str | None, *, erase: bool) -> None:
     try:
         if switch is not None:
             state.switch(on=switch == "on")
-            print(
-                f"Reporting is {switch}."
-                if switch == "off"
-                else "Reporting is on, if the app has consent."
-            )
+            print(f"Reporting is {switch}{', if the app has consent' if switch == 'on' else ''}.")
         if not (directory / FILE_NAME).exists():
             # It may be the wrong name, and then the app goes on.
             print(f"No app has kept anything in {directory} yet; see that the name is right.")
         elif erase or switch == "off":
-            _take_back(state, erase=erase)
+            with state.transaction() as connection:
+                if erase:
+                    device.erase(connection, time.time())
+                else:
+                    device.withdraw(connection)
+            print(
+                "Values, reports and the keys of memos on this device are erased; the ledger stays."
+                if erase
+                else "What waited to be sent is deleted."
+            )
     finally:
         state.close()
 
 
-def _take_back(state: State, *, erase: bool) -> None:
-    with state.transaction() as connection:
-        if erase:
-            device.erase(connection, time.time())
-        else:
-            device.withdraw(connection)
-    if erase:
-        print("Values, reports and the keys of memos on this device are erased; the ledger stays.")
-    else:
-        print("What waited to be sent is deleted.")
-
-
-class _Kept:
-    """What a state holds for its owner."""
-
-    def __init__(self, directory: Path, registry: Registry | None, language: OwnerLanguage) -> None:
-        state = State(directory)
-        try:
-            with state.transaction() as connection:
-                entries = outbox.entries(connection)
-                self._ledger: list[owner.Account] = owner.accounts(connection, registry)
-                self._waiting = owner.waiting_values(connection)
-                self._erased = device.erased_on(connection)
-            self._sending = not state.switched_off
-        finally:
-            state.close()
-        self._registry = registry
-        self._language = language
-        self._reports = describe_entries(entries, registry, OWNER_TEXTS[language])
-
-    def page(self) -> str:
-        return owner.owner_page(
-            self._reports,
-            self._ledger,
-            self._waiting,
-            sending=self._sending,
-            erased=self._erased,
-            recipient=None if self._registry is None else self._registry.recipient,
-            contact=None if self._registry is None else self._registry.contact,
-            language=self._language,
+def _shown(asked: argparse.Namespace, directory: Path, registry: Registry | None) -> str:
+    """What a state holds for its owner: as text or JSON, or where its page was written."""
+    state = State(directory)
+    try:
+        with state.transaction() as connection:
+            entries, ledger = outbox.entries(connection), owner.accounts(connection, registry)
+            waiting, erased = owner.waiting_values(connection), device.erased_on(connection)
+        sending = not state.switched_off
+    finally:
+        state.close()
+    language: OwnerLanguage = asked.language if asked.html else "en"
+    reports = describe_entries(entries, registry, OWNER_TEXTS[language])
+    if asked.html is not None:
+        page = owner.owner_page(
+            reports,
+            ledger,
+            waiting,
+            sending=sending,
+            erased=erased,
+            recipient=None if registry is None else registry.recipient,
+            contact=None if registry is None else registry.contact,
+            language=language,
         )
-
-    def to_dict(self) -> dict[str, object]:
-        reports = [report.to_dict() for report in self._reports]
-        return {"erased": self._erased, "reports": reports}
-
-    def text(self) -> str:
-        parts = [_paragraph(report) for report in self._reports]
-        texts = OWNER_TEXTS["en"]
-        if self._erased is not None:
-            parts.append(texts.erased.format(day=self._erased))
-        elif not parts:
-            parts.append(texts.nothing_sent)
-        return "\n\n".join(parts)
+        asked.html.write_text(page, encoding="utf-8")
+        return f"The page is in {asked.html}."
+    if asked.json:
+        document = {"erased": erased, "reports": [report.to_dict() for report in reports]}
+        return json.dumps(document, indent=2, ensure_ascii=False)
+    parts = [_paragraph(report) for report in reports]
+    if erased is not None:
+        parts.append(OWNER_TEXTS["en"].erased.format(day=erased))
+    return "\n\n".join(parts or [OWNER_TEXTS["en"].nothing_sent])
 
 
 def _paragraph(report: SentReport) -> str:

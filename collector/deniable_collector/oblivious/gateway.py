@@ -2,7 +2,8 @@
 responses.
 
 It serves one target, the collector that it is in, and one path of it. What is wrong with a capsule
-is told in the clear, what is wrong with the request inside it under seal (RFC 9458, 5.2).
+is told in the clear, what is wrong with the request inside it under seal (RFC 9458, 5.2). Flask
+answers who asks for its keys, and the event loop who sends a capsule.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
+
+from flask import Flask, Response
 
 from deniable.protocol.errors import WireError
 from deniable.protocol.oblivious.binary_http import Fields, InnerRequest, InnerResponse, padded
@@ -23,12 +26,19 @@ from deniable.protocol.oblivious.capsules import (
     Opened,
     open_request,
 )
+from deniable.protocol.oblivious.signed_keys import KEYS_TYPE, PATH, SIGNATURE
 from deniable.protocol.oblivious.sizes import SMALLEST_RESPONSE, padded_size
+from deniable_collector.batches.batch import Batch, Receipt
+from deniable_collector.batches.bodies import is_compressed
+from deniable_collector.batches.catalogue import MustWait
 from deniable_collector.oblivious.key_file import KeyFile
 from deniable_collector.operation.metrics import count_answer
-from deniable_collector.refusals import IntakeError
-from deniable_collector.serving import framing
-from deniable_collector.serving.responses import HttpResponse, head
+from deniable_collector.refusals import IntakeError, too_large
+from deniable_collector.serving.batch_reader import BatchReader
+from deniable_collector.serving.http import media_type, token
+from deniable_collector.serving.problems import problem_of
+from deniable_collector.serving.rates import Peer
+from deniable_collector.serving.responses import HttpResponse, accepted, head
 from deniable_collector.settings import Settings
 
 _TARGET = b"/v1/reports"
@@ -64,7 +74,7 @@ class Gateway:
             IntakeError: it is none, or too large.
             NoKey: there is no key for it, or it is damaged.
         """
-        if framing.media_type(content_type) != REQUEST_TYPE:
+        if media_type(content_type) != REQUEST_TYPE:
             raise IntakeError("http-415", f"send Content-Type: {REQUEST_TYPE}")
         try:
             return open_request(self._keys, capsule)
@@ -111,3 +121,105 @@ def key_refused(error: NoKey) -> HttpResponse:
     count_answer(400, "ohttp-key")
     document: Mapping[str, object] = {"type": KEY_PROBLEM, "title": str(error), "status": 400}
     return HttpResponse(400, json.dumps(document).encode(), "application/problem+json")
+
+
+_KEPT = "public, max-age=60"
+"""How long caches may keep the list of keys."""
+
+_READ = (b"authorization", b"content-encoding", b"content-type", b"x-deniable-key")
+
+
+def pace(
+    gateway: Gateway,
+    batch_reader: BatchReader,
+    peer: Peer,
+    headers: Mapping[bytes, bytes],
+) -> None:
+    """Count a request of a relay that shows no key: the rate holds for it as for any network.
+
+    Raises:
+        IntakeError: 429 if its network sends too much.
+    """
+    admission = batch_reader.admission
+    if admission is None:
+        return
+    if not gateway.admits(headers.get(b"authorization", b"").decode("latin-1")):
+        admission.pace(peer, headers)
+
+
+def read_at_once(
+    gateway: Gateway, batch_reader: BatchReader, capsule: bytes
+) -> tuple[Batch, Callable[[Receipt | Exception], HttpResponse]] | None:
+    """The batch in a capsule and what seals its response, if it can be read without waiting.
+
+    None for everything else, also for what is refused: `answer` says why.
+    """
+    try:
+        opened = gateway.open(REQUEST_TYPE, capsule)
+        request = gateway.read(opened)
+        if _encoding(batch_reader, request):
+            return None
+        batch = batch_reader.intake.read(request.content, wait=False)
+    except (IntakeError, NoKey, MustWait):
+        return None
+
+    def seal(outcome: Receipt | Exception) -> HttpResponse:
+        if isinstance(outcome, Exception):
+            return gateway.seal(opened, problem_of(outcome))
+        return gateway.seal(opened, accepted(outcome))
+
+    return batch, seal
+
+
+async def answer(
+    gateway: Gateway,
+    batch_reader: BatchReader,
+    take: Callable[[str, bytes], Awaitable[Receipt]],
+    content_type: str,
+    capsule: bytes,
+) -> HttpResponse:
+    """The response to a capsule; `take` commits a batch of this encoding.
+
+    Raises:
+        IntakeError: it is no capsule.
+    """
+    try:
+        opened = gateway.open(content_type, capsule)
+    except NoKey as error:
+        return key_refused(error)
+    try:
+        batch = gateway.read(opened)
+        response = accepted(await take(_encoding(batch_reader, batch), batch.content))
+    except Exception as error:
+        response = problem_of(error)
+    return gateway.seal(opened, response)
+
+
+def add_gateway(app: Flask, gateway: Gateway) -> None:
+    """Add the list of keys to the Flask app."""
+
+    @app.get(PATH)
+    def keys() -> Response:
+        response = Response(gateway.keys, content_type=KEYS_TYPE)
+        response.headers[SIGNATURE] = gateway.signature
+        response.headers["Cache-Control"] = _KEPT
+        return response
+
+
+def _encoding(batch_reader: BatchReader, batch: InnerRequest) -> str:
+    """The encoding of a batch that was in a capsule; "" if it is not compressed.
+
+    Raises:
+        IntakeError: it may not be sent: another type, too large, or without a key. It has no rate,
+            which is the relay's.
+    """
+    headers = {name: batch.header(name) for name in _READ}
+    if batch_reader.admission is not None:
+        batch_reader.admission.check_key(headers)
+    batch_reader.check_type(headers[b"content-type"].decode("latin-1"))
+    encoding = token(headers[b"content-encoding"].decode("latin-1"))
+    packed = is_compressed(encoding)
+    limit = batch_reader.limit(encoding)
+    if len(batch.content) > limit:
+        raise too_large(limit, compressed=packed)
+    return encoding if packed else ""

@@ -2,33 +2,78 @@
 
 A capsule goes on with its content type and nothing else of the request: no address, no header, no
 query. The response comes back with its status, type and Retry-After. The relay has no key, and
-logs no request.
+logs no request. No label of its metrics has a value that a device or the gateway could choose, and
+none says anything of an address or a capsule.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from typing import Any
 
 import aiohttp
+from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_latest
+from prometheus_client.core import Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.registry import Collector
 
 from deniable.protocol.oblivious.capsules import REQUEST_TYPE, RESPONSE_TYPE
 from deniable.protocol.oblivious.signed_keys import KEYS_TYPE, PATH, SIGNATURE
 from deniable_collector.oblivious.gateway import OVERHEAD
-from deniable_collector.oblivious.relay_metrics import GATEWAY_SECONDS, HELD, exposition
 from deniable_collector.oblivious.relay_settings import RelaySettings
-from deniable_collector.operation.metrics import count_answer
+from deniable_collector.operation.metrics import build_info, count_answer, summed
+from deniable_collector.operation.metrics_folder import VARIABLE
 from deniable_collector.refusals import IntakeError, too_large
-from deniable_collector.serving import framing
-from deniable_collector.serving.admission import Admission
-from deniable_collector.serving.cors import Cors, origin_refused
-from deniable_collector.serving.http import HttpServer, Request
+from deniable_collector.serving.admission import Admission, Cors, origin_refused
+from deniable_collector.serving.http import HttpServer, Request, is_text, media_type
 from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.responses import HttpResponse, lines_of
 from deniable_collector.settings import port_of
+
+_own = CollectorRegistry()
+
+GATEWAY_SECONDS = Histogram(
+    "deniable_relay_gateway_seconds",
+    "How long the gateway took to respond to a capsule.",
+    buckets=(0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10),
+    registry=_own,
+)
+HELD = Gauge(
+    "deniable_relay_held_bytes",
+    "Bytes of capsules that wait for the gateway.",
+    multiprocess_mode="livesum",
+    registry=_own,
+)
+
+_SHARED = "deniable_requests"
+"""The only one of the collector's metrics that a relay has too."""
+
+
+class _RelayFigures(Collector):
+    """What a relay counts, without the rest of what the collector's code counts."""
+
+    def __init__(self, source: CollectorRegistry) -> None:
+        self._source = source
+
+    def collect(self) -> Iterable[Metric]:
+        for family in self._source.collect():
+            if family.name == _SHARED or family.name.startswith("deniable_relay_"):
+                yield family
+        yield build_info()
+
+
+def exposition() -> bytes:
+    """All metrics in Prometheus's text format. It reads files: call it in a thread."""
+    source = summed()
+    if VARIABLE not in os.environ:  # else the shared folder has these too
+        source.register(_own)
+    chosen = CollectorRegistry()
+    chosen.register(_RelayFigures(source))
+    return generate_latest(chosen)
+
 
 LARGEST_RESPONSE = 1 << 18
 """Most bytes of a response of the gateway."""
@@ -195,9 +240,9 @@ class CapsuleRelay:
         Raises:
             IntakeError: it is of another type, or of such a page.
         """
-        if framing.media_type(content_type) == REQUEST_TYPE:
+        if media_type(content_type) == REQUEST_TYPE:
             return
-        if not framing.is_text(content_type) or not origin:
+        if not is_text(content_type) or not origin:
             told = f"send Content-Type: {REQUEST_TYPE}"
             raise IntakeError("http-415", told)
         if self._cors is None or not self._cors.allows(origin):
@@ -249,7 +294,7 @@ class CapsuleRelay:
             # Its text names the gateway's address, which is nobody's business here.
             told = "the gateway cannot be reached"
             raise _away("gateway-unavailable", told) from None
-        kind = framing.media_type(given.get("Content-Type", ""))
+        kind = media_type(given.get("Content-Type", ""))
         again = given.get("Retry-After", "")
         seconds = float(again) if again.isascii() and again.isdecimal() else None
         return HttpResponse(response.status, content, kind, seconds), given.get(SIGNATURE, "")

@@ -5,11 +5,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from deniable import Scheme
 from deniable.protocol.coded_message import counted
@@ -17,7 +15,7 @@ from deniable_collector.operation import metrics
 from deniable_collector.operation.events import tell
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import Commit
-from deniable_collector.stores.contract import Change, Found, Head, StoreContract
+from deniable_collector.stores.contract import Change, StoreContract
 from deniable_collector.stores.errors import StoreUnavailable
 
 _CALM = 5.0
@@ -30,6 +28,16 @@ _ANY = -1
 _PING_SECONDS = 1.0
 """How long the answer to a ping stands, if no call fails meanwhile: it writes, and anybody may ask
 /readyz."""
+
+
+def _watched(name: str) -> Any:
+    """A method that calls that of the store behind, which reads, and watches the call."""
+
+    def call(self: WatchedStore, *arguments: Any) -> Any:
+        with self._contact():
+            return getattr(self._store, name)(*arguments)
+
+    return call
 
 
 class WatchedStore(Store):
@@ -75,35 +83,9 @@ class WatchedStore(Store):
             tell("info", "published", f"published the schemes of {counted(len(listed), 'metric')}",
                  metrics=len(listed))  # fmt: skip
 
-    def schemes(self) -> dict[str, dict[str, Scheme]]:
-        with self._contact():
-            return self._store.schemes()
-
-    def identity(self) -> str:
-        with self._contact():
-            return self._store.identity()
-
-    def names(self, shard: int, metric: str, scheme: str) -> list[str]:
-        with self._contact():
-            return self._store.names(shard, metric, scheme)
-
-    def heads(
-        self, shard: int, asked: Mapping[tuple[str, str], Sequence[str]]
-    ) -> dict[tuple[str, str], dict[str, Head]]:
-        with self._contact():
-            return self._store.heads(shard, asked)
-
-    def read(
-        self, shard: int, metric: str, scheme: str, totals: Mapping[str, NDArray[np.int64]]
-    ) -> tuple[dict[str, Found], list[str]]:
-        with self._contact():
-            return self._store.read(shard, metric, scheme, totals)
-
-    def count_reports(
-        self, shard: int, metric: str, scheme: str, windows: Sequence[str], rows: int
-    ) -> dict[str, NDArray[np.int64]]:
-        with self._contact():
-            return self._store.count_reports(shard, metric, scheme, windows, rows)
+    schemes, identity, names, heads, read, count_reports = map(
+        _watched, ("schemes", "identity", "names", "heads", "read", "count_reports")
+    )
 
     def change(self, shard: int, metric: str, scheme: str, change: Change) -> bool:
         # Where no window can be sealed or dropped now, the store may take commits all the same.

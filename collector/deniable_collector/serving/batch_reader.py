@@ -5,9 +5,8 @@ from __future__ import annotations
 from deniable_collector.batches.bodies import decompress, is_compressed
 from deniable_collector.intake import Intake
 from deniable_collector.refusals import IntakeError
-from deniable_collector.serving import framing
-from deniable_collector.serving.admission import Admission
-from deniable_collector.serving.cors import Cors, origin_refused
+from deniable_collector.serving.admission import Admission, Cors, origin_refused
+from deniable_collector.serving.http import is_text, media_type
 from deniable_collector.settings import Settings
 
 JSON = "application/json"
@@ -36,9 +35,9 @@ class BatchReader:
                 that may not send. Browsers ask no leave for text/plain: without this check any
                 page could make its visitors send made-up reports.
         """
-        if framing.media_type(content_type) == JSON:
+        if media_type(content_type) == JSON:
             return
-        if not framing.is_text(content_type):
+        if not is_text(content_type):
             raise IntakeError(
                 "http-415",
                 f"send Content-Type: {JSON} (or text/plain in UTF-8, with the same content)",
@@ -49,7 +48,7 @@ class BatchReader:
             raise origin_refused(origin)
 
     def limit(self, encoding: str) -> int:
-        """The most bytes that a body may have as it is sent, in this encoding (`framing.token`)."""
+        """The most bytes that a body may have as it is sent, in this encoding (`token`)."""
         return self._compressed_limit if is_compressed(encoding) else self._limit
 
     def decompressed(self, body: bytes, encoding: str) -> bytes:

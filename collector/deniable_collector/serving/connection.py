@@ -19,8 +19,14 @@ from urllib.parse import unquote_to_bytes
 import httptools
 
 from deniable_collector.refusals import IntakeError, not_http
-from deniable_collector.serving.framing import check_framing
-from deniable_collector.serving.http import ROOM, HttpHandler, HttpServer, Request, Response
+from deniable_collector.serving.http import (
+    ROOM,
+    HttpHandler,
+    HttpServer,
+    Request,
+    Response,
+    check_framing,
+)
 from deniable_collector.serving.rates import Peer
 
 MAX_HEADER: Final = 1 << 14

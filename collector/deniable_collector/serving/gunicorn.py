@@ -2,22 +2,44 @@
 
 gunicorn reads its settings from the names of a module: `deniable_collector.gunicorn_conf`, and
 `deniable_collector.oblivious.relay_conf` for a relay.
+
+Until a new worker listens to signals, it has the master's handler for them, which would swallow
+one. So they are held back from the fork until then (`pre_fork`, `release`).
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
+import socket
 import sys
 from collections.abc import Mapping
+from pathlib import Path
+from signal import SIG_BLOCK, SIG_UNBLOCK, SIGINT, SIGQUIT, SIGTERM, pthread_sigmask
 from typing import Any, NoReturn
 
 import deniable
 from deniable_collector.operation import metrics_folder
 from deniable_collector.operation.events import announce, tell
 from deniable_collector.serving.http import ROOM
-from deniable_collector.serving.signals import pre_fork
 from deniable_collector.settings import Settings
+
+ENDING = (SIGTERM, SIGINT, SIGQUIT)
+
+
+def pre_fork(server: Any, worker: Any) -> None:
+    """gunicorn's hook: hold them back."""
+    pthread_sigmask(SIG_BLOCK, ENDING)
+
+
+def release() -> None:
+    """Let those come that were held back."""
+    pthread_sigmask(SIG_UNBLOCK, ENDING)
+
+
+os.register_at_fork(after_in_parent=release)
+
 
 _SPARE = 3 * ROOM
 """Open files that are needed in addition to the connections."""
@@ -70,11 +92,8 @@ def shared(settings: Settings, place: str, title: str) -> dict[str, Any]:
         place: which of the two it is.
         title: how it names itself when it has started.
     """
-    # Not for the commands, which need no gunicorn.
-    from deniable_collector.operation.logs import DiscreetLogger
-
     if settings.metrics_bind:
-        # Before gunicorn imports the worker, which imports prometheus_client.
+        # Before gunicorn imports the app, which imports prometheus_client.
         metrics_folder.begin()
 
     def when_ready(server: Any) -> None:
@@ -103,7 +122,7 @@ def shared(settings: Settings, place: str, title: str) -> dict[str, Any]:
         "bind": [settings.bind, *([settings.metrics_bind] if settings.metrics_bind else [])],
         "workers": settings.workers,
         "worker_class": "deniable_collector.serving.worker.HttpWorker",
-        "logger_class": DiscreetLogger,
+        "logger_class": "deniable_collector.serving.worker.DiscreetLogger",
         "accesslog": None,
         "errorlog": "-",
         "loglevel": "warning",
@@ -117,3 +136,45 @@ def shared(settings: Settings, place: str, title: str) -> dict[str, Any]:
         "child_exit": child_exit,
         "on_exit": on_exit,
     }
+
+
+_INHERITED = ("LISTEN_FDS", "GUNICORN_FD")
+"""Variables of a server that gets its sockets from systemd, or from its predecessor."""
+
+
+def cannot_listen(addresses: Mapping[str, str]) -> list[str]:
+    """What is wrong with these addresses (`settings.parse_bind`), by the name of their setting.
+
+    Port 0 and an empty address are fine.
+    """
+    if any(name in os.environ for name in _INHERITED):
+        return []
+    return [
+        f"{name} {why}" for name, address in addresses.items() if address and (why := _why(address))
+    ]
+
+
+def _why(address: str) -> str:
+    if address.startswith("unix:"):
+        folder = Path(address.removeprefix("unix:")).parent
+        return "" if folder.is_dir() else "names a socket in a folder that is not there"
+    host, _, port = address.rpartition(":")
+    try:
+        family, kind, _, _, place = socket.getaddrinfo(
+            host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind) as probe:
+            # As gunicorn binds: connections that have just ended are in nobody's way.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(place)
+    except socket.gaierror:
+        return "names a host that is not known"
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            return f"names port {port}, where another program listens: end it, or take another port"
+        if error.errno == errno.EADDRNOTAVAIL:
+            return "names an address that this machine does not have"
+        if error.errno == errno.EACCES:
+            return f"names port {port}, where this user may not listen"
+        return f"cannot be listened at: {os.strerror(error.errno or 0).lower()}"
+    return ""

@@ -1,20 +1,36 @@
-"""gunicorn's worker for our servers: their event loop, its heartbeat, and its end."""
+"""gunicorn's worker for our servers: their event loop, its heartbeat, and its end; and gunicorn's
+log, without what it would say about clients."""
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import sys
 from collections.abc import Callable
 from typing import Any
 
+from gunicorn.glogging import Logger  # type: ignore[import-untyped]
 from gunicorn.workers.base import Worker  # type: ignore[import-untyped]
 
-from deniable_collector.garbage import collect_seldom
-from deniable_collector.operation.events import tell_unexpected
+from deniable_collector.operation.events import listen, tell_unexpected
 from deniable_collector.serving.connection import serve
+from deniable_collector.serving.gunicorn import ENDING, release
 from deniable_collector.serving.http import HttpHandler
-from deniable_collector.serving.signals import ENDING, release
+from deniable_collector.settings import Settings
+
+_YOUNG = 20_000
+"""How many objects must be allocated (minus those freed) before the garbage collector runs."""
+
+
+def collect_seldom() -> None:
+    """Never scan again what there is now, and scan what is new after more of it: the objects of a
+    server live for ever, and requests leave hardly any cycles. Call it once in each process of a
+    server, when all that stays has been made."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_YOUNG, 10, 10)
+
 
 _HEARTBEAT_SECONDS = 1.0
 _SWITCH_SECONDS = 0.001
@@ -91,3 +107,30 @@ def _tell(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """Log what no callback has caught: its type and place, as its text may be of a client."""
     error = context.get("exception")
     tell_unexpected(error if isinstance(error, Exception) else RuntimeError("event loop"))
+
+
+class DiscreetLogger(Logger):  # type: ignore[misc]  # gunicorn brings no types
+    """Keeps the lines about processes and drops the parts about requests.
+
+    gunicorn names the address of a client and quotes its header when a request is not
+    HTTP, and its path when a worker fails.
+    """
+
+    def setup(self, cfg: Any) -> None:
+        """One handler for its lines and for ours."""
+        super().setup(cfg)
+        handler = listen(Settings.from_env().log_format)
+        handler._gunicorn = True  # type: ignore[attr-defined]  # so that a second setup drops it
+        self.error_log.handlers = [handler]
+
+    def warning(self, msg: str, *args: Any, **kwargs: Any) -> None:
+        if msg.startswith("Invalid request from"):
+            msg, args = "Invalid request", ()
+        super().warning(msg, *args, **kwargs)
+
+    def exception(self, msg: str, *args: Any, **kwargs: Any) -> None:
+        if "request" in str(msg):
+            kind = sys.exc_info()[0]
+            self.error("Error handling a request: %s", kind.__name__ if kind else "unknown")
+        else:
+            super().exception(msg, *args, **kwargs)

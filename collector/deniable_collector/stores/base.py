@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 
 from deniable import Scheme
 from deniable.protocol.windows import start
-from deniable_collector.stores.commits import TallyKey, version_of
+from deniable_collector.stores.commits import TallyKey, unpublished, version_of
 from deniable_collector.stores.contract import StoreContract
-from deniable_collector.stores.definitions import unpublished
 from deniable_collector.stores.errors import StoreUnavailable
-from deniable_collector.stores.life import Sealing, drop_ended, holding, seal
+from deniable_collector.stores.life import Sealing, ShardPart
 from deniable_collector.stores.summed.summing import Sums
-from deniable_collector.stores.summed.sums import Cover, cover, is_sum, relevant
+from deniable_collector.stores.summed.sums import Cover, SumName, cover, is_sum, relevant
 from deniable_collector.stores.vectors import Shape, Shapes, rows_of
 from deniable_collector.tally import Tally
 
@@ -40,7 +39,7 @@ class Store(StoreContract):
     @cached_property
     def sums(self) -> Sums:
         """The sums over weeks, months and quarters."""
-        return Sums(self, self.shape)
+        return Sums(self, self._shapes)
 
     def scheme(self, metric: str, fingerprint: str) -> Scheme:
         """One published scheme.
@@ -85,7 +84,7 @@ class Store(StoreContract):
 
     def _names(self, metric: str, scheme: str) -> list[list[str]]:
         """The names of all tallies, of each shard."""
-        return [self.names(shard, metric, scheme) for shard in range(self.shards)]
+        return [part.names() for part in self.sums.parts(metric, scheme)]
 
     def tally(self, metric: str, scheme: str, windows: Iterable[str]) -> Tally:
         """The exact sum over these windows; windows without reports count as empty.
@@ -99,48 +98,22 @@ class Store(StoreContract):
         labels = tuple(dict.fromkeys(windows))
         shape = self.shape(metric, scheme)
         total = np.zeros(shape.size, np.int64)
-        for shard in range(self.shards):
-            names = self.names(shard, metric, scheme)
+        for part in self.sums.parts(metric, scheme):
+            names = part.names()
             for _ in range(_ATTEMPTS):
-                plan, kept = self._plan(shard, metric, scheme, labels, names)
-                part = np.zeros(shape.size, np.int64)
+                plan, kept = _plan(part, labels, names)
+                vector = np.zeros(shape.size, np.int64)
                 sums = list(map(str, plan.sums))
-                asked = dict.fromkeys((*sums, *plan.windows), part)
-                found, names = self.read(shard, metric, scheme, asked)
+                asked = dict.fromkeys((*sums, *plan.windows), vector)
+                found, names = self.read(part.shard, metric, scheme, asked)
                 whole = found.keys() >= set(sums)
-                if whole and kept == self._kept_stamps(shard, metric, scheme, labels, names):
+                if whole and kept == _kept_stamps(part, labels, names):
                     break
                 # Windows were dropped meanwhile, or a copy of them.
             else:
                 raise StoreUnavailable("others drop windows of this metric all the time")
-            total += part
+            total += vector
         return Tally(metric, scheme, labels, tuple(rows_of(shape, total)))
-
-    def _plan(
-        self, shard: int, metric: str, scheme: str, asked: Sequence[str], names: Sequence[str]
-    ) -> tuple[Cover, dict[str, str]]:
-        """What to read of a shard for these windows, and the stamps of the kept sums that it rests
-        on: if they are others after reading, windows were dropped meanwhile.
-
-        Raises:
-            NotKept: some were dropped, and only sums with others have them.
-        """
-        sums = relevant(names, asked)
-        if not sums:
-            return Cover(tuple(asked), ()), {}
-        held, stamps = holding(self, shard, metric, scheme, sums, names)
-        return cover(asked, held), {str(name): stamp for name, stamp in stamps.items() if name.kept}
-
-    def _kept_stamps(
-        self, shard: int, metric: str, scheme: str, asked: Sequence[str], names: Sequence[str]
-    ) -> dict[str, str]:
-        """The stamps of those of these kept sums that have a part of the range of these windows."""
-        texts = [name for name in names if name.startswith("kept")]
-        kept = list(map(str, relevant(texts, asked)))
-        if not kept:
-            return {}
-        found = self.heads(shard, {(metric, scheme): kept})[metric, scheme]
-        return {name: head.stamp for name, head in found.items()}
 
     def own_tally(self, tally: TallyKey) -> Tally:
         """What the tally of one window has, without what sums have of this window.
@@ -298,8 +271,7 @@ class Store(StoreContract):
             StoreError: the scheme was never published, or the block did not read back as the
                 same counts; the open form stays.
         """
-        shape = self.shape(tally.metric, tally.scheme)
-        found = [seal(self, shard, tally, shape) for shard in range(self.shards)]
+        found = [part.seal(tally.window) for part in self.sums.parts(tally.metric, tally.scheme)]
         parts = [each for each in found if each is not None]
         return Sealing(*map(sum, zip(*parts, strict=True))) if parts else None
 
@@ -313,10 +285,8 @@ class Store(StoreContract):
         for metric, published in self.schemes().items():
             if metrics is None or metric in metrics:
                 for scheme in published:
-                    shards = range(self.shards)
-                    gone += len(set().union(
-                        *(drop_ended(self, shard, metric, scheme, before) for shard in shards)
-                    ))  # fmt: skip
+                    parts = self.sums.parts(metric, scheme)
+                    gone += len(set().union(*(part.drop_ended(before) for part in parts)))
                     self.sums.forget_imports(metric, scheme, before)
         return gone
 
@@ -324,3 +294,29 @@ class Store(StoreContract):
 def _windows_of(names: Iterable[Iterable[str]]) -> list[str]:
     """The windows among the names of several shards, oldest first."""
     return sorted({each for some in names for each in some if not is_sum(each)}, key=start)
+
+
+def _plan(
+    part: ShardPart, asked: Sequence[str], names: Sequence[str]
+) -> tuple[Cover, dict[SumName, str]]:
+    """What to read of a shard for these windows, and the stamps of the kept sums that it rests on:
+    if they are others after reading, windows were dropped meanwhile.
+
+    Raises:
+        NotKept: some were dropped, and only sums with others have them.
+    """
+    sums = relevant(names, asked)
+    if not sums:
+        return Cover(tuple(asked), ()), {}
+    there = part.holding(sums, names)
+    kept = {name: stamp for name, stamp in there.stamps.items() if name.kept}
+    return cover(asked, there), kept
+
+
+def _kept_stamps(part: ShardPart, asked: Sequence[str], names: Sequence[str]) -> dict[SumName, str]:
+    """The stamps of those of these kept sums that have a part of the range of these windows."""
+    texts = [name for name in names if name.startswith("kept")]
+    kept = list(map(str, relevant(texts, asked)))
+    # Not by `ShardPart.kept`, which reads their records too.
+    heads = part.heads(kept) if kept else {}
+    return {SumName.parse(name): head.stamp for name, head in heads.items()}

@@ -1,15 +1,21 @@
-"""What is written into a store: the names of tallies and rows, and commits."""
+"""What is written into a store: names of tallies and rows, commits, and published schemes, which
+every store saves as the canonical JSON of their definition."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from deniable import Scheme, SchemeError
+from deniable_collector.stores.errors import StoreError
 
 ID_RETENTION = 8 * 86_400.0
 """Seconds for which a store is guaranteed to remember a batch id, unless `Commit.remember` asks
@@ -87,3 +93,32 @@ def version_of(metric: str, scheme: str, stamps: Iterable[tuple[object, ...]]) -
     # By their texts: stamps of a store may be numbers, and those of its sums are texts.
     content = repr((metric, scheme, sorted(map(repr, stamps))))
     return hashlib.blake2b(content.encode(), digest_size=20).digest()
+
+
+class Unpublished(StoreError):
+    """The store does not know the requested scheme."""
+
+
+@lru_cache(maxsize=4096)
+def read_scheme(canonical: bytes) -> Scheme:
+    """The scheme that `Scheme.canonical()` wrote. Those read last are kept: readers ask for all
+    schemes of a store again and again, and to build them takes long.
+
+    Raises:
+        StoreError: this version of deniable cannot read it.
+    """
+    try:
+        return Scheme.from_definition(json.loads(canonical))
+    except (SchemeError, ValueError) as error:
+        raise StoreError(
+            f"the store has a scheme that cannot be read: {error}. Another version of deniable has "
+            "published it"
+        ) from error
+
+
+def unpublished(metric: str, fingerprint: str) -> Unpublished:
+    """The error for a scheme that the store does not know."""
+    return Unpublished(
+        f"scheme {fingerprint} of metric {metric} was never published to this store: "
+        "start the collector with the registry that declares it"
+    )

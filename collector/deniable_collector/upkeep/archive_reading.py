@@ -15,7 +15,7 @@ from deniable import Scheme, SchemeError, WindowError
 from deniable.protocol import windows
 from deniable.protocol.keep import CALENDARS
 from deniable_collector.stores.commits import TallyKey
-from deniable_collector.stores.summed.calendars import period_of
+from deniable_collector.stores.summed.sums import period_of
 from deniable_collector.upkeep.archive import (
     FORMAT,
     VERSION,

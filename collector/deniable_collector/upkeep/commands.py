@@ -234,7 +234,7 @@ def export_tallies(
     Reports may arrive during an export. Select windows that accept no more reports (--before a
     week ago), or later reports will be missing in the file.
     """
-    from deniable_collector.upkeep.exporting import export
+    from deniable_collector.upkeep.archive import export
 
     if file.exists() and not force:
         raise click.ClickException(f"{file} is there already: name another file, or --force")

@@ -9,18 +9,24 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import TypeAlias, cast
 
 import msgspec
 import numpy as np
 
 from deniable import Scheme
 from deniable_collector.stores.base import Store
-from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey, shard_of
-from deniable_collector.stores.definitions import Unpublished
+from deniable_collector.stores.commits import (
+    Commit,
+    Increment,
+    TallyKey,
+    TallyRowKey,
+    Unpublished,
+    shard_of,
+)
 from deniable_collector.stores.summed.imported import TALLY, Imported, brought_before, source_of
 from deniable_collector.stores.summed.summing import KeptSum
 from deniable_collector.stores.vectors import shape_of
@@ -83,11 +89,17 @@ def load(
         if not selection.metrics or metric in selection.metrics:
             _compare(store, metric, scheme)
             schemes.setdefault(metric, []).append(scheme)
-    if contents.sums:
-        _check_calendars(path, store, selection)
-    _check_own(path, store, contents, selection)
+    brought = _brought(path, contents, selection)
+    _check_calendars(path, store, brought)
+    if contents.origin:
+        if contents.origin == store.identity():
+            _check_own(store, brought)
+        _check_forms(path, store, brought)
     store.publish(schemes)
-    _note_forms(path, store, contents, selection)
+    if contents.origin:
+        # Before anything is added.
+        for of, windows in brought.items():
+            store.sums.note_imports(*of, windows)
     added, known = [0, 0], [0, 0]
     second_pass = rows(path, advance=lambda share: advance(0.5 + share / 2))
     for key, parts in _groups(second_pass):
@@ -104,22 +116,39 @@ def load(
         for metric, fingerprint, line, parts in sums(path):
             if selection.takes_sum(metric, line.name):
                 batch = _sum_id(contents.origin, metric, fingerprint, line, parts)
-                brought = _kept_sum(store.scheme(metric, fingerprint), line, parts)
-                sums_added[not store.sums.add(metric, fingerprint, brought, batch)] += 1
+                its_sum = _kept_sum(store.scheme(metric, fingerprint), line, parts)
+                sums_added[not store.sums.add(metric, fingerprint, its_sum, batch)] += 1
     return ImportResult(contents, added[0], added[1], known[0], known[1], *sums_added)
 
 
-def _check_calendars(path: Path, store: Store, selection: TallySelection) -> None:
+_Brought: TypeAlias = Mapping[tuple[str, str], Sequence[Imported]]
+"""The windows that a file brings, by metric and scheme, each in the form in which it does."""
+
+
+def _brought(path: Path, contents: Contents, selection: TallySelection) -> _Brought:
+    source = source_of(contents.origin)
+    found: defaultdict[tuple[str, str], list[Imported]] = defaultdict(list)
+    for metric, fingerprint, window in contents.windows:
+        if selection.takes(metric, window):
+            found[metric, fingerprint].append(Imported(source, TALLY, "", window))
+    for metric, fingerprint, line, parts in sums(path) if contents.sums else ():
+        if selection.takes_sum(metric, line.name):
+            batch = _sum_id(contents.origin, metric, fingerprint, line, parts)
+            found[metric, fingerprint] += [
+                Imported(source, line.name.calendar, batch, window) for window in line.reports
+            ]
+    return found
+
+
+def _check_calendars(path: Path, store: Store, brought: _Brought) -> None:
     """Refuse sums that could not be read beside those of the store: of a window that is in the sum
     of a week here, and in that of a month there."""
-    brought: dict[tuple[str, str], dict[str, set[str]]] = {}
-    for metric, fingerprint, line, _ in sums(path):
-        if selection.takes_sum(metric, line.name):
-            calendars = brought.setdefault((metric, fingerprint), {})
-            for window in line.reports:
-                calendars.setdefault(window, set()).add(line.name.calendar)
-    for (metric, fingerprint), calendars in brought.items():
-        known = store.sums.calendars(metric, fingerprint)
+    for (metric, fingerprint), windows in brought.items():
+        calendars: defaultdict[str, set[str]] = defaultdict(set)
+        for each in windows:
+            if each.form != TALLY:
+                calendars[each.window].add(each.form)
+        known = store.sums.calendars(metric, fingerprint) if calendars else {}
         for window in sorted(calendars.keys() & known.keys()):
             if calendars[window].isdisjoint(known[window]):
                 theirs = " and ".join(sorted(calendars[window]))
@@ -132,29 +161,20 @@ def _check_calendars(path: Path, store: Store, selection: TallySelection) -> Non
                 )
 
 
-def _check_own(path: Path, store: Store, contents: Contents, selection: TallySelection) -> None:
+def _check_own(store: Store, brought: _Brought) -> None:
     """Refuse windows that the store has counted itself, in a file that it, or a copy of it, wrote.
 
     Its windows that were dropped meanwhile may come back; then the memory of imports has them.
     """
-    if not contents.origin or contents.origin != store.identity():
-        return
-    found: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-    for metric, fingerprint, window in contents.windows:
-        if selection.takes(metric, window):
-            found[metric, fingerprint].add(window)
-    for metric, fingerprint, line, _ in sums(path) if contents.sums else ():
-        if selection.takes_sum(metric, line.name):
-            found[metric, fingerprint].update(line.reports)
-    source = source_of(contents.origin)
-    for (metric, fingerprint), brought in found.items():
+    for (metric, fingerprint), windows in brought.items():
         held = set(store.all_windows(metric, fingerprint))
+        sources = {each.source for each in windows}
         came = {
             each.window
             for each in store.sums.imported(metric, fingerprint)
-            if each.source == source
+            if each.source in sources
         }
-        if counted := (brought & held) - came:
+        if counted := ({each.window for each in windows} & held) - came:
             raise ArchiveError(
                 f"window {min(counted)} of metric {metric} comes from this very store, or a copy "
                 "of it, and the store still has it: it would be counted twice. Nothing was added: "
@@ -162,25 +182,11 @@ def _check_own(path: Path, store: Store, contents: Contents, selection: TallySel
             )
 
 
-def _note_forms(path: Path, store: Store, contents: Contents, selection: TallySelection) -> None:
-    """Refuse what would count windows twice that came before from the same store in another form,
-    and remember the forms of this file, before anything of it is added."""
-    source = source_of(contents.origin)
-    if not source:
-        return
-    brought: dict[tuple[str, str], list[Imported]] = {}
-    for metric, fingerprint, window in contents.windows:
-        if selection.takes(metric, window):
-            found = Imported(source, TALLY, "", window)
-            brought.setdefault((metric, fingerprint), []).append(found)
-    for metric, fingerprint, line, parts in sums(path) if contents.sums else ():
-        if selection.takes_sum(metric, line.name):
-            batch = _sum_id(contents.origin, metric, fingerprint, line, parts)
-            brought.setdefault((metric, fingerprint), []).extend(
-                Imported(source, line.name.calendar, batch, window) for window in line.reports
-            )
-    for (metric, fingerprint), new in brought.items():
-        again = brought_before(new, store.sums.imported(metric, fingerprint))
+def _check_forms(path: Path, store: Store, brought: _Brought) -> None:
+    """Refuse what would count windows twice that came before from the same store in another
+    form."""
+    for (metric, fingerprint), windows in brought.items():
+        again = brought_before(windows, store.sums.imported(metric, fingerprint))
         if again is not None:
             now = "as a tally" if again.form == TALLY else f"in the sum of its {again.form}"
             raise ArchiveError(
@@ -188,8 +194,6 @@ def _note_forms(path: Path, store: Store, contents: Contents, selection: TallySe
                 f"in {path} in another form ({now}): it would be counted twice. Nothing was added: "
                 "leave it out with --since or --before"
             )
-    for (metric, fingerprint), new in brought.items():
-        store.sums.note_imports(metric, fingerprint, new)
 
 
 def _groups(found: Iterator[tuple[str, str, RowLine]]) -> Iterator[tuple[TallyKey, list[RowLine]]]:

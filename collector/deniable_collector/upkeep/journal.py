@@ -14,7 +14,7 @@ from deniable_collector.operation.events import tell
 from deniable_collector.operation.metrics import JOURNAL
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.errors import StoreUnavailable
-from deniable_collector.upkeep.repeated import Upkeep
+from deniable_collector.upkeep.keeper import Upkeep
 
 _DUE = 3 / 4
 """Fraction of the time after which the journal is cleared. The rest is for clearing it."""

@@ -1,16 +1,20 @@
-"""Keep: the collector deletes windows that ended long ago, and keeps their sums.
+"""Work that a process does again and again in a thread beside its requests, and the first of it:
+the collector deletes windows that ended long ago, and keeps their sums.
 
 `keep` of a metric says how long its windows and the sums of each calendar are kept; where it says
 nothing of windows, DENIABLE_KEEP_DAYS does. A sum of a calendar that `keep` does not name is not
 made, and one that was made before stays until `deniable store drop`.
 
-Each process does this about once a day, in its own thread. Deleting twice does no harm, so the
-processes need not coordinate.
+Each process does this about once a day. Deleting twice does no harm, so the processes need not
+coordinate.
 """
 
 from __future__ import annotations
 
+import random
+import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -24,7 +28,41 @@ from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.errors import StoreUnavailable
 from deniable_collector.stores.life import Dropped
-from deniable_collector.upkeep.repeated import Upkeep
+
+
+class Upkeep(ABC):
+    """Work that says itself when it is due again."""
+
+    name: str
+    """Of the thread."""
+    first_seconds = 300.0
+    """It is done for the first time within so many seconds, at random, so that processes that start
+    together do not work at the same time."""
+
+    def __init__(self) -> None:
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @abstractmethod
+    def apply(self) -> float:
+        """Do it once. Returns after how many seconds to do so again."""
+
+    def start(self) -> None:
+        """Run from now on until `stop`."""
+        self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop, after waiting for what is being done, which needs the store."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        wait = random.uniform(0, self.first_seconds)  # noqa: S311  (nobody gains by guessing it)
+        while not self._ended.wait(wait):
+            wait = self.apply()
+
 
 SETTLED = LATEST + SKEW
 """Seconds after its end from which a window accepts no reports, however wrong the clocks are."""

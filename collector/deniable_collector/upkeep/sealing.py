@@ -22,9 +22,8 @@ from deniable_collector.operation.events import tell
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.errors import StoreUnavailable
-from deniable_collector.stores.summed.calendars import bounds, period_of
-from deniable_collector.upkeep.keeper import SETTLED
-from deniable_collector.upkeep.repeated import Upkeep
+from deniable_collector.stores.summed.sums import bounds, period_of
+from deniable_collector.upkeep.keeper import SETTLED, Upkeep
 
 _AGAIN_SECONDS = 3_600.0
 _RETRY_SECONDS = 600.0

@@ -84,7 +84,7 @@ def check_metrics(selection: TallySelection, known: dict[str, Any]) -> None:
 def readable(store: Store, metric: str, scheme: str, labels: list[str]) -> tuple[int, list[str]]:
     """The reports of these windows that can be read, and what is wrong with the others and with
     kept sums."""
-    from deniable_collector.stores.sealed.blocks import DamagedBlock
+    from deniable_collector.stores.sealed import DamagedBlock
 
     damaged = []
     try:

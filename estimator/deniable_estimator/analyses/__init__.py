@@ -8,74 +8,40 @@ from __future__ import annotations
 
 from typing import Any
 
-from deniable.protocol.mechanisms import (
-    BasicRappor,
-    CohortLocalHashing,
-    CountMeanSketch,
-    DBitFlip,
-    FrequencyOracle,
-    HadamardCountMeanSketch,
-    HadamardResponse,
-    HashedProjectiveGeometry,
-    HierarchicalHistogram,
-    Mechanism,
-    MemoizedLocalHashing,
-    MemoizedRetention,
-    MemoizedSubsetSelection,
-    Memoizing,
-    OneTimeRappor,
-    PrefixTree,
-    ProjectiveGeometry,
-    Rappor,
-    SlidingWindow,
-    SubsetSelection,
-    UnaryEncoding,
+from deniable.protocol import mechanisms
+from deniable.protocol.mechanisms import FrequencyOracle, Mechanism, Memoizing
+from deniable_estimator.analyses import (
+    cohorts,
+    discovery,
+    hashed,
+    numbers,
+    own_columns,
+    planes,
+    projective_geometry,
+    retention,
 )
 from deniable_estimator.analyses.base import Analysis, MemoryAnalysis, OracleAnalysis
-from deniable_estimator.analyses.discovery import PrefixTreeAnalysis
-from deniable_estimator.analyses.hadamard_response import HadamardResponseAnalysis
-from deniable_estimator.analyses.hashed import (
-    CountMeanSketchAnalysis,
-    HadamardCountMeanSketchAnalysis,
-    HashedProjectiveGeometryAnalysis,
-)
-from deniable_estimator.analyses.histogram import DBitFlipAnalysis, HierarchicalHistogramAnalysis
-from deniable_estimator.analyses.local_hashing import (
-    CohortLocalHashingAnalysis,
-    MemoizedLocalHashingAnalysis,
-)
-from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
-from deniable_estimator.analyses.rappor import OneTimeRapporAnalysis, RapporAnalysis
-from deniable_estimator.analyses.retention import RetentionAnalysis
-from deniable_estimator.analyses.sliding_window import SlidingWindowAnalysis
-from deniable_estimator.analyses.subset_selection import (
-    MemoizedSubsetSelectionAnalysis,
-    SubsetSelectionAnalysis,
-)
-from deniable_estimator.analyses.unary_encoding import BasicRapporAnalysis, UnaryEncodingAnalysis
 from deniable_estimator.errors import EstimateError
 
-__all__ = ["ANALYSES", "analysis_of", "memory_of", "oracle_analysis"]
-
 ANALYSES: dict[type[Mechanism[Any]], type[Analysis[Any]]] = {
-    SubsetSelection: SubsetSelectionAnalysis,
-    MemoizedSubsetSelection: MemoizedSubsetSelectionAnalysis,
-    UnaryEncoding: UnaryEncodingAnalysis,
-    BasicRappor: BasicRapporAnalysis,
-    ProjectiveGeometry: ProjectiveGeometryAnalysis,
-    HadamardResponse: HadamardResponseAnalysis,
-    HashedProjectiveGeometry: HashedProjectiveGeometryAnalysis,
-    CountMeanSketch: CountMeanSketchAnalysis,
-    HadamardCountMeanSketch: HadamardCountMeanSketchAnalysis,
-    CohortLocalHashing: CohortLocalHashingAnalysis,
-    MemoizedLocalHashing: MemoizedLocalHashingAnalysis,
-    Rappor: RapporAnalysis,
-    OneTimeRappor: OneTimeRapporAnalysis,
-    SlidingWindow: SlidingWindowAnalysis,
-    HierarchicalHistogram: HierarchicalHistogramAnalysis,
-    DBitFlip: DBitFlipAnalysis,
-    PrefixTree: PrefixTreeAnalysis,
-    MemoizedRetention: RetentionAnalysis,
+    mechanisms.SubsetSelection: own_columns.SubsetSelectionAnalysis,
+    mechanisms.MemoizedSubsetSelection: own_columns.MemoizedSubsetSelectionAnalysis,
+    mechanisms.UnaryEncoding: own_columns.UnaryEncodingAnalysis,
+    mechanisms.BasicRappor: own_columns.BasicRapporAnalysis,
+    mechanisms.ProjectiveGeometry: projective_geometry.ProjectiveGeometryAnalysis,
+    mechanisms.HadamardResponse: planes.HadamardResponseAnalysis,
+    mechanisms.HashedProjectiveGeometry: hashed.HashedProjectiveGeometryAnalysis,
+    mechanisms.CountMeanSketch: hashed.CountMeanSketchAnalysis,
+    mechanisms.HadamardCountMeanSketch: hashed.HadamardCountMeanSketchAnalysis,
+    mechanisms.CohortLocalHashing: cohorts.CohortLocalHashingAnalysis,
+    mechanisms.MemoizedLocalHashing: cohorts.MemoizedLocalHashingAnalysis,
+    mechanisms.Rappor: cohorts.RapporAnalysis,
+    mechanisms.OneTimeRappor: cohorts.OneTimeRapporAnalysis,
+    mechanisms.SlidingWindow: numbers.SlidingWindowAnalysis,
+    mechanisms.HierarchicalHistogram: numbers.HierarchicalHistogramAnalysis,
+    mechanisms.DBitFlip: numbers.DBitFlipAnalysis,
+    mechanisms.PrefixTree: discovery.PrefixTreeAnalysis,
+    mechanisms.MemoizedRetention: retention.RetentionAnalysis,
 }
 """mechanism -> its analysis."""
 

@@ -24,13 +24,13 @@ Scand. J. Statist. 1979).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from deniable_collector.tally import Tally
+from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.base import Ones, OracleAnalysis
 from deniable_estimator.messages import message, sentence
 from deniable_estimator.statistics.intervals import FloatArray, Noise
@@ -51,7 +51,7 @@ LEAST_REPORTS = 1000
 _ROUGH = 0.5
 """Above this skewness the approximation of the lower tail is not valid."""
 
-_LOW = 0.5 * math.erfc(math.sqrt(0.5))
+LOW = 0.5 * math.erfc(math.sqrt(0.5))
 """The probability that a value which nobody has is more than a standard error below zero."""
 
 
@@ -90,7 +90,7 @@ SENTENCES = {
 _LIST = 4
 """With fewer values there would be no alarm even if all of them were this far below zero."""
 
-_CROWDED = 10.0
+CROWDED = 10.0
 """Reports that each row must have on average for their number to be judged."""
 
 
@@ -196,20 +196,23 @@ def figures_of_each(
         tests = (
             *of_shares,
             *_bitmaps(tally, ones, each),
-            *row_figures(tally, each),
-            *_messages(tally, commonest),
+            *row_figures(tally.rows, each),
+            *message_figure(tally.rows, commonest),
         )
-        found.append(
-            tuple(
-                Figure(name, tally.scheme, observed, expected, p_value)
-                for name, observed, expected, p_value in tests
-            )
-        )
+        found.append(of_scheme(tally.scheme, tests))
     return found
 
 
-_Test: TypeAlias = tuple[str, float, float, float]
-_Found: TypeAlias = Iterator[_Test]
+Found: TypeAlias = tuple[str, float, float, float]
+"""(name, observed, expected, p-value)."""
+
+
+def of_scheme(scheme: str, tests: Iterable[Found]) -> tuple[Figure, ...]:
+    """The figures of a tally of this scheme."""
+    return tuple(
+        Figure(name, scheme, observed, expected, p_value)
+        for name, observed, expected, p_value in tests
+    )
 
 
 def discovery_figures(tally: Tally, most: float | None) -> tuple[Figure, ...]:
@@ -217,16 +220,12 @@ def discovery_figures(tally: Tally, most: float | None) -> tuple[Figure, ...]:
     *repeated*."""
     if tally.reports < LEAST_REPORTS:
         return ()
-    found = [*row_figures(tally, 1.0), *_messages(tally, most)]
-    return tuple(
-        Figure(name, tally.scheme, observed, expected, p_value)
-        for name, observed, expected, p_value in found
-    )
+    return of_scheme(tally.scheme, (*row_figures(tally.rows), *message_figure(tally.rows, most)))
 
 
 def _shares(
     analysis: OracleAnalysis[Any], share: FloatArray, noise: Noise
-) -> Iterator[tuple[_Test, ...]]:
+) -> Iterator[tuple[Found, ...]]:
     """The lower tail of the shares of each tally."""
     if not analysis.tests_shares or not share.size:
         yield from ((),) * len(share)
@@ -254,11 +253,11 @@ def _shares(
             yield (first,)
             continue
         # Values that move together count as fewer.
-        tail = binomial_tail(int(count / together), math.ceil(size / together), _LOW)
-        yield first, ("low", float(count), _LOW * size, tail)
+        tail = binomial_tail(int(count / together), math.ceil(size / together), LOW)
+        yield first, ("low", float(count), LOW * size, tail)
 
 
-def _bitmaps(tally: Tally, ones: Ones | None, repeats: float) -> _Found:
+def _bitmaps(tally: Tally, ones: Ones | None, repeats: float) -> Iterator[Found]:
     """The ones in bitmaps, in all and row by row."""
     if ones is None:
         return
@@ -272,7 +271,7 @@ def _bitmaps(tally: Tally, ones: Ones | None, repeats: float) -> _Found:
     seen = float(counted.sum()) / n
     nearest = min(max(seen, least), most)
     yield "ones", seen, nearest, normal_tails((seen - nearest) / math.sqrt(each / n))
-    live = reports >= _CROWDED
+    live = reports >= CROWDED
     if live.sum() > 1 and not fewer:
         excess = counted[live] - reports[live] * most
         statistic = float((excess**2 / (reports[live] * each)).sum())
@@ -280,29 +279,34 @@ def _bitmaps(tally: Tally, ones: Ones | None, repeats: float) -> _Found:
         yield "row_ones", statistic, float(freedom), chi_square_tail(statistic, freedom)
 
 
-def row_figures(tally: Tally, repeats: float) -> _Found:
-    """How evenly reports are spread over rows."""
-    count = len(tally.rows)
+def row_figures(
+    rows: Sequence[TallyRow], repeats: float = 1.0, shares: FloatArray | None = None
+) -> Iterator[Found]:
+    """Whether reports are spread over rows as devices draw these: with equal shares, if no others
+    are given."""
+    count = len(rows)
     if count < 2:
         return
-    expected = tally.reports / count
-    if expected < _CROWDED:
+    reports = np.array([row.reports for row in rows], np.float64)
+    expected = reports.sum() * (np.full(count, 1 / count) if shares is None else shares)
+    if expected.min() < CROWDED:
         return
-    reports = np.array([row.reports for row in tally.rows], np.float64)
     # Devices keep their rows, so a device that reports again does so in the same one.
-    statistic = float(((reports - expected) ** 2).sum()) / (expected * repeats)
+    statistic = float((np.square(reports - expected) / expected).sum()) / repeats
     yield "rows", statistic, count - 1.0, chi_square_tail(statistic, count - 1)
 
 
-def _messages(tally: Tally, most: float | None) -> _Found:
+def message_figure(
+    rows: Sequence[TallyRow], most: float | Sequence[float] | None
+) -> Iterator[Found]:
     """The most frequent message, of mechanisms that have many; `most` is the most that it can be
-    expected to be sent, as a part of its row's reports."""
+    expected to be sent, as a part of its row's reports, in all rows or in each."""
     if most is None:
         return
     p_value, observed, expected = 1.0, 0.0, 0.0
     cells = 0
-    for row in tally.rows:
-        top, mean = int(row.cells.max()), row.reports * most
+    for row, part in zip(rows, np.broadcast_to(most, len(rows)).tolist(), strict=True):
+        top, mean = int(row.cells.max()), row.reports * part
         cells += len(row.cells)
         tail = poisson_tail(top, mean)
         if tail <= p_value:

@@ -189,22 +189,18 @@ class OracleAnalysis(Analysis[AnyOracle]):
         noise = replace(noise, kept=self.kept_noise(tally.reports, repeats))
         return Finding.of(share, noise, support.ghosts), support.reports
 
-    def kept_noise(self, reports: int, repeats: float) -> Noise | None:
+    def kept_noise(
+        self, reports: int | Sequence[int], repeats: float | Sequence[float]
+    ) -> Noise | None:
         """What repeated reports of the same devices add to the noise of each value's share (see
-        `deniable_estimator.analyses.memoized`); None where no device reported twice."""
-        if repeats == 1 or reports == 0:
-            return None
-        return self.kept_noise_of_each([reports], [repeats])
-
-    def kept_noise_of_each(self, reports: Sequence[int], repeats: Sequence[float]) -> Noise | None:
-        """The same of n tallies with reports, in arrays of shape (n,); None where no device
-        reported twice, in any of them or in all."""
-        if repeats[0] == 1:
+        `deniable_estimator.analyses.memoized`): of a tally, or of n tallies with reports, in arrays
+        of shape (n,). None where no device reported twice, in any of them or in all."""
+        n, times = np.atleast_1d(np.asarray(reports, np.int64)), np.atleast_1d(repeats)
+        if times[0] == 1 or not n.any():
             return None
         memory = self.memory
         p1, q1 = memory.memo_channel() if memory else (Fraction(1), Fraction(0))
-        noise = Noise.of(p1, q1, np.asarray(reports, np.int64), len(reports))
-        return noise.weighted(np.sqrt(np.array(repeats) - 1))
+        return Noise.of(p1, q1, n, len(n)).weighted(np.sqrt(times - 1))
 
     def supported(self, targets: int) -> tuple[int, int]:
         """The fewest and the most of so many targets that one report can support.

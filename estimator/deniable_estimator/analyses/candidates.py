@@ -12,25 +12,12 @@ from deniable import Scheme
 from deniable.protocol.errors import ValueListError
 from deniable.protocol.value_list import value_texts
 from deniable_collector.tally import Tally
-from deniable_estimator.analyses import oracle_analysis
-from deniable_estimator.analyses.base import Items, Support
+from deniable_estimator.analyses.base import Items
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 
 _KEPT = 50_000
 """Strings of a list up to which it is kept once it is checked: two such lists take about 10 MB."""
-
-
-def support_counts(
-    tally: Tally, scheme: Scheme, candidates: Sequence[str] | None = None
-) -> Support:
-    """How many of the tally's reports support each candidate.
-
-    Raises:
-        EstimateError: as `asked_values`.
-    """
-    _, items = asked_values(tally, scheme, candidates)
-    return oracle_analysis(scheme.mechanism).support(tally, items)
 
 
 def asked_values(

@@ -44,10 +44,10 @@ from deniable_estimator.analyses.base import (
     OracleAnalysis,
     Support,
 )
-from deniable_estimator.analyses.hadamard_response import HadamardResponseAnalysis
+from deniable_estimator.analyses.own_columns import UnaryEncodingAnalysis
+from deniable_estimator.analyses.planes import HadamardResponseAnalysis
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
-from deniable_estimator.analyses.unary_encoding import UnaryEncodingAnalysis
-from deniable_estimator.statistics.tails import chi_square_tail
+from deniable_estimator.statistics.tails import chi_square_quantile
 
 AnyHashed = TypeVar("AnyHashed", bound=Hashed)
 
@@ -228,7 +228,9 @@ def _ghosts(counts: Counts, reports: Counts) -> NDArray[np.bool_]:
         # At the edges, 0 and 1, the variance of the rate is not known to be 0.
         deviance /= np.maximum(rate * (1 - rate), 1 / total)
     freedom = (reports > 0).sum(axis=0) - 1
-    critical = np.array([np.inf, *(_critical(each + 1) for each in range(len(reports) - 1))])
+    critical = np.array(
+        [np.inf, *(chi_square_quantile(GHOST_LEVEL, each + 1) for each in range(len(reports) - 1))]
+    )
     ghosts: NDArray[np.bool_] = deviance > critical[np.maximum(freedom, 0)]
     return ghosts
 
@@ -242,13 +244,3 @@ def _surely_there(counts: Counts, reports: Counts, q: float) -> NDArray[np.bool_
     weaker = np.cumsum(z, axis=0)[half - 1, np.arange(z.shape[1])]
     sure: NDArray[np.bool_] = weaker > _SURE * np.sqrt(half)
     return sure
-
-
-def _critical(freedom: int) -> float:
-    """The value that a chi-square number exceeds with probability GHOST_LEVEL, by bisection."""
-    low, high = 0.0, 100.0 + 10.0 * freedom
-    for _ in range(60):
-        middle = (low + high) / 2
-        rare = chi_square_tail(middle, freedom) <= GHOST_LEVEL
-        low, high = (low, middle) if rare else (middle, high)
-    return high

@@ -1,4 +1,5 @@
-"""Tallies of mechanisms that report one point, drawn from their exact distribution.
+"""Mechanisms that report one point: how their tallies are drawn from their exact distribution, and
+one of them, Hadamard response.
 
 Such a mechanism reports a uniform point of the plane (the support) of the true value with
 probability p, otherwise a uniform point outside of it. Equivalently: with probability a it
@@ -8,6 +9,10 @@ where a / K = (1 - p) / (K - s).
 The first part is one multinomial. For a value that many devices have, the points are one
 multinomial over its plane. For all other devices they are drawn one by one, which is slower per
 device but needs no list of the plane's points.
+
+**Hadamard response** finds the support of every value by one fast Walsh-Hadamard transform. A
+report supports x if the row of x has +1 in its column. So with n reports and the transform of
+the counts T = H C, the support of x is (n + T[row of x]) / 2, in integers.
 """
 
 from __future__ import annotations
@@ -19,9 +24,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from deniable.protocol.mechanisms import HadamardResponse
 from deniable_collector.tally import TallyRow
-
-_Counts = NDArray[np.int64]
+from deniable_estimator.analyses.base import Counts, Items, OneRowAnalysis
 
 _MANY = 0.125
 """Above so many devices per point of a plane, listing its points is cheaper than single draws."""
@@ -44,15 +49,15 @@ class Planes(ABC):
     p: Fraction
 
     @abstractmethod
-    def plane(self, item: int) -> _Counts:
+    def plane(self, item: int) -> Counts:
         """The points of one value's plane, shape (size,)."""
 
     @abstractmethod
-    def draw(self, items: _Counts, counts: _Counts, rng: np.random.Generator) -> _Counts:
+    def draw(self, items: Counts, counts: Counts, rng: np.random.Generator) -> Counts:
         """Independent uniform points, `counts[i]` of them of the plane of `items[i]`."""
 
 
-def sample_points(planes: Planes, counts: _Counts, rng: np.random.Generator) -> TallyRow:
+def sample_points(planes: Planes, counts: Counts, rng: np.random.Generator) -> TallyRow:
     """The only row of the tally of a crowd in which `counts[x]` devices have value x."""
     anywhere = planes.points * (1 - planes.p) / (planes.points - planes.size)
     owned = rng.binomial(counts, float(1 - anywhere))
@@ -69,7 +74,7 @@ def sample_points(planes: Planes, counts: _Counts, rng: np.random.Generator) -> 
     return TallyRow(devices, cells)
 
 
-def _spread(devices: int, size: int, rng: np.random.Generator) -> _Counts:
+def _spread(devices: int, size: int, rng: np.random.Generator) -> Counts:
     """A multinomial over `size` equal cells.
 
     Of many devices, first over blocks, then within them: numpy subtracts the cells'
@@ -82,8 +87,72 @@ def _spread(devices: int, size: int, rng: np.random.Generator) -> _Counts:
     blocks, rest = divmod(size, width)
     shares = np.array([width] * blocks + [rest]) / size
     crowds = rng.multinomial(devices, shares)
-    cells: _Counts = rng.multinomial(crowds[:-1], np.full(width, 1 / width)).ravel()
+    cells: Counts = rng.multinomial(crowds[:-1], np.full(width, 1 / width)).ravel()
     if rest:
         last = rng.multinomial(crowds[-1], np.full(rest, 1 / rest))
         cells = np.concatenate([cells, last])
     return cells
+
+
+class HadamardResponseAnalysis(OneRowAnalysis[HadamardResponse]):
+    """A report is one column, which supports half of the values."""
+
+    def places(self, cells: Counts) -> Counts:
+        return matrix_support(cells, self.mechanism)
+
+    def supported(self, targets: int) -> tuple[int, int]:
+        # Column 0 supports every value. Any other one has -1 in half of the rows, and one has
+        # it in all rows from order / 2 on, which all belong to values.
+        return max(0, targets - self.mechanism.order // 2), targets
+
+    def together(self) -> float:
+        """Any two rows of a Hadamard matrix have a third that two values have in common."""
+        return 2 * float(self.mechanism.p)
+
+    def commonest(self) -> float:
+        return 2 * float(self.mechanism.p) / self.mechanism.order
+
+    def sample_rows(
+        self, items: Items, counts: Counts, rng: np.random.Generator
+    ) -> tuple[TallyRow, ...]:
+        """`items` is every value, in order, and is ignored."""
+        return (sample_points(_Rows(self.mechanism), counts, rng),)
+
+
+def matrix_support(cells: Counts, mechanism: HadamardResponse) -> Counts:
+    """The support of each value, shape (size,), from the counts of all columns, shape (K,)."""
+    transformed = cells.copy()
+    half = 1
+    while half < len(cells):
+        pairs = transformed.reshape(-1, 2, half)
+        even, odd = pairs[:, 0].copy(), pairs[:, 1].copy()
+        np.add(even, odd, out=pairs[:, 0])
+        np.subtract(even, odd, out=pairs[:, 1])
+        half *= 2
+    support: Counts = (transformed[0] + transformed[::-1][: mechanism.size]) // 2
+    return support
+
+
+class _Rows(Planes):
+    """Rows of the Hadamard matrix, each with the columns in which it has +1."""
+
+    def __init__(self, mechanism: HadamardResponse) -> None:
+        self.points, self.size, self.p = mechanism.order, mechanism.order // 2, mechanism.p
+
+    def plane(self, item: int) -> Counts:
+        columns = np.arange(self.points)
+        return columns[~_odd(columns & (self.points - 1 - item))]
+
+    def draw(self, items: Counts, counts: Counts, rng: np.random.Generator) -> Counts:
+        rows = np.repeat(self.points - 1 - items, counts)
+        columns = rng.integers(self.points, size=len(rows))
+        # Toggling a bit of the row pairs the columns of either sign one to one.
+        return np.where(_odd(columns & rows), columns ^ (rows & -rows), columns)
+
+
+def _odd(numbers: Counts) -> NDArray[np.bool_]:
+    """Whether the numbers, below 2**32, have an odd number of ones in binary."""
+    folded = numbers.copy()
+    for shift in (16, 8, 4, 2, 1):
+        folded ^= folded >> shift
+    return (folded & 1).astype(bool)

@@ -9,7 +9,7 @@ every fake supports the value (Cao, Jia and Gong, USENIX Security 2021), its est
 
 where a is how many of the targets one report can support. If none supports it, the
 estimate falls by b [f - B] with B = -q / (p - q). Small epsilons have p near q, so a large A.
-Filters of RAPPOR are decoded by a regression: see `deniable_estimator.analyses.rappor`.
+Filters of RAPPOR are decoded by a regression: see `deniable_estimator.analyses.cohorts`.
 """
 
 from __future__ import annotations

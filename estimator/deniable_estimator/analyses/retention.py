@@ -50,8 +50,8 @@ from numpy.typing import NDArray
 from deniable.protocol.mechanisms import MemoizedRetention, MemoizedSubsetSelection
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.base import Analysis, Counts, Items, MemoryAnalysis
-from deniable_estimator.analyses.subset_selection import MemoizedSubsetSelectionAnalysis
-from deniable_estimator.statistics.intervals import FloatArray
+from deniable_estimator.analyses.own_columns import MemoizedSubsetSelectionAnalysis
+from deniable_estimator.statistics.intervals import FloatArray, fieller_ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,21 +342,11 @@ def _fieller(
     square = there**2 - z * z * c
     half = back * there + z * z * b / 2
     rest = back**2 - z * z * a
+    low, high = fieller_ends(square, half, rest)
+    none = low > high
     with np.errstate(divide="ignore", invalid="ignore"):
-        root = np.sqrt(np.maximum(half**2 - square * rest, 0.0))
-        ends = (half - root) / square, (half + root) / square
-        least, most = np.minimum(*ends), np.maximum(*ends)
-        known = square > 0
-        low = np.where(known, np.maximum(least, 0.0), 0.0)
-        high = np.where(known, np.minimum(most, 1.0), 1.0)
-        # Otherwise all but what lies between the ends fits, if there are any: with both sides
-        # within reach, everything is possible.
-        gap = ~known & (half**2 > square * rest) & (square != 0)
-        low = np.where(gap & (least < 0), np.clip(most, 0.0, 1.0), low)
-        high = np.where(gap & (most > 1), np.clip(least, 0.0, 1.0), high)
-        none = (known & (low > high)) | (gap & (least < 0) & (most > 1))
         # What fits to every retention says nothing, so no point of it is told.
-        told = known & ~none & ((low > 0) | (high < 1))
+        told = (square > 0) & ~none & ((low > 0) | (high < 1))
         value = np.where(told, np.clip(back / there, 0.0, 1.0), math.nan)
         error = np.sqrt(np.maximum(a + b * value + c * value**2, 0.0)) / there
         fakes = np.where(told, (pull + np.nan_to_num(value) * push) / there, 1.0)

@@ -10,8 +10,7 @@ from deniable.protocol.mechanisms import PrefixTree
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.base import Analysis, OracleAnalysis
-from deniable_estimator.analyses.histogram import HistogramAnalysis
-from deniable_estimator.analyses.sliding_window import SlidingWindowAnalysis
+from deniable_estimator.analyses.numbers import HistogramAnalysis, SlidingWindowAnalysis
 from deniable_estimator.answers import shares
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.combination import combine as combine_shares

@@ -16,12 +16,12 @@ from deniable import Scheme
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses.anomalies import Verdict
 from deniable_estimator.analyses.base import FAKES
-from deniable_estimator.analyses.histogram import HistogramAnalysis
+from deniable_estimator.analyses.numbers import HistogramAnalysis
 from deniable_estimator.analyses.numbers.distribution import (
     combine_distributions,
+    range_findings,
 )
 from deniable_estimator.analyses.numbers.poisoning import Attack
-from deniable_estimator.analyses.numbers.range_fit import range_findings
 from deniable_estimator.analyses.numbers.sums import sum_weights
 from deniable_estimator.answers.basis import Basis
 from deniable_estimator.answers.distribution import Distribution

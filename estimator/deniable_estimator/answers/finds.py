@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 from typing import Any, ClassVar, NamedTuple
 
-from deniable_estimator.analyses.discovery.confirming import LEVEL
+from deniable_estimator.analyses.discovery.tree import LEVEL
 from deniable_estimator.answers.basis import BASIS_COLUMNS, Result
 from deniable_estimator.answers.files import csv_text
 from deniable_estimator.answers.shares import Shares

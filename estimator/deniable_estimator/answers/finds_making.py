@@ -18,8 +18,8 @@ from deniable_estimator.analyses.anomalies import Figure, Verdict, discovery_fig
 from deniable_estimator.analyses.base import Finding
 from deniable_estimator.analyses.candidates import check_tally
 from deniable_estimator.analyses.discovery import DecodedRows, FoundHead, PrefixTreeAnalysis
-from deniable_estimator.analyses.discovery.confirming import LEVEL
 from deniable_estimator.analyses.discovery.prior import Prior, shipped_prior
+from deniable_estimator.analyses.discovery.tree import LEVEL
 from deniable_estimator.analyses.poisoning import Exposure
 from deniable_estimator.answers.basis import Basis
 from deniable_estimator.answers.caveats import footnotes

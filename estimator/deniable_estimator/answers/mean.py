@@ -14,8 +14,8 @@ from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses.anomalies import Figure, Verdict
 from deniable_estimator.analyses.base import FAKES
+from deniable_estimator.analyses.numbers import NumberAnalysis
 from deniable_estimator.analyses.numbers.mean import EVEN_SPREAD, MeanEstimate
-from deniable_estimator.analyses.sliding_window import NumberAnalysis
 from deniable_estimator.answers.base import Answer, Comparison, Series
 from deniable_estimator.answers.basis import BASIS_COLUMNS, Basis
 from deniable_estimator.answers.files import csv_text

@@ -13,7 +13,7 @@ from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.candidates import check_tally
-from deniable_estimator.analyses.sliding_window import NumberAnalysis
+from deniable_estimator.analyses.numbers import NumberAnalysis
 from deniable_estimator.answers.base import Answer, Comparison, Series, beyond_noise
 from deniable_estimator.answers.basis import Basis
 from deniable_estimator.answers.files import plain

@@ -15,14 +15,15 @@ from numpy.typing import NDArray
 from deniable_estimator.analyses.pairs.conditional import Conditionals, conditionals
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.analyses.pairs.dependence import (
+    Effect,
     Independence,
     Residuals,
+    effect,
     independence,
     residuals,
+    shrunken,
 )
-from deniable_estimator.analyses.pairs.effect import Effect, effect
 from deniable_estimator.analyses.pairs.poisoning import Fake, fakes_to_reject, moved
-from deniable_estimator.analyses.pairs.shrinkage import shrunken
 from deniable_estimator.answers.base import Answer, Series
 from deniable_estimator.answers.caveats import footnotes
 from deniable_estimator.answers.shares import Shares

@@ -9,8 +9,8 @@ import numpy as np
 
 from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.answers.shares import Shares
-from deniable_estimator.statistics.homogeneity import homogeneity
 from deniable_estimator.statistics.intervals import FloatArray
+from deniable_estimator.statistics.significance import homogeneity
 from deniable_estimator.statistics.tails import chi_square_tail, normal_tails
 
 
@@ -45,7 +45,7 @@ def number_tests(
 
 
 def share_tests(answers: Sequence[Shares], names: tuple[str, ...]) -> FloatArray:
-    """The same of shares (`deniable_estimator.statistics.homogeneity`)."""
+    """The same of shares (`deniable_estimator.statistics.significance`)."""
     places = [each.places(names) for each in answers]
     noises = [each.noise.taken(place) for each, place in zip(answers, places, strict=True)]
 

@@ -24,8 +24,8 @@ from deniable_estimator.answers.segment_tests import number_tests, share_tests
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import counted, message
-from deniable_estimator.statistics.homogeneity import benjamini_hochberg
 from deniable_estimator.statistics.intervals import FloatArray
+from deniable_estimator.statistics.significance import benjamini_hochberg
 
 REST = "rest"
 """What files call the segments that are too small, together."""

@@ -86,7 +86,7 @@ def _together(
     share, own = analysis.shares_of_each(tallies, items)
     reports = np.array([tally.reports for tally in tallies])
     repeats = [each.repeats for each in participations]
-    own = replace(own, kept=analysis.kept_noise_of_each(reports.tolist(), repeats))
+    own = replace(own, kept=analysis.kept_noise(reports.tolist(), repeats))
     # Value by value in one long array.
     wide = own.taken(np.repeat(np.arange(count), size))
     long = Finding.of(share.reshape(-1), wide)

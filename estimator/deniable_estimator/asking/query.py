@@ -13,7 +13,7 @@ import numpy as np
 from deniable import Metric, MetricError, Registry, Scheme
 from deniable.protocol import windows
 from deniable_collector.stores.errors import NotKept
-from deniable_collector.stores.summed.calendars import bounds
+from deniable_collector.stores.summed.sums import bounds
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.errors import EstimateError, OnlyLongerError
 from deniable_estimator.messages import message

@@ -28,7 +28,7 @@ from deniable.protocol import windows
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.errors import StoreError
-from deniable_collector.stores.sealed.blocks import DamagedBlock
+from deniable_collector.stores.sealed import DamagedBlock
 from deniable_collector.tally import Tally
 
 _log = logging.getLogger("deniable.estimator")

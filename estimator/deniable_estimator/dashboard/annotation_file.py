@@ -14,8 +14,7 @@ from pathlib import Path
 from flask import Flask, current_app
 
 from deniable import Metric
-from deniable_estimator.annotations import Annotation, between, load_annotations
-from deniable_estimator.annotations.annotation import Days
+from deniable_estimator.annotations import Annotation, Days, between, load_annotations
 from deniable_estimator.asking.query import LENGTHS
 from deniable_estimator.dashboard.access.caller import caller
 from deniable_estimator.dashboard.access.roles import Role

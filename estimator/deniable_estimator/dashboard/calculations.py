@@ -18,7 +18,7 @@ import resvg_py
 from numpy.typing import NDArray
 
 from deniable import Registry
-from deniable_estimator.annotations.annotation import Annotation, by_period
+from deniable_estimator.annotations import Annotation, by_period
 from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.files import csv_text, harmless
@@ -34,7 +34,7 @@ from deniable_estimator.asking.reading import Question
 from deniable_estimator.asking.segment_trends import SegmentTrends
 from deniable_estimator.asking.stepping import step_asked
 from deniable_estimator.asking.trend import Trend
-from deniable_estimator.document.data import to_json as document_json
+from deniable_estimator.document.document import to_json as document_json
 from deniable_estimator.inputs import Asked
 from deniable_estimator.planning.kinds import make
 from deniable_estimator.privacy.outsider import outsider_of, outsider_together

@@ -8,9 +8,8 @@ import click
 
 from deniable import DeniableError, Registry
 from deniable.tools.command_line import command
-from deniable_collector.listening import cannot_listen
 from deniable_collector.options import bind_option, server_registry_option, store_option
-from deniable_collector.serving.gunicorn import become, environment
+from deniable_collector.serving.gunicorn import become, cannot_listen, environment
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import store_of
 from deniable_estimator.dashboard.settings import DashboardSettings

@@ -14,11 +14,10 @@ from typing import Any
 
 from flask import Flask
 
-from deniable_collector.operation.logs import DiscreetLogger
 from deniable_collector.serving.gunicorn import open_files
+from deniable_collector.serving.gunicorn import pre_fork as pre_fork
 from deniable_collector.serving.http import HttpHandler
-from deniable_collector.serving.signals import pre_fork as pre_fork
-from deniable_collector.serving.worker import HttpWorker
+from deniable_collector.serving.worker import DiscreetLogger, HttpWorker
 from deniable_collector.serving.wsgi import WsgiHandler
 from deniable_collector.stores import StoreError
 from deniable_estimator.asking.work import WorkersClosed

@@ -25,8 +25,7 @@ def check_files(
 
 
 def _annotations(path: Path, registry: Registry) -> Sequence[Problem]:
-    from deniable_estimator.annotations import load_annotations
-    from deniable_estimator.annotations.file import warnings_of
+    from deniable_estimator.annotations import load_annotations, warnings_of
 
     try:
         return warnings_of(load_annotations(path), registry.metrics)

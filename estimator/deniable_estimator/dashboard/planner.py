@@ -32,7 +32,7 @@ from deniable_estimator.forecasting.detection import detectable_share
 from deniable_estimator.inputs import Asked, Field, InputError, read_form
 from deniable_estimator.messages import counted, message
 from deniable_estimator.planning.kinds import PLANS, PlanKind, Planned, make
-from deniable_estimator.planning.lifetime_choices import LifetimeChoice, LifetimePlan
+from deniable_estimator.planning.lifetime_crowd import LifetimeChoice
 from deniable_estimator.planning.population import zipf_shares
 
 planner = Blueprint("planner", __name__)
@@ -101,21 +101,24 @@ def _calculated(kind: PlanKind, asked: Asked) -> dict[str, Any]:
 def _outcome(kind: str, asked: Asked) -> dict[str, Any]:
     """What the page of a plan shows."""
     planned = make(kind, asked)
+    about = planned.document.about
     label = None if planned.metric is None else label_of(planned.metric)
     page = {"document": planned.document, "label": label}
     if kind == "lifetime":
-        return {**page, "division": division_chart(planned.made)}
+        return {**page, "division": division_chart(about["choices"], about["best"])}
     return {**page, **_pictured(planned)} if kind == "values" and planned.metric else page
 
 
 def _pictured(planned: Planned) -> dict[str, Any]:
     """The reach of a list of values, and an example."""
     assert planned.metric is not None
-    made, mechanism = planned.made, planned.metric.scheme.oracle
-    asked = made.size, made.devices, made.sample_rate
+    size, devices, rate = (
+        planned.document.about[name] for name in ("size", "devices", "sample_rate")
+    )
+    mechanism = planned.metric.scheme.oracle
     return {
-        "reach": reach_chart(mechanism, made.size, made.sample_rate, made.devices),
-        "example": _example(mechanism, *asked) if made.size <= _LONGEST_EXAMPLE else None,
+        "reach": reach_chart(mechanism, size, rate, devices),
+        "example": _example(mechanism, size, devices, rate) if size <= _LONGEST_EXAMPLE else None,
     }
 
 
@@ -201,10 +204,10 @@ def reach_chart(
     )
 
 
-def division_chart(plan: LifetimePlan) -> LineChart:
+def division_chart(found: Sequence[LifetimeChoice], best: LifetimeChoice) -> LineChart:
     """What all windows tell, by number of reports, compared with the best choice. Dashed to the
     choices whose reports have more than the largest advised epsilon."""
-    choices = sorted(plan.choices, key=lambda each: each.reports)
+    choices = sorted(found, key=lambda each: each.reports)
     first, last = math.log(choices[0].reports), math.log(choices[-1].reports)
     low = math.log(min(each.relative for each in choices) / 1.2)
     high = math.log(max(each.relative for each in choices) * 1.2)
@@ -220,8 +223,8 @@ def division_chart(plan: LifetimePlan) -> LineChart:
     label = counted(
         "{count} report, ε {epsilon:g}",
         "{count} reports, ε {epsilon:g}",
-        plan.best.reports,
-        epsilon=plan.best.epsilon,
+        best.reports,
+        epsilon=best.epsilon,
     )
 
     def line(some: Sequence[LifetimeChoice], *, dashed: bool) -> list[DrawnLine]:
@@ -242,7 +245,7 @@ def division_chart(plan: LifetimePlan) -> LineChart:
         ),
         spots=tuple(
             Spot(across(each.reports), down(each.relative), 6, label)
-            if each == plan.best
+            if each == best
             else Spot(across(each.reports), down(each.relative), 3)
             for each in choices
         ),

@@ -27,10 +27,11 @@ from deniable_estimator.dashboard.source import current_source, settings_in_forc
 from deniable_estimator.document.plot.marks import BarRow, DrawnLine, LineChart, RuleLine
 from deniable_estimator.document.plot.ticks import Label, Tick, levels_from_zero
 from deniable_estimator.messages import message
-from deniable_estimator.releasing.ledger import KeptRelease, LedgerError
-from deniable_estimator.releasing.looking import (
+from deniable_estimator.releasing.charge import ReleaseAccount
+from deniable_estimator.releasing.ledger import (
+    KeptRelease,
+    LedgerError,
     ListedRelease,
-    ReleaseAccount,
     account_in,
     kept_release,
     ledger_stamp,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from deniable import Metric
-    from deniable_estimator.development.registry_file import RegistryFile
+    from deniable_estimator.development.mistakes import RegistryFile
     from deniable_estimator.development.server import DevelopmentApp
 
 # SIGHUP comes when the terminal is closed; Windows has none.
@@ -105,7 +105,7 @@ def _run(
     candidates: Path | None,
 ) -> None:
     # Imported here: `deniable --help` would take a second longer.
-    from deniable_estimator.development.registry_file import RegistryFile
+    from deniable_estimator.development.mistakes import RegistryFile
     from deniable_estimator.development.server import USUAL_PORT, DevelopmentApp, serving
 
     file = RegistryFile(path)

@@ -1,6 +1,6 @@
 """Simulated devices, so that a developer sees the pages that the product team will see.
 
-Their values are made up (`made_up_shares`), and every page says so. For the window of now, up to
+Their values are made up (`made_up`), and every page says so. For the window of now, up to
 REAL devices report one by one: the real randomizer draws each report, with the operating system's
 randomness, and the real intake counts it. For more devices, and for the windows before, the tally
 is drawn from its exact distribution, which is the same distribution.
@@ -14,12 +14,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable import Metric, Registry
 from deniable.protocol import windows
+from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable.protocol.mechanisms.numeric import Numeric
 from deniable.protocol.types.discovery import Discovery
 from deniable.protocol.types.number import Number
@@ -35,9 +37,7 @@ from deniable_estimator.development.gate import at_once
 from deniable_estimator.messages import message
 from deniable_estimator.planning.population import lognormal_crowd, normal_crowd, zipf_shares
 from deniable_estimator.planning.retention_crowd import Life, tallies_of
-
-MOST_DEVICES = 1_000_000
-"""The largest crowd."""
+from deniable_estimator.statistics.intervals import FloatArray
 
 REAL = 20_000
 """Up to so many devices report one by one."""
@@ -51,13 +51,11 @@ STRINGS = 20
 WORDS = ("cafe", "decade", "face", "bead", "feed", "cab", "deaf", "fade", "bed", "added")
 """What simulated devices have of a discovery: words whose letters every alphabet has."""
 
-_YES = 0.3
-"""The share of devices that say yes to a boolean metric."""
+_YES_AND_NO = np.array([0.3, 0.7])
+"""The shares of devices that say yes, and no, to a boolean metric."""
 
 _BATCH = 1_000
 """Reports that the intake counts at once."""
-
-Values = tuple[list[str], NDArray[np.float64]]
 
 
 @dataclass
@@ -84,7 +82,7 @@ class SimulatedCrowd:
         listed: Callable[[Metric], Sequence[str] | None],
         *,
         clock: Callable[[], float] = time.time,
-        progress: Callable[[int], None] | None = None,
+        progress: Callable[[int], None] = lambda done: None,
     ) -> None:
         """Let the devices report every metric whose scheme they have not reported yet.
 
@@ -104,28 +102,30 @@ class SimulatedCrowd:
         self.drawn = self.devices > REAL
         for count, metric in enumerate(new, 1):
             self._schemes.add((metric.name, metric.scheme.fingerprint))
-            self._add(store, registry, metric, listed(metric), clock())
+            now = clock()
+            newest = windows.window_at(metric.window, now)
+            labels = [windows.shifted(newest, -ago) for ago in range(BEFORE, -1, -1)]
+            if isinstance(metric.type, Retention):
+                self._add_lives(store, metric, labels, now)
+            else:
+                self._add_values(store, registry, metric, labels, listed(metric), now)
             self.done = count / len(new)
-            if progress is not None:
-                progress(count)
+            progress(count)
 
-    def _add(
+    def _add_values(
         self,
         store: Store,
         registry: Registry,
         metric: Metric,
+        labels: Sequence[str],
         listed: Sequence[str] | None,
         now: float,
     ) -> None:
-        rng = np.random.default_rng()
-        if isinstance(metric.type, Retention):
-            self._add_lives(store, metric, now, rng)
-            return
-        values, shares = _values(metric, listed)
+        rng, made = np.random.default_rng(), made_up(metric, listed)
+        intake = Intake(at_once(registry), store, max_reports=_BATCH, clock=lambda: now)
         if metric.needs_candidates or isinstance(metric.type, Discovery):
-            self.strings[metric.name] = values
-        self.shares[metric.name] = made_up_shares(metric, listed)
-        labels = _labels(metric, now)
+            self.strings[metric.name] = made.values
+        self.shares[metric.name] = made.words
         # Devices are evenly divided over the segments; without any, there is one part.
         places = len(metric.scheme.combinations)
         for label in labels:
@@ -133,116 +133,100 @@ class SimulatedCrowd:
             for place, devices in enumerate(
                 rng.multinomial(self.devices, np.full(places, 1 / places)).tolist()
             ):
-                counts = rng.multinomial(devices, shares)
+                counts = rng.multinomial(devices, made.shares)
                 # On a given day each device takes part with the probability that is declared.
                 counts = rng.binomial(counts, metric.rate)
                 if label != labels[-1] or self.drawn:
-                    fold_tally(
-                        store, metric, draw_tally(metric, values, counts, rng, label), place, now
-                    )
+                    tally = draw_tally(metric, made.values, counts, rng, label)
+                    fold_tally(store, metric, tally, place, now)
                 else:
-                    _answer(store, registry, metric, values, counts, place, label, now)
+                    reports = _reports(metric, made.values, counts, place, label)
+                    while part := list(islice(reports, _BATCH)):
+                        batch = intake.read(encode_batch(new_batch_id(), part))
+                        assert not batch.refused, batch.refused
+                        intake.take([batch])
                 self.now[metric.name] += int(counts.sum())
 
-    def _add_lives(
-        self, store: Store, metric: Metric, now: float, rng: np.random.Generator
-    ) -> None:
+    def _add_lives(self, store: Store, metric: Metric, labels: Sequence[str], now: float) -> None:
         """Windows of devices that come, stay and go, each drawn as a whole."""
-        life, labels = Life.steady(self.devices), _labels(metric, now)
-        self.shares[metric.name] = made_up_shares(metric)
+        life, rng = Life.steady(self.devices), np.random.default_rng()
+        self.shares[metric.name] = message(
+            "{new:.0%} are new; {back:.0%} of them come back in the next window",
+            new=life.new / self.devices,
+            back=life.back,
+        )
         lives = [life] * len(labels)
         for tally, _ in tallies_of(metric, labels, lives, rng, older=self.devices - life.new):
             fold_tally(store, metric, tally, 0, now)
             self.now[metric.name] = tally.reports
 
 
-def made_up_shares(metric: Metric, listed: Sequence[str] | None = None) -> str:
-    """The made-up shares of a metric's values, in words."""
-    if metric.type.name == "boolean":
-        return message("{percent}% say yes", percent=f"{100 * _YES:g}")
-    kind = metric.type
-    if isinstance(kind, Number):
-        middle, low, high = _middle(kind)
-        if kind.range.scale == "log":
-            return message(
-                "around {middle:.3g}, on a logarithmic scale; 95% from {low:.3g} to {high:.3g}",
-                middle=middle,
-                low=low,
-                high=high,
-            )
-        return message(
-            "around {middle:.3g}, and 95% from {low:.3g} to {high:.3g}",
-            middle=middle,
-            low=low,
-            high=high,
-        )
-    if isinstance(kind, Retention):
-        life = Life.steady(1.0)
-        return message(
-            "{new:.0%} are new; {back:.0%} of them come back in the next window",
-            new=life.new,
-            back=life.back,
-        )
-    if isinstance(kind, Pair):
-        return message("the values of the two metrics are independent of each other")
-    count = len(metric.values or listed or ()) or STRINGS
-    if isinstance(kind, Discovery):
-        count = len(_values(metric, None)[0])
-    return message(
-        "the first of {count} values is the most frequent, the second half as frequent as that, "
-        "the third a third, and so on",
-        count=count,
-    )
+class MadeUp(NamedTuple):
+    """What devices have of a metric: normalized texts, the share of each, and these in words."""
+
+    values: list[str]
+    shares: FloatArray
+    words: str
 
 
-def _values(metric: Metric, listed: Sequence[str] | None) -> Values:
-    """What devices have, as normalized texts, and the share of each."""
-    if metric.type.name == "boolean":
-        return ["true", "false"], np.array([_YES, 1 - _YES])
+def made_up(metric: Metric, listed: Sequence[str] | None = None) -> MadeUp:
+    """The made-up values of a metric, which is no retention."""
     kind = metric.type
     if isinstance(kind, Number):
-        middle, low, high = _middle(kind)
-        if kind.range.scale == "log":
-            found = lognormal_crowd(middle, math.log(high / low) / 4)
-        else:
-            found = normal_crowd(middle, (high - low) / 4)
-        # Each hundredth of the quantiles stands for those around it.
-        numbers = found.numbers[50::100]
-        if kind.range.integer:
-            numbers = np.rint(numbers)
-        texts = [metric.normalize(float(each)) for each in numbers.tolist()]
-        return texts, np.full(len(texts), 1 / len(texts))
+        return _made_up_numbers(metric, kind.range)
     if isinstance(kind, Pair):
         # As if the two had nothing to do with each other.
-        one, two = (_part_shares(len(part.values)) for part in kind.parts)
-        return list(metric.values), np.outer(one, two).ravel()
+        one, two = (
+            _YES_AND_NO if len(part.values) == 2 else zipf_shares(len(part.values), 1.0)
+            for part in kind.parts
+        )
+        told = message("the values of the two metrics are independent of each other")
+        return MadeUp(list(metric.values), np.outer(one, two).ravel(), told)
+    if kind.name == "boolean":
+        told = message("{percent}% say yes", percent=f"{100 * _YES_AND_NO[0]:g}")
+        return MadeUp(["true", "false"], _YES_AND_NO, told)
     if isinstance(kind, Discovery):
-        words = [metric.normalize(each) for each in WORDS]
-        return list(dict.fromkeys(words)), zipf_shares(len(set(words)), 1.0)
-    values = list(metric.values or listed or ())
-    if not values:
-        values = [f"example-{number}" for number in range(1, STRINGS + 1)]
-    return values, zipf_shares(len(values), 1.0)
+        values = list(dict.fromkeys(map(metric.normalize, WORDS)))
+    else:
+        made = (f"example-{number}" for number in range(1, STRINGS + 1))
+        values = list(metric.values or listed or made)
+    told = message(
+        "the first of {count} values is the most frequent, the second half as frequent as that, "
+        "the third a third, and so on",
+        count=len(values),
+    )
+    return MadeUp(values, zipf_shares(len(values), 1.0), told)
 
 
-def _part_shares(size: int) -> NDArray[np.float64]:
-    """The shares of one metric of a pair."""
-    return np.array([_YES, 1 - _YES]) if size == 2 else zipf_shares(size, 1.0)
-
-
-def _middle(kind: Number) -> tuple[float, float, float]:
-    """The median of the made-up numbers, and between which 95% are."""
-    low, high = float(kind.range.low), float(kind.range.high)
-    if kind.range.scale == "log":
-        ratio = high / low
-        return low * ratio**0.4, low * ratio**0.15, low * ratio**0.65
-    return low + 0.4 * (high - low), low + 0.15 * (high - low), low + 0.65 * (high - low)
-
-
-def _labels(metric: Metric, now: float) -> list[str]:
-    """The windows before, and that of now."""
-    newest = windows.window_at(metric.window, now)
-    return [windows.shifted(newest, -count) for count in range(BEFORE, -1, -1)]
+def _made_up_numbers(metric: Metric, numbers: NumberRange) -> MadeUp:
+    low, high = float(numbers.low), float(numbers.high)
+    log = numbers.scale == "log"
+    middle, least, most = (
+        low * (high / low) ** part if log else low + part * (high - low)
+        for part in (0.4, 0.15, 0.65)
+    )
+    if log:
+        told = message(
+            "around {middle:.3g}, on a logarithmic scale; 95% from {low:.3g} to {high:.3g}",
+            middle=middle,
+            low=least,
+            high=most,
+        )
+        found = lognormal_crowd(middle, math.log(most / least) / 4)
+    else:
+        told = message(
+            "around {middle:.3g}, and 95% from {low:.3g} to {high:.3g}",
+            middle=middle,
+            low=least,
+            high=most,
+        )
+        found = normal_crowd(middle, (most - least) / 4)
+    # Each hundredth of the quantiles stands for those around it.
+    some = found.numbers[50::100]
+    if numbers.integer:
+        some = np.rint(some)
+    texts = [metric.normalize(float(each)) for each in some.tolist()]
+    return MadeUp(texts, np.full(len(texts), 1 / len(texts)), told)
 
 
 def draw_tally(
@@ -277,28 +261,10 @@ def fold_tally(store: Store, metric: Metric, tally: Tally, place: int, now: floa
     store.fold(Commit((new_batch_id(),), increments), now)
 
 
-def _answer(
-    store: Store,
-    registry: Registry,
-    metric: Metric,
-    values: Sequence[str],
-    counts: NDArray[np.int64],
-    place: int,
-    label: str,
-    now: float,
-) -> None:
-    """Let each device draw its report, and the intake count it."""
-    intake = Intake(at_once(registry), store, max_reports=_BATCH, clock=lambda: now)
-    reports = _reports(metric, values, counts, place, label)
-    while part := list(islice(reports, _BATCH)):
-        batch = intake.read(encode_batch(new_batch_id(), part))
-        assert not batch.refused, batch.refused
-        intake.take([batch])
-
-
 def _reports(
     metric: Metric, values: Sequence[str], counts: NDArray[np.int64], place: int, label: str
 ) -> Iterator[SealedReport]:
+    """Let each device draw its report."""
     scheme = metric.scheme
     first = place * len(scheme.mechanism.rows)
     items = dict(zip(scheme.values, scheme.items, strict=True)) if scheme.values else {}

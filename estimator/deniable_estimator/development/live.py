@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -14,26 +14,28 @@ from flask import Blueprint, Response, current_app, jsonify, render_template, re
 from flask.typing import ResponseReturnValue
 
 from deniable import Metric, Scheme, ValueListError
-from deniable.device.owner_texts import OwnerLanguage
+from deniable.device.sent import OwnerLanguage
 from deniable.protocol import windows
 from deniable.protocol.types import Discovery
 from deniable.tools.starting.example import example_of
 from deniable_collector.stores import StoreError
 from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.finds import Finds
+from deniable_estimator.answers.units import SHARES
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.data import DataSource
+from deniable_estimator.dashboard.discovery import finds_at, name_of_find
 from deniable_estimator.dashboard.language import current_language
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.source import current_source
-from deniable_estimator.development.advice import advice_on
-from deniable_estimator.development.latest_finds import LatestFinds
 from deniable_estimator.development.meaning import Meaning, meaning_of
+from deniable_estimator.development.mistakes import advice_on
 from deniable_estimator.errors import EstimateError
 
 if TYPE_CHECKING:
-    from deniable_estimator.development.arrivals import Arrivals, Arrived, Mistake
     from deniable_estimator.development.crowd import SimulatedCrowd
-    from deniable_estimator.development.registry_file import RegistryFile
+    from deniable_estimator.development.gate import Arrivals, Arrived
+    from deniable_estimator.development.mistakes import RegistryFile
 
 LIVE = "deniable_live"
 """Where the dashboard keeps what the live page shows, among its extensions."""
@@ -53,6 +55,10 @@ WAIT = 20.0
 
 PATIENCE = 0.3
 """Seconds that a page waits for all estimates together."""
+
+EVERY = 3.0
+"""So many seconds pass before the strings of a metric are looked for again: finding takes about a
+second, in the background."""
 
 POLICY = (
     "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; "
@@ -77,7 +83,9 @@ class Live:
     file: RegistryFile
     arrivals: Arrivals
     crowd: SimulatedCrowd
-    finds: LatestFinds = field(default_factory=LatestFinds)
+    clock: Callable[[], float] = time.monotonic
+    finds: dict[str, tuple[str, DayRange, float, Finds]] = field(default_factory=dict)
+    """Metric -> its scheme, the days, when its strings were found, and what."""
 
 
 @dataclass(frozen=True)
@@ -106,12 +114,12 @@ class ShownEstimate:
     n: int
     simulated: int
     """How many of these reports are simulated devices'."""
-    lines: Sequence[tuple[str, str, str]]
+    lines: Sequence[tuple[str, str, str]] = ()
     """Values or numbers, each with its estimate and its interval."""
-    more: int
-    open: bool
+    more: int = 0
+    open: bool = False
     """Whether it takes any strings, which have to be named before they can be estimated."""
-    pending: bool
+    pending: bool = False
     """Whether it is still being calculated."""
     finds: bool = False
     """Whether the lines are strings that a discovery has found."""
@@ -203,15 +211,11 @@ def _parts(state: Live) -> dict[str, Any]:
         "total": state.arrivals.counted.total(),
         "batches": state.arrivals.batches,
         "bytes": state.arrivals.bytes,
-        "mistakes": [(each, *_advice(source, each)) for each in mistakes[:SHOWN]],
+        "mistakes": [(each, *advice_on(each, registry)) for each in mistakes[:SHOWN]],
         "estimates": _estimates(source, state),
         "fewest": FEWEST,
         "crowd": state.crowd,
     }
-
-
-def _advice(source: DataSource, mistake: Mistake) -> tuple[str, str]:
-    return advice_on(mistake, source.registry)
 
 
 def _shown(source: DataSource, state: Live, arrived: Arrived) -> ShownReport:
@@ -261,37 +265,68 @@ def _estimate(source: DataSource, state: Live, metric: Metric) -> ShownEstimate 
     window = windows.window_at(metric.window, source.clock())
     first = windows.first_day(window)
     # No page asks for days that are still to come.
-    last = min(windows.last_day(window), source.today)
-    candidates = None
+    days = DayRange(first, min(windows.last_day(window), source.today))
+    simulated = state.crowd.now.get(metric.name, 0)
+    n = state.arrivals.counted[metric.name] + simulated
+    shown = ShownEstimate(
+        metric, window, days.first.isoformat(), days.last.isoformat(), n, simulated
+    )
+    if 0 < n < FEWEST:
+        return replace(shown, few=True)
+    look = found_so_far if isinstance(metric.type, Discovery) else _answered
+    try:
+        shown = look(source, state, shown, days)
+    except (EstimateError, StoreError, ValueListError):
+        return None
+    return shown if shown.n else None
+
+
+def _answered(
+    source: DataSource, state: Live, shown: ShownEstimate, days: DayRange
+) -> ShownEstimate:
+    """What was calculated before is kept, and what takes long is calculated elsewhere."""
+    metric, candidates = shown.metric, None
     if metric.needs_candidates:
         with suppress(ValueListError):
             candidates = _candidates(source, state, metric)
-    lines: Sequence[tuple[str, str, str]] = ()
-    simulated = state.crowd.now.get(metric.name, 0)
-    more, n, pending = 0, state.arrivals.counted[metric.name] + simulated, False
-    finds, waiting = isinstance(metric.type, Discovery), False
-    named = (metric, window, first.isoformat(), last.isoformat())
-    if 0 < n < FEWEST:
-        return ShownEstimate(*named, n, simulated, (), 0, open=False, pending=False, few=True)
+        shown = replace(shown, open=not candidates)
     try:
-        if finds:
-            running = state.finds.look(source, metric, DayRange(first, last))
-            lines, more = running.lines(SERIES)
-            n, waiting = running.n, running.waiting
-            pending = waiting and running.found is None
-        # What was calculated before is kept, and what takes long is calculated elsewhere.
-        answer = source.estimate(metric, DayRange(first, last), candidates)
-        if answer is not None:
-            lines, more = _shown_series(answer)
-            n = answer.n
+        answer = source.estimate(metric, days, candidates)
     except (StillDecoding, TooManyDecodes):
-        pending = True
-    except (EstimateError, StoreError, ValueListError):
-        return None
-    if not n:
-        return None
-    unnamed = metric.needs_candidates and not candidates
-    return ShownEstimate(*named, n, simulated, lines, more, unnamed, pending, finds, waiting)
+        return replace(shown, pending=True)
+    if answer is None:
+        return shown
+    lines, more = _shown_series(answer)
+    return replace(shown, n=answer.n, lines=lines, more=more)
+
+
+def found_so_far(
+    source: DataSource, state: Live, shown: ShownEstimate, days: DayRange
+) -> ShownEstimate:
+    """What a discovery has found, maybe in fewer reports; it is looked for in the background, if it
+    is time."""
+    metric, scheme = shown.metric, shown.metric.scheme.fingerprint
+    n, now = source.reports(metric, days), state.clock()
+    kept = state.finds.get(metric.name)
+    found, age = (kept[3], now - kept[2]) if kept and kept[:2] == (scheme, days) else (None, EVERY)
+    if n and (found is None or found.n != n) and age >= EVERY:
+        with suppress(StillDecoding, TooManyDecodes):
+            found = finds_at(source, metric, days).answer
+            state.finds[metric.name] = (scheme, days, now, found)
+    finds, lines = found.finds if found else (), []
+    for each in finds[:SERIES]:
+        spread = (each.high - each.low) / 2
+        interval = SHARES.interval(each.low, each.high, spread)
+        lines.append((name_of_find(each), SHARES.full(each.share, spread), interval))
+    return replace(
+        shown,
+        n=n,
+        lines=lines,
+        more=max(0, len(finds) - SERIES),
+        pending=bool(n and found is None),
+        finds=True,
+        waiting=bool(n) and (found is None or found.n != n),
+    )
 
 
 def _shown_series(answer: Answer) -> tuple[list[tuple[str, str, str]], int]:

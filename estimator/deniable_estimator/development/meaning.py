@@ -19,8 +19,7 @@ from typing import Any
 
 from deniable import Scheme
 from deniable.device.outbox import Entry
-from deniable.device.owner_texts import OWNER_TEXTS, OwnerLanguage
-from deniable.device.sent import describe_entries
+from deniable.device.sent import OWNER_TEXTS, OwnerLanguage, describe_entries
 from deniable.protocol.mechanisms import Mechanism, MemoizedRetention, Packing, PrefixTree, Report
 from deniable.protocol.mechanisms.number_range import TOP
 from deniable.protocol.mechanisms.numeric import Numeric

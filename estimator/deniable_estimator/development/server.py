@@ -26,11 +26,10 @@ from deniable_estimator.dashboard.access import API
 from deniable_estimator.dashboard.app import close_app, create_app
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.settings import DashboardSettings
-from deniable_estimator.development.arrivals import Arrivals
 from deniable_estimator.development.crowd import SimulatedCrowd
-from deniable_estimator.development.gate import Gate
+from deniable_estimator.development.gate import Arrivals, Gate
 from deniable_estimator.development.live import LIVE, Live, live
-from deniable_estimator.development.registry_file import RegistryFile
+from deniable_estimator.development.mistakes import RegistryFile
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment

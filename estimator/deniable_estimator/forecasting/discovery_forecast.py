@@ -35,9 +35,6 @@ _HALF_ANY, _SURE_ANY = 5.0, 6.7
 WORTHWHILE_SHARE = 0.01
 """A discovery that finds such strings in fewer than half of the windows gets a note."""
 
-LARGE_SHARE = 0.05
-"""One that does not even find these gets a warning."""
-
 _NOTHING = 0.5
 """If a string needs a larger share to surface, nothing will."""
 
@@ -117,15 +114,6 @@ def discovery_forecast(metric: Metric) -> CodedMessage | None:
         when=IN_A[metric.window],
         **facts,
     )
-
-
-def finds_little(metric: Metric) -> bool:
-    """Whether the expected crowd does not even find strings of 5% (LARGE_SHARE)."""
-    mechanism = metric.scheme.mechanism
-    if metric.devices is None or not isinstance(mechanism, PrefixTree):
-        return False
-    reports = metric.devices * metric.rate
-    return Reach.in_window(mechanism, reports).half_text > LARGE_SHARE
 
 
 def discovery_remarks(metric: Metric) -> Iterator[tuple[CodedMessage, Literal["warning", "note"]]]:

@@ -6,7 +6,13 @@ from __future__ import annotations
 import math
 
 from deniable.protocol.coded_message import CodedMessage
-from deniable.protocol.mechanisms import MemoizedRetention, Numeric, PrefixTree
+from deniable.protocol.mechanisms import (
+    Histogram,
+    MemoizedRetention,
+    Numeric,
+    PrefixTree,
+    SlidingWindow,
+)
 from deniable.protocol.metric import Metric
 from deniable.protocol.segments import LEAST_REPORTS
 from deniable.protocol.windows import IN_A
@@ -16,8 +22,12 @@ from deniable_estimator.forecasting.detection import (
     taking_part,
     usable,
 )
-from deniable_estimator.forecasting.discovery_forecast import discovery_forecast, finds_little
-from deniable_estimator.forecasting.number_forecast import is_hopeless, number_forecast
+from deniable_estimator.forecasting.discovery_forecast import Reach, discovery_forecast
+from deniable_estimator.forecasting.number_forecast import (
+    mean_half_width,
+    number_forecast,
+    reports_for_quantile,
+)
 from deniable_estimator.forecasting.retention_forecast import retention_forecast
 
 WORTHWHILE_SHARE = 0.01
@@ -126,14 +136,19 @@ def segment_forecast(metric: Metric) -> CodedMessage | None:
 def is_blind(metric: Metric) -> bool:
     """Whether the expected crowd cannot even detect a share of 5% (LARGE_SHARE) in a window, the
     median of a number, a string of 5% that nobody listed, or who comes back to ten points."""
-    if isinstance(metric.scheme.mechanism, Numeric):
-        return is_hopeless(metric)
-    if isinstance(metric.scheme.mechanism, PrefixTree):
-        return finds_little(metric)
-    if isinstance(metric.scheme.mechanism, MemoizedRetention):
-        return retention_forecast(metric) is not None
-    if metric.devices is None or not metric.values:
+    mechanism = metric.scheme.mechanism
+    if metric.devices is None:
         return False
     reports = metric.devices * metric.rate
+    if isinstance(mechanism, SlidingWindow):
+        return mean_half_width(mechanism, reports) >= 0.5
+    if isinstance(mechanism, Histogram):
+        return reports_for_quantile(mechanism, 0.5) > reports
+    if isinstance(mechanism, PrefixTree):
+        return Reach.in_window(mechanism, reports).half_text > LARGE_SHARE
+    if isinstance(mechanism, MemoizedRetention):
+        return retention_forecast(metric) is not None
+    if not metric.values:
+        return False
     seen = detectable_share(metric.scheme.oracle, len(metric.values), reports)
     return seen is None or seen > LARGE_SHARE

@@ -31,7 +31,8 @@ WIDE = 100
 GOOD_MEAN = 0.05
 """A mean that is not even known to 5% of the range, up or down, is worth a note."""
 
-_Z = NormalDist().inv_cdf(0.975)
+Z = NormalDist().inv_cdf(0.975)
+"""The half width of a 95% interval, in standard errors."""
 
 
 def mean_variance(window: SlidingWindow) -> float:
@@ -57,15 +58,26 @@ def mean_variance(window: SlidingWindow) -> float:
     return worst
 
 
+def mean_half_width(window: SlidingWindow, reports: float) -> float:
+    """Half of the width of a mean's 95% interval, as a part of the range."""
+    # The range is twice the unit of the variance.
+    return Z * math.sqrt(mean_variance(window) / reports) / 2
+
+
 def mean_std_error(window: SlidingWindow, reports: float) -> float:
     """The standard error of a mean in the metric's unit; on a log scale that of its logarithm."""
     return math.sqrt(mean_variance(window) / reports) * _extent(window.range) / 2
 
 
+def edge_variance(histogram: Histogram) -> float:
+    """That of the share below an edge, on average over the edges."""
+    variances = histogram.edge_variances()
+    return math.fsum(variances) / len(variances)
+
+
 def reports_for_quantile(histogram: Histogram, quantile: float) -> int:
     """With how many reports a quantile begins to have an upper limit; take four times as many."""
-    variances = histogram.edge_variances()
-    return math.ceil(_Z**2 * math.fsum(variances) / len(variances) / (1 - quantile) ** 2)
+    return math.ceil(Z**2 * edge_variance(histogram) / (1 - quantile) ** 2)
 
 
 def number_forecast(metric: Metric) -> CodedMessage | None:
@@ -78,8 +90,7 @@ def number_forecast(metric: Metric) -> CodedMessage | None:
     found = []
     window = mechanism.mean if isinstance(mechanism, HierarchicalHistogram) else mechanism
     if isinstance(window, SlidingWindow):
-        share = 0.25 if window is not mechanism else 1.0
-        part = _Z * math.sqrt(mean_variance(window) / (reports * share)) / 2
+        part = mean_half_width(window, reports if window is mechanism else reports / 4)
         if part > GOOD_MEAN:
             found.append(
                 CodedMessage(
@@ -116,18 +127,6 @@ def number_forecast(metric: Metric) -> CodedMessage | None:
         rate=taking_part(metric),
         lacks=lacks,
     )
-
-
-def is_hopeless(metric: Metric) -> bool:
-    """Whether the expected crowd cannot even bound the median, or tell a mean from the range."""
-    mechanism = metric.scheme.mechanism
-    if metric.devices is None:
-        return False
-    reports = metric.devices * metric.rate
-    if isinstance(mechanism, Histogram):
-        return reports_for_quantile(mechanism, 0.5) > reports
-    assert isinstance(mechanism, SlidingWindow)
-    return _Z * math.sqrt(mean_variance(mechanism) / reports) >= 1
 
 
 def wasteful_range(metric: Metric) -> CodedMessage | None:

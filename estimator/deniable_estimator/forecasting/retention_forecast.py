@@ -10,13 +10,13 @@ answer the question, p and q of its channel, and a retention R of cohorts of N d
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 from typing import NamedTuple
 
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.mechanisms import MemoizedRetention, MemoizedSubsetSelection
 from deniable.protocol.metric import Metric
 from deniable.protocol.windows import IN_A
+from deniable_estimator.forecasting.number_forecast import Z
 
 NEW = 0.1
 """The part of the active devices that is taken for new where nothing is said."""
@@ -26,8 +26,6 @@ BACK = 0.4
 
 USEFUL = 0.1
 """An average retention that is not even known to ten points gets a warning."""
-
-_Z = NormalDist().inv_cdf(0.975)
 
 
 class RetentionForecast(NamedTuple):
@@ -53,9 +51,9 @@ class RetentionForecast(NamedTuple):
         exact = lifecycle = cohort = average = None
         if channel := channels.get("lifecycle"):
             shares = [place / 100 for place in range(101)]
-            exact = max(_Z * math.sqrt(_noise(channel, f) / answers) for f in shares)
+            exact = max(Z * math.sqrt(_noise(channel, f) / answers) for f in shares)
             lifecycle = max(
-                _Z * math.sqrt((_noise(channel, f) + f * (1 - f)) / answers) for f in shares
+                Z * math.sqrt((_noise(channel, f) + f * (1 - f)) / answers) for f in shares
             )
         if channel := channels.get("cohorts"):
             cohort = _quotient(channel, answers, new, 1)
@@ -126,7 +124,7 @@ def _quotient(channel: MemoizedSubsetSelection, answers: float, new: float, coho
     own, devices = (1 - p - q) / (p - q), answers * new
     begun = cohorts * devices
     below = cohorts * (each + own * devices)
-    if begun**2 <= _Z**2 * below:
+    if begun**2 <= Z**2 * below:
         return 0.5
     variance = each * (1 + BACK**2) + devices * (own * BACK * (1 + BACK) + BACK * (1 - BACK))
-    return min(0.5, _Z * math.sqrt(cohorts * variance) / begun)
+    return min(0.5, Z * math.sqrt(cohorts * variance) / begun)

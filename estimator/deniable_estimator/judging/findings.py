@@ -14,8 +14,7 @@ from deniable.protocol.mechanisms import FrequencyOracle
 from deniable_estimator.answers.files import plain
 from deniable_estimator.asking.query import LENGTHS
 from deniable_estimator.forecasting.detection import detectable_share, reports_to_detect
-from deniable_estimator.judging.changes import Judgement, WatchedChange
-from deniable_estimator.judging.levels import MetricRules
+from deniable_estimator.judging.changes import Judgement, MetricRules, WatchedChange
 from deniable_estimator.messages import counted, joined, message, sentence
 
 FindingKind: TypeAlias = Literal["change", "anomaly", "expires", "stale", "few"]
@@ -55,11 +54,6 @@ class MetricFinding:
         return f"{self.metric}/{self.kind}/{self.detail}"
 
 
-def link(dashboard: str, finding: MetricFinding) -> str:
-    """The address of the metric's page, on the days that the finding is about."""
-    return page_of(dashboard, finding.metric, finding.first, finding.last)
-
-
 def page_of(
     dashboard: str, metric: str, first: date | None = None, last: date | None = None
 ) -> str:
@@ -80,21 +74,10 @@ def findings_of(
         yield _change(metric, change, judged.window, end)
     if judged.figures:
         reasons = joined(each.text for each in judged.figures)
-        yield MetricFinding(
-            metric=metric.name,
-            kind="anomaly",
-            detail="figures",
-            text=message(_ANOMALOUS, window=judged.window, reasons=reasons),
-            since=judged.window,
-            until=end,
-            first=windows.first_day(judged.window),
-            last=windows.last_day(judged.window),
-            facts={
-                "figures": [
-                    {"name": each.name, "p_adjusted": each.p_adjusted} for each in judged.figures
-                ]
-            },
-        )
+        figures = [{"name": each.name, "p_adjusted": each.p_adjusted} for each in judged.figures]
+        text = message(_ANOMALOUS, window=judged.window, reasons=reasons)
+        facts = {"figures": figures}
+        yield _of_window(metric, "anomaly", "figures", text, judged.window, end, facts)
     if own and (few := _few(metric, judged, rules, end)):
         yield few
 
@@ -117,26 +100,36 @@ def standing(
     # The window that runs now has not ended, so its length is no silence.
     if silent >= rules.stale_days * 86_400 + length:
         ended = datetime.fromtimestamp(windows.end(newest), UTC).date().isoformat()
-        yield MetricFinding(
-            metric=metric.name,
-            kind="stale",
-            detail="",
-            text=message(_STALE, window=newest, day=ended),
-            since=newest,
-            until=now,
-            first=windows.first_day(newest),
-            last=windows.last_day(newest),
-            facts={"newest": newest, "days": int(silent // 86_400)},
-        )
+        text = message(_STALE, window=newest, day=ended)
+        facts = {"newest": newest, "days": int(silent // 86_400)}
+        yield _of_window(metric, "stale", "", text, newest, now, facts)
+
+
+def _of_window(
+    metric: Metric,
+    kind: FindingKind,
+    detail: str,
+    text: str,
+    window: str,
+    until: float,
+    facts: Mapping[str, Any],
+) -> MetricFinding:
+    """A finding that shows the days of a window."""
+    first, last = windows.first_day(window), windows.last_day(window)
+    return MetricFinding(metric.name, kind, detail, text, window, until, first, last, facts)
 
 
 def _change(metric: Metric, change: WatchedChange, window: str, end: float) -> MetricFinding:
     found, place = change.comparison, change.place
     span = change.since if change.since == window else f"{change.since} – {window}"
     unit = found.after.unit
-    names = ("before", "after", "difference", "low", "high")
-    columns = (found.old, found.new, found.difference, found.low, found.high)
-    numbers = dict(zip(names, (plain(each)[place] for each in columns), strict=True))
+    columns = {
+        "before": found.old,
+        "after": found.new,
+        "difference": found.difference,
+        "low": found.low,
+        "high": found.high,
+    }
     # As cards and pages call it.
     halves = metric.type.name == "boolean"
     series = _HALVES[change.series] if halves else unit.label(change.series)
@@ -160,7 +153,7 @@ def _change(metric: Metric, change: WatchedChange, window: str, end: float) -> M
             "series": change.series,
             "unit": "share" if unit.of_all else metric.type.unit,
             "level": found.level,
-            **numbers,
+            **{name: plain(each)[place] for name, each in columns.items()},
             "window": window,
         },
     )
@@ -176,23 +169,15 @@ def _few(metric: Metric, judged: Judgement, rules: MetricRules, end: float) -> M
     if seen is not None and seen <= rules.share:
         return None
     needed = reports_to_detect(oracle, size, rules.share)
-    return MetricFinding(
-        metric=metric.name,
-        kind="few",
-        detail=f"{rules.share:g}",
-        text=counted(
-            "{window} has {count:,} report, too few to see a share of {share:.3g}%: that takes "
-            "{needed:,}",
-            "{window} has {count:,} reports, too few to see a share of {share:.3g}%: that takes "
-            "{needed:,}",
-            judged.n,
-            window=judged.window,
-            share=100 * rules.share,
-            needed=needed,
-        ),
-        since=judged.window,
-        until=end,
-        first=windows.first_day(judged.window),
-        last=windows.last_day(judged.window),
-        facts={"n": judged.n, "share": rules.share, "needed": needed},
+    text = counted(
+        "{window} has {count:,} report, too few to see a share of {share:.3g}%: that takes "
+        "{needed:,}",
+        "{window} has {count:,} reports, too few to see a share of {share:.3g}%: that takes "
+        "{needed:,}",
+        judged.n,
+        window=judged.window,
+        share=100 * rules.share,
+        needed=needed,
     )
+    facts = {"n": judged.n, "share": rules.share, "needed": needed}
+    return _of_window(metric, "few", f"{rules.share:g}", text, judged.window, end, facts)

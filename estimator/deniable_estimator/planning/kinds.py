@@ -1,4 +1,4 @@
-"""Each kind of plan: what it is called, what it takes, and the module that makes and words it.
+"""Each kind of plan: what it is called, what it takes, and the module that makes it.
 
 Commands are made of this before numpy is imported.
 """
@@ -21,10 +21,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Planned:
-    """A plan, what it says, and the metric that it would declare."""
+    """What a plan says, and the metric that it would declare."""
 
-    made: Any
-    """The plan of this kind, as its room in `planning/` calculates it."""
     document: Document
     metric: Metric | None = None
     """None if a plan is not of one metric."""
@@ -39,7 +37,7 @@ class PlanKind:
     purpose: str
     way: str
     """The text of a link to it."""
-    words: str
+    module: str
     """The module whose `planned` makes it."""
     inputs: tuple[Input, ...]
     sizes: tuple[str, ...] = ()
@@ -61,7 +59,7 @@ def make(kind: str, asked: Asked, **more: Any) -> Planned:
         InputError: it cannot be planned, and one input is at fault.
         SchemeError: it cannot be planned.
     """
-    module = importlib.import_module(f"deniable_estimator.planning.{PLANS[kind].words}")
+    module = importlib.import_module(f"deniable_estimator.planning.{PLANS[kind].module}")
     found: Planned = module.planned({**asked, **more})
     return found
 
@@ -77,7 +75,7 @@ PLANS: Mapping[str, PlanKind] = {
                 "devices that takes."
             ),
             message("Plan values instead"),
-            "value_words",
+            "values",
             VALUES,
             ("size",),
         ),
@@ -89,7 +87,7 @@ PLANS: Mapping[str, PlanKind] = {
                 "devices that takes."
             ),
             message("Plan a number instead"),
-            "number_words",
+            "numbers",
             NUMBER,
         ),
         PlanKind(
@@ -100,7 +98,7 @@ PLANS: Mapping[str, PlanKind] = {
                 "shares are."
             ),
             message("Plan a pair instead"),
-            "pair_words",
+            "pair_plan",
             PAIR,
             ("rows", "columns"),
         ),
@@ -112,7 +110,7 @@ PLANS: Mapping[str, PlanKind] = {
                 "to be found."
             ),
             message("Plan a discovery instead"),
-            "discovery_words",
+            "discovery",
             DISCOVERY,
         ),
         PlanKind(
@@ -123,7 +121,7 @@ PLANS: Mapping[str, PlanKind] = {
                 "and who comes back."
             ),
             message("Plan a retention instead"),
-            "retention_words",
+            "retention",
             RETENTION,
         ),
         PlanKind(
@@ -134,7 +132,7 @@ PLANS: Mapping[str, PlanKind] = {
                 "one report alone reveals more."
             ),
             message("Divide a lifetime epsilon"),
-            "lifetime_words",
+            "lifetime",
             LIFETIME,
             ("size",),
         ),

@@ -14,9 +14,10 @@ and so are those that report.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -26,25 +27,99 @@ from deniable.protocol.mechanisms import (
     MAX_MEMO_EPSILON,
     STRING_DESIGNS,
     Mechanism,
-    NumberRange,
     design,
     design_memoized,
     design_string,
 )
 from deniable.protocol.types.number import Number
-from deniable.protocol.windows import IN_A_YEAR, Kind
+from deniable.protocol.windows import IN_A_YEAR
+from deniable_estimator.answers.units import SHARES, NumberUnit
 from deniable_estimator.forecasting.detection import std_error
 from deniable_estimator.forecasting.lifetime_split import (
-    Design,
+    MOST_EPSILON,
     Split,
     declared,
     report_variance,
     split_of,
 )
-from deniable_estimator.planning.lifetime_choices import LifetimeChoice, Question, Remembered
-from deniable_estimator.planning.plan import lasting_error
+from deniable_estimator.inputs import Asked
+from deniable_estimator.messages import message
+from deniable_estimator.planning.numbers import in_units
+from deniable_estimator.planning.values import lasting_error
+from deniable_estimator.planning.words import SALT
 from deniable_estimator.privacy import Bound
 from deniable_estimator.statistics.intervals import FloatArray
+
+_Z = 1.959963984540054
+"""Of a 95% interval."""
+
+_STEPS = 100
+"""Steps of epsilon from one whole number to the next, in searches."""
+
+Question: TypeAlias = Literal["share", "mean", "distribution"]
+"""What the widths are about: one value's share, a mean, or the share below a limit."""
+
+
+@dataclass(frozen=True)
+class LifetimeChoice:
+    """One division of the lifetime epsilon."""
+
+    reports: int
+    """That a device may send."""
+    epsilon: float
+    """Of each, as the registry would declare it."""
+    exact_epsilon: float
+    """In force, rounded up."""
+    mechanism: str
+    sample_rate: float
+    """With which the reports last for the planned years, on average."""
+    advised: bool
+    """Whether one report stays within the largest epsilon that is advised."""
+    noise: float
+    """The variance that one report's noise leaves (`forecasting.lifetime_split`)."""
+    spread: float
+    """The same of the choice of devices."""
+    window_reports: float
+    """Of an average window of these years."""
+    window_variance: float
+    half_width: float
+    """Of the 95% interval in such a window: of the share (1 is all devices) or of the mean, in its
+    unit or, on a logarithmic scale, as a part of it."""
+    information: float
+    """Over all windows: the reports of one place in the crowd, divided by the variance of one."""
+    relative: float
+    """The same, divided by that of the best choice."""
+    left_after_years: tuple[float, ...]
+    """The share of the devices with reports left after 1, 2, ... years, and at the end."""
+    left_at_last: float
+    """What that share tends to."""
+    one: Bound
+    """After one report."""
+    life: Bound
+    """After all reports of a device."""
+    staying_half_width: float
+    """For a trait that stays, with all reports of as many devices: the 95% interval's."""
+    like_one_epsilon: float | None
+    """For a trait that stays: the epsilon with which one report has as little noise as all of these
+    together; None if above what one report may have."""
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """Memoized noise within the same lifetime epsilon, for a trait that stays. Every device
+    reports in every window."""
+
+    mechanism: str
+    report: Bound
+    """One report."""
+    memo: Bound
+    """All reports of one value, however many."""
+    fresh: Bound
+    """What each report adds at most, times of change included, whatever was reported before."""
+    half_width: float
+    """Of the 95% interval in a window."""
+    staying_half_width: float
+    """Over any number of windows."""
 
 
 def budget_left(reports: int, sample_rate: float, turnover: float, windows: int) -> FloatArray:
@@ -82,38 +157,31 @@ def lasting_budget(reports: int, sample_rate: float, turnover: float) -> float:
     return -math.expm1(reports * math.log(going / (turnover + going)))
 
 
-_SALT = "plan"
-
-_Z = 1.959963984540054
-"""Of a 95% interval."""
-
-_STEPS = 100
-"""Steps of epsilon from one whole number to the next, in searches."""
-
-
 class LifetimeCrowd:
     """The devices of a plan, and what they are asked."""
 
-    def __init__(
-        self,
-        domain: int | Number,
-        share: float,
-        mechanism: str,
-        windows: int,
-        window: Kind,
-        years: float,
-        turnover: float,
-        devices: int,
-    ) -> None:
-        self.domain, self.share, self.windows, self.devices = domain, share, windows, devices
-        whole = range(1, math.ceil(years))
-        self.marks = [*(round(each * IN_A_YEAR[window]) for each in whole), windows]
-        self.turnover = -math.expm1(math.log1p(-turnover) / IN_A_YEAR[window])
+    def __init__(self, domain: int | Number, asked: Asked) -> None:
+        self.domain, self.asked = domain, asked
+        self.share: float = asked["share"]
+        self.devices: int = asked["devices"]
+        in_a_year, years = IN_A_YEAR[asked["window"]], asked["years"]
+        self.windows: int = max(1, round(years * in_a_year))
+        self.marks = [round(each * in_a_year) for each in range(1, math.ceil(years))]
+        self.marks.append(self.windows)
+        self.turnover = -math.expm1(math.log1p(-asked["turnover"]) / in_a_year)
         self.question: Question = "share"
         if isinstance(domain, Number):
             self.question = "distribution" if "distribution" in domain.ask else "mean"
-        self.design: Design = cache(_designer(domain, mechanism))
+        self.design = cache(self._design)
         self.left = cache(self._left)
+
+    def _design(self, epsilon: float) -> Mechanism[Any]:
+        name, domain = self.asked["mechanism"], self.domain
+        if isinstance(domain, Number):
+            return domain.design(name, SALT, epsilon)
+        if name in STRING_DESIGNS:
+            return design_string(name, SALT, epsilon)
+        return design(name, domain, epsilon)
 
     def rate(self, reports: int) -> float:
         return min(1.0, reports / self.windows)
@@ -128,7 +196,7 @@ class LifetimeCrowd:
     def split(self, epsilon: float, reports: int) -> Split:
         return split_of(self.design, epsilon, reports, self.sent, share=self.share)
 
-    def choice(self, split: Split, best: float, limit: float) -> LifetimeChoice:
+    def choice(self, split: Split, best: float) -> LifetimeChoice:
         reports, variance = split.reports, split.variance
         left = self.left(reports)
         window_reports = self.devices * self.sent(reports) / self.windows
@@ -138,7 +206,7 @@ class LifetimeCrowd:
             exact_epsilon=split.exact_epsilon,
             mechanism=split.mechanism,
             sample_rate=self.rate(reports),
-            advised=split.epsilon <= limit,
+            advised=split.epsilon <= MOST_EPSILON,
             noise=variance.noise,
             spread=variance.spread,
             window_reports=window_reports,
@@ -156,12 +224,12 @@ class LifetimeCrowd:
             like_one_epsilon=self._like_one(split),
         )
 
-    def remembered(self, lifetime_epsilon: float, limit: float) -> Remembered | None:
+    def remembered(self) -> Remembered | None:
         """Memos within the lifetime; a report has at most half of it, so fresh noise remains."""
         if isinstance(self.domain, Number):
             return None
-        memo = min(lifetime_epsilon, MAX_MEMO_EPSILON)
-        made = design_memoized(AUTO, _SALT, self.domain, declared(min(memo / 2, limit)), memo)
+        memo = min(self.asked["lifetime_epsilon"], MAX_MEMO_EPSILON)
+        made = design_memoized(AUTO, SALT, self.domain, declared(min(memo / 2, MOST_EPSILON)), memo)
         return Remembered(
             made.name,
             Bound.of(made.epsilon),
@@ -172,12 +240,19 @@ class LifetimeCrowd:
         )
 
     def width(self, variance: float) -> float:
-        """Half of the 95% interval that a variance leaves."""
+        """Half of the 95% interval that a variance leaves; of a mean in its unit, or on a
+        logarithmic scale as a part of it."""
         width = _Z * math.sqrt(variance)
-        if self.question != "mean":
+        if not isinstance(self.domain, Number) or self.question != "mean":
             return width
-        assert isinstance(self.domain, Number)
-        return _in_units(width, self.domain.range)
+        return in_units(self.domain.range, width)
+
+    def told(self, width: float) -> str:
+        """A half width in points, in the unit, or as a part of a geometric mean."""
+        if not isinstance(self.domain, Number) or self.question != "mean":
+            return message("{width} points", width=SHARES.text(width, width))
+        unit = SHARES if self.domain.range.scale == "log" else NumberUnit(self.domain.unit)
+        return unit.full(width, width)
 
     def _like_one(self, split: Split) -> float | None:
         wanted = split.variance.noise / split.reports
@@ -194,21 +269,3 @@ class LifetimeCrowd:
             middle = (low + high) // 2
             low, high = (low, middle) if enough(middle) else (middle, high)
         return high / _STEPS
-
-
-def _designer(domain: int | Number, mechanism: str) -> Design:
-    def made(epsilon: float) -> Mechanism[Any]:
-        if isinstance(domain, Number):
-            return domain.design(mechanism, _SALT, epsilon)
-        if mechanism in STRING_DESIGNS:
-            return design_string(mechanism, _SALT, epsilon)
-        return design(mechanism, domain, epsilon)
-
-    return made
-
-
-def _in_units(width: float, numbers: NumberRange) -> float:
-    """A half width between -1 and 1 in the unit; on a logarithmic scale as a part of the mean."""
-    if numbers.scale == "log":
-        return math.expm1(min(width * math.log(numbers.end / numbers.start) / 2, 700))
-    return width * float(numbers.span) / 2

@@ -4,47 +4,47 @@ The mean's half width is for the number that is hidden worst, and numbers spread
 range. From a distribution it also has what the widths of the cells leave open, which more devices
 do not reduce. Quantiles are planned by the average noise over all edges, and in quantiles of the
 truth, since nothing is known of the numbers: the interval of p95 may reach from p90 to p99
-(`deniable_estimator.analyses.numbers.planning` has the formulas).
+(`deniable_estimator.analyses.numbers.mean` has the formulas).
 """
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from deniable import SchemeError
 from deniable.protocol.mechanisms import AUTO, HierarchicalHistogram, SlidingWindow
-from deniable.protocol.mechanisms.number_range import NumberRange, Scale, number_text
+from deniable.protocol.mechanisms.number_range import NumberRange, number_text
 from deniable.protocol.types.number import Number
-from deniable.protocol.types.number_keys import CELL_CHOICES, QUESTIONS
+from deniable.protocol.types.number_keys import QUESTIONS
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.analyses.base import FAKES
+from deniable_estimator.analyses.numbers import HierarchicalHistogramAnalysis, NumberAnalysis
 from deniable_estimator.analyses.numbers.mean import (
     EVEN_SPREAD,
+    HistogramVariances,
     MeanEstimate,
     cell_points,
-    tree_share_of_both,
-)
-from deniable_estimator.analyses.numbers.planning import (
-    HistogramVariances,
     mean_half_width,
     quantile_reach,
     reports_for_mean,
     reports_for_quantile,
-    tree_variances,
+    tree_share_of_both,
 )
 from deniable_estimator.analyses.numbers.poisoning import cdf_attack
-from deniable_estimator.analyses.sliding_window import NumberAnalysis
+from deniable_estimator.answers.units import SHARES, NumberUnit, Unit
+from deniable_estimator.document.document import Column, Document, Fact, Frame, Note, WordedValue
 from deniable_estimator.forecasting.number_forecast import QUANTILES, mean_variance
-from deniable_estimator.planning.plan import Lifetime
-
-ASKS = ("mean", "distribution", "both")
-"""What a planned number may be asked for."""
+from deniable_estimator.inputs import Asked, InputError
+from deniable_estimator.messages import counted, message
+from deniable_estimator.planning import words
+from deniable_estimator.planning.kinds import Planned
 
 LEVEL = 0.95
 """The level of every interval of a plan."""
 
-_SALT = "plan"
+_CELLS = 256
 _GOOD = 100
 _GOOD_FACTOR = 0.05
 
@@ -85,164 +85,153 @@ class QuantilePlan:
     """Whether there are so many."""
 
 
-@dataclass(frozen=True)
-class NumberPlan:
-    """What can be seen of a number in one window."""
+def planned(asked: Asked) -> Planned:
+    """The plan of a number between `low` and `high`.
 
-    low: float
-    high: float
-    scale: Scale
-    integer: bool
-    unit: str | None
-    ask: str
-    declared_epsilon: float
-    devices: int
-    sample_rate: float
-    reports: float
-    """Devices that report in one window, on average."""
-    mechanism: str
-    epsilon: float
-    """Exact, from the probabilities in force, rounded up."""
-    reason: str
-    report_bytes: int
-    tally_cells: int
-    mean: MeanPlan
-    quantiles: tuple[QuantilePlan, ...]
-    """Empty if only the mean is asked for."""
-    share_half_width: float | None
-    """That of the share below a limit, on average over the range; None for a mean."""
-    usable: bool
-    """Whether the mean is known better than the range, or the median has both limits."""
-    fakes: float
-    """The fraction of all reports that is assumed to be fake."""
-    fakes_share: float | None
-    """The most that they add to the share below a limit; None for a mean."""
-    lifetime: Lifetime | None
-
-
-def plan_number(
-    low: float,
-    high: float,
-    ask: str,
-    epsilon: float,
-    devices: int,
-    *,
-    scale: Scale = "linear",
-    integer: bool = False,
-    unit: str | None = None,
-    mechanism: str = AUTO,
-    half_width: float | None = None,
-    sample_rate: float = 1.0,
-    lifetime_epsilon: float | None = None,
-    cells: int = 256,
-    fakes: float = FAKES,
-) -> NumberPlan:
-    """Plan a number between `low` and `high`.
-
-    Args:
-        half_width: the desired one of the mean, in the unit, or on a logarithmic scale as a part of
-            the mean. If not given, a hundredth of the range, or 5%.
+    The desired half width of the mean is in the unit, or on a logarithmic scale a part of the mean.
+    If not given, it is a hundredth of the range, or 5%.
 
     Raises:
-        SchemeError: there is no such range or mechanism.
+        InputError, SchemeError: it cannot be planned.
     """
-    kind = number_type(low, high, ask, scale, integer, unit, cells)
-    chosen = kind.design(mechanism, _SALT, epsilon)
+    check_range(asked)
+    crowd, epsilon = words.PlannedCrowd(asked), asked["epsilon"]
+    try:
+        kind = number_type(asked)
+        chosen = kind.design(asked["mechanism"], words.SALT, epsilon)
+    except SchemeError as error:
+        raise InputError("low", str(error)) from error
     assert isinstance(chosen, (SlidingWindow, HierarchicalHistogram))
-    reports = devices * sample_rate
     if isinstance(chosen, HierarchicalHistogram):
-        variances = tree_variances(chosen)
-        noise, fakes_share = variances.mean, cdf_attack(chosen, fakes).gain
-        rounding = cell_points(chosen)[1]
+        variances = HierarchicalHistogramAnalysis(chosen).variances()
+        noise, rounding = variances.mean, cell_points(chosen)[1]
         if chosen.mean is not None:
             rounding *= tree_share_of_both(chosen)
+        quantiles = tuple(_quantiles(variances, crowd))
+        usable = quantiles[0].low is not None
+        below_limit = tuple(_limit_facts(chosen, variances, crowd))
     else:
-        variances, noise, fakes_share, rounding = None, mean_variance(chosen), None, 0.0
-    quantiles = _quantiles(variances, reports, sample_rate) if variances else ()
-    lifetime = Lifetime.of(lifetime_epsilon, chosen.epsilon, sample_rate)
-    return NumberPlan(
-        low=low,
-        high=high,
-        scale=scale,
-        integer=integer,
-        unit=unit,
-        ask=ask,
-        declared_epsilon=epsilon,
-        devices=devices,
-        sample_rate=sample_rate,
-        reports=reports,
-        mechanism=chosen.name,
-        epsilon=chosen.epsilon,
-        reason="named by you" if mechanism != AUTO else kind.explain(_SALT, epsilon, None),
-        report_bytes=max(row.report_bytes for row in chosen.rows),
-        tally_cells=sum(row.width for row in chosen.rows),
-        mean=_mean(chosen, noise, rounding, reports, sample_rate, half_width, fakes),
-        quantiles=quantiles,
-        share_half_width=None
-        if variances is None
-        else mean_half_width(variances.cdf, reports, LEVEL, spread=0.25),
-        usable=quantiles[0].low is not None
-        if quantiles
-        else mean_half_width(noise, reports, LEVEL, spread=0.0) < 1,
-        fakes=fakes,
-        fakes_share=fakes_share,
-        lifetime=lifetime,
+        noise, rounding, quantiles, below_limit = mean_variance(chosen), 0.0, (), ()
+        usable = mean_half_width(noise, crowd.reports, LEVEL, spread=0.0) < 1
+    mean = _mean(chosen, noise, rounding, crowd)
+    unit = SHARES if asked["scale"] == "log" else NumberUnit(asked["unit"])
+    lifetime = crowd.lifetime(chosen.epsilon)
+    reason = "named by you"
+    if asked["mechanism"] == AUTO:
+        reason = kind.explain(words.SALT, epsilon, None)
+    document = Document(
+        "number",
+        crowd.subtitle(_range(asked)),
+        _verdict(quantiles, unit.full(mean.half_width, mean.half_width), usable=usable),
+        (
+            *crowd.report_facts(chosen.epsilon),
+            *_mean_facts(mean, unit),
+            *below_limit[:1],
+            *words.lifetime_facts(lifetime),
+            Fact(
+                "fakes_gain",
+                crowd.fakes_name,
+                mean.fakes_gain,
+                unit.full(mean.fakes_gain, mean.fakes_gain),
+                message(
+                    "that they could add to a mean in the middle of the range: the smaller "
+                    "epsilon, the more"
+                ),
+            ),
+            *below_limit[1:],
+            *words.cost_facts(chosen, reason),
+        ),
+        (_frame(quantiles),) if quantiles else (),
+        notes=(*crowd.notes, *_too_few(quantiles)),
+        snippet=crowd.snippet("my_metric", *_lines(asked)),
+        about={
+            **{name: asked[name] for name in ("low", "high", "scale", "integer", "unit", "ask")},
+            **crowd.about,
+            "reason": reason,
+            "tally_cells": words.tally_cells(chosen),
+            "quantiles": quantiles,
+            "share_half_width": None,
+            "usable": usable,
+            "fakes": crowd.fakes,
+            "fakes_share": None,
+            "lifetime": lifetime,
+        },
     )
+    return Planned(document, crowd.metric("my_metric", kind))
 
 
-def number_type(
-    low: float,
-    high: float,
-    ask: str,
-    scale: Scale = "linear",
-    integer: bool = False,
-    unit: str | None = None,
-    cells: int = 256,
-) -> Number:
+def number_type(asked: Asked) -> Number:
     """The type of a metric that asks this of a number between `low` and `high`.
 
     Raises:
-        SchemeError: there is no such range or question.
+        SchemeError: there is no such range.
     """
-    if ask not in ASKS:
-        raise SchemeError(f"ask must be one of {', '.join(ASKS)}, not {ask!r}")
-    if cells not in CELL_CHOICES:
-        raise SchemeError(f"cells must be one of {', '.join(map(str, CELL_CHOICES))}, not {cells}")
-    numbers = NumberRange(number_text(float(low)), number_text(float(high)), scale, integer)
-    asked = QUESTIONS if ask == "both" else tuple(each for each in QUESTIONS if each == ask)
-    return Number(numbers, asked, unit, cells)
+    ask, low, high = (asked[name] for name in ("ask", "low", "high"))
+    numbers = NumberRange(
+        number_text(float(low)),
+        number_text(float(high)),
+        asked["scale"],
+        asked.get("integer", False),
+    )
+    questions = QUESTIONS if ask == "both" else tuple(each for each in QUESTIONS if each == ask)
+    return Number(numbers, questions, asked.get("unit"), _CELLS)
+
+
+def check_range(asked: Asked) -> None:
+    """Refuse a range that is none.
+
+    Raises:
+        InputError: it is none.
+    """
+    if asked["high"] <= asked["low"]:
+        raise InputError("high", message("Let high be above low."))
+    if asked["scale"] == "log" and asked["low"] <= 0:
+        raise InputError("low", message("A logarithmic scale begins above 0."))
+
+
+def _range(asked: Asked) -> str:
+    low, high = (number_text(float(asked[name])) for name in ("low", "high"))
+    whole = message(", whole numbers") if asked["integer"] else ""
+    ends = f"{low} – {high} {asked['unit'] or ''}".rstrip()
+    if asked["scale"] == "log":
+        return message("{ends} on a logarithmic scale{whole}", ends=ends, whole=whole)
+    return message("{ends}{whole}", ends=ends, whole=whole)
+
+
+def half_extent(numbers: NumberRange) -> float:
+    """Half of a range, or of its logarithm on a logarithmic scale."""
+    if numbers.scale == "log":
+        return math.log(numbers.end / numbers.start) / 2
+    return float(numbers.span) / 2
+
+
+def in_units(numbers: NumberRange, width: float) -> float:
+    """A width between -1 and 1 in the unit; on a logarithmic scale as a part of the mean."""
+    width *= half_extent(numbers)
+    return math.expm1(min(width, 700)) if numbers.scale == "log" else width
 
 
 def _mean(
     chosen: SlidingWindow | HierarchicalHistogram,
     noise: float,
     rounding: float,
-    reports: float,
-    sample_rate: float,
-    desired: float | None,
-    fakes: float,
+    crowd: words.PlannedCrowd,
 ) -> MeanPlan:
     """Between -1 and 1 first, then in the unit, or as a part of a geometric mean."""
-    numbers = chosen.range
-    log = numbers.scale == "log"
-    extent = math.log(numbers.end / numbers.start) if log else float(numbers.span)
-    half = extent / 2
-
-    def in_unit(width: float) -> float:
-        return math.expm1(min(half * width, 700)) if log else half * width
-
+    numbers, desired = chosen.range, crowd.asked["half_width"]
+    log, half = numbers.scale == "log", half_extent(numbers)
     if desired is None:
-        desired = _GOOD_FACTOR if log else extent / _GOOD
+        desired = _GOOD_FACTOR if log else 2 * half / _GOOD
     needed = _reports(noise, rounding, (math.log1p(desired) if log else desired) / half)
     analysis = analysis_of(chosen)
     assert isinstance(analysis, NumberAnalysis)
     return MeanPlan(
-        std_error=in_unit(math.sqrt((noise + EVEN_SPREAD) / reports)),
-        half_width=in_unit(_half_width(noise, rounding, reports)),
-        rounding=in_unit(rounding),
+        std_error=in_units(numbers, math.sqrt((noise + EVEN_SPREAD) / crowd.reports)),
+        half_width=in_units(numbers, _half_width(noise, rounding, crowd.reports)),
+        rounding=in_units(numbers, rounding),
         desired=desired,
-        devices=None if needed is None else math.ceil(needed / sample_rate),
-        fakes_gain=in_unit(analysis.attack(0.0, fakes).gain),
+        devices=None if needed is None else math.ceil(needed / crowd.rate),
+        fakes_gain=in_units(numbers, analysis.attack(0.0, crowd.fakes).gain),
     )
 
 
@@ -268,21 +257,137 @@ def _reports(noise: float, rounding: float, half_width: float) -> int | None:
     return high
 
 
-def _quantiles(
-    variances: HistogramVariances, reports: float, sample_rate: float
-) -> tuple[QuantilePlan, ...]:
-    found = []
+def _quantiles(variances: HistogramVariances, crowd: words.PlannedCrowd) -> Iterator[QuantilePlan]:
     for p in QUANTILES:
-        reach = quantile_reach(variances, p, reports, LEVEL)
+        reach = quantile_reach(variances, p, crowd.reports, LEVEL)
         needed = reports_for_quantile(variances, p, LEVEL)
-        found.append(
-            QuantilePlan(
-                p,
-                reach.low,
-                reach.high,
-                math.ceil(needed / 4 / sample_rate),
-                math.ceil(needed / sample_rate),
-                reports >= needed,
-            )
+        yield QuantilePlan(
+            p,
+            reach.low,
+            reach.high,
+            math.ceil(needed / 4 / crowd.rate),
+            math.ceil(needed / crowd.rate),
+            crowd.reports >= needed,
         )
-    return tuple(found)
+
+
+def _verdict(quantiles: Sequence[QuantilePlan], width: str, *, usable: bool) -> Note:
+    if not usable:
+        told = message(
+            "No usable signal: with so few reports noise hides even the middle of the range. Ask "
+            "more devices, or declare a larger epsilon."
+        )
+        return Note(told, "alarm")
+    kept = [f"p{100 * each.p:g}" for each in quantiles if each.promised]
+    if kept:
+        return Note(message("Useful intervals for {names}.", names=", ".join(kept)), "good")
+    if quantiles:
+        told = message("No quantile has a useful interval: they need more devices.")
+        return Note(told, "warn")
+    return Note(message("The mean is known to ±{width}.", width=width), "good")
+
+
+def _too_few(quantiles: Sequence[QuantilePlan]) -> Iterator[Note]:
+    for each in quantiles:
+        if not each.promised:
+            told = counted(
+                "p{percent:g} has no useful interval below {count:,} device.",
+                "p{percent:g} has no useful interval below {count:,} devices.",
+                each.devices_to_promise,
+                percent=100 * each.p,
+            )
+            yield Note(told, "warn")
+
+
+def _mean_facts(mean: MeanPlan, unit: Unit) -> Iterator[Fact]:
+    error, half_width, rounding, desired = (
+        unit.full(width, width)
+        for width in (mean.std_error, mean.half_width, mean.rounding, mean.desired)
+    )
+    yield Fact(
+        "mean",
+        message("Geometric mean") if unit is SHARES else message("Mean"),
+        mean,
+        f"±{half_width}",
+        message(
+            "half of its 95% interval, if numbers lie evenly in the range; its standard error is "
+            "{error}",
+            error=error,
+        ),
+    )
+    yield Fact(
+        "devices_for_half_width",
+        message("For ±{width}", width=desired),
+        mean.devices,
+        words.devices(mean.devices),
+        message("the width of the cells alone leaves ±{width}", width=rounding)
+        if mean.devices is None
+        else message("in the 95% interval of the mean"),
+    )
+
+
+def _limit_facts(
+    chosen: HierarchicalHistogram, variances: HistogramVariances, crowd: words.PlannedCrowd
+) -> Iterator[Fact]:
+    """How well the share below a limit is known, and what fakes could add to it."""
+    width = mean_half_width(variances.cdf, crowd.reports, LEVEL, spread=0.25)
+    yield Fact(
+        "share_half_width",
+        message("Share below a limit"),
+        width,
+        words.within(width),
+        message("half of its 95% interval, on average over the range"),
+    )
+    yield crowd.fakes_fact(
+        cdf_attack(chosen, crowd.fakes).gain,
+        message("that they could add to the share below a limit"),
+        "fakes_share",
+    )
+
+
+def _frame(quantiles: Sequence[QuantilePlan]) -> Frame:
+    return Frame(
+        "quantiles",
+        message("Quantiles"),
+        (
+            Column("p", message("Quantile"), "number"),
+            Column("reach", message("95% interval, in quantiles of the truth")),
+            Column("low", "", data_only=True),
+            Column("high", "", data_only=True),
+            Column("devices_for_limits", message("Devices for both limits"), "count"),
+            Column("devices_to_promise", message("Devices for a useful interval"), "count"),
+            Column("promised", "", data_only=True),
+        ),
+        tuple(
+            (
+                WordedValue(each.p, f"p{100 * each.p:g}"),
+                _reach(each),
+                *(each.low, each.high, each.devices_for_limits, each.devices_to_promise),
+                each.promised,
+            )
+            for each in quantiles
+        ),
+    )
+
+
+def _reach(each: QuantilePlan) -> str:
+    low, high = (None if end is None else f"p{100 * end:.3g}" for end in (each.low, each.high))
+    if low and high:
+        return message("{low} to {high}", low=low, high=high)
+    if low:
+        return message("from {low} on, no upper limit", low=low)
+    return message("up to {high}, no lower limit", high=high) if high else message("no limit")
+
+
+def _lines(asked: Asked) -> Iterator[str]:
+    unit = asked["unit"] and asked["unit"].replace("\\", "\\\\").replace('"', '\\"')
+    yield 'type = "number"'
+    yield f"low = {number_text(float(asked['low']))}"
+    yield f"high = {number_text(float(asked['high']))}"
+    if unit:
+        yield f'unit = "{unit}"'
+    if asked["scale"] == "log":
+        yield 'scale = "log"'
+    if asked["integer"]:
+        yield "integer = true"
+    yield f"ask = {json.dumps(QUESTIONS if asked['ask'] == 'both' else asked['ask'])}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -59,7 +59,9 @@ class Crowd:
         """What an estimate's series of this name estimates: "mean", "geometric mean" or "p95"."""
         if name == "mean":
             return self.mean()
-        return self.geometric_mean() if name == "geometric mean" else self.quantile(_part(name))
+        if name == "geometric mean":
+            return self.geometric_mean()
+        return self.quantile(float(name.removeprefix("p")) / 100)
 
 
 def normal_crowd(mean: float, deviation: float) -> Crowd:
@@ -99,8 +101,9 @@ def zipf_shares(size: int, exponent: float) -> FloatArray:
     return shares
 
 
-def read_shares(path: str | Path, values: Sequence[str]) -> FloatArray:
-    """Shares from a CSV file of `value,weight` lines, in the order of `values`.
+def read_shares(path: str | Path, *lists: Sequence[str]) -> FloatArray:
+    """Shares from a CSV file of `value,weight` lines, in the order of the list of values; of a pair
+    of lists those of its cells, row by row, from `value,value,weight` lines.
 
     Weights are scaled to sum to 1; a value that is not in the file has weight 0.
 
@@ -108,9 +111,9 @@ def read_shares(path: str | Path, values: Sequence[str]) -> FloatArray:
         ValueListError: the file cannot be read, or a line is not a value of the metric, once,
             with a weight of at least 0; the error names the line.
     """
-    weights = _read_weights(str(path), [values])
-    total = _total(str(path), weights, "value")
-    return np.array([weights.get((value,), 0.0) for value in values]) / total
+    weights = _read_weights(str(path), lists, "value" if len(lists) == 1 else "cell")
+    shares = np.array([weights.get(cell, 0.0) for cell in product(*lists)])
+    return shares / math.fsum(weights.values())
 
 
 def read_strings(path: str | Path) -> tuple[list[str], FloatArray]:
@@ -122,9 +125,9 @@ def read_strings(path: str | Path) -> tuple[list[str], FloatArray]:
         ValueListError: the file cannot be read, or a line is not a string, once, with a weight of
             at least 0; the error names the line.
     """
-    weights = _read_weights(str(path), [None])
-    total = _total(str(path), weights, "string")
-    return [text for (text,) in weights], np.array(list(weights.values())) / total
+    weights = _read_weights(str(path), [None], "string")
+    shares = np.array(list(weights.values())) / math.fsum(weights.values())
+    return [text for (text,) in weights], shares
 
 
 def pair_shares(first: FloatArray, second: FloatArray, dependence: float) -> FloatArray:
@@ -138,29 +141,11 @@ def pair_shares(first: FloatArray, second: FloatArray, dependence: float) -> Flo
     return shares
 
 
-def read_cells(path: str | Path, first: Sequence[str], second: Sequence[str]) -> FloatArray:
-    """The cells of two lists, row by row, from a CSV file of `value,value,weight` lines.
-
-    Weights are scaled to sum to 1; a cell that is not in the file has weight 0.
-
-    Raises:
-        ValueListError: as `read_shares`.
-    """
-    weights = _read_weights(str(path), [first, second])
-    total = _total(str(path), weights, "cell")
-    return np.array([weights.get(cell, 0.0) for cell in product(first, second)]) / total
-
-
 @cache
 def normal_scores() -> FloatArray:
     """Quantiles of the standard normal distribution, evenly spaced in probability."""
     normal = NormalDist()
     return np.array([normal.inv_cdf((each + 0.5) / _STEPS) for each in range(_STEPS)])
-
-
-def _part(name: str) -> float:
-    """The share that "p95" names."""
-    return float(name.removeprefix("p")) / 100
 
 
 def _text(source: str) -> str:
@@ -184,7 +169,7 @@ def _number_line(source: str, line: int, fields: list[str]) -> tuple[float, floa
 
 
 def _read_weights(
-    source: str, lists: Sequence[Sequence[str] | None]
+    source: str, lists: Sequence[Sequence[str] | None], what: str
 ) -> dict[tuple[str, ...], float]:
     """The weight of each value, or of each value of the first list with one of the second, in the
     file's order. Without a list, any text may be named."""
@@ -213,11 +198,6 @@ def _read_weights(
             told = " with ".join(map(repr, named))
             raise ValueListError(source, line, f"names {told} a second time")
         weights[tuple(named)] = weight
-    return weights
-
-
-def _total(source: str, weights: Mapping[tuple[str, ...], float], what: str) -> float:
-    total = math.fsum(weights.values())
-    if not total > 0:
+    if not math.fsum(weights.values()) > 0:
         raise ValueListError(source, None, f"gives no {what} a weight above 0")
-    return total
+    return weights

@@ -20,7 +20,7 @@ from deniable.protocol import windows
 from deniable.protocol.mechanisms import MemoizedRetention, MemoizedSubsetSelection, SubsetSelection
 from deniable.protocol.mechanisms.memoized_retention import LIFECYCLE
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.analyses.subset_selection import SubsetSelectionAnalysis
+from deniable_estimator.analyses.own_columns import SubsetSelectionAnalysis
 from deniable_estimator.statistics.intervals import FloatArray
 
 Counts = NDArray[np.int64]

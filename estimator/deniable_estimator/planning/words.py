@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import fields
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import date
+from fractions import Fraction
 from typing import Any
 
 from deniable import Metric
+from deniable.protocol.mechanisms import Mechanism
 from deniable.protocol.segments import Segment
 from deniable.protocol.types.base import MetricType
+from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.answers.units import SHARES
 from deniable_estimator.document.document import Fact, Note
 from deniable_estimator.inputs import Asked, InputError
 from deniable_estimator.messages import counted, joined, message
-from deniable_estimator.planning.plan import Lifetime, PlannedSegment
 from deniable_estimator.privacy.words import rounded_up
+
+SALT = "plan"
+"""For mechanisms that hash with the name of their metric; no figure depends on it."""
 
 PLANNED = (Segment("my_segment", ("smallest", "other")),)
 """What stands for the segments of the metric, of which only one part is known."""
+
+_A_YEAR = 365
 
 
 def mechanism_words(name: str) -> str:
@@ -29,6 +37,11 @@ def mechanism_words(name: str) -> str:
 def points(share: float) -> str:
     """A share in points, with as many digits as it needs."""
     return SHARES.text(share, share)
+
+
+def percent(share: float) -> str:
+    """A share in percent, to three digits."""
+    return f"{100 * share:.3g}%"
 
 
 def within(share: float) -> str:
@@ -43,14 +56,11 @@ def devices(count: int | None) -> str:
     return counted("{count:,} device", "{count:,} devices", count)
 
 
-def fakes_name(share: float) -> str:
-    """So many fake devices."""
-    return message("{fakes:.3g}% fake devices", fakes=100 * share)
-
-
-def data_of(made: Any) -> dict[str, Any]:
-    """What a plan has calculated, by its fields' names."""
-    return {each.name: getattr(made, each.name) for each in fields(made)}
+def symbols(mechanism: Mechanism[Any]) -> str:
+    """Its parameters that are symbols, which are the same in all languages: the rest follows from
+    what is asked."""
+    found = mechanism.parameters().items()
+    return ", ".join(f"{name} = {value}" for name, value in found if len(name) == 1)
 
 
 def check_lifetime(asked: Asked) -> None:
@@ -70,6 +80,17 @@ def check_lifetime(asked: Asked) -> None:
         )
 
 
+@dataclass(frozen=True)
+class Lifetime:
+    """How many reports a device's whole budget allows, over which time."""
+
+    lifetime_epsilon: float
+    reports: int
+    """How many reports one device can send before its budget is spent."""
+    windows: float
+    """How many windows that lasts on average, at the sample rate."""
+
+
 class PlannedCrowd:
     """The devices that a plan is for: all, or those of a segment.
 
@@ -79,93 +100,154 @@ class PlannedCrowd:
 
     def __init__(self, asked: Asked) -> None:
         check_lifetime(asked)
+        self.asked = asked
         self.all: int = asked["devices"]
-        share = asked["segment_share"]
-        self.segment = None if share is None else PlannedSegment(share, self.all)
-        self.devices = self.all if self.segment is None else self.segment.devices
-        self.asked = {name: value for name, value in asked.items() if name != "segment_share"}
-        """What is asked of these devices."""
-        self.asked["devices"] = self.devices
-        parted = self.segment is not None and share < 1
-        self.segments = PLANNED if parted else ()
-        name = PLANNED[0].name
-        self.above = (
-            [
-                f"[segments.{name}]",
-                f"# the smallest: {share:.4g} of the devices",
-                "values = [...]",
-                "",
-            ]
-            if parted
-            else []
-        )
-        """The lines of a registry before the metric that has segments."""
-        self.within = [f'segments = ["{name}"]'] if parted else []
-        """Those in it."""
+        self.share: float | None = asked.get("segment_share")
+        self.devices = self.all if self.share is None else max(1, round(self.share * self.all))
+        self.rate: float = asked["sample_rate"]
+        self.reports = self.devices * self.rate
+        """In one window, on average."""
+        self.fakes: float = asked.get("fakes", FAKES)
+        """The fraction of all reports that is assumed to be fake."""
+        self.segments = PLANNED if self.share is not None and self.share < 1 else ()
 
     @property
     def notes(self) -> tuple[Note, ...]:
         """What the figures are of."""
-        return () if self.segment is None else (Note(self.segment.words),)
+        if self.share is None:
+            return ()
+        told = message(
+            "For a segment with {share:.4g} of {devices:,} devices. Every figure is of the segment "
+            "alone: where it says how many devices are needed, all segments together need "
+            "{times:,.4g} times as many.",
+            share=self.share,
+            devices=self.all,
+            times=1 / self.share,
+        )
+        return (Note(told),)
 
     @property
-    def about(self) -> dict[str, float]:
-        """The segment as data."""
-        return {} if self.segment is None else self.segment.to_dict()
+    def about(self) -> dict[str, Any]:
+        """The crowd as data: with `devices` those of the segment, if one is planned."""
+        found = {
+            "declared_epsilon": self.asked["epsilon"],
+            "devices": self.devices,
+            "sample_rate": self.rate,
+        }
+        if self.share is not None:
+            found |= {"segment_share": self.share, "all_devices": self.all}
+        return found
+
+    def lifetime(self, epsilon: float) -> Lifetime | None:
+        """How long the budget of a device lasts if a report has this epsilon; None if nothing
+        limits it."""
+        if (lifetime := self.asked["lifetime_epsilon"]) is None:
+            return None
+        reports = Fraction(lifetime) // Fraction(epsilon)
+        return Lifetime(lifetime, reports, reports / self.rate)
+
+    def subtitle(self, what: str) -> str:
+        """The crowd, what it is asked and the epsilon of a report."""
+        return message(
+            "{devices:,} devices, {what}, ε {epsilon:g}, one window",
+            devices=self.devices,
+            what=what,
+            epsilon=self.asked["epsilon"],
+        )
+
+    def report_facts(self, epsilon: float) -> Iterator[Fact]:
+        """The reports of a window, and what one of them may reveal."""
+        yield Fact(
+            "reports",
+            message("Reports in a window"),
+            self.reports,
+            f"{self.reports:,.0f}",
+            counted(
+                "from {count:,} device, on average",
+                "from {count:,} devices, on average",
+                self.devices,
+            ),
+        )
+        yield Fact(
+            "epsilon",
+            message("Epsilon"),
+            epsilon,
+            rounded_up(epsilon, 3),
+            message("of a report, at most; declared {declared:g}", declared=self.asked["epsilon"]),
+        )
+
+    def fakes_fact(self, gain: float, help_: str, key: str = "fakes_gain") -> Fact:
+        """How much of a share fakes could add."""
+        return Fact(
+            key, self.fakes_name, gain, message("{points} points", points=points(gain)), help_
+        )
+
+    @property
+    def fakes_name(self) -> str:
+        """So many fake devices."""
+        return message("{fakes:.3g}% fake devices", fakes=100 * self.fakes)
+
+    def metric(self, name: str, kind: MetricType, **more: Any) -> Metric | None:
+        """The metric that would be declared; None if it has no lifetime, which a registry needs."""
+        if self.asked["lifetime_epsilon"] is None:
+            return None
+        return Metric(
+            name=name,
+            type=kind,
+            description="",
+            owner="",
+            expires=date.max,
+            epsilon=self.asked["epsilon"],
+            lifetime_epsilon=self.asked["lifetime_epsilon"],
+            segments=self.segments,
+            **{"sample_rate": self.rate, **more},
+        )
+
+    def snippet(self, name: str, *lines: str) -> str:
+        """The metric as a registry declares it; a lifetime that nobody asked for is left to fill
+        in."""
+        lifetime = self.asked["lifetime_epsilon"]
+        above, below = [], []
+        for each in self.segments:
+            told = f"# the smallest: {self.share:.4g} of the devices"
+            above = [f"[segments.{each.name}]", told, "values = [...]", ""]
+            below = [f'segments = ["{each.name}"]']
+        return "\n".join(
+            (
+                *above,
+                f"[metrics.{name}]",
+                *lines,
+                f"epsilon = {float(self.asked['epsilon'])!r}",
+                f"lifetime_epsilon = {'...' if lifetime is None else repr(float(lifetime))}",
+                f"sample_rate = {float(self.rate)!r}",
+                f"devices = {self.all}",
+                *below,
+            )
+        )
 
 
-def subtitle(made: Any, what: str) -> str:
-    """The crowd, what it is asked and the epsilon of a report."""
-    return message(
-        "{devices:,} devices, {what}, ε {epsilon:g}, one window",
-        devices=made.devices,
-        what=what,
-        epsilon=made.declared_epsilon,
-    )
-
-
-def crowd_facts(made: Any) -> Iterator[Fact]:
-    """The reports of a window, and what one of them may reveal."""
-    yield Fact(
-        "reports",
-        message("Reports in a window"),
-        made.reports,
-        f"{made.reports:,.0f}",
-        counted(
-            "from {count:,} device, on average", "from {count:,} devices, on average", made.devices
-        ),
-    )
-    yield Fact(
-        "epsilon",
-        message("Epsilon"),
-        made.epsilon,
-        rounded_up(made.epsilon, 3),
-        message("of a report, at most; declared {declared:g}", declared=made.declared_epsilon),
-    )
-
-
-def cost_facts(made: Any, reason: str) -> Iterator[Fact]:
-    """The mechanism, and what its reports and tallies take."""
-    # Symbols alone, which are the same in all languages: the rest follows from what is asked.
-    parameters = ", ".join(
-        f"{name} = {value}"
-        for name, value in getattr(made, "parameters", {}).items()
-        if len(name) == 1
-    )
+def cost_facts(mechanism: Mechanism[Any], *reasons: str) -> Iterator[Fact]:
+    """The mechanism with the reasons for it, and what its reports and tallies take."""
     yield Fact(
         "mechanism",
         message("Mechanism"),
-        made.mechanism,
-        mechanism_words(made.mechanism),
-        joined(each for each in (reason, parameters) if each),
+        mechanism.name,
+        mechanism_words(mechanism.name),
+        joined(filter(None, reasons)),
     )
+    size = max(row.report_bytes for row in mechanism.rows)
     yield Fact(
         "report_bytes",
         message("Cost"),
-        made.report_bytes,
-        counted("{count:,} byte", "{count:,} bytes", made.report_bytes),
-        message("a report; {cells:,} counters a window", cells=made.tally_cells),
+        size,
+        counted("{count:,} byte", "{count:,} bytes", size),
+        message("a report; {cells:,} counters a window", cells=tally_cells(mechanism)),
     )
+
+
+def tally_cells(mechanism: Mechanism[Any]) -> int:
+    """The counters of a tally."""
+    return sum(row.width for row in mechanism.rows)
 
 
 def lifetime_facts(lifetime: Lifetime | None) -> Iterator[Fact]:
@@ -177,43 +259,7 @@ def lifetime_facts(lifetime: Lifetime | None) -> Iterator[Fact]:
         "then it falls silent, after about {count:,} windows",
         round(lifetime.windows),
     )
-    turns = lifetime.turns
-    if turns is not None:
+    if lifetime.reports >= 1 and lifetime.windows < _A_YEAR:
+        turns = math.ceil(_A_YEAR / lifetime.reports)
         lasts = joined((lasts, message("one_in = {turns} makes them last 365", turns=turns)))
     yield Fact("lifetime", message("Reports of a device"), lifetime, f"{lifetime.reports:,}", lasts)
-
-
-def metric_of(name: str, kind: MetricType, asked: Asked, **more: Any) -> Metric | None:
-    """The metric that a plan would declare; None if it has no lifetime, which a registry needs."""
-    if asked["lifetime_epsilon"] is None:
-        return None
-    return Metric(
-        name=name,
-        type=kind,
-        description="",
-        owner="",
-        expires=date.max,
-        epsilon=asked["epsilon"],
-        lifetime_epsilon=asked["lifetime_epsilon"],
-        **{"sample_rate": asked["sample_rate"], **more},
-    )
-
-
-def snippet(name: str, asked: Asked, crowd: PlannedCrowd | None, *lines: str) -> str:
-    """The metric as a registry declares it; a lifetime that nobody asked for is left to fill in."""
-    lifetime = asked["lifetime_epsilon"]
-    keys: Mapping[str, str] = {
-        "epsilon": repr(float(asked["epsilon"])),
-        "lifetime_epsilon": "..." if lifetime is None else repr(float(lifetime)),
-        "sample_rate": repr(float(asked["sample_rate"])),
-        "devices": str(asked["devices"]),
-    }
-    return "\n".join(
-        (
-            *(crowd.above if crowd else ()),
-            f"[metrics.{name}]",
-            *lines,
-            *(f"{key} = {value}" for key, value in keys.items()),
-            *(crowd.within if crowd else ()),
-        )
-    )

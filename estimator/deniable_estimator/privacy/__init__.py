@@ -10,30 +10,14 @@ Foundations of Differential Privacy", 2014, sections 2.3 and 3.5). For memos see
 Every figure is rounded up.
 """
 
-from deniable_estimator.privacy.bounds import USEFUL, Bound
-from deniable_estimator.privacy.computing import (
-    guarantee,
-    guarantee_in,
-    together,
-)
-from deniable_estimator.privacy.guarantees import (
-    ChangeExample,
-    CrowdNeeded,
-    Guarantee,
-    MemoGuarantee,
-    SameValues,
-    Together,
-)
+from deniable_estimator.privacy.computing import guarantee, guarantee_in, together
+from deniable_estimator.privacy.guarantees import USEFUL, Bound, Guarantee, Together
 from deniable_estimator.privacy.scope import learned_by, not_covered
 
 __all__ = [
     "USEFUL",
     "Bound",
-    "ChangeExample",
-    "CrowdNeeded",
     "Guarantee",
-    "MemoGuarantee",
-    "SameValues",
     "Together",
     "guarantee",
     "guarantee_in",

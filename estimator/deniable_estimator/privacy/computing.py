@@ -13,6 +13,7 @@ systems, bounds what is revealed about values given the times of change, but not
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -24,8 +25,8 @@ from deniable.protocol.mechanisms.numeric import Numeric
 from deniable.protocol.windows import IN_A_YEAR
 from deniable_estimator.analyses import memory_of
 from deniable_estimator.analyses.base import MemoryAnalysis
-from deniable_estimator.privacy.bounds import Bound
 from deniable_estimator.privacy.guarantees import (
+    Bound,
     ChangeExample,
     CrowdNeeded,
     Guarantee,
@@ -47,14 +48,11 @@ def reports_that_show(memory: MemoryAnalysis, epsilon: float) -> int | None:
         high *= 2
         if 2 * high > _MOST_REPORTS:
             return None
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        if memory.alternation_loss(2 * middle) > epsilon:
-            high = middle
-        else:
-            low = middle
-    return 2 * high
+    low = high // 2 + 1
+    fewer = range(low, high)
+    return 2 * (
+        low + bisect_right(fewer, epsilon, key=lambda half: memory.alternation_loss(2 * half))
+    )
 
 
 _MOST_WINDOWS_A_YEAR = {"day": 366, "week": 53, "month": 12}
@@ -126,21 +124,18 @@ def guarantee(
         answer=metric.answer,
         platform=metric.platform,
         of=metric.type.of,
-        **_same(about, cap, household),
+        same_values=_same(about, cap, household),
         segments={each.name: each.values for each in metric.segments},
         discovery=CrowdNeeded.of(metric),
     )
 
 
-def _same(about: Sequence[Metric], cap: float | None, household: int) -> dict[str, Any]:
+def _same(about: Sequence[Metric], cap: float | None, household: int) -> SameValues | None:
     """What reports of several metrics about the same values reveal."""
     if len(about) < 2:
-        return {}
+        return None
     found = [guarantee(each, cap, household) for each in about]
-    return {
-        "same_metrics": tuple(each.metric for each in found),
-        "same_values": SameValues(*_totals(found, cap, household)),
-    }
+    return SameValues(tuple(each.metric for each in found), *_totals(found, cap, household))
 
 
 def _totals(

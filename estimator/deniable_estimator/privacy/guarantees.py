@@ -4,16 +4,80 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from deniable import Metric
-from deniable.protocol.mechanisms import PrefixTree
+from deniable.protocol.mechanisms import MAX_MEMO_EPSILON, PrefixTree
 from deniable.protocol.metric import Answer, Platform
 from deniable.protocol.windows import Kind
 from deniable_estimator.forecasting.discovery_forecast import Reach
-from deniable_estimator.privacy.bounds import Bound
-from deniable_estimator.privacy.scope import BOTH_RECORDED, learned_by, not_covered
+from deniable_estimator.privacy.scope import learned_by, not_covered
+
+USEFUL = MAX_MEMO_EPSILON
+"""Above this epsilon a bound says nothing: a 50/50 guess may be wrong once in 10**8 times."""
+
+_BEYOND = 10_000.0
+"""From this epsilon on the digits of the odds do not matter, and decimals would overflow."""
+
+
+@lru_cache(maxsize=1024)
+def _odds(epsilon: float) -> Fraction:
+    with localcontext() as context:
+        context.prec = 40
+        return Fraction(Decimal(epsilon).exp().next_plus())
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """An upper bound: the odds between two values change by a factor of e**epsilon at most."""
+
+    epsilon: float
+
+    @classmethod
+    def of(cls, epsilon: Fraction | float) -> Bound:
+        """The bound for an exact epsilon, rounded up to a float."""
+        nearest = float(epsilon)
+        return cls(nearest if nearest >= epsilon else math.nextafter(nearest, math.inf))
+
+    @property
+    def useful(self) -> bool:
+        """Whether it bounds anything that matters; otherwise labels say so, and show no figure."""
+        return self.epsilon <= USEFUL
+
+    @property
+    def odds(self) -> Fraction:
+        """e**epsilon, rounded up in its 40th digit."""
+        return _odds(self.epsilon)
+
+    @property
+    def belief(self) -> Fraction:
+        """How often a 50/50 guess is right at most afterwards: from 1/2 to 1."""
+        if self.epsilon > _BEYOND:
+            return Fraction(1)
+        return self.odds / (self.odds + 1)
+
+    def to_dict(self) -> dict[str, float | None]:
+        """`epsilon`, `odds` (null where no float holds it) and `belief`."""
+        odds = None if self.epsilon > 700 else math.nextafter(float(self.odds), math.inf)
+        belief = min(1.0, math.nextafter(float(self.belief), 1.0))
+        return {"epsilon": self.epsilon, "odds": odds, "belief": belief}
+
+
+def _as_json(value: Any) -> Any:
+    """Bounds, and what holds them, for JSON: under the names of its fields."""
+    if isinstance(value, Bound | Guarantee):
+        return value.to_dict()
+    if is_dataclass(value):
+        return {each.name: _as_json(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, CrowdNeeded):
+        return value._asdict()
+    if isinstance(value, Mapping):
+        return {name: _as_json(each) for name, each in value.items()}
+    return [_as_json(each) for each in value] if isinstance(value, tuple) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +89,6 @@ class ChangeExample:
     """A lower bound of the epsilon with which these reports distinguish the two histories."""
     memos: Bound
     """The bound from the memos of both values, which would be valid if it covered changes."""
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"reports": self.reports, "epsilon": self.epsilon, "memos": self.memos.to_dict()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +105,6 @@ class MemoGuarantee:
     values: Bound | None
     """All reports of a device, given the times at which its values change: all its memos."""
     change: ChangeExample | None
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "memo": self.memo.to_dict(),
-            "edited": None if self.edited is None else self.edited.to_dict(),
-            "cells": self.cells,
-            "values": None if self.values is None else self.values.to_dict(),
-            "change": None if self.change is None else self.change.to_dict(),
-        }
 
 
 class CrowdNeeded(NamedTuple):
@@ -86,6 +138,7 @@ class SameValues:
     """What the reports of several metrics about the same values reveal: a pair and its metrics.
     Their epsilons add up."""
 
+    metrics: tuple[str, ...]
     report: Bound
     """One report of each."""
     typical_year: Bound
@@ -94,12 +147,9 @@ class SameValues:
     """None if one of them is ended by its expiry alone, and the registry has no cap."""
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            **self.report.to_dict(),
-            "typical_year": self.typical_year.to_dict(),
-            "worst_year": self.worst_year.to_dict(),
-            "lifetime": None if self.lifetime is None else self.lifetime.to_dict(),
-        }
+        """For JSON, where one report of each stands at the top."""
+        found: dict[str, Any] = _as_json(self)
+        return {"metrics": found.pop("metrics"), **found.pop("report"), **found}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +188,8 @@ class Guarantee:
     """Where the metric is recorded, if the registry says so."""
     of: tuple[str, ...] = ()
     """The metrics whose values it joins."""
-    same_metrics: tuple[str, ...] = ()
-    """All metrics whose reports of a window are about the same values, if there are several."""
     same_values: SameValues | None = None
-    """What the reports of all of them reveal."""
+    """What reports of the same values reveal, if several metrics are about them."""
     reported_by: str | None = None
     """The pair that is reported in place of the metric; the figures are those of the pair."""
     segments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -151,39 +199,13 @@ class Guarantee:
     """Which strings are found in the crowd, if the metric is a discovery."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The guarantee for JSON, under its fields' names, with who learns what. `same_values`
-        and `reported_by` are there for pairs and their metrics alone, `discovery` for a
-        discovery."""
-        more: dict[str, Any] = {}
-        if self.same_values is not None:
-            more["same_values"] = {"metrics": list(self.same_metrics), **self.same_values.to_dict()}
-        if self.reported_by is not None:
-            more["reported_by"] = self.reported_by
-        if self.discovery is not None:
-            more["discovery"] = self.discovery._asdict()
-        return {
-            "metric": self.metric,
-            "description": self.description,
-            "mechanism": self.mechanism,
-            "window": self.window,
-            "answer": self.answer,
-            "platform": list(self.platform),
-            **({"segments": _lists(self.segments)} if self.segments else {}),
-            "sample_rate": self.sample_rate,
-            "household": self.household,
-            "report": self.report.to_dict(),
-            "each": self.each.to_dict(),
-            "typical_reports": self.typical_reports,
-            "typical_year": self.typical_year.to_dict(),
-            "most_reports": self.most_reports,
-            "worst_year": self.worst_year.to_dict(),
-            "lifetime_reports": self.lifetime_reports,
-            "lifetime": None if self.lifetime is None else self.lifetime.to_dict(),
-            "memory": None if self.memory is None else self.memory.to_dict(),
-            "learned_by": self.learned_by,
-            "not_covered": list(self.not_covered),
-            **more,
-        }
+        """The guarantee for JSON, under its fields' names, with who learns what. `segments` are
+        there for metrics that have some, `same_values` and `reported_by` for pairs and their
+        metrics alone, `discovery` for a discovery."""
+        same = self.same_values
+        found = {name: _as_json(getattr(self, name)) for name in _TOLD}
+        found["same_values"] = None if same is None else same.to_dict()
+        return {name: each for name, each in found.items() if each or name not in _RARE}
 
     @property
     def learned_by(self) -> dict[str, str]:
@@ -193,13 +215,13 @@ class Guarantee:
     @property
     def not_covered(self) -> tuple[str, ...]:
         """What the guarantee does not cover."""
-        found = not_covered(
+        return not_covered(
             remembers=self.memory is not None,
             at_once=self.answer == "at_once",
             web=self.web,
             segments=bool(self.segments),
+            pair=bool(self.of),
         )
-        return (*found, BOTH_RECORDED) if self.of else found
 
     @property
     def web(self) -> bool:
@@ -223,16 +245,13 @@ class Together:
 
     def to_dict(self) -> dict[str, Any]:
         """The guarantee for JSON, under its fields' names."""
-        return {
-            "household": self.household,
-            "metrics": [each.to_dict() for each in self.metrics],
-            "report": self.report.to_dict(),
-            "typical_year": self.typical_year.to_dict(),
-            "worst_year": self.worst_year.to_dict(),
-            "cap": self.cap,
-            "lifetime": None if self.lifetime is None else self.lifetime.to_dict(),
-        }
+        return {each.name: _as_json(getattr(self, each.name)) for each in fields(self)}
 
 
-def _lists(segments: Mapping[str, tuple[str, ...]]) -> dict[str, list[str]]:
-    return {name: list(values) for name, values in segments.items()}
+_RARE = ("segments", "same_values", "reported_by", "discovery")
+_TOLD = (
+    *("metric", "description", "mechanism", "window", "answer", "platform", "segments"),
+    *("sample_rate", "household", "report", "each", "typical_reports", "typical_year"),
+    *("most_reports", "worst_year", "lifetime_reports", "lifetime", "memory"),
+    *("learned_by", "not_covered", "same_values", "reported_by", "discovery"),
+)

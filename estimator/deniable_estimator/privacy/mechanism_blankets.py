@@ -1,6 +1,6 @@
 """The blanket of each mechanism: what all its reports have in common.
 
-`blanket_of` is for one report. A mechanism that is not registered here gets the bound that holds
+`blanket_of` is for one report. A mechanism that is not named here gets the bound that holds
 for every mechanism of its epsilon (`hidden`), which is somewhat larger.
 
 A row that is drawn whatever the value is, is a part of the message, and changes nothing where all
@@ -13,8 +13,8 @@ reports together: the second round, from memo to report, and how far memos of tw
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import singledispatch
 from itertools import combinations_with_replacement
 from typing import Any
 
@@ -33,7 +33,6 @@ from deniable.protocol.mechanisms import (
     PrefixTree,
     ProjectiveGeometry,
     Rappor,
-    Rounds,
     SlidingWindow,
     SubsetSelection,
     UnaryEncoding,
@@ -46,115 +45,63 @@ _MOST_BITS = 8
 """Filters of more hashes would have too many classes; they get the bound for any mechanism."""
 
 
-@singledispatch
+def parts_of(mechanism: Mechanism[Any]) -> list[tuple[Mechanism[Any], float]]:
+    """The mechanisms that make a report, with the chance of each; none if it is made by itself."""
+    match mechanism:
+        case Hashed() | PrefixTree():
+            return [(mechanism.channel, 1.0)]
+        case MemoizedRetention(channels=channels):
+            return [(each, 1 / len(channels)) for each in channels]
+        case HierarchicalHistogram():
+            parts: list[Mechanism[Any]] = [level.oracle for level in mechanism.levels]
+            if mechanism.mean is not None:
+                parts.append(mechanism.mean)
+            return list(zip(parts, map(float, mechanism.shares), strict=True))
+    return []
+
+
 def blanket_of(mechanism: Mechanism[Any]) -> Blanket:
     """The blanket of one report, for the two values that are easiest to tell apart."""
-    return hidden(mechanism.epsilon)
+    if parts := parts_of(mechanism):
+        return _one_of([(blanket_of(part), chance) for part, chance in parts], mechanism.epsilon)
+    odds, epsilon = float(mechanism.odds), mechanism.epsilon
+    match mechanism:
+        case SubsetSelection(size=d, k=k) | MemoizedSubsetSelection(size=d, k=k):
+            return within(k / d, odds, epsilon, k * (k - 1) / (d * (d - 1)))
+        case ProjectiveGeometry(order=order, dimension=dimension, messages=messages):
+            share = points(order, dimension - 1) / messages
+            return within(share, odds, epsilon, points(order, dimension - 2) / messages)
+        case HadamardResponse():
+            return within(1 / 2, odds, epsilon, 1 / 4)
+        case UnaryEncoding() | BasicRappor():
+            return bits(float(mechanism.p), float(mechanism.q), 1, epsilon)
+        case Rappor(rounds=rounds, bloom=bloom) if bloom.h <= _MOST_BITS:
+            return bits(float(rounds.p11), float(rounds.p01), bloom.h, epsilon)
+        case OneTimeRappor(p=p, f=f, bloom=bloom) if bloom.h <= _MOST_BITS:
+            return bits(float(p), f / 2 ** (PRECISION + 1), bloom.h, epsilon)
+        case SlidingWindow(width=width, columns=columns):
+            # A position between two levels reports like a mixture of them, which tells less than
+            # one of them. The windows of the lowest and the highest level share as little as any.
+            return within(width / columns, odds, epsilon)
+        case DBitFlip():
+            return _two_cells(mechanism)
+    return hidden(epsilon)
 
 
-@blanket_of.register
-def _(mechanism: SubsetSelection) -> Blanket:
-    return _subsets(mechanism.size, mechanism.k, float(mechanism.odds), mechanism.epsilon)
-
-
-@blanket_of.register
-def _(mechanism: MemoizedSubsetSelection) -> Blanket:
-    return _subsets(mechanism.size, mechanism.k, float(mechanism.odds), mechanism.epsilon)
-
-
-def _subsets(size: int, k: int, odds: float, epsilon: float) -> Blanket:
-    return within(k / size, odds, epsilon, k * (k - 1) / (size * (size - 1)))
-
-
-@blanket_of.register
-def _(mechanism: ProjectiveGeometry) -> Blanket:
-    order, dimension = mechanism.order, mechanism.dimension
-    share = points(order, dimension - 1) / mechanism.messages
-    both = points(order, dimension - 2) / mechanism.messages
-    return within(share, float(mechanism.odds), mechanism.epsilon, both)
-
-
-@blanket_of.register
-def _(mechanism: HadamardResponse) -> Blanket:
-    return within(1 / 2, float(mechanism.odds), mechanism.epsilon, 1 / 4)
-
-
-@blanket_of.register
-def _(mechanism: UnaryEncoding) -> Blanket:
-    return bits(float(mechanism.p), float(mechanism.q), 1, mechanism.epsilon)
-
-
-@blanket_of.register
-def _(mechanism: BasicRappor) -> Blanket:
-    return bits(float(mechanism.p), float(mechanism.q), 1, mechanism.epsilon)
-
-
-@blanket_of.register
-def _(mechanism: Rappor) -> Blanket:
-    rounds = mechanism.rounds
-    return _filters(float(rounds.p11), float(rounds.p01), mechanism.bloom.h, mechanism.epsilon)
-
-
-@blanket_of.register
-def _(mechanism: OneTimeRappor) -> Blanket:
-    one = float(mechanism.p)
-    zero = mechanism.f / 2 ** (PRECISION + 1)
-    return _filters(one, zero, mechanism.bloom.h, mechanism.epsilon)
-
-
-def _filters(one: float, zero: float, hashes: int, epsilon: float) -> Blanket:
-    if hashes > _MOST_BITS:
-        return hidden(epsilon)
-    return bits(one, zero, hashes, epsilon)
-
-
-@blanket_of.register
-def _(mechanism: Hashed) -> Blanket:
-    return blanket_of(mechanism.channel)
-
-
-@blanket_of.register
-def _(mechanism: PrefixTree) -> Blanket:
-    return blanket_of(mechanism.channel)
-
-
-@blanket_of.register
-def _(mechanism: SlidingWindow) -> Blanket:
-    # A position between two levels reports like a mixture of them, which tells less than one of
-    # them. The windows of the lowest and the highest level share as little as any.
-    share = mechanism.width / mechanism.columns
-    return within(share, float(mechanism.odds), mechanism.epsilon)
-
-
-@blanket_of.register
-def _(mechanism: HierarchicalHistogram) -> Blanket:
-    rows = [blanket_of(level.oracle) for level in mechanism.levels]
-    if mechanism.mean is not None:
-        rows.append(blanket_of(mechanism.mean))
-    chances = [float(share) for share in mechanism.shares]
-    return _one_of(chances, rows, mechanism.epsilon)
-
-
-@blanket_of.register
-def _(mechanism: MemoizedRetention) -> Blanket:
-    rows = [blanket_of(channel) for channel in mechanism.channels]
-    return _one_of([1 / len(rows)] * len(rows), rows, mechanism.epsilon)
-
-
-def _one_of(chances: list[float], rows: list[Blanket], epsilon: float) -> Blanket:
-    """A report of one of several rows, which is told with it. omega takes rows in proportion to
-    what is common in each; ratios to it are those of the row, over its part of omega."""
-    gamma = math.fsum(p * row.gamma for p, row in zip(chances, rows, strict=True))
+def _one_of(rows: Sequence[tuple[Blanket, float]], epsilon: float) -> Blanket:
+    """A report of one of several rows, each with its chance, which is told with it. omega takes
+    rows in proportion to what is common in each; ratios to it are those of the row, over its part
+    of omega."""
+    gamma = math.fsum(chance * row.gamma for row, chance in rows)
     classes = []
-    for chance, row in zip(chances, rows, strict=True):
+    for row, chance in rows:
         part = chance * row.gamma / gamma
         ratio = chance / part
         classes += [(part * p, ratio * a, ratio * b) for p, a, b in row.classes]
     return Blanket(gamma, tuple(classes), epsilon)
 
 
-@blanket_of.register
-def _(mechanism: DBitFlip) -> Blanket:
+def _two_cells(mechanism: DBitFlip) -> Blanket:
     # Only the rows of the two values tell them apart: one bit in each of two rows, or, where rows
     # have several bits, two bits of one row.
     flip, rows = float(mechanism.flipped), len(mechanism.rows)
@@ -192,59 +139,37 @@ class FreshRound:
     rows: int
 
 
-@singledispatch
 def fresh_round(mechanism: Memoizing[Any]) -> FreshRound | None:
     """What all reports from memos reveal together; None if no bound is known but the device's."""
+    match mechanism:
+        case MemoizedSubsetSelection():
+            return _values(mechanism, 1)
+        case MemoizedLocalHashing():
+            return _values(mechanism.channel, len(mechanism.rows))
+        case MemoizedRetention(channels=(channel,)):
+            return _values(channel, 1)
+        case MemoizedRetention(channels=channels):
+            # Of two questions the bound for any mechanism holds for both.
+            apart = max(float(each.permanent.p - each.permanent.q) for each in channels)
+            return FreshRound(hidden(mechanism.fresh_epsilon), True, apart, len(channels))
+        case BasicRappor() | Rappor():
+            rounds, hashes, rows = mechanism.rounds, 1, 1
+            if isinstance(mechanism, Rappor):
+                hashes, rows = mechanism.bloom.h, mechanism.bloom.cohorts
+            one, zero = rounds.q / 2**PRECISION, rounds.p / 2**PRECISION
+            return _bitmaps(one, zero, rounds.f / 2 ** (PRECISION + 1), 2 * hashes, rows)
+        case DBitFlip():
+            again = mechanism.fresh / 2**PRECISION
+            differing = 1 if mechanism.bits == 1 else 2
+            turned = float(mechanism.memo_flipped)
+            return _bitmaps(1 - again, again, turned, differing, len(mechanism.rows))
     return None
-
-
-@fresh_round.register
-def _(mechanism: MemoizedSubsetSelection) -> FreshRound:
-    return _values(mechanism, 1)
-
-
-@fresh_round.register
-def _(mechanism: MemoizedLocalHashing) -> FreshRound:
-    return _values(mechanism.channel, len(mechanism.rows))
-
-
-@fresh_round.register
-def _(mechanism: MemoizedRetention) -> FreshRound:
-    if len(mechanism.channels) == 1:
-        return _values(mechanism.channels[0], 1)
-    # Of two questions the bound for any mechanism holds for both.
-    apart = max(float(each.permanent.p - each.permanent.q) for each in mechanism.channels)
-    return FreshRound(hidden(mechanism.fresh_epsilon), True, apart, len(mechanism.channels))
 
 
 def _values(channel: MemoizedSubsetSelection, rows: int) -> FreshRound:
     memo = channel.permanent
     apart = float(memo.p - memo.q)
     return FreshRound(blanket_of(channel.fresh), True, apart, rows)
-
-
-@fresh_round.register
-def _(mechanism: BasicRappor) -> FreshRound | None:
-    return _rappor(mechanism.rounds, 2, 1)
-
-
-@fresh_round.register
-def _(mechanism: Rappor) -> FreshRound | None:
-    differing = 2 * mechanism.bloom.h
-    return _rappor(mechanism.rounds, differing, mechanism.bloom.cohorts)
-
-
-def _rappor(rounds: Rounds, differing: int, rows: int) -> FreshRound | None:
-    one, zero = rounds.q / 2**PRECISION, rounds.p / 2**PRECISION
-    return _bitmaps(one, zero, rounds.f / 2 ** (PRECISION + 1), differing, rows)
-
-
-@fresh_round.register
-def _(mechanism: DBitFlip) -> FreshRound | None:
-    again = mechanism.fresh / 2**PRECISION
-    differing = 1 if mechanism.bits == 1 else 2
-    turned = float(mechanism.memo_flipped)
-    return _bitmaps(1 - again, again, turned, differing, len(mechanism.rows))
 
 
 def _bitmaps(

@@ -36,6 +36,16 @@ _SPANS = {
 }
 
 
+OPERATOR = message(
+    "The collector's operator sees single reports as they come in. Against the operator stands "
+    "the device's epsilon alone, unless a relay that others run stands between."
+)
+MAY_FAIL = message(
+    "Delta is the probability with which a bound may fail. Even then the device's epsilon holds."
+)
+"""What is assumed of a release, too."""
+
+
 def figure(bound: Bound) -> str:
     """An epsilon as tables show it, rounded up."""
     epsilon = bound.epsilon
@@ -60,10 +70,7 @@ def assumed(*, segments: bool, remembers: bool, sampled: bool) -> Iterator[str]:
         "also knows the other reports, or sent them, subtracts them and learns what the device's "
         "own report reveals. If c of the devices work together, count c reports fewer."
     )
-    yield message(
-        "The collector's operator sees single reports as they come in. Against the operator stands "
-        "the device's epsilon alone, unless a relay that others run stands between."
-    )
+    yield OPERATOR
     yield message(
         "Sums are published when their window takes no more reports, seven days after its end. Two "
         "readings of a window that grows publish their difference too: then n is the number of "
@@ -76,10 +83,7 @@ def assumed(*, segments: bool, remembers: bool, sampled: bool) -> Iterator[str]:
             "A device draws by lot in which windows it reports. The figures hold "
             "even if the reader knows in which it did."
         )
-    yield message(
-        "Delta is the probability with which a bound may fail. Even then the device's epsilon "
-        "holds."
-    )
+    yield MAY_FAIL
     if remembers:
         yield message(
             "With memos, reports of a device depend on each other. The figures for several windows "
@@ -163,29 +167,37 @@ def outsider_of(
     """
     _check(reports, delta)
     source = registry.unasked.get(metric.name, metric)
-    return replace(
-        _outsider_of(source, registry.lifetime_epsilon, reports, delta), metric=metric.name
-    )
+    found = _outsider((source,), registry.lifetime_epsilon, None, reports, delta)
+    return replace(found, metric=metric.name, mechanism=source.scheme.mechanism.name)
 
 
 @lru_cache(maxsize=1024)
-def _outsider_of(source: Metric, cap: float | None, reports: int, delta: float) -> Outsider:
-    """That of a metric that devices report, under the cap of its registry."""
-    given = guarantee(source, cap)
-    spans = {
-        span: released_together([spent_by(source, given, count, reports, delta)], delta, None)
-        for span in SPANS
-        if (count := most_reports(given, span)) is not None
-    }
+def _outsider(
+    metrics: tuple[Metric, ...], cap: float | None, most: float | None, reports: int, delta: float
+) -> Outsider:
+    """That of metrics that devices report, under the cap of their registry; together they reveal
+    `most` at most, if it is given."""
+    given = [guarantee(metric, cap) for metric in metrics]
+    # Each metric spends its part of delta; what composes takes the rest.
+    share = delta / len(metrics)
+    spans = {}
+    for span in SPANS:
+        counts = [count for each in given if (count := most_reports(each, span)) is not None]
+        if len(counts) == len(metrics):
+            parts = [
+                spent_by(metric, each, count, reports, share)
+                for metric, each, count in zip(metrics, given, counts, strict=True)
+            ]
+            spans[span] = released_together(parts, delta, most)
     return Outsider(
-        source.name,
-        given.mechanism,
+        None,
+        None,
         reports,
         delta,
         spans,
-        bool(given.segments),
-        given.memory is not None,
-        given.sample_rate < 1,
+        any(each.segments for each in given),
+        any(each.memory is not None for each in given),
+        any(each.sample_rate < 1 for each in given),
     )
 
 
@@ -217,32 +229,11 @@ def outsider_together(
         ValueError: `reports` is not positive, `delta` cannot be, or the registry has no metric.
     """
     _check(reports, delta)
-    metrics = [metric for metric in registry if metric.name not in registry.unasked]
+    metrics = tuple(metric for metric in registry if metric.name not in registry.unasked)
     if not metrics:
         raise ValueError("the registry declares no metric: there is nothing to publish")
-    given = [guarantee_in(registry, metric) for metric in metrics]
-    spans = {}
-    for span in SPANS:
-        counts = [most_reports(each, span) for each in given]
-        # Each metric spends its part of delta; what composes takes the rest.
-        share = delta / len(metrics)
-        parts = [
-            spent_by(metric, each, count, reports, share)
-            for metric, each, count in zip(metrics, given, counts, strict=True)
-            if count is not None
-        ]
-        if len(parts) == len(metrics):
-            spans[span] = released_together(parts, delta, registry.lifetime_epsilon)
-    return Outsider(
-        None,
-        None,
-        reports,
-        delta,
-        spans,
-        any(each.segments for each in given),
-        any(each.memory is not None for each in given),
-        any(each.sample_rate < 1 for each in given),
-    )
+    cap = registry.lifetime_epsilon
+    return _outsider(metrics, cap, cap, reports, delta)
 
 
 def _check(reports: int, delta: float) -> None:

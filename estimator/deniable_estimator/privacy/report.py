@@ -1,10 +1,18 @@
-"""The guarantee in writing: one page of HTML that needs nothing else, for a privacy reviewer."""
+"""The guarantee in writing: one page of HTML that needs nothing else, for a privacy reviewer.
+
+It leads from the integers in force to the odds of one report, step by step: each mechanism makes
+some reports likelier under one value than under another. `derivation_of` has the largest and the
+smallest probability as exact fractions; their ratio is the mechanism's `odds`, e**epsilon. The
+words are in `report.html` and `derivations.toml`.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Sequence
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,10 +20,24 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 
 from deniable import Metric, Registry
-from deniable.protocol.mechanisms import Memoizing
+from deniable.protocol.mechanisms import (
+    BasicRappor,
+    DBitFlip,
+    HadamardResponse,
+    Hashed,
+    Mechanism,
+    MemoizedSubsetSelection,
+    Memoizing,
+    OneTimeRappor,
+    ProjectiveGeometry,
+    Rappor,
+    SlidingWindow,
+    SubsetSelection,
+    UnaryEncoding,
+)
+from deniable.protocol.mechanisms.projective_geometry import points
 from deniable_estimator.privacy import Guarantee, guarantee_in, learned_by, together
-from deniable_estimator.privacy.derivation import derivation_of
-from deniable_estimator.privacy.mechanism_blankets import blanket_of
+from deniable_estimator.privacy.mechanism_blankets import blanket_of, parts_of
 from deniable_estimator.privacy.outsider import (
     DELTA,
     LEAST_REPORTS,
@@ -31,7 +53,7 @@ from deniable_estimator.privacy.words import rounded_up
 _MOST_CLASSES = 12
 """A blanket of more classes is too long for a page."""
 
-_TEMPLATE = Path(__file__).with_name("report.html")
+_FOLDER = Path(__file__).parent
 
 
 def report(registry: Registry, reports: int = LEAST_REPORTS, delta: float = DELTA) -> str:
@@ -46,11 +68,7 @@ def report(registry: Registry, reports: int = LEAST_REPORTS, delta: float = DELT
     given = [guarantee_in(registry, metric) for metric in metrics]
     common = [line for line in given[0].not_covered if all(line in e.not_covered for e in given)]
     schemes = "".join(f"{metric.name} {metric.scheme.fingerprint}\n" for metric in metrics)
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters.update(up=_up, span=span_words, about=_about)
-    page = environment.from_string(_TEMPLATE.read_text("utf-8"))
+    page = _environment(autoescape=True).from_string((_FOLDER / "report.html").read_text("utf-8"))
     return page.render(
         app=registry.app or "telemetry",
         count=len(metrics),
@@ -69,7 +87,10 @@ def report(registry: Registry, reports: int = LEAST_REPORTS, delta: float = DELT
         together=whole,
         unknown=any(not span.known for each in (*outsiders, whole) for span in each.spans.values()),
         assumed=list(whole.assumed),
-        learned=_learned(given),
+        learned=learned_by(
+            remembers=any(each.memory is not None for each in given),
+            at_once=any(each.answer == "at_once" for each in given),
+        ),
     )
 
 
@@ -103,22 +124,97 @@ def _worked(
     }
 
 
-def _learned(given: Iterable[Guarantee]) -> dict[str, str]:
-    """Who can learn what, at most, of a device that reports all of these metrics."""
-    metrics = list(given)
-    return learned_by(
-        remembers=any(each.memory is not None for each in metrics),
-        at_once=any(each.answer == "at_once" for each in metrics),
-    )
-
-
-def _about(fraction: Fraction) -> str:
-    """An exact fraction as a decimal, to compare by eye."""
-    return f"{float(fraction):.6g}"
-
-
 def _up(epsilon: float) -> str:
     """An epsilon with four digits that matter, rounded up."""
     if epsilon <= 0:
         return "0"
     return rounded_up(epsilon, max(1, 3 - math.floor(math.log10(epsilon))))
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """How the odds of one report follow from the integers in force.
+
+    Attributes:
+        high: the probability under the value that makes a report, or a bit of it, likeliest.
+        low: the same under the value that makes it least likely.
+        times: how often this ratio counts.
+        words: how a report is made, the formulas and the source, by their keys in
+            `derivations.toml`; empty where there is none.
+    """
+
+    high: Fraction
+    low: Fraction
+    times: int
+    words: dict[str, str]
+
+    @property
+    def odds(self) -> Fraction:
+        """e**epsilon of one report."""
+        return (self.high / self.low) ** self.times
+
+
+def derivation_of(mechanism: Mechanism[Any]) -> Derivation | None:
+    """The derivation; None for a mechanism that has none here."""
+    if parts := [part for part, _ in parts_of(mechanism)]:
+        largest = max(range(len(parts)), key=lambda place: parts[place].odds)
+        found = derivation_of(parts[largest])
+        if found is None:
+            return None
+        told = {"parts": len(parts), "row": largest + 1, "part": found.words}
+        return Derivation(
+            *(found.high, found.low, found.times),
+            {**found.words, **_words(mechanism, **told)},
+        )
+    extremes = _extremes(mechanism)
+    return extremes and Derivation(*extremes, _words(mechanism, times=extremes[2]))
+
+
+def _extremes(mechanism: Mechanism[Any]) -> tuple[Fraction, Fraction, int] | None:
+    """The largest and the smallest probability, and how often their ratio counts."""
+    match mechanism:
+        case SubsetSelection(size=d, k=k, p=p) | MemoizedSubsetSelection(size=d, k=k, p=p):
+            return p / math.comb(d - 1, k - 1), (1 - p) / math.comb(d - 1, k), 1
+        case ProjectiveGeometry(p=p, messages=messages):
+            near = points(mechanism.order, mechanism.dimension - 1)
+            return p / near, (1 - p) / (messages - near), 1
+        case HadamardResponse(p=p):
+            half = mechanism.rows[0].width // 2
+            return p / half, (1 - p) / half, 1
+        case SlidingWindow(width=width, columns=columns):
+            threshold = mechanism.parameters()["threshold"]
+            assert isinstance(threshold, int)
+            p = Fraction(threshold, 2**53)
+            return p / width, (1 - p) / (columns - width), 1
+        case UnaryEncoding(p=p, q=q):
+            return p * (1 - q), q * (1 - p), 1
+        case BasicRappor(rounds=rounds) | Rappor(rounds=rounds):
+            times = mechanism.bloom.h if isinstance(mechanism, Rappor) else 1
+            return rounds.p11 * (1 - rounds.p01), rounds.p01 * (1 - rounds.p11), times
+        case OneTimeRappor(p=p, bloom=bloom):
+            return p, 1 - p, 2 * bloom.h
+        case DBitFlip(flipped=flipped, bits=bits):
+            return 1 - flipped, flipped, 1 if bits == 1 else 2
+    return None
+
+
+def _words(mechanism: Mechanism[Any], **told: Any) -> dict[str, str]:
+    name = "hashed" if isinstance(mechanism, Hashed) else mechanism.name.removeprefix("basic_")
+    texts = tomllib.loads((_FOLDER / "derivations.toml").read_text("utf-8"))[name]
+    environment = _environment(autoescape=False)
+    return {
+        key: environment.from_string(text).render(m=mechanism, points=points, **told)
+        for key, text in texts.items()
+    }
+
+
+def _environment(*, autoescape: bool) -> Environment:
+    found = Environment(
+        autoescape=autoescape,  # noqa: S701  (the page escapes what it holds)
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters.update(up=_up, span=span_words, thousands="{:,}".format)
+    found.filters["about"] = lambda fraction: f"{float(fraction):.6g}"
+    return found

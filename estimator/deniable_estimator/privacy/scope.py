@@ -17,7 +17,7 @@ _FIRST_USE = (
 )
 """What the time of sending shows of a metric that is answered at once."""
 
-BOTH_RECORDED = (
+_BOTH_RECORDED = (
     "that the device has recorded both metrics in a window: with one of them alone it reports "
     "nothing"
 )
@@ -97,13 +97,19 @@ def _thief(remembers: bool, at_once: bool) -> str:
 
 
 def not_covered(
-    *, remembers: bool, at_once: bool = False, web: bool = False, segments: bool = False
+    *,
+    remembers: bool,
+    at_once: bool = False,
+    web: bool = False,
+    segments: bool = False,
+    pair: bool = False,
 ) -> tuple[str, ...]:
     """What the guarantee does not cover."""
-    return (
-        *_NOT_COVERED,
-        *((_SEGMENTS,) if segments else ()),
-        *((_STORAGE,) if web else ()),
-        *((_FIRST_USE,) if at_once else ()),
-        *((_CHANGES,) if remembers else ()),
+    more = (
+        (segments, _SEGMENTS),
+        (web, _STORAGE),
+        (at_once, _FIRST_USE),
+        (remembers, _CHANGES),
+        (pair, _BOTH_RECORDED),
     )
+    return (*_NOT_COVERED, *(told for holds, told in more if holds))

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
-from typing import NamedTuple
 
 from deniable.protocol.windows import IN_A_YEAR
 from deniable_estimator.messages import counted, listed, message, sentence, spaced
@@ -50,27 +48,22 @@ _NO_CROWD = sentence(
 )
 
 
-def crowd_words(guarantee: Guarantee) -> tuple[str, ...]:
-    """Which strings a discovery shows, in sentences; none for others."""
-    crowd = guarantee.discovery
-    if crowd is None:
-        return ()
-    if crowd.devices is None:
-        return message(_LIST), message(_NO_CROWD)
-    return message(_LIST), message(_CROWD, **crowd._asdict())
-
-
 def shared_words(guarantee: Guarantee) -> tuple[str, ...]:
     """What a pair and its metrics reveal of the same values, and which strings a discovery shows,
     in sentences; none for others."""
-    told = list(crowd_words(guarantee))
+    told: list[str] = []
+    if (crowd := guarantee.discovery) is not None:
+        needed = (
+            message(_CROWD, **crowd._asdict()) if crowd.devices is not None else message(_NO_CROWD)
+        )
+        told += [message(_LIST), needed]
     if guarantee.reported_by is not None:
         told.append(message(_IN_PLACE, pair=guarantee.reported_by))
     if (same := guarantee.same_values) is not None:
         told.append(
             message(
                 _SAME,
-                metrics=listed(guarantee.same_metrics),
+                metrics=listed(same.metrics),
                 epsilon=rounded_up(same.report.epsilon, 3),
                 guess=chance(same.report),
             )
@@ -146,90 +139,44 @@ _MOST_YEARS = 200
 
 def pace(guarantee: Guarantee) -> str:
     """How soon a device that has a value in every window has sent all its reports."""
-    words = _PACES[guarantee.window]
+    window = guarantee.window
     rate, reports = guarantee.sample_rate, guarantee.lifetime_reports
-    years = math.inf if reports is None else reports / rate / IN_A_YEAR[guarantee.window]
-    if reports is None or (rate < 1 and years > _MOST_YEARS):
-        return message(words.always if rate >= 1 else words.sampled, rate=rate * 100)
-    if rate >= 1:
-        return words.stops(reports)
+    every = rate >= 1
+    often = _EVERY[window] if every else message(_SAMPLED[window], rate=rate * 100)
+    years = math.inf if reports is None else reports / rate / IN_A_YEAR[window]
+    if reports is None or (not every and years > _MOST_YEARS):
+        return message("A device reports {often} until the metric expires.", often=often)
+    if every:
+        lasting = _lasting(reports, window)
+        return message(
+            "A device that reports {often} stops after {lasting}.", often=often, lasting=lasting
+        )
     if years >= 1.5:
-        return message(words.lasts_years, rate=rate * 100, years=years)
-    return words.lasts(round(reports / rate), rate * 100)
+        lasting = message("{years:.0f} years", years=years)
+    else:
+        lasting = _lasting(round(reports / rate), window)
+    return message(
+        "A device reports {often}, so its budget lasts about {lasting}.",
+        often=often,
+        lasting=lasting,
+    )
 
 
-class _Pace(NamedTuple):
-    """The sentences for windows of one kind, because languages differ in them."""
-
-    always: str
-    sampled: str
-    stops: Callable[[int], str]
-    lasts: Callable[[int, float], str]
-    lasts_years: str
-
-
-_PACES: dict[str, _Pace] = {
-    "day": _Pace(
-        sentence("A device reports every day until the metric expires."),
-        sentence("A device reports in a random {rate:g}% of its days until the metric expires."),
-        lambda count: counted(
-            "A device that reports every day stops after {count} day.",
-            "A device that reports every day stops after {count} days.",
-            count,
-        ),
-        lambda count, rate: counted(
-            "A device reports in a random {rate:g}% of its days, so its budget lasts about "
-            "{count} day.",
-            "A device reports in a random {rate:g}% of its days, so its budget lasts about "
-            "{count} days.",
-            count,
-            rate=rate,
-        ),
-        sentence(
-            "A device reports in a random {rate:g}% of its days, so its budget lasts about "
-            "{years:.0f} years."
-        ),
-    ),
-    "week": _Pace(
-        sentence("A device reports every week until the metric expires."),
-        sentence("A device reports in a random {rate:g}% of its weeks until the metric expires."),
-        lambda count: counted(
-            "A device that reports every week stops after {count} week.",
-            "A device that reports every week stops after {count} weeks.",
-            count,
-        ),
-        lambda count, rate: counted(
-            "A device reports in a random {rate:g}% of its weeks, so its budget lasts about "
-            "{count} week.",
-            "A device reports in a random {rate:g}% of its weeks, so its budget lasts about "
-            "{count} weeks.",
-            count,
-            rate=rate,
-        ),
-        sentence(
-            "A device reports in a random {rate:g}% of its weeks, so its budget lasts about "
-            "{years:.0f} years."
-        ),
-    ),
-    "month": _Pace(
-        sentence("A device reports every month until the metric expires."),
-        sentence("A device reports in a random {rate:g}% of its months until the metric expires."),
-        lambda count: counted(
-            "A device that reports every month stops after {count} month.",
-            "A device that reports every month stops after {count} months.",
-            count,
-        ),
-        lambda count, rate: counted(
-            "A device reports in a random {rate:g}% of its months, so its budget lasts about "
-            "{count} month.",
-            "A device reports in a random {rate:g}% of its months, so its budget lasts about "
-            "{count} months.",
-            count,
-            rate=rate,
-        ),
-        sentence(
-            "A device reports in a random {rate:g}% of its months, so its budget lasts about "
-            "{years:.0f} years."
-        ),
-    ),
+_EVERY: dict[str, str] = {
+    "day": message("every day"),
+    "week": message("every week"),
+    "month": message("every month"),
 }
+_SAMPLED = {
+    "day": sentence("in a random {rate:g}% of its days"),
+    "week": sentence("in a random {rate:g}% of its weeks"),
+    "month": sentence("in a random {rate:g}% of its months"),
+}
+
+
+def _lasting(count: int, window: str) -> str:
+    if window == "day":
+        return counted("{count} day", "{count} days", count)
+    if window == "week":
+        return counted("{count} week", "{count} weeks", count)
+    return counted("{count} month", "{count} months", count)

@@ -23,8 +23,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import date
 from typing import Any, Literal, TypeAlias
 
 from deniable_estimator.privacy.composition import advanced
@@ -74,31 +75,19 @@ def total(charges: Sequence[Charge], delta: float) -> float:
     spent."""
     if not charges:
         return 0.0
-    least = min(_basic(charges, delta), _concentrated(charges, delta), _advanced(charges, delta))
-    return least + math.fsum(each.separated for each in charges)
-
-
-def _basic(charges: Sequence[Charge], delta: float) -> float:
-    if _sum(charges, lambda each: each.delta) > delta:
-        return math.inf
-    return _sum(charges, _whole)
-
-
-def _concentrated(charges: Sequence[Charge], delta: float) -> float:
     sums = [each for each in charges if each.window_rho is None]
     noised = [each for each in charges if each.window_rho is not None]
-    left = delta - _sum(sums, lambda each: each.delta)
-    if left <= 0 or not noised:
-        return math.inf
-    rho = _sum(noised, _rho, additive=True)
-    return of_rho(rho, left) + _sum(sums, _whole)
-
-
-def _advanced(charges: Sequence[Charge], delta: float) -> float:
-    left = delta - _sum(charges, lambda each: each.delta)
-    if left <= 0:
-        return math.inf
-    return advanced([(each.epsilon, 1) for each in charges], left)
+    spent = _sum(charges, lambda each: each.delta)
+    for_noise = delta - _sum(sums, lambda each: each.delta)
+    ways = [math.inf]
+    if spent <= delta:
+        ways.append(_sum(charges, _whole))
+    if noised and for_noise > 0:
+        rho = _sum(noised, _rho, additive=True)
+        ways.append(of_rho(rho, for_noise) + _sum(sums, _whole))
+    if spent < delta:
+        ways.append(advanced([(each.epsilon, 1) for each in charges], delta - spent))
+    return min(ways) + math.fsum(each.separated for each in charges)
 
 
 def _rho(charge: Charge) -> float:
@@ -138,3 +127,108 @@ def _sum(
         most = max(known) if len(known) == len(limits) else None
         found += math.fsum(sorted(windows.values(), reverse=True)[:most])
     return found
+
+
+MOST_STEPS = 24
+"""The most days of which an account says what was spent by then."""
+
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasesSpent:
+    """What all releases spend together, and the budget.
+
+    Attributes:
+        delta: at which the total is stated.
+        budget: the most that the total may be; None without a limit.
+    """
+
+    releases: int
+    epsilon: float
+    delta: float
+    budget: float | None
+
+    @classmethod
+    def of(cls, charges: Sequence[Charge], delta: float, budget: float | None) -> ReleasesSpent:
+        """What these charges come to."""
+        return cls(len(charges), total(charges, delta), delta, budget)
+
+    @property
+    def refused(self) -> bool:
+        """Whether it is more than the budget, or than delta allows."""
+        if self.budget is None:
+            return math.isinf(self.epsilon)
+        # Three times 0.1 is a little more than 0.3 in floats, and is allowed.
+        return self.epsilon > self.budget * (1 + _ROUNDING)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON; an epsilon that cannot be stated is null."""
+        return {**asdict(self), "epsilon": None if math.isinf(self.epsilon) else self.epsilon}
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseAccount:
+    """What the releases of a ledger spend of one device's privacy.
+
+    Attributes:
+        total: all of them together.
+        metrics: those of each metric alone, the most first. The total is not their sum: each is
+            the least of three bounds for its own releases.
+        unfinished: how many of them were charged and never published.
+        steps: what was spent by the end of a day, of up to `MOST_STEPS` days, the oldest first.
+    """
+
+    total: ReleasesSpent
+    metrics: Mapping[str, ReleasesSpent]
+    unfinished: int
+    steps: tuple[tuple[date, float], ...]
+
+    @classmethod
+    def of(
+        cls, made: Sequence[tuple[date, Charge, bool]], delta: float, budget: float | None
+    ) -> ReleaseAccount:
+        """That of releases in the order in which they were made: the day of each, its charge, and
+        whether it was published."""
+        charges = [charge for _, charge, _ in made]
+        by_metric: dict[str, list[Charge]] = defaultdict(list)
+        for charge in charges:
+            by_metric[charge.metric].append(charge)
+        found = {name: ReleasesSpent.of(each, delta, None) for name, each in by_metric.items()}
+        order = sorted(found, key=lambda name: (-found[name].epsilon, name))
+        return cls(
+            ReleasesSpent.of(charges, delta, budget),
+            {name: found[name] for name in order},
+            sum(not finished for *_, finished in made),
+            tuple(_steps([day for day, *_ in made], charges, delta)),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON; an epsilon that cannot be stated is null."""
+        metrics = {
+            name: {key: each.to_dict()[key] for key in ("releases", "epsilon")}
+            for name, each in self.metrics.items()
+        }
+        return {
+            "total": {**self.total.to_dict(), "unfinished": self.unfinished},
+            "metrics": metrics,
+        }
+
+
+def _steps(
+    made: Sequence[date], charges: Sequence[Charge], delta: float
+) -> Iterator[tuple[date, float]]:
+    """What was spent by the end of each day. Of more days than `MOST_STEPS`, some are left out,
+    and never the last one."""
+    ends: dict[date, int] = {}
+    latest = date.min
+    for count, day in enumerate(made, 1):
+        # After a clock was set back, a release counts on the latest day that there was before.
+        latest = max(latest, day)
+        ends[latest] = count
+    days = list(ends)
+    if len(days) > MOST_STEPS:
+        last = len(days) - 1
+        days = [days[round(place * last / (MOST_STEPS - 1))] for place in range(MOST_STEPS)]
+    for day in days:
+        yield day, ReleasesSpent.of(charges[: ends[day]], delta, None).epsilon

@@ -4,6 +4,9 @@ A release is charged in one transaction, before any noise is drawn, and its docu
 second one, before anybody sees it. If the process dies in between, the charge stays and nothing was
 published; the same request then draws its noise under that charge. Who asks for the same thing
 again gets the document that is kept, at no charge: fresh noise would reveal more.
+
+Pages, and whoever reads along while `deniable release` charges it, look into the file without
+writing.
 """
 
 from __future__ import annotations
@@ -13,21 +16,29 @@ import math
 import os
 import secrets
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from deniable import DeniableError
-from deniable_estimator.releasing.charge import Charge, total
+from deniable_estimator.releasing.charge import Charge, ReleaseAccount, ReleasesSpent
 from deniable_estimator.releasing.manifest import ManifestError, canonical, digest, verify
 
-COLUMNS = "id, made, charge, document, csv"
+MOST_RELEASES = 100_000
+"""The most releases of one ledger: each new one reads the charges of all."""
 
-DAMAGED = (ValueError, KeyError, TypeError, AttributeError)
-"""What reading a row raises that `deniable release` has not written."""
+_TABLE = (
+    "CREATE TABLE releases (id TEXT PRIMARY KEY, made TEXT NOT NULL, charge TEXT NOT NULL, "
+    "chain TEXT NOT NULL, document TEXT, csv TEXT)"
+)
+_RELEASES = "SELECT id, made, charge, document, csv FROM releases"
+_CHARGES = "SELECT id, made, charge, chain, document IS NOT NULL FROM releases ORDER BY rowid"
+
+_Row = tuple[Any, ...]
 
 
 class LedgerError(DeniableError):
@@ -50,10 +61,13 @@ class KeptRelease:
     csv: str | None
 
 
-def kept_of(row: tuple[Any, ...]) -> KeptRelease:
-    """The release in a row of `COLUMNS`."""
-    known, made, charge, document, csv = row
-    return KeptRelease(known, date.fromisoformat(made), _charge_of(charge), document, csv)
+@dataclass(frozen=True, slots=True)
+class ListedRelease:
+    """A finished release without its numbers."""
+
+    id: str
+    made: date
+    manifest: Mapping[str, Any]
 
 
 def checked(kept: KeptRelease) -> KeptRelease:
@@ -76,79 +90,6 @@ def checked(kept: KeptRelease) -> KeptRelease:
     return kept
 
 
-def charges_of(rows: Iterable[tuple[str, str, str, str]]) -> list[Charge]:
-    """The charges of all rows (id, day, charge and link), the oldest first.
-
-    Raises:
-        ValueError: a row is not as it was written, or one is missing before it.
-    """
-    found, last = [], ""
-    for known, made, charge, link in rows:
-        if link != link_of(last, known, made, charge):
-            raise ValueError(f"the charge of release {known!r} was changed, or one before it")
-        found.append(_charge_of(charge))
-        last = link
-    return found
-
-
-def link_of(last: str, known: str, made: str, charge: str) -> str:
-    """The link of a row after the one with the link `last`; of the first, after nothing."""
-    return digest(canonical([last, known, made, charge]))
-
-
-def _charge_of(text: str) -> Charge:
-    return Charge.from_dict(json.loads(text))
-
-
-MOST_RELEASES = 100_000
-"""The most releases of one ledger: each new one reads the charges of all."""
-
-_ROUNDING = 1e-12
-
-_TABLE = (
-    "CREATE TABLE releases (id TEXT PRIMARY KEY, made TEXT NOT NULL, charge TEXT NOT NULL, "
-    "chain TEXT NOT NULL, document TEXT, csv TEXT)"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class ReleasesSpent:
-    """What all releases spend together, and the budget.
-
-    Attributes:
-        delta: at which the total is stated.
-        budget: the most that the total may be; None without a limit.
-    """
-
-    releases: int
-    epsilon: float
-    delta: float
-    budget: float | None
-
-    @classmethod
-    def of(cls, charges: Sequence[Charge], delta: float, budget: float | None) -> ReleasesSpent:
-        """What these charges come to."""
-        return cls(len(charges), total(charges, delta), delta, budget)
-
-    @property
-    def refused(self) -> bool:
-        """Whether it is more than the budget, or than delta allows."""
-        if self.budget is None:
-            return math.isinf(self.epsilon)
-        # Three times 0.1 is a little more than 0.3 in floats, and is allowed.
-        return self.epsilon > self.budget * (1 + _ROUNDING)
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON; an epsilon that cannot be stated is null."""
-        finite = None if math.isinf(self.epsilon) else self.epsilon
-        return {
-            "releases": self.releases,
-            "epsilon": finite,
-            "delta": self.delta,
-            "budget": self.budget,
-        }
-
-
 class ReleaseLedger:
     """The releases in a file.
 
@@ -158,7 +99,7 @@ class ReleaseLedger:
 
     def __init__(self, path: Path, delta: float, budget: float | None) -> None:
         self.path, self.delta, self.budget = path, delta, budget
-        try:
+        with _named(path):
             if not path.exists():
                 _make(path)
             # SQLite takes a file of up to one byte for a new one, and would forget what was spent.
@@ -170,8 +111,6 @@ class ReleaseLedger:
             self._connection = sqlite3.connect(path, timeout=30, isolation_level=None)
             self._connection.execute("PRAGMA synchronous = FULL")
             self._connection.execute("SELECT chain FROM releases LIMIT 0")
-        except (OSError, sqlite3.Error) as error:
-            raise LedgerError(f"the ledger {path} cannot be used: {error}") from None
 
     def close(self) -> None:
         """Close the file."""
@@ -179,8 +118,7 @@ class ReleaseLedger:
 
     def find(self, known: str) -> KeptRelease | None:
         """The release with this id."""
-        found = self._releases(f"SELECT {COLUMNS} FROM releases WHERE id = ?", known)
-        return found[0] if found else None
+        return next(iter(self._kept("WHERE id = ?", known)), None)
 
     def listed(self) -> list[KeptRelease]:
         """All releases, the newest first.
@@ -188,8 +126,8 @@ class ReleaseLedger:
         Raises:
             LedgerError: a row is not as it was written, or is missing.
         """
-        self._charges()
-        return self._releases(f"SELECT {COLUMNS} FROM releases ORDER BY made DESC, rowid DESC")
+        self.charges()
+        return self._kept("ORDER BY made DESC, rowid DESC")
 
     def spent(self, charge: Charge | None = None) -> ReleasesSpent:
         """What all releases spend together, and `charge` with them if it is given."""
@@ -198,15 +136,8 @@ class ReleaseLedger:
 
     def charges(self) -> list[Charge]:
         """Those of all releases, the oldest first."""
-        return self._charges()[0]
-
-    def _charges(self) -> tuple[list[Charge], str]:
-        """All charges, and the link of the last one."""
-        found = self._ask("SELECT id, made, charge, chain FROM releases ORDER BY rowid")
-        try:
-            return charges_of(found), found[-1][3] if found else ""
-        except DAMAGED as error:
-            raise LedgerError(f"the ledger {self.path} is damaged: {error!r}") from None
+        with _named(self.path):
+            return _charges_of(self._ask(_CHARGES))
 
     def charged(
         self, known: str, today: date, charge: Charge | Callable[[Sequence[Charge]], Charge]
@@ -221,13 +152,13 @@ class ReleaseLedger:
             found = self.find(known)
             if found is not None:
                 return found
-            earlier, last = self._charges()
-            charge = charge(earlier) if callable(charge) else charge
+            charge = charge(self.charges()) if callable(charge) else charge
             self._allow(charge)
             row = (known, str(today), json.dumps(charge.to_dict()))
+            last = self._ask("SELECT chain FROM releases ORDER BY rowid DESC LIMIT 1")
             self._ask(
                 "INSERT INTO releases (id, made, charge, chain) VALUES (?, ?, ?, ?)",
-                *(*row, link_of(last, *row)),
+                *(*row, _link(last[0][0] if last else "", *row)),
             )
             return KeptRelease(known, today, charge, None, None)
 
@@ -278,18 +209,144 @@ class ReleaseLedger:
             self._connection.rollback()
             raise
 
-    def _releases(self, statement: str, *values: object) -> list[KeptRelease]:
-        found = self._ask(statement, *values)
-        try:
-            return [kept_of(row) for row in found]
-        except DAMAGED as error:
-            raise LedgerError(f"the ledger {self.path} is damaged: {error!r}") from None
+    def _kept(self, which: str, *values: object) -> list[KeptRelease]:
+        with _named(self.path):
+            return [_kept_of(row) for row in self._ask(f"{_RELEASES} {which}", *values)]
 
-    def _ask(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
-        try:
+    def _ask(self, statement: str, *values: object) -> list[_Row]:
+        with _named(self.path):
             return self._connection.execute(statement, values).fetchall()
-        except sqlite3.Error as error:
-            raise LedgerError(f"the ledger {self.path} cannot be used: {error}") from None
+
+
+def kept_release(path: Path, known: str) -> KeptRelease | None:
+    """The finished release with this id in a ledger, which is only read.
+
+    Raises:
+        LedgerError: the file cannot be read, or the document is not as it was written.
+    """
+    return _finished(path, "id = ?", known)
+
+
+def newest_release(path: Path, metric: str) -> KeptRelease | None:
+    """The newest finished table or trend of all reports of a metric.
+
+    Raises:
+        LedgerError: the file cannot be read, or the document is not as it was written.
+    """
+    return _finished(
+        path,
+        "json_extract(document, '$.manifest.metric') = ? "
+        "AND json_extract(document, '$.manifest.form') != 'leader' "
+        "AND json_extract(document, '$.manifest.where') = '{}'",
+        metric,
+    )
+
+
+def listed_releases(path: Path, most: int, metrics: Sequence[str] = ()) -> list[ListedRelease]:
+    """The newest finished releases of a ledger, of these metrics or of all.
+
+    Raises:
+        LedgerError: the file cannot be read.
+    """
+    asked = ""
+    if metrics:
+        marks = ", ".join("?" * len(metrics))
+        asked = f"AND json_extract(document, '$.manifest.metric') IN ({marks})"
+    with _named(path):
+        found = _read(
+            path,
+            "SELECT id, made, json_extract(document, '$.manifest') FROM releases "
+            f"WHERE document IS NOT NULL {asked} ORDER BY rowid DESC LIMIT ?",
+            *(*metrics, most),
+        )
+        return [
+            ListedRelease(known, date.fromisoformat(made), json.loads(manifest))
+            for known, made, manifest in found
+        ]
+
+
+def account_in(path: Path, delta: float, budget: float | None) -> ReleaseAccount:
+    """What all releases of a ledger spend, in all and by metric; at `delta`.
+
+    Raises:
+        LedgerError: the file cannot be read.
+    """
+    with _named(path):
+        rows = _read(path, _CHARGES)
+        made = [
+            (date.fromisoformat(row[1]), charge, bool(row[4]))
+            for row, charge in zip(rows, _charges_of(rows), strict=True)
+        ]
+    return ReleaseAccount.of(made, delta, budget)
+
+
+def ledger_stamp(path: Path) -> bytes | None:
+    """What differs when the file does: the header of a SQLite file counts its commits
+    (https://www.sqlite.org/fileformat.html, 1.3.6). None if there is no file."""
+    try:
+        with path.open("rb") as opened:
+            return opened.read(100) + str(os.fstat(opened.fileno()).st_ino).encode()
+    except OSError:
+        return None
+
+
+def _finished(path: Path, which: str, value: str) -> KeptRelease | None:
+    """The newest such release that has a document."""
+    with _named(path):
+        found = _read(
+            path,
+            f"{_RELEASES} WHERE document IS NOT NULL AND {which} ORDER BY rowid DESC LIMIT 1",
+            value,
+        )
+        return checked(_kept_of(found[0])) if found else None
+
+
+def _read(path: Path, statement: str, *values: object) -> list[_Row]:
+    if not path.exists():
+        return []
+    address = f"file:{quote(str(path.absolute()))}?mode=ro"
+    with closing(sqlite3.connect(address, uri=True, timeout=10)) as opened:
+        return opened.execute(statement, values).fetchall()
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Errors of the file, and of rows that `deniable release` has not written, name the ledger."""
+    try:
+        yield
+    except (OSError, sqlite3.Error) as error:
+        raise LedgerError(f"the ledger {path} cannot be used: {error}") from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise LedgerError(f"the ledger {path} is damaged: {error!r}") from None
+
+
+def _kept_of(row: _Row) -> KeptRelease:
+    known, made, charge, document, csv = row
+    return KeptRelease(known, date.fromisoformat(made), _charge_of(charge), document, csv)
+
+
+def _charges_of(rows: Sequence[_Row]) -> list[Charge]:
+    """The charges of all rows (id, day, charge and link), the oldest first.
+
+    Raises:
+        ValueError: a row is not as it was written, or one is missing before it.
+    """
+    found, last = [], ""
+    for known, made, charge, link, *_ in rows:
+        if link != _link(last, known, made, charge):
+            raise ValueError(f"the charge of release {known!r} was changed, or one before it")
+        found.append(_charge_of(charge))
+        last = link
+    return found
+
+
+def _charge_of(text: str) -> Charge:
+    return Charge.from_dict(json.loads(text))
+
+
+def _link(last: str, known: str, made: str, charge: str) -> str:
+    """The link of a row after the one with the link `last`; of the first, after nothing."""
+    return digest(canonical([last, known, made, charge]))
 
 
 def _make(path: Path) -> None:

@@ -14,10 +14,12 @@ from deniable.protocol.randomness import Bits
 from deniable_estimator.answers.files import csv_text, plain
 from deniable_estimator.answers.finds import Finds
 from deniable_estimator.asking.discoveries import finds_of
-from deniable_estimator.releasing.ledger import KeptRelease, ReleaseLedger, ReleasesSpent, checked
+from deniable_estimator.releasing.charge import ReleasesSpent
+from deniable_estimator.releasing.ledger import KeptRelease, ReleaseLedger, checked
 from deniable_estimator.releasing.manifest import FORMAT, document, signed
 from deniable_estimator.releasing.noise import BufferedBits, leader
 from deniable_estimator.releasing.prepared import Piece, Prepared, registry_digest
+from deniable_estimator.releasing.statistic import SupportCounts
 from deniable_estimator.releasing.words import assumed
 
 if TYPE_CHECKING:
@@ -60,9 +62,8 @@ class Release:
 def release(
     prepared: Prepared,
     ledger: ReleaseLedger,
-    key: Ed25519PrivateKey | None = None,
-    now: float | None = None,
-    progress: Callable[[str], None] = lambda what: None,
+    key: Ed25519PrivateKey | None,
+    progress: Callable[[str], None],
 ) -> Release:
     """Make a release, or find the one that was made before.
 
@@ -71,14 +72,14 @@ def release(
             released then.
         EstimateError: a value cannot be estimated, or a reader could subtract earlier releases.
     """
-    moment = datetime.fromtimestamp(time.time() if now is None else now, UTC)
     known = prepared.id
     progress("Charging")
-    kept = ledger.charged(known, moment.date(), prepared.charge_after)
+    today = datetime.fromtimestamp(time.time(), UTC).date()
+    kept = ledger.charged(known, today, prepared.charge_after)
     again = kept.document is not None
     if not again:
         progress("Drawing noise" if prepared.kind != "exact" else "Estimating")
-        kept = ledger.keep(known, lambda: made(prepared, kept))
+        kept = ledger.keep(known, lambda: _made(prepared, kept))
     kept = checked(kept)
     assert kept.document is not None
     assert kept.csv is not None
@@ -87,9 +88,9 @@ def release(
     return Release(known, again, text, kept.csv, ledger.spent())
 
 
-def made(prepared: Prepared, kept: KeptRelease, bits: Bits | None = None) -> tuple[str, str]:
+def _made(prepared: Prepared, kept: KeptRelease) -> tuple[str, str]:
     """The document of a release, and its table, with fresh noise."""
-    columns, rows = _columns_and_rows(prepared, bits or BufferedBits())
+    columns, rows = _columns_and_rows(prepared, BufferedBits())
     data = {"columns": columns, "rows": rows}
     csv = csv_text(columns, rows)
     return document(_manifest(prepared, kept), data, csv), csv
@@ -97,8 +98,9 @@ def made(prepared: Prepared, kept: KeptRelease, bits: Bits | None = None) -> tup
 
 def _columns_and_rows(prepared: Prepared, bits: Bits) -> tuple[list[str], list[list[Any]]]:
     if prepared.rate is not None:
-        (piece,) = prepared.pieces
-        return ["leader"], [[_leader(prepared, piece, bits)]]
+        statistic = prepared.pieces[0].statistic
+        assert isinstance(statistic, SupportCounts)
+        return ["leader"], [[statistic.values[leader(statistic.exact(), prepared.rate, bits)]]]
     trend = prepared.request.form == "trend"
     first = "value" if _of_shares(prepared) else "series"
     columns = [*(["window", "n"] if trend else []), first, *_NUMBERS]
@@ -118,11 +120,11 @@ def _of_shares(prepared: Prepared) -> bool:
 
 def _rows(prepared: Prepared, piece: Piece, bits: Bits) -> Iterator[list[Any]]:
     answer = _answer(prepared, piece, bits)
-    series = answer.shares.series if isinstance(answer, Finds) and answer.shares else None
-    if series is None:
-        if isinstance(answer, Finds):
-            return
-        series = answer.series
+    if isinstance(answer, Finds):
+        answer = answer.shares
+    if answer is None:
+        return
+    series = answer.series
     numbers = (series.value, series.std_error, series.low, series.high)
     yield from map(list, zip(series.names, *map(plain, numbers), strict=True))
 
@@ -138,14 +140,6 @@ def _answer(prepared: Prepared, piece: Piece, bits: Bits) -> Any:
     drawn = prepared.noise.draw(len(exact), bits)
     noisy = [count + each for count, each in zip(exact, drawn, strict=True)]
     return piece.statistic.answer(noisy, prepared.noise.variance)
-
-
-def _leader(prepared: Prepared, piece: Piece, bits: Bits) -> str:
-    from deniable_estimator.releasing.share_statistics import SupportCounts
-
-    assert isinstance(piece.statistic, SupportCounts)
-    assert prepared.rate is not None
-    return piece.statistic.values[leader(piece.statistic.exact(), prepared.rate, bits)]
 
 
 def _manifest(prepared: Prepared, kept: KeptRelease) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import base64
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -29,8 +29,6 @@ FORMAT = 1
 
 MOST_BYTES = 64 << 20
 """The largest document that is verified."""
-
-_MAKE = "`deniable release key release.pem` makes one"
 
 
 class ManifestError(DeniableError):
@@ -135,18 +133,12 @@ def private_key(path: Path) -> Ed25519PrivateKey:
         ManifestError: it cannot be read, or is another kind of key.
     """
     serialization, ed25519 = _cryptography()
-    try:
-        found = serialization.load_pem_private_key(path.read_bytes(), None)
-    except OSError as error:
-        raise ManifestError(f"{path}: {error}") from None
-    except (ValueError, TypeError, LookupError):
-        raise ManifestError(
-            f"{path} is no private key in PEM without a password: {_MAKE}"
-        ) from None
-    except Exception as error:  # cryptography's UnsupportedAlgorithm is no ValueError
-        raise ManifestError(f"{path}: {error}") from None
+    found = _loaded(path, lambda text: serialization.load_pem_private_key(text, None))
     if not isinstance(found, ed25519.Ed25519PrivateKey):
-        raise ManifestError(f"{path} is a key of another kind than Ed25519: {_MAKE}")
+        raise ManifestError(
+            f"{path} is no private key of Ed25519 in PEM without a password: "
+            "`deniable release key release.pem` makes one"
+        )
     return cast("Ed25519PrivateKey", found)
 
 
@@ -157,18 +149,25 @@ def public_key(path: Path) -> Ed25519PublicKey:
         ManifestError: it cannot be read, or is another kind of key.
     """
     serialization, ed25519 = _cryptography()
-    try:
-        found = serialization.load_pem_public_key(path.read_bytes())
-    except OSError as error:
-        raise ManifestError(f"{path}: {error}") from None
-    except Exception:  # cryptography's UnsupportedAlgorithm is no ValueError
-        found = None
+    found = _loaded(path, serialization.load_pem_public_key)
     if not isinstance(found, ed25519.Ed25519PublicKey):
         raise ManifestError(
             f"{path} is no public key of Ed25519 in PEM: `deniable release key release.pem` "
             "makes one, release.pem.pub"
         )
     return cast("Ed25519PublicKey", found)
+
+
+def _loaded(path: Path, load: Callable[[bytes], Any]) -> Any:
+    """The key in a file; None if there is none in it."""
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise ManifestError(f"{path}: {error}") from None
+    try:
+        return load(text)
+    except Exception:  # cryptography's UnsupportedAlgorithm is no ValueError
+        return None
 
 
 def _read(text: bytes) -> dict[str, Any]:

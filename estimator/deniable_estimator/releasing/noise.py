@@ -192,13 +192,11 @@ class AddedNoise:
         return Fraction(each.l1 / self.scale) ** 2 / 2
 
 
-def laplace(epsilon: Fraction, each: Sensitivity) -> AddedNoise:
-    """The Laplace noise that meets exactly `epsilon`."""
-    return AddedNoise("laplace", each.l1 / epsilon)
-
-
-def gaussian(epsilon: Fraction, delta: float, each: Sensitivity) -> AddedNoise:
-    """The least Gaussian noise that meets (epsilon, delta), up to a ten-thousandth."""
+def noise_of(method: Method, epsilon: Fraction, delta: float, each: Sensitivity) -> AddedNoise:
+    """The least noise of this kind that meets (epsilon, delta): exactly with Laplace noise, whose
+    delta is 0, and up to a ten-thousandth with Gaussian noise."""
+    if method == "laplace":
+        return AddedNoise("laplace", each.l1 / epsilon)
     low, high = 0.0, float(epsilon)
     while of_rho(high, delta) < epsilon:
         high *= 2

@@ -1,32 +1,102 @@
-"""A release that is ready to be made: its reports are read, its noise and its charge are known.
+"""What a release is asked for; and one that is ready to be made, of which the reports are read, and
+the noise and the charge are known.
 
 Nothing here draws noise or writes anything, so it also serves to show what a release would cost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from deniable import Metric, Registry
 from deniable.protocol.compiled import to_document
 from deniable_estimator.asking.reading import Question
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.privacy import Bound, Guarantee
-from deniable_estimator.privacy.outsider import LEAST_REPORTS, released_sums
+from deniable_estimator.privacy.outsider import DELTA, LEAST_REPORTS, check_delta, released_sums
 from deniable_estimator.privacy.spans import ReleasedSums
 from deniable_estimator.releasing.charge import Charge, Kind
 from deniable_estimator.releasing.manifest import canonical, digest
-from deniable_estimator.releasing.noise import AddedNoise, Sensitivity, of_rho
+from deniable_estimator.releasing.noise import AddedNoise, Method, Sensitivity, of_rho
 from deniable_estimator.releasing.overlaps import Counted, SumCell, cells, cells_near
-from deniable_estimator.releasing.request import ReleaseRequest
 from deniable_estimator.releasing.statistic import Statistic
+
+Form: TypeAlias = Literal["table", "trend", "leader"]
+"""One sum of all windows, one for each window, or the name of the largest value alone."""
+
+LEAST_EPSILON = Fraction(1, 1000)
+MOST_EPSILON = Fraction(1000)
 
 _NAMED = 2
 """An error names so many windows; of more, their number of reports says enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseRequest:
+    """What is asked for.
+
+    Attributes:
+        epsilon: that of noise, for all that a device reported in the windows of the release; None
+            for the sums as they are.
+        delta: the probability with which a bound may fail.
+    """
+
+    metric: str
+    first: date | None = None
+    last: date | None = None
+    candidates: Sequence[str] | None = None
+    where: Mapping[str, str] = field(default_factory=dict)
+    form: Form = "table"
+    method: Method = "laplace"
+    epsilon: Fraction | None = None
+    delta: float = DELTA
+    level: float = 0.95
+
+    def check(self) -> None:
+        """Refuse what makes no sense.
+
+        Raises:
+            EstimateError: an epsilon, delta or level cannot be, or they do not go together.
+        """
+        try:
+            check_delta(self.delta)
+        except ValueError as error:
+            raise EstimateError(str(error)) from None
+        if not 0 < self.level < 1:
+            raise EstimateError(f"the level must be between 0 and 1, not {self.level}")
+        if self.epsilon is None:
+            if self.form == "leader":
+                raise EstimateError(
+                    "the leader alone is drawn with noise: say with which --epsilon. Without "
+                    "noise, release the table"
+                )
+            return
+        if not LEAST_EPSILON <= self.epsilon <= MOST_EPSILON:
+            raise EstimateError(
+                f"epsilon must be from {float(LEAST_EPSILON):g} to {float(MOST_EPSILON):g}, "
+                f"not {float(self.epsilon):g}"
+            )
+
+
+def exact_epsilon(text: str) -> Fraction:
+    """The exact value of a number in decimals, like 0.5.
+
+    Raises:
+        ValueError: it is none, or not finite.
+    """
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        raise ValueError(f"{text!r} is no number") from None
+    if not number.is_finite() or len(text) > 40 or number.adjusted() > 300:
+        raise ValueError(f"{text[:40]!r} is no number that an epsilon can be")
+    return Fraction(number) if number.adjusted() > -300 else Fraction(0)
 
 
 class NoReports(EstimateError):
@@ -44,7 +114,7 @@ class Piece:
 
     labels: tuple[str, ...]
     question: Question
-    statistic: Statistic | None
+    statistic: Statistic[Any] | None
     counted: Counted
 
     @property
@@ -92,13 +162,6 @@ class Prepared:
         if self.rate is not None:
             return "exponential"
         return "exact" if self.noise is None else self.noise.method
-
-    @property
-    def together(self) -> Sensitivity:
-        """How far all reports of one device move the numbers: in one table they add up, in the
-        tables of different windows they move different numbers."""
-        assert self.each is not None
-        return moved_by_device(self.each, self.reports, len(self.pieces) > 1)
 
     def guarantee(self, reports: int | None = None) -> tuple[float, float]:
         """(epsilon, delta) for a device, or for one that gave only so many reports."""
@@ -198,7 +261,9 @@ class Prepared:
         asked: dict[str, Any] = {
             "metric": request.metric,
             "registry": registry_digest(self.registry),
-            "schemes": [part.scheme.fingerprint for part in self._parts()],
+            "schemes": [
+                part.scheme.fingerprint for piece in self.pieces for part in piece.question.parts
+            ],
             "windows": [[list(piece.labels), piece.n] for piece in self.pieces],
             "where": dict(request.where),
             "candidates": None if request.candidates is None else list(request.candidates),
@@ -210,28 +275,27 @@ class Prepared:
         }
         return digest(canonical(asked))[:24]
 
+    def variances(self) -> tuple[float, float]:
+        """Of a published number of the smallest piece: because of the devices' own noise, and what
+        the noise of the release adds."""
+        assert self.noise is not None
+        least = min(self.pieces, key=lambda piece: piece.n)
+        assert least.statistic is not None
+        return least.statistic.variances(self.noise.variance)
+
     def halves(self) -> tuple[float, float] | None:
         """Half the width of an interval without the noise and with it, of the smallest piece;
         None where the sums are published as they are."""
         if self.noise is None:
             return None
-        least = min(self.pieces, key=lambda piece: piece.n)
-        assert least.statistic is not None
-        own, added = least.statistic.variances(self.noise.variance)
+        own, added = self.variances()
         z = NormalDist().inv_cdf((1 + self.request.level) / 2)
         return z * own**0.5, z * (own + added) ** 0.5
 
-    def added(self) -> float | None:
+    def added(self) -> float:
         """The variance of the noise as a part of that of the devices' own."""
-        if self.noise is None:
-            return None
-        least = min(self.pieces, key=lambda piece: piece.n)
-        assert least.statistic is not None
-        own, added = least.statistic.variances(self.noise.variance)
+        own, added = self.variances()
         return added / own
-
-    def _parts(self) -> list[Any]:
-        return [part for piece in self.pieces for part in piece.question.parts]
 
 
 def registry_digest(registry: Registry) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
+from typing import Any
 
 from deniable import Metric, Registry
 from deniable.protocol import windows
@@ -15,22 +16,31 @@ from deniable_collector.upkeep.keeper import SETTLED
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.base import OracleAnalysis
 from deniable_estimator.analyses.cohorts import CohortAnalysis
-from deniable_estimator.analyses.hadamard_response import HadamardResponseAnalysis
-from deniable_estimator.analyses.histogram import HistogramAnalysis
+from deniable_estimator.analyses.numbers import HistogramAnalysis, SlidingWindowAnalysis
+from deniable_estimator.analyses.planes import HadamardResponseAnalysis
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
-from deniable_estimator.analyses.sliding_window import SlidingWindowAnalysis
 from deniable_estimator.asking.query import find_metric
 from deniable_estimator.asking.reader import Reader
-from deniable_estimator.asking.reading import Part, Selection, select
+from deniable_estimator.asking.reading import Part, Question, Selection, select
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.privacy import guarantee_in
 from deniable_estimator.privacy.outsider import LEAST_REPORTS, released_sums
-from deniable_estimator.releasing.noise import Method, gaussian, laplace
+from deniable_estimator.releasing.noise import Method, noise_of
 from deniable_estimator.releasing.overlaps import counted
-from deniable_estimator.releasing.prepared import NoReports, Piece, Prepared, moved_by_device
-from deniable_estimator.releasing.request import ReleaseRequest
-from deniable_estimator.releasing.share_statistics import MessageCounts, SupportCounts
-from deniable_estimator.releasing.statistic import CellCounts, ScoreSum, Statistic
+from deniable_estimator.releasing.prepared import (
+    NoReports,
+    Piece,
+    Prepared,
+    ReleaseRequest,
+    moved_by_device,
+)
+from deniable_estimator.releasing.statistic import (
+    CellCounts,
+    MessageCounts,
+    ScoreSum,
+    Statistic,
+    SupportCounts,
+)
 
 MOST_MESSAGES = 1 << 17
 """The most messages that receive noise: each takes about 0.1 ms to draw."""
@@ -38,7 +48,7 @@ MOST_MESSAGES = 1 << 17
 
 def statistic_of(
     part: Part, level: float, unit: str | None, method: Method | None = None
-) -> Statistic:
+) -> Statistic[Any]:
     """What of this tally receives noise; without a method, for choosing one value.
 
     Raises:
@@ -51,48 +61,37 @@ def statistic_of(
             "no noise: release the sums as they are, without --epsilon"
         )
     if isinstance(analysis, OracleAnalysis):
-        found = SupportCounts(part, level, unit)
-        return _less(found, MessageCounts(part, level, unit), method) if _sends_one(part) else found
+        values = SupportCounts(part, analysis, level, unit)
+        if method is None or not _sends_one(analysis):
+            return values
+        # That of the two with less noise in a share at the same epsilon.
+        messages = MessageCounts(part, analysis, level, unit)
+        one, other = (
+            each.variances(noise_of(method, Fraction(1), 1e-8, each.sensitivity).variance)[1]
+            for each in (values, messages)
+        )
+        return messages if other < one else values
     if isinstance(analysis, SlidingWindowAnalysis):
-        return ScoreSum(part, level, unit)
+        return ScoreSum(part, analysis, level, unit)
     if isinstance(analysis, HistogramAnalysis):
-        return CellCounts(part, level, unit)
+        return CellCounts(part, analysis, level, unit)
     raise EstimateError(
         f"{part.tally.metric} has no noise to add to a release yet: release its sums as they are, "
         "without --epsilon"
     )
 
 
-def _sends_one(part: Part) -> bool:
+def _sends_one(analysis: OracleAnalysis[Any]) -> bool:
     """Whether a report is one message of a single row, which supports several values."""
-    analysis, rows = analysis_of(part.scheme.mechanism), part.scheme.mechanism.rows
     kinds = (ProjectiveGeometryAnalysis, HadamardResponseAnalysis)
-    return isinstance(analysis, kinds) and rows[0].width <= MOST_MESSAGES
-
-
-def _less(values: SupportCounts, messages: MessageCounts, method: Method | None) -> SupportCounts:
-    """That of the two with less noise in a share at the same epsilon."""
-    if method is None:
-        return values
-    noise = [
-        laplace(Fraction(1), each.sensitivity)
-        if method == "laplace"
-        else gaussian(Fraction(1), 1e-8, each.sensitivity)
-        for each in (values, messages)
-    ]
-    one, other = (
-        each.variances(drawn.variance)[1]
-        for each, drawn in zip((values, messages), noise, strict=True)
-    )
-    return messages if other < one else values
+    return isinstance(analysis, kinds) and analysis.mechanism.rows[0].width <= MOST_MESSAGES
 
 
 def prepare(
     reader: Reader,
     registry: Registry,
     request: ReleaseRequest,
-    now: float | None = None,
-    progress: Callable[[str], None] = lambda what: None,
+    progress: Callable[[str], None],
 ) -> Prepared:
     """Read what a release needs, and find its noise.
 
@@ -106,52 +105,39 @@ def prepare(
         StoreUnavailable: the store cannot answer now.
     """
     request.check()
-    now = time.time() if now is None else now
     metric = find_metric(registry, request.metric)
     source = registry.unasked.get(metric.name, metric)
     given = guarantee_in(registry, source)
     progress("Reading")
     chosen = _settled(
         select(
-            reader,
-            registry,
-            metric.name,
-            request.first,
-            request.last,
-            request.candidates,
+            *(reader, registry, metric.name, request.first, request.last, request.candidates),
             where=request.where,
         ),
         request,
-        now,
     )
     pieces = _pieces(chosen, request)
-    _check_pieces(pieces, metric)
     labels = chosen.labels
     limit = given.lifetime_reports
     reports = len(labels) if limit is None else min(len(labels), limit)
     progress("Computing what the sums reveal")
-    if len(pieces) > 1:
-        outsider = released_sums(
-            registry, source, reports, min(piece.n for piece in pieces), request.delta
-        )
-    else:
-        # Each of the device's reports hides among its part of the others.
-        outsider = released_sums(
-            registry, source, reports, max(1, pieces[0].n // reports), request.delta
-        )
+    # In one sum, each of the device's reports hides among its part of the others.
+    hiding = min(piece.n for piece in pieces) // (1 if len(pieces) > 1 else reports)
+    outsider = released_sums(registry, source, reports, max(1, hiding), request.delta)
     found = Prepared(
         request, registry, metric, given, tuple(pieces), reports, None, None, None, outsider
     )
     return found if request.epsilon is None else _with_noise(found)
 
 
-def _settled(chosen: Selection, request: ReleaseRequest, now: float) -> Selection:
+def _settled(chosen: Selection, request: ReleaseRequest) -> Selection:
     """The selection without windows that still take reports, if nobody asked for them.
 
     Raises:
         NoReports: it has no window.
         EstimateError: a day of one was asked for.
     """
+    now = time.time()
     taking = [label for label in chosen.labels if windows.end(label) + SETTLED > now]
     settled = [label for label in chosen.labels if label not in taking]
     if not chosen.labels:
@@ -168,6 +154,13 @@ def _settled(chosen: Selection, request: ReleaseRequest, now: float) -> Selectio
 
 
 def _pieces(chosen: Selection, request: ReleaseRequest) -> list[Piece]:
+    metric = chosen.metric
+    if isinstance(metric.type, Retention):
+        raise EstimateError(
+            f"{metric.name} is a retention, which is not released yet: its cohorts need the sums "
+            "of single windows, and no guarantee is computed for those together. Publish a picture "
+            "or a link instead"
+        )
     groups = [[label] for label in chosen.labels] if request.form == "trend" else [chosen.labels]
     pieces = []
     for labels in groups:
@@ -181,69 +174,56 @@ def _pieces(chosen: Selection, request: ReleaseRequest) -> list[Piece]:
                 "`deniable store info` says why. Restore it, or release the windows before and "
                 "after it"
             )
-        informed = tuple(part for part in question.parts if part.tally.reports)
-        if informed and question.parts[0] not in informed:
-            _refuse_earlier(chosen.metric)
-        if len(informed) > 1:
-            _refuse_earlier(chosen.metric)
-        statistic = None
-        if isinstance(chosen.metric.type, Retention):
+        informed = [part for part in question.parts if part.tally.reports]
+        if informed and (len(informed) > 1 or question.parts[0] not in informed):
             raise EstimateError(
-                f"{chosen.metric.name} is a retention, which is not released yet: its cohorts need "
-                "the sums of single windows, and no guarantee is computed for those together. "
-                "Publish a picture or a link instead"
+                "the range holds reports that were made under an earlier definition of "
+                f"{metric.name}: their guarantee is another. Begin it later with --from"
             )
-        if request.epsilon is not None:
-            if question.margin is not None and question.margin.question.n:
-                pair = question.margin.question.parts[0].tally.metric
-                raise EstimateError(
-                    f"{chosen.metric.name} is not reported by itself, but as a part of {pair}: "
-                    "release that with noise"
-                )
-            if isinstance(chosen.metric.type, Discovery):
-                raise EstimateError(
-                    "a list of discovered strings is released without --epsilon only: which "
-                    "strings are found depends on all reports at once, and no noise on their "
-                    "counts hides that. To count known strings with noise, declare a metric "
-                    "of type string"
-                )
-            part = question.parts[0]
-            method = None if request.form == "leader" else request.method
-            statistic = statistic_of(part, request.level, question.unit, method)
-            if request.form == "leader" and not isinstance(statistic, SupportCounts):
-                raise EstimateError("only values that are counted have a leader: release the table")
-        elif question.parts and question.parts[0].unnamed and question.margin is None:
-            _check_unnamed(chosen.metric)
+        unnamed = question.parts and question.parts[0].unnamed and question.margin is None
+        if request.epsilon is None and unnamed and not isinstance(metric.type, Discovery):
+            raise EstimateError(
+                f"{metric.name} takes any string: name those to look for with --candidates FILE"
+            )
+        statistic = None if request.epsilon is None else _noisy(metric, question, request)
         pieces.append(Piece(tuple(labels), question, statistic, where_counted))
+    for piece in pieces:
+        _check_size(piece, metric)
     return pieces
 
 
-def _refuse_earlier(metric: Metric) -> None:
-    raise EstimateError(
-        f"the range holds reports that were made under an earlier definition of {metric.name}: "
-        "their guarantee is another. Begin it later with --from"
-    )
-
-
-def _check_unnamed(metric: Metric) -> None:
-    if not isinstance(metric.type, Discovery):
+def _noisy(metric: Metric, question: Question, request: ReleaseRequest) -> Statistic[Any]:
+    """What of the data receives noise."""
+    if question.margin is not None and question.margin.question.n:
+        pair = question.margin.question.parts[0].tally.metric
         raise EstimateError(
-            f"{metric.name} takes any string: name those to look for with --candidates FILE"
+            f"{metric.name} is not reported by itself, but as a part of {pair}: release that with "
+            "noise"
         )
+    if isinstance(metric.type, Discovery):
+        raise EstimateError(
+            "a list of discovered strings is released without --epsilon only: which strings are "
+            "found depends on all reports at once, and no noise on their counts hides that. To "
+            "count known strings with noise, declare a metric of type string"
+        )
+    method = None if request.form == "leader" else request.method
+    found = statistic_of(question.parts[0], request.level, question.unit, method)
+    if request.form == "leader" and not isinstance(found, SupportCounts):
+        raise EstimateError("only values that are counted have a leader: release the table")
+    return found
 
 
-def _check_pieces(pieces: list[Piece], metric: Metric) -> None:
-    for piece in pieces:
-        if piece.n == 0:
-            raise NoReports("nothing was reported in that range")
-        if piece.n < LEAST_REPORTS:
-            label = piece.labels[0]
-            where = label if len(piece.labels) == 1 else f"{label} ... {piece.labels[-1]}"
-            raise EstimateError(
-                f"{where} has {piece.n:,} reports of {metric.name}, and fewer than "
-                f"{LEAST_REPORTS:,} are not released: each would be hidden among too few. Release "
-                "more windows together"
-            )
+def _check_size(piece: Piece, metric: Metric) -> None:
+    if piece.n == 0:
+        raise NoReports("nothing was reported in that range")
+    if piece.n < LEAST_REPORTS:
+        label = piece.labels[0]
+        where = label if len(piece.labels) == 1 else f"{label} ... {piece.labels[-1]}"
+        raise EstimateError(
+            f"{where} has {piece.n:,} reports of {metric.name}, and fewer than "
+            f"{LEAST_REPORTS:,} are not released: each would be hidden among too few. Release "
+            "more windows together"
+        )
 
 
 def _with_noise(found: Prepared) -> Prepared:
@@ -262,8 +242,5 @@ def _with_noise(found: Prepared) -> Prepared:
     if request.form == "leader":
         return replace(found, each=each, rate=request.epsilon / (2 * found.reports))
     moved = moved_by_device(each, found.reports, len(found.pieces) > 1)
-    if request.method == "laplace":
-        noise = laplace(request.epsilon, moved)
-    else:
-        noise = gaussian(request.epsilon, request.delta, moved)
+    noise = noise_of(request.method, request.epsilon, request.delta, moved)
     return replace(found, each=each, noise=noise)

@@ -7,10 +7,23 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from deniable_estimator.messages import message
+from deniable_estimator.privacy.outsider import MAY_FAIL, OPERATOR
 from deniable_estimator.privacy.words import rounded_up
 
 if TYPE_CHECKING:
     from deniable_estimator.releasing.prepared import Prepared
+
+_METHODS = {
+    "exact": message("none: sums as they are"),
+    "laplace": message("Laplace noise"),
+    "gaussian": message("Gaussian noise"),
+    "exponential": message("drawn at random"),
+}
+_FORMS = {
+    "table": message("one table"),
+    "trend": message("one table for each window"),
+    "leader": message("the leader alone"),
+}
 
 _CHEAP, _DEAR = 0.01, 1.0
 """Noise that adds less than this part of the devices' own variance changes little; noise that adds
@@ -19,44 +32,30 @@ more than that costs more accuracy than theirs."""
 
 def statement(manifest: Mapping[str, Any]) -> str:
     """A line that stands beneath published numbers."""
-    epsilon, delta = manifest["epsilon"], manifest["delta"]
+    epsilon = manifest["epsilon"]
     assert isinstance(epsilon, float)
+    told = {"epsilon": figure(epsilon), "delta": manifest["delta"], "reports": manifest["reports"]}
     if manifest["method"] == "exact":
         return message(
             "Sums without further noise. To readers of sums they reveal of one device at most "
             "epsilon {epsilon} at delta {delta:g}; {reports:,} reports.",
-            epsilon=figure(epsilon),
-            delta=delta,
-            reports=manifest["reports"],
+            **told,
         )
     return message(
         "Released with noise: epsilon {epsilon}, delta {delta:g} for one device, also against "
         "readers who know all other reports; {reports:,} reports.",
-        epsilon=figure(epsilon),
-        delta=delta,
-        reports=manifest["reports"],
+        **told,
     )
 
 
 def method_name(method: str) -> str:
     """How a release was made private, in a few words."""
-    names = {
-        "exact": message("none: sums as they are"),
-        "laplace": message("Laplace noise"),
-        "gaussian": message("Gaussian noise"),
-        "exponential": message("drawn at random"),
-    }
-    return names[method]
+    return _METHODS[method]
 
 
 def form_name(form: str) -> str:
     """What was published, in a few words."""
-    names = {
-        "table": message("one table"),
-        "trend": message("one table for each window"),
-        "leader": message("the leader alone"),
-    }
-    return names[form]
+    return _FORMS[form]
 
 
 def pair_part(manifest: Mapping[str, Any]) -> str | None:
@@ -106,7 +105,6 @@ def verdict(prepared: Prepared) -> str:
             "it leads by many reports."
         )
     added = prepared.added()
-    assert added is not None
     if added > _DEAR:
         price = (
             "It is dear: it costs more accuracy than the noise of the devices themselves. Release "
@@ -143,15 +141,9 @@ def assumed(method: str, reports: int) -> Iterator[str]:
             "The reader may know all other reports, and the values of all other devices. Numbers "
             "of the same windows that are published elsewhere without noise undo the noise."
         )
-    yield message(
-        "The collector's operator sees single reports as they come in. Against the operator stands "
-        "the device's epsilon alone, unless a relay that others run stands between."
-    )
+    yield OPERATOR
     if method in ("exact", "gaussian"):
-        yield message(
-            "Delta is the probability with which a bound may fail. Even then the device's epsilon "
-            "holds."
-        )
+        yield MAY_FAIL
 
 
 def figure(epsilon: float) -> str:

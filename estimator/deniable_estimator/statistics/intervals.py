@@ -42,6 +42,28 @@ def interval_of_difference(
     )
 
 
+def fieller_ends(
+    square: FloatArray, half: FloatArray, rest: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The ends in [0, 1] of the quotients t with square t**2 - 2 half t + rest <= 0 (Fieller,
+    J. Roy. Stat. Soc. B 1954).
+
+    Where these are two rays, the ends are those of what the rays hold of [0, 1]. Where nothing of
+    [0, 1] fits, the low end is above the high one.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        root = np.sqrt(np.maximum(half**2 - square * rest, 0.0))
+        ends = (half - root) / square, (half + root) / square
+        least, most = np.minimum(*ends), np.maximum(*ends)
+    known, rays = square > 0, (square < 0) & (half**2 > square * rest)
+    low = np.where(rays & (least < 0), np.clip(most, 0.0, 1.0), 0.0)
+    high = np.where(rays & (most > 1), np.clip(least, 0.0, 1.0), 1.0)
+    return (
+        np.where(known, np.maximum(least, 0.0), low),
+        np.where(known, np.minimum(most, 1.0), high),
+    )
+
+
 FloatArray: TypeAlias = NDArray[np.float64]
 
 

@@ -81,7 +81,10 @@ class Participation:
             reports.update(part.reports)
         rate, cost = max(part.sample_rate for part in parts), min(part.cost for part in parts)
         groups = min(part.one_in for part in parts)
-        return cls(dict(reports), rate, _common_budget(parts), cost, groups)
+        budgets = {part.budget for part in parts}
+        # Without a budget that all of them share there is no limit.
+        budget = budgets.pop() if len(budgets) == 1 else None
+        return cls(dict(reports), rate, budget, cost, groups)
 
     @cached_property
     def n(self) -> float:
@@ -208,9 +211,3 @@ def _ledger_repeats(windows: int, sample_rate: float, most: int) -> float:
         chance[1:] += moved
     times = np.arange(most + 1)
     return float(chance @ times**2 / (chance @ times))
-
-
-def _common_budget(parts: Sequence[Participation]) -> float | None:
-    """The budget that all of them share; None if they do not share one."""
-    budgets = {part.budget for part in parts}
-    return budgets.pop() if len(budgets) == 1 else None

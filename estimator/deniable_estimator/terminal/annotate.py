@@ -78,7 +78,7 @@ def annotate(
     shows a change with the next page. To change or remove an entry, edit the file; `deniable lint`
     checks it.
     """
-    from deniable_estimator.annotations.editing import add_annotation
+    from deniable_estimator.annotations import add_annotation
 
     _check_metrics(metrics, registry)
     made = add_annotation(path, text, when or datetime.now(UTC).date(), link, metrics)
@@ -97,7 +97,7 @@ def _check_metrics(metrics: tuple[str, ...], registry: Path) -> None:
         return
     from fnmatch import fnmatchcase
 
-    from deniable_estimator.annotations.file import no_metric
+    from deniable_estimator.annotations import no_metric
 
     declared = Registry.load(registry).metrics
     for each in metrics:

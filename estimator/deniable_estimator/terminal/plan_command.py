@@ -38,14 +38,12 @@ def _show(kind: str, form: str | None, asked: dict[str, Any]) -> None:
     except InputError as error:
         option = f"--{error.name.replace('_', '-')}"
         raise click.BadParameter(str(error), param_hint=f"'{option}'") from error
-    if form == "json":
-        from deniable_estimator.document.data import to_json
+    from deniable_estimator.document.document import document_view, to_json
 
+    if form == "json":
         click.echo(to_json(document))
         return
     from rich.console import Console
-
-    from deniable_estimator.document.terminal import document_view
 
     Console().print(document_view(document))
 

@@ -95,7 +95,7 @@ def _bound_rows(guarantee: Guarantee) -> Iterator[tuple[str, Bound]]:
     if guarantee.lifetime is not None:
         yield f"a lifetime ({_reports(f'{guarantee.lifetime_reports:,}')})", guarantee.lifetime
     if (same := guarantee.same_values) is not None:
-        names = f"about the same values ({', '.join(guarantee.same_metrics)})"
+        names = f"about the same values ({', '.join(same.metrics)})"
         yield f"one report of each {names}", same.report
         yield "all of them in a typical year", same.typical_year
         yield "all of them in the worst year", same.worst_year

@@ -39,7 +39,7 @@ class _Epsilon(click.ParamType[Fraction]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> Fraction:
-        from deniable_estimator.releasing.request import exact_epsilon
+        from deniable_estimator.releasing.prepared import exact_epsilon
 
         if isinstance(value, Fraction):
             return value
@@ -122,9 +122,8 @@ def release(
     from deniable_estimator.asking.query import find_metric
     from deniable_estimator.releasing.making import release as release_it
     from deniable_estimator.releasing.manifest import private_key
-    from deniable_estimator.releasing.prepared import NoReports
+    from deniable_estimator.releasing.prepared import NoReports, ReleaseRequest
     from deniable_estimator.releasing.preparing import prepare
-    from deniable_estimator.releasing.request import ReleaseRequest
 
     if plan_only and (out or sign):
         raise click.UsageError("--plan writes nothing: leave --out and --sign out")
@@ -147,7 +146,7 @@ def release(
     with _steps() as tell:
         try:
             with opened(store) as tallies:
-                prepared = prepare(tallies, declared, request, progress=tell)
+                prepared = prepare(tallies, declared, request, tell)
         except NoReports:
             no_data(metric)
         with kept_ledger(plan_only=plan_only) as kept:
@@ -158,7 +157,7 @@ def release(
                 print_plan(prepared, earlier, *ledger_limits())
                 return
             assert kept is not None
-            found = release_it(prepared, kept, key, progress=tell)
+            found = release_it(prepared, kept, key, tell)
     if out == Path("-"):
         click.echo(found.document, nl=False)
         return

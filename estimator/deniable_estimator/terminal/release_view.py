@@ -15,9 +15,8 @@ from rich.text import Text
 
 from deniable.protocol.coded_message import counted
 from deniable_estimator.isolation import isolated
-from deniable_estimator.releasing.charge import Charge
-from deniable_estimator.releasing.ledger import KeptRelease, ReleaseLedger, ReleasesSpent
-from deniable_estimator.releasing.looking import ReleaseAccount
+from deniable_estimator.releasing.charge import Charge, ReleaseAccount, ReleasesSpent
+from deniable_estimator.releasing.ledger import KeptRelease, ReleaseLedger
 from deniable_estimator.releasing.making import Release
 from deniable_estimator.releasing.manifest import ManifestError
 from deniable_estimator.releasing.prepared import Prepared

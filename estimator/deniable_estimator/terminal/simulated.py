@@ -202,7 +202,6 @@ def _spread(
     """The share of each value; of a pair of each cell."""
     from deniable_estimator.planning.population import (
         pair_shares,
-        read_cells,
         read_shares,
         zipf_shares,
     )
@@ -213,7 +212,7 @@ def _spread(
         if shares is not None and dependence is not None:
             raise click.UsageError("--dependence goes with --zipf: leave it out with --shares")
         if shares is not None:
-            return read_cells(shares, *lists)
+            return read_shares(shares, *lists)
         margins = [zipf_shares(len(each), exponent) for each in lists]
         return pair_shares(margins[0], margins[1], dependence or 0.0)
     values = asked or declared.values

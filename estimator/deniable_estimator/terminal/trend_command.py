@@ -141,8 +141,7 @@ def trend(
                 for ends in ((days.before_first, days.before_last), (days.first, days.last))
             )
             change = change_since(before, after)
-    from deniable_estimator.annotations import load_annotations
-    from deniable_estimator.annotations.annotation import by_period
+    from deniable_estimator.annotations import by_period, load_annotations
     from deniable_estimator.asking.stepping import step_asked
 
     noted = load_annotations(file_in_folder(ANNOTATIONS))

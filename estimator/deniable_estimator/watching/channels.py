@@ -48,31 +48,24 @@ def check_channels(channels: Sequence[NoticeChannel], source: str) -> None:
     Raises:
         CheckedFileError: it does not know one, or is not installed.
     """
-    problems = []
-    for channel in channels:
-        if channel.kind == "apprise":
-            try:
-                with _apprise() as apprise:
-                    known = apprise.Apprise().add(channel.address)
-            except ImportError:
-                problems.append(
-                    Problem(
-                        None,
-                        f"channels.{channel.name}.apprise",
-                        'needs Apprise: pip install "deniable[watch]"',
-                    )
-                )
-                continue
-            if not known:
-                problems.append(
-                    Problem(
-                        None,
-                        f"channels.{channel.name}.apprise",
-                        "is no address that Apprise knows, like mailtos://user:password@host?to=...",
-                    )
-                )
+    problems = [
+        Problem(None, f"channels.{channel.name}.apprise", wrong)
+        for channel in channels
+        if channel.kind == "apprise" and (wrong := _unknown(channel.address))
+    ]
     if problems:
         raise CheckedFileError(problems, source)
+
+
+def _unknown(address: str) -> str | None:
+    try:
+        with _apprise() as apprise:
+            known = apprise.Apprise().add(address)
+    except ImportError:
+        return 'needs Apprise: pip install "deniable[watch]"'
+    if known:
+        return None
+    return "is no address that Apprise knows, like mailtos://user:password@host?to=..."
 
 
 def send(channel: NoticeChannel, title: str, messages: Sequence[Mapping[str, Any]]) -> None:
@@ -114,7 +107,7 @@ def _notify(channel: NoticeChannel, title: str, body: str) -> None:
             )
     except Exception:
         # A plugin may raise anything, with the address in it.
-        raise ChannelError(channel.name, "Apprise could not send it") from None
+        taken = False
     if not taken:
         raise ChannelError(channel.name, "Apprise could not send it")
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +20,9 @@ from deniable_estimator.files import ANNOTATIONS, file_in_folder
 from deniable_estimator.terminal.options import candidates_folder_option, opened, reported
 
 if TYPE_CHECKING:
+    from deniable import Registry
     from deniable_estimator.annotations import Annotation
+    from deniable_estimator.watching.rules_file import WatchRules
     from deniable_estimator.watching.run import RunResult
 
 TOLD = 4
@@ -105,28 +105,29 @@ def watch(
     from deniable_estimator.watching.channels import check_channels
     from deniable_estimator.watching.rules_file import load_rules
     from deniable_estimator.watching.run import Watcher
-    from deniable_estimator.watching.state import WatchState
+    from deniable_estimator.watching.state import WatchState, locked
 
     kept = state_file or rules.with_name(f"{rules.name}.state")
 
-    def run() -> RunResult:
-        # Read anew each time, so that a service takes up what was edited.
+    def read() -> tuple[Registry, WatchRules]:
+        # Anew for each run, so that a service takes up what was edited.
         declared = Registry.load(registry)
-        read = load_rules(rules, declared.metrics)
-        check_channels(read.channels, str(rules))
+        found = load_rules(rules, declared.metrics)
+        check_channels(found.channels, str(rules))
+        return declared, found
+
+    def run() -> RunResult:
+        asked = read()
         with opened(store) as tallies:
-            noted = _annotations(annotations)
-            watcher = Watcher(tallies, declared, read, folder, noted)
+            watcher = Watcher(tallies, *asked, folder, _annotations(annotations))
             if dry_run:
                 return watcher.run(WatchState.load(kept), time.time(), sending=False)
-            with _alone(kept):
+            with locked(kept):
                 state = WatchState.load(kept)
                 return watcher.run(state, time.time(), save=lambda: state.save(kept))
 
     if check:
-        declared = Registry.load(registry)
-        read = load_rules(rules, declared.metrics)
-        check_channels(read.channels, str(rules))
+        read()
         click.echo(f"{rules}: no mistakes")
         return
     if once or dry_run:
@@ -186,8 +187,7 @@ def digest(
     Without --html and --text it is printed.
     """
     from deniable import Registry
-    from deniable_estimator.watching.digest import weekly_digest
-    from deniable_estimator.watching.digest_view import as_html, as_text
+    from deniable_estimator.watching.digest import as_html, as_text, weekly_digest
 
     declared = Registry.load(registry)
     address = dashboard.rstrip("/")
@@ -233,8 +233,7 @@ def _serve(run: Callable[[], RunResult], every: float, as_json: bool) -> None:
         try:
             _print(run(), as_json)
         except DeniableError as error:
-            seconds = "second" if every == 1 else "seconds"
-            click.echo(f"Error: {error}\nThe next run is in {every:g} {seconds}.", err=True)
+            click.echo(f"Error: {error}\nThe next run is in {every:g} seconds.", err=True)
 
 
 def _print(result: RunResult, as_json: bool) -> None:
@@ -245,31 +244,3 @@ def _print(result: RunResult, as_json: bool) -> None:
             click.echo(each["body"])
     for text in result.failed:
         click.echo(f"Error: {text}", err=True)
-
-
-@contextmanager
-def _alone(state: Path) -> Iterator[None]:
-    """Hold the lock of a state file, so that two runs do not tell the same.
-
-    Raises:
-        WatchStateError: another run holds it, or the folder cannot be written.
-    """
-    from deniable_estimator.watching.state import WatchStateError
-
-    path = state.with_name(f"{state.name}.lock")
-    try:
-        file = path.open("a")
-    except OSError as error:
-        raise WatchStateError(
-            f"{path} cannot be written ({error.strerror}): name a file in a folder that this user "
-            "may write to with --state"
-        ) from error
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise WatchStateError(
-                f"another deniable watch uses {state} now: wait for it, or give this one a file of "
-                "its own with --state"
-            ) from None
-        yield

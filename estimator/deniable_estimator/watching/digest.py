@@ -1,4 +1,5 @@
-"""The weekly digest: of each metric whether it changed, what it says, and what needs attention.
+"""The weekly digest: of each metric whether it changed, what it says, and what needs attention; as
+plain text, and as HTML that mail programs show.
 
 The last complete weeks are compared with as many before them. A metric with windows of a month
 takes part if a month ended in these weeks, and is compared by months. The days since the latest
@@ -10,11 +11,14 @@ are shown have 95% each.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlencode
+
+import numpy as np
+from jinja2 import Environment, StrictUndefined
 
 from deniable import Metric, Registry
 from deniable.protocol import windows
@@ -27,16 +31,13 @@ from deniable_estimator.answers.units import half_width
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import Selection, select
-from deniable_estimator.asking.since import Moment, days_since, kept_from, since_headline
+from deniable_estimator.asking.since import Moment, SinceDays, days_since, kept_from, since_headline
+from deniable_estimator.dashboard.language import LANGUAGES
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.isolation import isolated
-from deniable_estimator.judging.changes import (
-    Judgement,
-    newest_settled,
-)
+from deniable_estimator.judging.changes import Judgement, MetricRules, newest_settled
 from deniable_estimator.judging.findings import findings_of, page_of, standing
-from deniable_estimator.judging.levels import MetricRules
-from deniable_estimator.messages import counted, joined, message, sentence
+from deniable_estimator.messages import counted, joined, message, sentence, translated
 
 
 def candidates_of(metric: Metric, folder: Path | None) -> list[str] | None:
@@ -51,7 +52,6 @@ def candidates_of(metric: Metric, folder: Path | None) -> list[str] | None:
     return read_values(path) if path.is_file() else None
 
 
-MOST_WEEKS = 52
 NEAR_DAYS = 3
 """An annotation up to so many days before the weeks that are told is named beside a change."""
 
@@ -73,6 +73,12 @@ _DISCOVERY = message("`deniable estimate discover` lists the strings that were f
 _NOTHING = message("no reports in these weeks")
 _NEAR = sentence("near in time: {noted}")
 _DISHONEST = sentence("these weeks look dishonest: {reasons}")
+_TITLE = sentence("deniable: {first} to {last}")
+_NONE = message("nothing")
+_FOOT = message(
+    "Changes are told from noise over all metrics together: in 20 digests at most one false change "
+    "is expected."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +107,6 @@ class WeeklyDigest:
     """The metrics that changed since."""
     compared: int = 0
     """Of how many metrics that is known."""
-
-
-@dataclass(frozen=True)
-class _DigestDays:
-    """The days that are told, and those before them."""
-
-    first: date
-    last: date
-    before_first: date
-    before_last: date
 
 
 def weekly_digest(
@@ -166,23 +162,23 @@ def weekly_digest(
     )
 
 
-def _weeks(now: float, count: int) -> _DigestDays:
+def _weeks(now: float, count: int) -> SinceDays:
     today = datetime.fromtimestamp(now, UTC).date()
     last = today - timedelta(today.weekday() + 1)
     first = last - timedelta(7 * count - 1)
-    return _DigestDays(first, last, first - timedelta(7 * count), first - timedelta(1))
+    return SinceDays(first, last, first - timedelta(7 * count), first - timedelta(1))
 
 
-def _months(weekly: _DigestDays) -> _DigestDays | None:
+def _months(weekly: SinceDays) -> SinceDays | None:
     """The newest month that ended in these weeks, and the one before; None if none did."""
     end = (weekly.last + timedelta(1)).replace(day=1) - timedelta(1)
     if end < weekly.first:
         return None
     before = end.replace(day=1) - timedelta(1)
-    return _DigestDays(end.replace(day=1), end, before.replace(day=1), before)
+    return SinceDays(end.replace(day=1), end, before.replace(day=1), before)
 
 
-def _noted(metric: Metric, period: _DigestDays, annotations: Sequence[Annotation]) -> str:
+def _noted(metric: Metric, period: SinceDays, annotations: Sequence[Annotation]) -> str:
     """The annotations near a period, the latest of them if there are many; empty without any."""
     first = date.fromordinal(max(1, period.first.toordinal() - NEAR_DAYS))
     near = between(annotations, first, period.last, metric.name)
@@ -224,11 +220,9 @@ def _since(
         days = days_since(Moment(noted.text, noted.day), metric.window, last, kept)
     except EstimateError:
         return []
-    before = _answer(selection, days.before_first, days.before_last)
-    after = _answer(selection, days.first, days.last)
-    if before is None or after is None:
+    found = _compared(selection, days, _answer(selection, days.first, days.last), family)
+    if found is None:
         return []
-    found = compare(before, after, adjust="bonferroni", alpha=LEVEL / family)
     if not found.changed.any():
         return [None]
     text = since_headline(metric.name, found, isolated(noted.text))
@@ -239,35 +233,43 @@ def _since(
 def _judged_line(
     metric: Metric,
     selection: Selection,
-    period: _DigestDays,
+    period: SinceDays,
     after: Answer | None,
     family: int,
 ) -> tuple[str, bool, str | None]:
     """What is said of a metric, whether it changed, and what looks dishonest."""
     if after is None:
-        labels = [
-            e for e in selection.labels if period.first <= windows.first_day(e) <= period.last
-        ]
-        if labels and isinstance(metric.type, Discovery):
+        days = map(windows.first_day, selection.labels)
+        if not any(period.first <= day <= period.last for day in days):
+            return _NOTHING, False, None
+        if isinstance(metric.type, Discovery):
             return _DISCOVERY, False, None
-        return (_OPEN if labels and metric.needs_candidates else _NOTHING), False, None
+        return (_OPEN if metric.needs_candidates else _NOTHING), False, None
     figures = after.verdict.alarms(ALARM_LEVEL / family)
     odd = message(_DISHONEST, reasons=joined(e.text for e in figures)) if figures else None
     told = _leading(after)
-    days = period.before_first, period.before_last
-    before = _answer(selection, *days)
-    if before is None:
+    found = _compared(selection, period, after, family)
+    if found is None:
         return message(_NEW, told=told), False, odd
-    found = compare(before, after, adjust="bonferroni", alpha=LEVEL / family)
-    places = found.places
-    if not places:
+    if not found.places:
         return message(_SAME, told=told, no_change=NO_CHANGE), False, odd
-    return _changes(found, places), True, odd
+    return _changes(found), True, odd
 
 
-def _changes(found: Comparison, places: list[int]) -> str:
+def _compared(
+    selection: Selection, days: SinceDays, after: Answer | None, family: int
+) -> Comparison | None:
+    """Beside the days before; None without reports then or now."""
+    before = None if after is None else _answer(selection, days.before_first, days.before_last)
+    if after is None or before is None:
+        return None
+    return compare(before, after, adjust="bonferroni", alpha=LEVEL / family)
+
+
+def _changes(found: Comparison) -> str:
     """The changes that are largest for their noise, and how many more there are."""
-    places = sorted(places, key=lambda each: -abs(found.difference[each] / found.std_error[each]))
+    sizes = np.abs(found.difference / found.std_error)
+    places = sorted(found.places, key=lambda each: -sizes[each])
     unit = found.after.unit
     told = [
         message(
@@ -294,3 +296,59 @@ def _leading(answer: Answer) -> str:
         value=unit.full(value, spread),
         interval=unit.interval(low, high, spread),
     )
+
+
+def digest_title(digest: WeeklyDigest) -> str:
+    """The subject of a mail."""
+    return message(_TITLE, first=digest.first.isoformat(), last=digest.last.isoformat())
+
+
+def as_text(digest: WeeklyDigest, language: str) -> str:
+    """The digest for terminals and plain mail."""
+    tell = _teller(language)
+    lines = [tell(digest_title(digest)), ""]
+    for heading, rows in _parts(digest):
+        lines.append(f"{tell(heading)} ({len(rows)})")
+        for each in rows:
+            noted = [f"    {tell(each.noted)}"] if each.noted else []
+            lines += [f"  {each.metric}: {tell(each.text)}", *noted, f"    {each.link}"]
+        if not rows:
+            lines.append(f"  {tell(_NONE)}")
+        lines.append("")
+    return "\n".join([*lines, tell(_FOOT), ""])
+
+
+def as_html(digest: WeeklyDigest, language: str) -> str:
+    """The digest as one page without anything that it would have to load."""
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True
+    )
+    environment.filters["tell"] = _teller(language)
+    page = environment.from_string(Path(__file__).with_name("digest.html").read_text("utf-8"))
+    return page.render(
+        language=language,
+        title=digest_title(digest),
+        parts=_parts(digest),
+        nothing=_NONE,
+        foot=_FOOT,
+    )
+
+
+def _parts(digest: WeeklyDigest) -> list[tuple[str, tuple[DigestLine, ...]]]:
+    since = counted(
+        "Changed since {moment}, of {count} metric",
+        "Changed since {moment}, of {count} metrics",
+        digest.compared,
+        moment=isolated(digest.moment),
+    )
+    return [
+        *([(since, digest.since)] if digest.compared else []),
+        (message("Changed"), digest.changed),
+        (message("Needs attention"), digest.attention),
+        (message("Not changed"), digest.unchanged),
+    ]
+
+
+def _teller(language: str) -> Callable[[str], str]:
+    known = LANGUAGES[language]
+    return lambda text: str(translated(text, known))

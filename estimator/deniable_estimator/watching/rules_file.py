@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from deniable_estimator.files import TomlChecker, read_text
-from deniable_estimator.judging.levels import FalseAlarms, MetricRules, Per
+from deniable_estimator.judging.changes import FalseAlarms, MetricRules, Per
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,8 @@ class NoticeChannel:
     """Where messages are sent. `address` may hold a secret: it is never shown."""
 
     name: str
-    kind: Literal["webhook", "apprise"]
+    kind: str
+    """One of `CHANNEL_KEYS`."""
     address: str
 
     def __repr__(self) -> str:
@@ -94,7 +95,31 @@ def parse_rules(
         CheckedFileError: the text has mistakes (all of them are listed).
     """
     checker = TomlChecker(text, source)
-    rules = _RulesReader(checker, metrics, environ).read()
+    checker.check_schema(SCHEMA)
+    document = checker.document
+    good = _checked(checker, (), document, TOP_KEYS)
+    if "dashboard" not in document:
+        checker.report(("dashboard",), "is missing: name the address that links lead to")
+    defaults = _metric_rules(
+        checker, ("defaults",), checker.table("defaults"), beside=MetricRules()
+    )
+    own = {}
+    for name, table in checker.table("metrics").items():
+        path = ("metrics", name)
+        if name not in metrics:
+            checker.report(path, "is not declared in the registry")
+        own[name] = _metric_rules(checker, path, table, beside=defaults)
+    rules = WatchRules(
+        dashboard=str(good.get("dashboard", "")).rstrip("/"),
+        language=good.get("language", "en"),
+        false_alarms=_read_alarms(good.get("false_alarms")) or FalseAlarms(1.0, "month"),
+        wait_days=good.get("wait_days", 1),
+        digest=WEEKDAYS.index(good["digest"]) if "digest" in good else None,
+        only=_only(checker, metrics),
+        defaults=defaults,
+        metrics=own,
+        channels=tuple(_channels(checker, environ)),
+    )
     checker.finish()
     return rules
 
@@ -109,13 +134,9 @@ def _number(low: float, high: float, unit: str) -> _Check:
     return check
 
 
-def _whole(low: int, high: int) -> _Check:
-    def check(value: Any) -> str | None:
-        if type(value) is int and low <= value <= high:
-            return None
-        return f"must be a whole number of days from {low} to {high}"
-
-    return check
+def _days(low: int, high: int) -> _Check:
+    told = _number(low, high, "a whole number of days")
+    return lambda value: told(value if type(value) is int else None)
 
 
 def _choice(choices: Sequence[str]) -> _Check:
@@ -153,7 +174,7 @@ TOP_KEYS: dict[str, _Check | None] = {
     "dashboard": _address,
     "language": _choice(LANGUAGE_TAGS),
     "false_alarms": _alarms,
-    "wait_days": _whole(0, MOST_WAIT),
+    "wait_days": _days(0, MOST_WAIT),
     "digest": _choice(WEEKDAYS),
     "only": None,
     "defaults": None,
@@ -165,8 +186,8 @@ TOP_KEYS: dict[str, _Check | None] = {
 DEFAULT_KEYS: dict[str, _Check] = {
     "points": _number(0, 100, "a number of percentage points"),
     "percent": _number(0, 1000, "a percentage"),
-    "expires_days": _whole(0, MOST_DAYS),
-    "stale_days": _whole(1, MOST_DAYS),
+    "expires_days": _days(0, MOST_DAYS),
+    "stale_days": _days(1, MOST_DAYS),
     "share": _number(0.0001, 1, "a share"),
 }
 """The keys of [defaults], and of each [metrics.NAME]."""
@@ -175,102 +196,68 @@ CHANNEL_KEYS = ("webhook", "apprise")
 """The keys of a channel: it has exactly one of them."""
 
 
-class _RulesReader:
-    def __init__(
-        self, checker: TomlChecker, known: Collection[str], environ: Mapping[str, str]
-    ) -> None:
-        self.checker, self.known, self.environ = checker, known, environ
-        self.document, self.report = checker.document, checker.report
+def _checked(
+    checker: TomlChecker,
+    path: tuple[str, ...],
+    table: Mapping[str, Any],
+    checks: Mapping[str, _Check | None],
+) -> dict[str, Any]:
+    """What is right in a table; the rest is reported."""
+    checker.check_keys(path, table, checks)
+    good = {}
+    for key in table.keys() & checks.keys():
+        check = checks[key]
+        if check and (wrong := check(table[key])):
+            checker.report((*path, key), wrong)
+        else:
+            good[key] = table[key]
+    return good
 
-    def read(self) -> WatchRules:
-        self.checker.check_schema(SCHEMA)
-        good = self._checked((), self.document, TOP_KEYS)
-        if "dashboard" not in self.document:
-            self.report(("dashboard",), "is missing: name the address that links lead to")
-        defaults = MetricRules(**self._metric_keys(("defaults",), self.checker.table("defaults")))
-        metrics = {}
-        for name, table in self.checker.table("metrics").items():
-            path = ("metrics", name)
-            if name not in self.known:
-                self.report(path, "is not declared in the registry")
-            own = self._metric_keys(path, table)
-            metrics[name] = MetricRules(
-                **{key: own.get(key, getattr(defaults, key)) for key in DEFAULT_KEYS}
-            )
-        return WatchRules(
-            dashboard=str(good.get("dashboard", "")).rstrip("/"),
-            language=good.get("language", "en"),
-            false_alarms=_read_alarms(good.get("false_alarms", "1 a month"))
-            or FalseAlarms(1.0, "month"),
-            wait_days=good.get("wait_days", 1),
-            digest=WEEKDAYS.index(good["digest"]) if "digest" in good else None,
-            only=self._only(),
-            defaults=defaults,
-            metrics=metrics,
-            channels=self._channels(),
-        )
 
-    def _checked(
-        self, path: tuple[str, ...], table: Mapping[str, Any], checks: Mapping[str, _Check | None]
-    ) -> dict[str, Any]:
-        """What is right in a table; the rest is reported."""
-        self.checker.check_keys(path, table, checks)
-        good = {}
-        for key in table.keys() & checks.keys():
-            check = checks[key]
-            if check and (wrong := check(table[key])):
-                self.report((*path, key), wrong)
-            else:
-                good[key] = table[key]
-        return good
+def _metric_rules(
+    checker: TomlChecker, path: tuple[str, ...], table: Any, beside: MetricRules
+) -> MetricRules:
+    """Those of a table; what it does not say is as `beside`."""
+    if isinstance(table, dict):
+        return replace(beside, **_checked(checker, path, table, DEFAULT_KEYS))
+    checker.report(path, f"must be a table: write [{'.'.join(path)}]")
+    return beside
 
-    def _metric_keys(self, path: tuple[str, ...], table: Any) -> dict[str, Any]:
-        if isinstance(table, dict):
-            return self._checked(path, table, DEFAULT_KEYS)
-        self.report(path, f"must be a table: write [{'.'.join(path)}]")
-        return {}
 
-    def _only(self) -> tuple[str, ...]:
-        only = self.document.get("only", [])
-        if not isinstance(only, list) or not all(isinstance(each, str) for each in only):
-            self.report(("only",), 'must be a list of metrics, like ["browser"]')
-            return ()
-        for name in only:
-            if name not in self.known:
-                self.report(("only",), f"names {name!r}, which is not declared in the registry")
-        return tuple(only)
+def _only(checker: TomlChecker, known: Collection[str]) -> tuple[str, ...]:
+    only = checker.document.get("only", [])
+    if not isinstance(only, list) or not all(isinstance(each, str) for each in only):
+        checker.report(("only",), 'must be a list of metrics, like ["browser"]')
+        return ()
+    for name in only:
+        if name not in known:
+            told = f"names {name!r}, which is not declared in the registry"
+            checker.report(("only",), told)
+    return tuple(only)
 
-    def _channels(self) -> tuple[NoticeChannel, ...]:
-        tables = self.checker.table("channels")
-        if len(tables) > MOST_CHANNELS:
-            self.report(("channels",), f"holds more than {MOST_CHANNELS} channels")
-        found = []
-        for name, table in tables.items():
-            path = ("channels", name)
-            keys = list(table) if isinstance(table, dict) else []
-            if len(keys) != 1 or keys[0] not in CHANNEL_KEYS:
-                self.report(path, f"must be a table with one of {' and '.join(CHANNEL_KEYS)}")
-                continue
-            if channel := self._channel(path, name, keys[0], table[keys[0]]):
-                found.append(channel)
-        return tuple(found)
 
-    def _channel(
-        self, path: tuple[str, ...], name: str, kind: str, value: Any
-    ) -> NoticeChannel | None:
-        """The channel, with what the environment says in its address; the messages never do."""
-        path = (*path, kind)
+def _channels(checker: TomlChecker, environ: Mapping[str, str]) -> Iterator[NoticeChannel]:
+    """The channels, with what the environment says in their addresses; the messages never do."""
+    tables = checker.table("channels")
+    if len(tables) > MOST_CHANNELS:
+        checker.report(("channels",), f"holds more than {MOST_CHANNELS} channels")
+    for name, table in tables.items():
+        if not isinstance(table, dict) or len(table) != 1 or not table.keys() <= {*CHANNEL_KEYS}:
+            told = f"must be a table with one of {' and '.join(CHANNEL_KEYS)}"
+            checker.report(("channels", name), told)
+            continue
+        ((kind, value),) = table.items()
+        path = ("channels", name, kind)
         if not isinstance(value, str) or not value:
-            self.report(path, "must be an address as text")
-            return None
-        missing = [each for each in _VARIABLE.findall(value) if not self.environ.get(each)]
+            checker.report(path, "must be an address as text")
+            continue
+        missing = [each for each in _VARIABLE.findall(value) if not environ.get(each)]
         for each in missing:
-            self.report(path, f"needs the environment variable {each}, which is not set")
-        address = _VARIABLE.sub(lambda found: self.environ.get(found[1], ""), value)
-        wrong = _unusable(kind, address) if not missing else None
-        if wrong:
-            self.report(path, wrong)
-        return None if missing or wrong else NoticeChannel(name, kind, address)  # type: ignore[arg-type]
+            checker.report(path, f"needs the environment variable {each}, which is not set")
+        address = _VARIABLE.sub(lambda found: environ.get(found[1], ""), value)
+        if not missing and (wrong := _unusable(kind, address)):
+            checker.report(path, wrong)
+        yield NoticeChannel(name, kind, address)
 
 
 def _unusable(kind: str, address: str) -> str | None:

@@ -16,13 +16,11 @@ from deniable_estimator.asking.query import LENGTHS
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import Question, Selection, select
 from deniable_estimator.dashboard.language import LANGUAGES
-from deniable_estimator.judging.changes import Judgement, judge, newest_settled
-from deniable_estimator.judging.findings import MetricFinding, findings_of, link, standing
-from deniable_estimator.judging.levels import judgement_level
+from deniable_estimator.judging.changes import Judgement, judge, judgement_level, newest_settled
+from deniable_estimator.judging.findings import MetricFinding, findings_of, page_of, standing
 from deniable_estimator.messages import message, translated
 from deniable_estimator.watching.channels import MOST_MESSAGES, ChannelError, send
-from deniable_estimator.watching.digest import candidates_of, weekly_digest
-from deniable_estimator.watching.digest_view import as_text, digest_title
+from deniable_estimator.watching.digest import as_text, candidates_of, digest_title, weekly_digest
 from deniable_estimator.watching.rules_file import NoticeChannel, WatchRules
 from deniable_estimator.watching.state import QUIET_DAYS, ToldFinding, WatchState
 
@@ -165,7 +163,7 @@ class Watcher:
     def _note(self, found: MetricFinding, state: WatchState, now: float) -> Mapping[str, Any]:
         """Note a new finding, with the message that its channels are to be sent."""
         text = self._in_language(found.text)
-        address = link(self.rules.dashboard, found)
+        address = page_of(self.rules.dashboard, found.metric, found.first, found.last)
         document = {
             "id": f"{found.key}/{found.since}",
             "metric": found.metric,
@@ -176,15 +174,20 @@ class Watcher:
             "facts": dict(found.facts),
             "body": f"{found.metric}: {text}\n{address}",
         }
-        waiting = [each.name for each in self.rules.channels]
         before = state.told.get(found.key)
         if before is not None and before.waiting:
             # What was never sent is sent, under a key of its own.
             state.told[f"{found.key}/{before.since}"] = before
-        state.told[found.key] = ToldFinding(
-            found.since, now, found.until, None, waiting, document if waiting else None
-        )
+        state.told[found.key] = self._waiting(document, now, found.until, None)
         return document
+
+    def _waiting(
+        self, document: dict[str, Any], now: float, seen: float, ended: float | None
+    ) -> ToldFinding:
+        """What is told now, and waits for all channels."""
+        channels = [each.name for each in self.rules.channels]
+        kept = document if channels else None
+        return ToldFinding(document["since"], now, seen, ended, channels, kept)
 
     def _digest(self, state: WatchState, now: float) -> Iterator[Mapping[str, Any]]:
         """The weekly digest as a message: once, on its weekday (UTC)."""
@@ -201,7 +204,6 @@ class Watcher:
             candidates_folder=self.candidates_folder,
             annotations=self.annotations,
         )
-        text = as_text(digest, self.rules.language)
         document = {
             "id": f"digest/{today.isoformat()}",
             "metric": None,
@@ -214,12 +216,9 @@ class Watcher:
                 "attention": [each.metric for each in digest.attention],
                 "unchanged": [each.metric for each in digest.unchanged],
             },
-            "body": text,
+            "body": as_text(digest, self.rules.language),
         }
-        waiting = [each.name for each in self.rules.channels]
-        state.told[key] = ToldFinding(
-            digest.first.isoformat(), now, now, now, waiting, document if waiting else None
-        )
+        state.told[key] = self._waiting(document, now, now, now)
         yield document
 
     def _in_language(self, text: str) -> str:

@@ -7,10 +7,13 @@ still be sent. It is replaced in one step, so that a crash leaves the old or the
 
 from __future__ import annotations
 
+import fcntl
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from deniable import DeniableError, WindowError
@@ -82,15 +85,14 @@ class WatchState:
             WatchStateError: the file is damaged or cannot be read.
         """
         try:
-            text = path.read_text(encoding="utf-8")
+            return cls._read(json.loads(path.read_text(encoding="utf-8")))
         except FileNotFoundError:
             return cls()
-        except (OSError, UnicodeDecodeError) as error:
-            raise _damaged(path) from error
-        try:
-            return cls._read(json.loads(text))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise _damaged(path) from error
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            raise WatchStateError(
+                f"{path} cannot be read as the state of deniable watch: restore it from a backup, "
+                "or remove it; without it everything that holds now is told once more"
+            ) from None
 
     def save(self, path: Path) -> None:
         """Replace the file in one step.
@@ -102,30 +104,23 @@ class WatchState:
         try:
             replace_file(path, json.dumps(document, ensure_ascii=False, indent=1), 0o600)
         except OSError as error:
-            raise WatchStateError(
-                f"{path} cannot be written ({error.strerror}): name a file in a folder that this "
-                "user may write to with --state"
-            ) from error
+            raise _unwritable(path, error) from error
 
     @classmethod
     def _read(cls, document: Mapping[str, Any]) -> WatchState:
         if document["schema"] != SCHEMA:
             raise ValueError("another schema")
-        told = {}
-        known = {each.name for each in fields(ToldFinding)}
-        for key, each in document["told"].items():
-            found = ToldFinding(**{name: each[name] for name in known})
-            ended = found.ended is None or isinstance(found.ended, (int, float))
+        told = {key: ToldFinding(**each) for key, each in document["told"].items()}
+        for each in told.values():
             if not (
-                ended
-                and isinstance(found.since, str)
-                and isinstance(found.told, (int, float))
-                and isinstance(found.seen, (int, float))
-                and isinstance(found.waiting, list)
-                and (not found.waiting or isinstance(found.message, dict))
+                isinstance(each.since, str)
+                and isinstance(each.told, (int, float))
+                and isinstance(each.seen, (int, float))
+                and isinstance(each.ended, (int, float, NoneType))
+                and isinstance(each.waiting, list)
+                and (not each.waiting or isinstance(each.message, dict))
             ):
                 raise ValueError("a finding of another form")
-            told[key] = found
         judged = dict(document["judged"])
         for label in judged.values():
             try:
@@ -135,8 +130,31 @@ class WatchState:
         return cls(judged, told)
 
 
-def _damaged(path: Path) -> WatchStateError:
+@contextmanager
+def locked(state: Path) -> Iterator[None]:
+    """Hold the lock of a state file, so that two runs do not tell the same.
+
+    Raises:
+        WatchStateError: another run holds it, or the folder cannot be written.
+    """
+    path = state.with_name(f"{state.name}.lock")
+    try:
+        file = path.open("a")
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise WatchStateError(
+                f"another deniable watch uses {state} now: wait for it, or give this one a file of "
+                "its own with --state"
+            ) from None
+        yield
+
+
+def _unwritable(path: Path, error: OSError) -> WatchStateError:
     return WatchStateError(
-        f"{path} cannot be read as the state of deniable watch: restore it from a backup, or "
-        "remove it; without it everything that holds now is told once more"
+        f"{path} cannot be written ({error.strerror}): name a file in a folder that this user may "
+        "write to with --state"
     )

@@ -28,11 +28,10 @@ from deniable_collector.upkeep.keeper import SETTLED
 from deniable_estimator.dashboard.access.tokens import SCOPES
 from deniable_estimator.development.crowd import fold_tally
 from deniable_estimator.planning.retention_crowd import Life, tallies_of
-from deniable_estimator.releasing.ledger import ReleaseLedger
-from deniable_estimator.releasing.looking import listed_releases
+from deniable_estimator.releasing.ledger import ReleaseLedger, listed_releases
 from deniable_estimator.releasing.making import release
+from deniable_estimator.releasing.prepared import ReleaseRequest
 from deniable_estimator.releasing.preparing import prepare
-from deniable_estimator.releasing.request import ReleaseRequest
 
 from .conftest import NOW, REGISTRY, SEGMENTED, TOKEN, dashboard_of, fill, fill_drawn, fill_numbers
 

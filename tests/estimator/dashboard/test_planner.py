@@ -10,14 +10,14 @@ import re
 import pytest
 from click.testing import CliRunner
 from flask.testing import FlaskClient
+from tests.estimator.planning.conftest import plan
 
 from deniable import Registry
 from deniable.protocol.mechanisms import SubsetSelection
 from deniable.tools.command_line import find
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.dashboard.planner import division_chart
-from deniable_estimator.planning.lifetime import plan_lifetime
-from deniable_estimator.planning.pairs import conditional_half_width, plan_pair
+from deniable_estimator.planning.pairs import conditional_half_width
 from deniable_estimator.privacy.words import rounded_up
 
 from .conftest import text_of
@@ -146,10 +146,10 @@ def test_the_extremes_are_planned(shared_browser: FlaskClient, query: str) -> No
 def test_conditionals_of_rare_values_are_too_few(shared_browser: FlaskClient) -> None:
     """A value that hardly stands out has no conditional shares, from the same share on as the plan
     says; and a larger crowd shows more of them."""
-    made = plan_pair(6, 6, 1.0, 5_000)
+    made = plan("pair", rows=6, columns=6, epsilon=1.0, devices=5_000)
     mechanism = SubsetSelection.design(36, 1.0)
     model = Covariance.of(mechanism, 5_000)
-    least = made.shown_from[0]
+    least = made["shown_from"][0]
     assert least is not None
     assert conditional_half_width(least * 0.99, 6, model) is None
     assert conditional_half_width(least * 1.01, 6, model) is not None
@@ -169,7 +169,8 @@ def test_conditionals_of_rare_values_are_too_few(shared_browser: FlaskClient) ->
 )
 def test_every_chart_stays_inside(lifetime: float, years: float) -> None:
     """Dots and ticks lie within the plot, and ticks do not overlap."""
-    chart = division_chart(plan_lifetime(2, lifetime, years, 1000))
+    made = plan("lifetime", lifetime_epsilon=lifetime, years=years, devices=1000)
+    chart = division_chart(made["choices"], made["best"])
     assert all(0 <= dot.at <= 100 and 0 <= dot.down <= chart.height for dot in chart.spots)
     assert sum(bool(dot.text) for dot in chart.spots) == 1
     places = [tick.at for tick in chart.ticks]
@@ -184,6 +185,6 @@ def test_a_long_list_is_planned_elsewhere(shared_browser: FlaskClient) -> None:
     windows it makes another one."""
     for window, windows in (("day", 730), ("month", 24)):
         page = text_of(shared_browser, f"/plan/lifetime?size=5000&window={window}")
-        best = plan_lifetime(5000, 8, 2, 100_000, epsilon=1, window=window).best
+        best = plan("lifetime", size=5000, lifetime_epsilon=8, years=2, window=window)["best"]
         assert f"Best: {best.reports} reports with epsilon {best.epsilon:g}" in page
         assert f"{windows} windows" in page

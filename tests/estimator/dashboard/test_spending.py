@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable_estimator.dashboard.release_pages import HEIGHT, spending_of
-from deniable_estimator.releasing.charge import Charge
-from deniable_estimator.releasing.looking import MOST_STEPS, ReleaseAccount
+from deniable_estimator.releasing.charge import MOST_STEPS, Charge, ReleaseAccount
 
 FIRST = date(2026, 11, 2)
 

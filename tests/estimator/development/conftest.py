@@ -14,7 +14,7 @@ from deniable.protocol.wire import (
     new_batch_id,
     pack_columns,
 )
-from deniable_estimator.development.registry_file import RegistryFile
+from deniable_estimator.development.mistakes import RegistryFile
 from deniable_estimator.development.server import DevelopmentApp
 
 METRICS = """\

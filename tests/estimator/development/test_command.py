@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from deniable_estimator.development.command import dev
-from deniable_estimator.development.registry_file import RegistryFile
+from deniable_estimator.development.mistakes import RegistryFile
 
 from .conftest import METRICS
 

@@ -8,14 +8,28 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.registries import declared
 from werkzeug.test import Client as Browser
 from werkzeug.test import TestResponse
 
-from deniable import TransportError
+from deniable import Registry, TransportError
 from deniable.device.development import TROUBLES
 from deniable.device.transport import Reply, read_reply
 from deniable.protocol.wire import unmarked
+from deniable_estimator.development.gate import Mistake
+from deniable_estimator.development.mistakes import advice_on
 
+REGISTRY = Registry.parse(
+    declared(
+        yes={"type": "boolean"},
+        few={"type": "category", "values": ["a", "b"]},
+        many={"type": "category", "values": [f"v{number}" for number in range(30)]},
+        word={"type": "string"},
+        found={"type": "discovery", "max_length": 4, "lifetime_epsilon": 40.0, "epsilon": 4.0},
+        whole={"type": "number", "low": 0, "high": 9, "integer": True, "ask": "mean"},
+        two={"type": "pair", "of": ["yes", "few"]},
+    )
+)
 Post = Callable[..., TestResponse]
 Make = Callable[..., bytes]
 Seen = Callable[[], dict[str, Any]]
@@ -147,30 +161,21 @@ def test_mistakes_of_clients(post: Post, seen: Seen) -> None:
     assert len(seen()["mistakes"]) == len(known)
 
 
-def test_hostile_names(post: Post, browser: Browser, seen: Seen) -> None:
-    """A name of markup, of another direction or of 3 KB is shown as text, and cut; none gets into a
-    command that a developer may copy."""
-    for name in ("<script>alert(1)</script>", "\u202eevil", "x; rm -rf ~", "n" * 3000):
+def test_hostile_names(post: Post, batch: Make, browser: Browser, seen: Seen) -> None:
+    """A name of markup, of another direction or of 3 KB is shown as text, and cut; one with half of
+    a UTF-16 pair, told by a client or in a report, with a question mark; none gets into a command
+    that a developer may copy."""
+    for name in ("<script>alert(1)</script>", "\u202eevil", "x; rm -rf ~", "n" * 3000, "?\ud800"):
         body = {"development": True, "trouble": {"code": "unknown_metric", "metric": name}}
         assert post(json.dumps(body).encode(), TROUBLES).status_code == 204
+    sent = batch(("browser", "firefox")).replace(b'"metric":"browser"', b'"metric":"sent\\ud800"')
+    assert json.loads(post(sent).data)["rejected"]
     page = browser.get("/live", follow_redirects=True, headers={"Accept": "text/html"}).text
     assert "<script>alert" not in page
     assert "n" * 101 not in page
+    assert "“??”" in page
+    assert "sent?" in page
     assert not any("deniable add" in each["advice"] for each in seen()["mistakes"])
-
-
-def test_names_that_are_no_unicode(post: Post, batch: Make, browser: Browser, seen: Seen) -> None:
-    """A metric's name with half of a UTF-16 pair, told by a client or in a report, is shown with a
-    question mark, and the page goes on."""
-    body = {"development": True, "trouble": {"code": "unknown_metric", "metric": "told\ud800"}}
-    assert post(json.dumps(body).encode(), TROUBLES).status_code == 204
-    sent = batch(("browser", "firefox")).replace(b'"metric":"browser"', b'"metric":"sent\\ud800"')
-    assert json.loads(post(sent).data)["rejected"]
-    page = browser.get("/live", follow_redirects=True, headers={"Accept": "text/html"})
-    assert page.status_code == 200
-    assert "told?" in page.text
-    assert "sent?" in page.text
-    assert all((each["metric"] or "").isascii() for each in seen()["mistakes"])
 
 
 def test_other_methods_and_large_bodies(post: Post, browser: Browser) -> None:
@@ -193,3 +198,27 @@ def test_a_flood_is_forgotten(post: Post, batch: Make, seen: Seen, browser: Brow
     assert len(document["reports"]) == len(document["mistakes"]) == 20
     assert document["mistakes"][0]["metric"] == "m299"
     assert document["estimates"][0]["n"] == 300
+
+
+@pytest.mark.parametrize(
+    ("code", "metric", "told", "advice"),
+    [
+        ("unknown_metric", "yess", "There is no metric “yess”.", "Did you mean “yes”?"),
+        ("unknown_metric", "Zoom!", "no metric “Zoom!”", "small letters, digits and underscores"),
+        ("unknown_metric", "zoom", "no metric “zoom”", "Declare it: deniable add zoom"),
+        ("refused_value", "yes", "“yes” cannot take a value", "true and false alone"),
+        ("refused_value", "few", "“few” cannot take", "It takes one of a, b."),
+        ("refused_value", "many", "“many” cannot take", "It takes one of its 30 values, like v0, "),
+        ("refused_value", "word", "“word” cannot take", "text"),
+        ("refused_value", "found", "“found” cannot take", "half of a surrogate pair"),
+        ("refused_value", "whole", "“whole” cannot take", "number"),
+        ("refused_value", "two", "“two” cannot take", "Record yes, few: the device joins them."),
+        ("batch", None, "refused as a whole: <detail>.", "docs/reference/protocol.md"),
+        ("window_too_old", "few", "“few” was left out (window_too_old): <detail>.", "the clock"),
+    ],
+)
+def test_each_mistake_has_its_advice(code: str, metric: str | None, told: str, advice: str) -> None:
+    """The words name the metric, and the advice fits what it takes."""
+    found = advice_on(Mistake(code, metric, "<detail>", 0.0), REGISTRY)
+    assert told in str(found[0])
+    assert advice in str(found[1])

@@ -14,10 +14,9 @@ from deniable import Registry
 from deniable.protocol import windows
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.development import crowd as crowds
-from deniable_estimator.development import latest_finds
-from deniable_estimator.development.arrivals import Arrivals
-from deniable_estimator.development.latest_finds import LatestFind, LatestFinds
-from deniable_estimator.development.registry_file import RegistryFile
+from deniable_estimator.development import live
+from deniable_estimator.development.gate import Arrivals
+from deniable_estimator.development.mistakes import RegistryFile
 from deniable_estimator.development.server import DevelopmentApp
 
 HTML = {"Accept": "text/html"}
@@ -30,27 +29,21 @@ def read(browser, path="/live"):
     return " ".join(answer.text.split())
 
 
-def test_a_report_is_shown(browser, post, batch):
-    """The page says what a report says, a link leads to the metric's page, which counts the report,
+def test_a_report_is_shown(browser, post, batch, seen):
+    """The page says what a report says; below 100 reports, of which noise would be shown as shares
+    beyond 100 %, it has no estimate. A link leads to the metric's page, which counts the report,
     and the page speaks Chinese."""
     post(batch(("browser", "firefox")))
     page = read(browser)
     text = re.sub(r"<[^>]+>", "", page)
     assert "This report is 12.2 (e2.50) times likelier from a device with" in text
-    (link,) = re.findall(r'href="(/metric/browser[^"]+)"', page)
-    assert "1 report" in read(browser, link.replace("&amp;", "&"))
-    assert "实时" in read(browser, "/live?lang=zh-Hans")
-
-
-def test_few_reports_are_shown_without_an_estimate(browser, post, batch, seen):
-    """Below 100 reports noise would be shown as shares beyond 100 %: the page has the reports, and
-    says how many an estimate takes."""
-    post(batch(("browser", "firefox")))
-    page = read(browser)
     assert "Too few for an estimate. Each report is shown by itself." in page
     assert "A metric has an estimate from 100 reports on" in page
     (found,) = seen()["estimates"]
     assert (found["n"], found["series"], found["pending"]) == (1, [], False)
+    (link,) = re.findall(r'href="(/metric/browser[^"]+)"', page)
+    assert "1 report" in read(browser, link.replace("&amp;", "&"))
+    assert "实时" in read(browser, "/live?lang=zh-Hans")
 
 
 def test_news_come_at_once(browser, post, batch, app):
@@ -224,16 +217,16 @@ def test_strings_are_looked_for_every_few_seconds(monkeypatch, file):
         looked.append(now[0])
         return SimpleNamespace(answer=SimpleNamespace(n=reports[0], finds=()))
 
-    monkeypatch.setattr(latest_finds, "finds_at", look)
+    monkeypatch.setattr(live, "finds_at", look)
     source = SimpleNamespace(reports=lambda metric, days: reports[0])
-    finds = LatestFinds(lambda: now[0])
-    metric = file.registry["browser"]
+    state = live.Live(file, Arrivals(), crowds.SimulatedCrowd(), lambda: now[0])
+    shown = live.ShownEstimate(file.registry["browser"], "2026-11-01", "", "", 0, 0)
     for at, n, waiting in ((0.0, 5, False), (1.0, 5, False), (2.0, 6, True), (3.5, 6, False)):
         now[0], reports[0] = at, n
-        assert finds.look(source, metric, days).waiting is waiting, at
+        assert live.found_so_far(source, state, shown, days).waiting is waiting, at
     assert looked == [0.0, 3.5]
-    finds.look(source, metric, DayRange(date(2026, 11, 2), date(2026, 11, 2)))
+    live.found_so_far(source, state, shown, DayRange(date(2026, 11, 2), date(2026, 11, 2)))
     assert looked == [0.0, 3.5, 3.5]
     reports[0] = 0
-    assert finds.look(source, metric, days) == LatestFind(0, None, False)
+    assert not live.found_so_far(source, state, shown, days).waiting
     assert len(looked) == 3

@@ -8,7 +8,7 @@ from deniable import Scheme
 from deniable.protocol.mechanisms import PrefixTree
 from deniable_collector.tally import empty_tally
 from deniable_estimator.analyses.discovery import DecodedRows, FoundHead
-from deniable_estimator.analyses.discovery.confirming import Supported, _agrees
+from deniable_estimator.analyses.discovery.tree import Supported, _agrees
 from deniable_estimator.answers.files import harmless
 from deniable_estimator.answers.finds_making import Reported, Rule, find_strings, shares_of
 from deniable_estimator.errors import EstimateError

@@ -9,7 +9,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from deniable.protocol.mechanisms.prefix_code import ALPHABETS
-from deniable_estimator.analyses.discovery.letters import BETWEEN, DEAD, ENDED, steps
 from deniable_estimator.analyses.discovery.make_prior import main
 from deniable_estimator.analyses.discovery.prior import (
     FORMAT,
@@ -19,6 +18,7 @@ from deniable_estimator.analyses.discovery.prior import (
     counted_pairs,
     read_prior,
 )
+from deniable_estimator.analyses.discovery.tree import BETWEEN, DEAD, ENDED, steps
 from deniable_estimator.errors import EstimateError
 
 

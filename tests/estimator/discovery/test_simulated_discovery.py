@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from deniable import Registry
 from deniable.protocol.mechanisms.prefix_code import ALPHABETS, head
-from deniable_estimator.development.crowd import WORDS, _values
+from deniable_estimator.development.crowd import WORDS, made_up
 from deniable_estimator.terminal.simulated import simulate
 
 TOML = """
@@ -84,7 +84,7 @@ def test_a_simulation_needs_strings(registry, tmp_path):
 
 def test_simulated_devices_record_words(registry):
     """Simulated devices record words that every alphabet has."""
-    values, shares = _values(Registry.load(registry)["search"], None)
+    values, shares, _ = made_up(Registry.load(registry)["search"])
     assert len(values) == len(WORDS) == len(set(values))
     assert shares.sum() == pytest.approx(1)
     assert all(head(word, 3, alphabet) for alphabet in ALPHABETS for word in WORDS)

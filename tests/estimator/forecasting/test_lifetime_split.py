@@ -25,9 +25,11 @@ from deniable.protocol.types import Boolean, Category, String
 from deniable.protocol.types.number import Number
 from deniable.tools.commands import lint
 from deniable_estimator.forecasting.detection import std_error
-from deniable_estimator.forecasting.lifetime_advice import TWOFOLD, WORTH_A_NOTE, better_split
 from deniable_estimator.forecasting.lifetime_split import (
     MOST_EPSILON,
+    TWOFOLD,
+    WORTH_A_NOTE,
+    better_split,
     declared,
     report_counts,
     report_variance,

@@ -9,9 +9,8 @@ from tests.client.conftest import metrics_toml
 from deniable import Registry
 from deniable_estimator.analyses import memory_of
 from deniable_estimator.analyses.memoized import report_weight
-from deniable_estimator.forecasting.declaring import seen
+from deniable_estimator.forecasting.declaring import reports_over, seen, shows
 from deniable_estimator.forecasting.detection import detectable_share
-from deniable_estimator.forecasting.over_time import reports_over, shows
 
 MEMO = {"longitudinal": "memoize", "memo_epsilon": 2.0, "lifetime_epsilon": 6.0}
 

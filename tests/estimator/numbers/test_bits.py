@@ -10,14 +10,12 @@ from deniable.protocol.mechanisms import DBitFlip, NumberRange
 from deniable.protocol.mechanisms.base import ONE
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.analyses.histogram import DBitFlipAnalysis
+from deniable_estimator.analyses.numbers import DBitFlipAnalysis
 from deniable_estimator.analyses.numbers.bits import BitPart, estimate_bits
 from deniable_estimator.analyses.numbers.distribution import (
     DistributionEstimate,
 )
 from deniable_estimator.analyses.numbers.mean import cell_points, cells_mean
-from deniable_estimator.analyses.numbers.planning import bits_variances
-from deniable_estimator.analyses.numbers.poisoning import bits_attack, bits_curve_attack
 from deniable_estimator.analyses.numbers.sampling import sample_bits
 
 UNIT = NumberRange("0", "1")
@@ -119,7 +117,7 @@ def test_planned_variances_are_those_of_large_crowds():
     """Of 200,000 reports of an even crowd, without its sampling, n times the variances are the
     planned ones: on average over edges, at the ends and of the mean."""
     mechanism = DBitFlip.design(UNIT, 1.0, 2.0, 64)
-    planned = bits_variances(mechanism)
+    planned = DBitFlipAnalysis(mechanism).variances()
     rows = crowd(mechanism, np.full(64, 1 / 64), 200_000, np.random.default_rng(8))
     found = estimate_bits(mechanism, rows)
     below = np.arange(65) / 64
@@ -152,13 +150,13 @@ def test_fakes_move_answers_as_far_as_told():
         found = estimate_bits(mechanism, rows)
         return float((found.linear(weights[None])[0] - before.linear(weights[None])[0])[0])
 
-    attack = bits_attack(mechanism, points, share)
+    attack = DBitFlipAnalysis(mechanism).attack(0.0, share)
     bitmaps = [np.array(each, np.float64) for each in itertools.product((0, 1), repeat=4)]
     moves = [moved(points, [(row, each)]) for row in range(4) for each in bitmaps]
     assert max(moves) <= attack.gain * (1 + 1e-9)
     assert -min(moves) <= attack.loss * (1 + 1e-9)
     assert max(moves) > 0.97 * attack.gain
-    curve = bits_curve_attack(mechanism, share)
+    curve = DBitFlipAnalysis(mechanism).curve_attack(share)
     gains = []
     for edge in range(1, 16):
         weights = (np.arange(16) < edge).astype(np.float64)
@@ -167,7 +165,7 @@ def test_fakes_move_answers_as_far_as_told():
             gains += [moved(weights, list(some)) for some in itertools.combinations(best, size)]
     assert max(gains) <= curve.gain * (1 + 1e-9)
     assert max(gains) > 0.97 * curve.gain
-    assert bits_curve_attack(mechanism, 0.0) == (0.0, 0.0)
+    assert DBitFlipAnalysis(mechanism).curve_attack(0.0) == (0.0, 0.0)
 
 
 def figures(mechanism, rows, repeats=1.0):
@@ -212,33 +210,3 @@ def test_what_memos_add():
     single = analysis_of(DBitFlip.design(UNIT, 1.0, 8.0, 16))
     assert isinstance(single, DBitFlipAnalysis)
     assert single.entries(None) == 16
-
-
-def test_the_loss_of_alternation_is_exact():
-    """For two reports of two cells of a row of two bits: the quotient of the chances that the first
-    looks like one cell and the second like the other, over all memos, enumerated."""
-    mechanism = DBitFlip(UNIT, 4, 2, ONE // 8, ONE // 5)
-    analysis = analysis_of(mechanism)
-    assert isinstance(analysis, DBitFlipAnalysis)
-    a, g = mechanism.memo / ONE, mechanism.fresh / ONE
-
-    def chance(first, second, *, stays):
-        """That reports of entry 0, then of it or of entry 1, are these bitmaps."""
-        total = 0.0
-        for memos in itertools.product(range(4), repeat=2):
-            weight = 1.0
-            for memo, true in zip(memos, (1, 2), strict=True):
-                wrong = (memo ^ true).bit_count()
-                weight *= a**wrong * (1 - a) ** (2 - wrong)
-            for memo, said in ((memos[0], first), (memos[0 if stays else 1], second)):
-                flips = (memo ^ said).bit_count()
-                weight *= g**flips * (1 - g) ** (2 - flips)
-            total += weight
-        return total
-
-    worst = max(
-        chance(one, other, stays=False) / chance(one, other, stays=True)
-        for one, other in itertools.product(range(4), repeat=2)
-        if one ^ other == 3
-    )
-    assert analysis.alternation_loss(2) == pytest.approx(math.log(worst))

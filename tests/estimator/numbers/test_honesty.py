@@ -7,9 +7,8 @@ from deniable.protocol.mechanisms import Report
 from deniable.protocol.mechanisms.number_range import TOP, NumberRange
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.anomalies import LEAST_REPORTS
-from deniable_estimator.analyses.numbers.distribution import distribution
+from deniable_estimator.analyses.numbers.distribution import distribution, range_findings
 from deniable_estimator.analyses.numbers.honesty import tree_figures, window_figures
-from deniable_estimator.analyses.numbers.range_fit import range_findings
 from deniable_estimator.analyses.numbers.sampling import sample_crowd, sample_rows, sample_window
 
 

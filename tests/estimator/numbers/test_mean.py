@@ -10,20 +10,18 @@ from scipy import stats
 from deniable.protocol.mechanisms import Report
 from deniable.protocol.mechanisms.number_range import TOP, NumberRange
 from deniable_collector.tally import TallyRow
+from deniable_estimator.analyses.numbers import HierarchicalHistogramAnalysis
 from deniable_estimator.analyses.numbers.mean import (
     MeanEstimate,
     both_mean,
     cell_points,
     cells_mean,
     level_noise,
-    window_mean,
-)
-from deniable_estimator.analyses.numbers.planning import (
     mean_half_width,
     quantile_reach,
     reports_for_mean,
     reports_for_quantile,
-    tree_variances,
+    window_mean,
 )
 from deniable_estimator.analyses.numbers.sampling import window_rates
 from deniable_estimator.analyses.numbers.tree import estimate_tree
@@ -141,7 +139,7 @@ def test_devices_and_servers_plan_alike(make_tree, mean):
     """The variances that the registry's check computes without numpy are the same ones."""
     tree = make_tree(2.0, 64, mean=mean)
     edges = tree.edge_variances()
-    found = tree_variances(tree)
+    found = HierarchicalHistogramAnalysis(tree).variances()
     clamped = max(edges[0], edges[-1])
     assert (found.cdf, found.clamped) == pytest.approx((np.mean(edges), clamped))
 
@@ -156,7 +154,7 @@ def test_widths_of_a_mean():
 @pytest.mark.parametrize(("p", "known"), [(0.5, 1.5e3), (0.9, 3.7e4), (0.95, 1.5e5), (0.99, 3.7e6)])
 def test_reports_for_a_quantile(make_tree, p, known):
     """At epsilon 1, as computed once without the sampling of devices; alike on the other side."""
-    variances = tree_variances(make_tree(1.0))
+    variances = HierarchicalHistogramAnalysis(make_tree(1.0)).variances()
     assert reports_for_quantile(variances, p) == pytest.approx(known, rel=0.03)
     other = reports_for_quantile(variances, 1 - p)
     assert other == pytest.approx(reports_for_quantile(variances, p), abs=1)
@@ -165,7 +163,7 @@ def test_reports_for_a_quantile(make_tree, p, known):
 def test_reach_of_a_quantile(make_tree):
     """It has no upper limit with a quarter of the reports that it needs, and half of the distance
     with all of them."""
-    variances = tree_variances(make_tree(1.0))
+    variances = HierarchicalHistogramAnalysis(make_tree(1.0)).variances()
     reports = reports_for_quantile(variances, 0.95)
     assert quantile_reach(variances, 0.95, reports).high == pytest.approx(0.975, abs=1e-4)
     assert quantile_reach(variances, 0.95, reports // 4 - 1).high is None

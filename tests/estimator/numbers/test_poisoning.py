@@ -5,16 +5,17 @@ import pytest
 
 from deniable.protocol.mechanisms.number_range import TOP
 from deniable_collector.tally import TallyRow
+from deniable_estimator.analyses.numbers import SlidingWindowAnalysis
 from deniable_estimator.analyses.numbers.distribution import distribution
 from deniable_estimator.analyses.numbers.mean import both_mean, cell_points, window_mean
 from deniable_estimator.analyses.numbers.poisoning import (
     Attack,
     both_attack,
     cdf_attack,
+    flooded,
     mean_pull,
     quantile_attack,
-    share_attack,
-    window_attack,
+    row_pulls,
 )
 from deniable_estimator.analyses.numbers.sampling import sample_crowd, sample_window
 from deniable_estimator.analyses.numbers.scores import row_shares, scores
@@ -31,7 +32,7 @@ def test_attack_on_a_mean(make_window, side):
     cells[side] += 1000
     honest = window_mean(window, row).mean
     moved = window_mean(window, TallyRow(100_000, cells)).mean - honest
-    attack = window_attack(window, 0.01, honest)
+    attack = SlidingWindowAnalysis(window).attack(honest, 0.01)
     assert moved == pytest.approx(attack.gain if side else -attack.loss)
     assert mean_pull(window) == max(window.scores())
 
@@ -60,8 +61,9 @@ def test_attack_on_a_share(make_tree, edge, sign, total):
     rng = np.random.default_rng(edge)
     rows = sample_crowd(tree, rng.dirichlet(np.ones(64)), 50_000, rng)
     weights = (np.arange(64) < min(edge, 63)).astype(float)
-    attack = share_attack(tree, weights, total / (50_000 + total), rows)
-    budget = attack.gain if sign > 0 else attack.loss
+    counts = np.array([row.reports for row in rows]) / 50_000
+    pulls = row_pulls(tree, weights, [row.cells / row.reports for row in rows])
+    budget = flooded(pulls[sign < 0], counts, total / (50_000 + total))
     parts = [(a, b, 20 - a - b) for a in range(21) for b in range(21 - a)]
     gains = [
         sign * _flooded(tree, rows, weights, tuple(total * each // 20 for each in split), sign)
@@ -74,10 +76,11 @@ def test_attack_on_a_share(make_tree, edge, sign, total):
 def test_no_edge_moves_more(make_tree):
     """The budget of the curve is the largest of all edges, for an even crowd."""
     tree = make_tree(1.0, 64)
-    each = [share_attack(tree, (np.arange(64) < edge).astype(float), 0.01) for edge in range(1, 64)]
-    attack = cdf_attack(tree, 0.01)
-    assert attack.gain == pytest.approx(max(one.gain for one in each))
-    assert attack.loss == pytest.approx(max(one.loss for one in each))
+    even = [np.full(row.width, 1 / row.width) for row in tree.rows]
+    each = [row_pulls(tree, (np.arange(64) < edge).astype(float), even) for edge in range(1, 64)]
+    shares = row_shares(tree)
+    for side, told in enumerate(cdf_attack(tree, 0.01)):
+        assert told == pytest.approx(max(flooded(one[side], shares, 0.01) for one in each))
 
 
 def test_attack_on_a_quantile(make_tree):
@@ -97,7 +100,7 @@ def test_attack_on_a_quantile(make_tree):
 
 def test_attack_on_both_means(make_tree):
     """1% of fakes in the best row move the mean of all rows exactly as far as the budget says,
-    where one row is enough for them; without a mean's row, it is the budget of that question."""
+    where one row is enough for them."""
     tree = make_tree(1.0, 16, mean=True)
     assert tree.mean is not None
     widths = np.array([row.width for row in tree.rows])
@@ -119,6 +122,3 @@ def test_attack_on_both_means(make_tree):
         moved.append(both_mean(tree, attacked).mean - honest)
     attack = both_attack(tree, fakes / (total + fakes))
     assert max(moved) == pytest.approx(attack.gain, rel=1e-4)
-    alone = make_tree(1.0, 16)
-    question = cell_points(alone)[0]
-    assert both_attack(alone, 0.01) == share_attack(alone, question, 0.01)

@@ -118,16 +118,6 @@ def test_without_the_last_row(make_tree, striped, empty):
     assert covariance[0, 0] == math.inf
 
 
-def test_without_any_reports(make_tree):
-    """Nothing is known, and nothing is NaN."""
-    tree = make_tree(1.0, 64)
-    rows = [TallyRow(0, np.zeros(row.width, np.int64)) for row in tree.rows]
-    found = estimate_tree(tree, rows, repeats=2.0)
-    assert np.isfinite(found.below).all()
-    assert np.isinf(found.variance[1:-1]).all()
-    assert found.variance[[0, -1]].tolist() == [0, 0]
-
-
 def test_devices_that_report_again_in_any_row(make_tree):
     """What devices keep counts by all reports: a quarter of them in the mean's row is noise that
     the tree does not have, and no more devices that it shares."""

@@ -7,9 +7,13 @@ import pytest
 from click.testing import CliRunner
 from scipy import stats
 from tests.estimator.pairs.conftest import REGISTRY
+from tests.estimator.planning.conftest import plan
 
 from deniable.protocol.errors import SchemeError
-from deniable_estimator.planning.pairs import dependent_table, plan_pair
+from deniable.protocol.mechanisms import SubsetSelection
+from deniable_estimator.analyses.pairs.covariance import Covariance
+from deniable_estimator.analyses.pairs.dependence import independence
+from deniable_estimator.planning.pairs import power_of, strongest_effect
 from deniable_estimator.planning.population import pair_shares, zipf_shares
 from deniable_estimator.statistics.tails import chi_square_quantile, noncentral_chi_square_tail
 from deniable_estimator.terminal.privacy_command import privacy
@@ -78,42 +82,44 @@ def test_the_tail_is_that_of_scipy(freedom, noncentrality):
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(2, 2), (6, 6), (2, 5), (7, 3)])
-def test_the_assumed_table_has_its_effect(rows, columns):
-    """Its margins are even, and its Cramer's V is what was said."""
-    table = dependent_table(rows, columns, 0.3)
-    assert table.sum(axis=1) == pytest.approx(1 / rows)
-    assert table.sum(axis=0) == pytest.approx(1 / columns)
-    even = 1 / (rows * columns)
-    phi2 = ((table - even) ** 2 / even).sum()
-    assert np.sqrt(phi2 / (min(rows, columns) - 1)) == pytest.approx(0.3)
+def test_the_power_is_that_of_a_table_with_this_effect(rows, columns):
+    """The quotient that plans use agrees with the test of independence, at the table with even
+    margins whose Cramer's V it is."""
+    even, part = (np.full(size, 1 / size) for size in (rows, columns)), 0.2
+    table = pair_shares(*even, part).reshape(rows, columns)
+    covariance = Covariance.of(SubsetSelection.design(rows * columns, 2.0), 300)
+    test = independence(table, covariance)
+    critical = chi_square_quantile(0.05, test.freedom)
+    expected = noncentral_chi_square_tail(critical, test.freedom, test.statistic)
+    effect = part * strongest_effect(rows, columns)
+    assert 0.05 < expected < 0.99
+    assert power_of(effect, rows, columns, covariance) == pytest.approx(expected)
 
 
 def test_a_plan_agrees_with_itself():
     """The devices that it asks for have the power that it promises, and so has the least effect."""
-    plan = plan_pair(4, 3, 1.0, 50_000, effect=0.1, sample_rate=0.5, lifetime_epsilon=8.0)
-    assert plan.devices_to_detect is not None
-    again = plan_pair(4, 3, 1.0, plan.devices_to_detect, effect=0.1, sample_rate=0.5)
-    assert again.power == pytest.approx(0.8, abs=0.005)
-    assert plan.least_effect is not None
-    least = plan_pair(4, 3, 1.0, 50_000, effect=plan.least_effect, sample_rate=0.5)
-    assert least.power == pytest.approx(0.8, abs=0.001)
-    assert plan.lifetime is not None
-    assert plan.lifetime.reports == 8
-    assert plan.reports == 25_000
+    asked = {"rows": 4, "columns": 3, "epsilon": 1.0, "sample_rate": 0.5}
+    made = plan("pair", **asked, devices=50_000, lifetime_epsilon=8.0)
+    again = plan("pair", **asked, devices=made["devices_to_detect"])
+    assert again["power"] == pytest.approx(0.8, abs=0.005)
+    least = plan("pair", **asked, devices=50_000, effect=made["least_effect"])
+    assert least["power"] == pytest.approx(0.8, abs=0.001)
+    assert made["lifetime"].reports == 8
+    assert made["reports"] == 25_000
 
 
 @pytest.mark.parametrize(
     ("rows", "columns", "effect", "why"),
     [
         (1, 5, 0.1, "at least two values"),
-        (31, 30, 0.1, "above the limit of 900"),
-        (2, 9, 1.0, "at most"),
+        (31, 30, 0.1, "at most 900"),
+        (2, 9, 1.0, "at most 0.94"),
     ],
 )
 def test_what_cannot_be_planned(rows, columns, effect, why):
     """One value, too many cells, and an effect that two lists cannot have are refused."""
     with pytest.raises(SchemeError, match=why):
-        plan_pair(rows, columns, 1.0, 1000, effect=effect)
+        plan("pair", rows=rows, columns=columns, effect=effect)
 
 
 @pytest.mark.parametrize("dependence", [0.0, 0.4, 1.0])

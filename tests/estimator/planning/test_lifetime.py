@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import itertools
-import math
 from fractions import Fraction
+from types import SimpleNamespace
 
 import pytest
+from tests.estimator.planning.conftest import plan
 
-from deniable import SchemeError
-from deniable.protocol.types.number import Number
-from deniable_estimator.forecasting.lifetime_split import sent_reports
-from deniable_estimator.planning.inputs import MOST_TURNOVER, MOST_YEARS
-from deniable_estimator.planning.lifetime import plan_lifetime
+from deniable_estimator.planning.lifetime import rate_words
 from deniable_estimator.planning.lifetime_crowd import budget_left
-from deniable_estimator.planning.lifetime_words import rate_words
-from deniable_estimator.planning.numbers import number_type
 
-MEAN = number_type(0, 100, "mean", unit="ms")
-DISTRIBUTION = number_type(0.05, 20, "distribution", "log", cells=64)
-DOMAINS: dict[str, int | Number] = {"boolean": 2, "list": 20, "mean": MEAN, "tree": DISTRIBUTION}
+DOMAINS: dict[str, dict[str, object]] = {
+    "boolean": {"size": 2},
+    "list": {"size": 20},
+    "mean": {"ask": "mean", "low": 0, "high": 100},
+    "tree": {"ask": "distribution", "low": 0.05, "high": 20, "scale": "log"},
+}
+
+
+def divided(lifetime: float, years: float, **more: object) -> SimpleNamespace:
+    """The ways to divide a lifetime."""
+    asked = {"lifetime_epsilon": lifetime, "years": years, "devices": 10_000, **more}
+    return SimpleNamespace(**plan("lifetime", **asked))
 
 
 def test_the_budget_that_is_left_is_enumerated():
@@ -46,12 +50,6 @@ def test_the_budget_that_is_left_is_enumerated():
         assert found == pytest.approx(expected, rel=1e-14)
 
 
-def test_without_turnover_a_device_sends_the_binomial_mean():
-    """The reports of all windows add up to E[min(X, k)]."""
-    left = budget_left(5, 0.03, 0.0, 200)
-    assert 0.03 * left[:-1].sum() == pytest.approx(sent_reports(5, 0.03, 200), rel=1e-12)
-
-
 @pytest.mark.parametrize(
     ("name", "lifetime", "years", "turnover"),
     [*((name, 8, 1, 0.3) for name in DOMAINS), ("boolean", 1, 1, 0), ("boolean", 60, 5, 0.9)],
@@ -59,7 +57,7 @@ def test_without_turnover_a_device_sends_the_binomial_mean():
 def test_every_choice_keeps_within_the_lifetime(name, lifetime, years, turnover):
     """No choice costs more than the lifetime, by its epsilon in force; the best is advised and no
     other advised one tells more; figures follow from each other."""
-    made = plan_lifetime(DOMAINS[name], lifetime, years, 10_000, turnover=turnover)
+    made = divided(lifetime, years, turnover=turnover, **DOMAINS[name])
     assert made.choices[0].epsilon > made.choices[-1].epsilon
     for each in made.choices:
         assert each.reports * Fraction(each.exact_epsilon) <= Fraction(lifetime)
@@ -81,50 +79,27 @@ def test_every_choice_keeps_within_the_lifetime(name, lifetime, years, turnover)
 @pytest.mark.parametrize("name", ["list", "mean"])
 def test_the_least_lifetime_tells_as_much_as_the_stated_plan(name):
     """It takes less and tells no less, in the same crowd with its turnover."""
-    made = plan_lifetime(DOMAINS[name], 8, 2, 10_000, turnover=0.4, epsilon=1.0)
+    made = divided(8, 2, turnover=0.4, epsilon=1.0, **DOMAINS[name])
     assert made.stated is not None
     assert made.same_as_stated is not None
     assert made.same_as_stated.information >= made.stated.information
     assert made.same_as_stated.half_width <= made.stated.half_width
     assert made.same_as_stated.life.epsilon < made.stated.life.epsilon
     assert made.same_as_stated.advised
-    again = plan_lifetime(DOMAINS[name], 2.66, 2, 10_000, epsilon=2.66)
+    again = divided(2.66, 2, epsilon=2.66, **DOMAINS[name])
     assert again.same_as_stated is None
 
 
 def test_a_short_time_cannot_spend_a_large_lifetime():
     """Where even a report in every window leaves more than the largest epsilon for each, the best
     has that epsilon, and spends less."""
-    made = plan_lifetime(2, 100, 1, 1000, window="month")
+    made = divided(100, 1, window="month")
     assert made.best.epsilon == 3
     assert made.best.reports == 12
     assert made.best.sample_rate == 1
-    huge = plan_lifetime(2, 10_000, 0.1, 1000)
+    huge = divided(10_000, 0.1)
     assert [each.epsilon for each in huge.choices] == [10, 3]
-    assert plan_lifetime(2, 0.001, 0.01, 1).best.reports == 1
-
-
-@pytest.mark.parametrize(
-    ("changes", "named"),
-    [
-        ({"lifetime_epsilon": 0.0001}, "lifetime_epsilon"),
-        ({"lifetime_epsilon": math.nan}, "lifetime_epsilon"),
-        ({"years": 0}, "years"),
-        ({"years": MOST_YEARS + 0.1}, "years"),
-        ({"devices": 0}, "devices"),
-        ({"turnover": MOST_TURNOVER + 0.001}, "turnover"),
-        ({"turnover": -0.1}, "turnover"),
-        ({"share": 0}, "share"),
-        ({"epsilon": 9}, "epsilon"),
-        ({"most_epsilon": 11}, "most_epsilon"),
-        ({"mechanism": "magic"}, "magic"),
-    ],
-)
-def test_what_cannot_be_planned_is_named(changes, named):
-    """A number out of its bounds raises SchemeError with its name."""
-    asked = {"domain": 2, "lifetime_epsilon": 8, "years": 1, "devices": 1000}
-    with pytest.raises(SchemeError, match=named):
-        plan_lifetime(**{**asked, **changes})
+    assert divided(0.001, 0.01).best.reports == 1
 
 
 @pytest.mark.parametrize(("rate", "text"), [(1, "1"), (0.0041096, "0.00411"), (1e-6, "0.000001")])

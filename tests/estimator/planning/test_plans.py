@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from tests.client.discoveries import declared
+from tests.estimator.planning.conftest import plan
 
 from deniable import SchemeError
 from deniable.protocol.mechanisms import design
@@ -19,11 +20,7 @@ from deniable_estimator.forecasting.detection import (
     detectable_share,
     reports_for_half_width,
     reports_to_detect,
-    usable,
 )
-from deniable_estimator.planning.discovery_plan import plan_discovery
-from deniable_estimator.planning.numbers import ASKS, plan_number
-from deniable_estimator.planning.plan import plan
 from deniable_estimator.privacy import guarantee_in
 from deniable_estimator.privacy.words import shared_words
 from deniable_estimator.statistics.intervals import Noise, debias
@@ -93,87 +90,55 @@ def test_reports_to_detect_are_enough_and_hardly_more(size, epsilon, share):
 def test_devices_are_whole_and_enough():
     """The devices that a plan asks for are the reports over the sample rate, rounded up, at the
     share of an even spread if no other is given."""
-    made, chosen = plan(10, 1.0, 1000, sample_rate=0.7), design("auto", 10, 1.0)
-    assert made.share == 0.1
-    assert made == plan(10, 1.0, 1000, sample_rate=0.7, share=0.1)
+    asked = {"size": 10, "epsilon": 1.0, "devices": 1000, "sample_rate": 0.7}
+    made, chosen = plan("values", **asked), design("auto", 10, 1.0)
+    assert made["share"] == 0.1
+    assert made == plan("values", **asked, share=0.1)
     for told, reports in (
-        (made.devices_to_detect, reports_to_detect(chosen, 10, 0.1)),
-        (made.devices_for_half_width, reports_for_half_width(chosen, 0.1, 0.01)),
+        (made["devices_to_detect"], reports_to_detect(chosen, 10, 0.1)),
+        (made["devices_for_half_width"], reports_for_half_width(chosen, 0.1, 0.01)),
     ):
         assert told - 1 < reports / 0.7 < told
-
-
-def test_hopeless_plans_say_so():
-    """With ten devices over a thousand values nothing is detectable and there is no signal."""
-    mechanism = design("auto", 1000, 1.0)
-    assert detectable_share(mechanism, 1000, 10) is None
-    assert not usable(mechanism, 1000, 10)
-    assert usable(mechanism, 1000, 10_000)
-    assert detectable_share(mechanism, 1000, 0.1) is None
-    assert not usable(mechanism, 1000, 0.1)
 
 
 def test_memory_needs_a_lifetime():
     """Without the bound of a memo, or with one below a report's, there is no plan."""
     for lifetime in (None, 0.5, 1.0):
-        with pytest.raises(SchemeError, match="lifetime_epsilon"):
-            plan(8, 1.0, 1000, memoize=True, lifetime_epsilon=lifetime)
+        with pytest.raises(SchemeError, match="lifetime"):
+            plan("values", size=8, epsilon=1.0, memoize=True, lifetime_epsilon=lifetime)
 
 
-@pytest.mark.parametrize("ask", ASKS)
+@pytest.mark.parametrize("ask", ["mean", "both"])
 @pytest.mark.parametrize(("scale", "desired"), [("linear", 10.0), ("log", 0.05)])
 def test_the_devices_for_a_width_have_it(ask, scale, desired):
     """With as many devices as the plan says, the width is the desired one, and not with a hundredth
     less; at a quarter of the sample rate it takes four times as many."""
-    made = plan_number(1, 1000, ask, 1.0, 1000, scale=scale, half_width=desired)
-    assert made.mean.desired == desired
-    devices = made.mean.devices
-    assert devices is not None
 
-    def width(count):
-        return plan_number(1, 1000, ask, 1.0, count, scale=scale).mean.half_width
+    def mean(**more):
+        asked = {"low": 1, "high": 1000, "ask": ask, "scale": scale, "half_width": desired}
+        return plan("number", **asked, **more)["mean"]
 
-    assert width(devices) <= desired < width(devices * 99 // 100)
-    rare = plan_number(1, 1000, ask, 1.0, 1000, scale=scale, half_width=desired, sample_rate=0.25)
-    assert rare.mean.devices == pytest.approx(4 * devices, abs=4)
+    devices = mean().devices
+    assert mean(devices=devices).half_width <= desired
+    assert mean(devices=devices * 99 // 100).half_width > desired
+    assert mean(sample_rate=0.25).devices == pytest.approx(4 * devices, abs=4)
 
 
 def test_quantiles_are_promised_from_enough_devices():
     """From `devices_to_promise` on a quantile is promised, from a quarter of it on it has both
     limits, and just below it has not."""
-    made = plan_number(0, 10, "distribution", 1.0, 100_000)
-    assert [each.p for each in made.quantiles] == [0.5, 0.9, 0.95, 0.99]
-    assert [each.promised for each in made.quantiles] == [True, True, False, False]
+    made = plan("number", high=10)
+    assert [each.p for each in made["quantiles"]] == [0.5, 0.9, 0.95, 0.99]
+    assert [each.promised for each in made["quantiles"]] == [True, True, False, False]
 
     def at(devices, place):
-        return plan_number(0, 10, "distribution", 1.0, devices).quantiles[place]
+        return plan("number", high=10, devices=devices)["quantiles"][place]
 
-    for place, each in enumerate(made.quantiles):
+    for place, each in enumerate(made["quantiles"]):
         assert at(each.devices_to_promise, place).promised
         assert not at(each.devices_to_promise - 1, place).promised
         assert at(each.devices_for_limits, place).high is not None
         assert at(each.devices_for_limits * 99 // 100, place).high is None
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "ask", "scale", "words"),
-    [
-        (3, 2, "mean", "linear", "must be below"),
-        (0, 2, "mean", "log", "above 0"),
-        (0, 2, "mode", "linear", "ask must be one of"),
-    ],
-)
-def test_impossible_numbers(low, high, ask, scale, words):
-    """What no registry could declare is refused in words."""
-    with pytest.raises(SchemeError, match=words):
-        plan_number(low, high, ask, 1.0, 1000, scale=scale)
-
-
-def test_sampling_takes_more_devices():
-    """At a tenth of the reports, ten times as many devices find a share."""
-    whole, part = (plan_discovery(16, 2.0, 10**6, sample_rate=rate) for rate in (1.0, 0.1))
-    assert math.isclose(part.devices_to_find, 10 * whole.devices_to_find, rel_tol=1e-5)
-    assert math.isclose(part.reach.half_text, math.sqrt(10) * whole.reach.half_text)
 
 
 def test_the_label_says_how_many_holders_a_string_needs():
@@ -197,19 +162,20 @@ def test_the_label_says_how_many_holders_a_string_needs():
 
 def test_few_devices_have_no_usable_signal():
     """A crowd that cannot tell the mean from the range, or bound the median, is called so."""
-    for ask in ASKS:
-        assert not plan_number(0, 10, ask, 0.5, 20).usable
-        assert plan_number(0, 10, ask, 0.5, 20_000).usable
+    for ask in ("mean", "distribution"):
+        for devices in (20, 20_000):
+            made = plan("number", high=10, ask=ask, epsilon=0.5, devices=devices)
+            assert made["usable"] == (devices > 20)
 
 
 def test_cells_limit_the_mean_of_a_distribution():
     """What the cells leave open is part of every width, and no crowd gets below it; a mean by
     itself has no such part."""
-    made = plan_number(0, 100, "distribution", 1.0, 10**12, half_width=0.1)
-    assert 0.1 < made.mean.rounding < 0.5
-    assert made.mean.rounding <= made.mean.half_width < made.mean.rounding * 1.1
-    assert made.mean.devices is None
-    assert plan_number(0, 100, "mean", 1.0, 10**12, half_width=0.1).mean.rounding == 0
+    mean = plan("number", devices=10**12, half_width=0.1)["mean"]
+    assert 0.1 < mean.rounding < 0.5
+    assert mean.rounding <= mean.half_width < mean.rounding * 1.1
+    assert mean.devices is None
+    assert plan("number", ask="mean", devices=10**12)["mean"].rounding == 0
 
 
 def test_the_table_of_the_comparison_is_computed():

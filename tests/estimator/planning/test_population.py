@@ -31,24 +31,32 @@ def test_shares_file(tmp_path):
     assert read_shares(file, ("a", "caf\u00e9")) == pytest.approx([0.25, 0.75])
 
 
+def of_values(path):
+    return read_shares(path, VALUES)
+
+
 @pytest.mark.parametrize(
-    ("content", "line", "message"),
+    ("read", "content", "line", "message"),
     [
-        (b"a,1\nx,2\n", 2, "does not declare"),
-        (b"a,1\na,2\n", 2, "a second time"),
-        (b"a,1\nd\n", 2, "value,weight"),
-        (b"a,-1\n", 1, "at least 0"),
-        (b"a,0\n", None, "no value a weight"),
-        (b"", None, "no value a weight"),
-        (b"\xff\xfe", None, "UTF-8"),
+        (of_values, b"a,1\nx,2\n", 2, "does not declare"),
+        (of_values, b"a,1\na,2\n", 2, "a second time"),
+        (of_values, b"a,1\nd\n", 2, "value,weight"),
+        (of_values, b"a,-1\n", 1, "at least 0"),
+        (of_values, b"a,0\n", None, "no value a weight"),
+        (of_values, b"", None, "no value a weight"),
+        (of_values, b"\xff\xfe", None, "UTF-8"),
+        (read_numbers, b"1\nmany\n", 2, "no finite number"),
+        (read_numbers, b"inf\n", 1, "no finite number"),
+        (read_numbers, b"1,-1\n", 1, "at least 0"),
+        (read_numbers, b"1,0\n", None, "a weight above 0"),
     ],
 )
-def test_mistakes_in_the_file(content, line, message, tmp_path):
+def test_mistakes_in_the_file(read, content, line, message, tmp_path):
     """Every mistake is refused with its line and what to write instead."""
     file = tmp_path / "shares.csv"
     file.write_bytes(content)
     with pytest.raises(ValueListError, match=message) as caught:
-        read_shares(file, VALUES)
+        read(file)
     assert caught.value.line == line
 
 
@@ -72,21 +80,3 @@ def test_numbers_file(tmp_path):
     crowd = read_numbers(file)
     assert crowd.numbers.tolist() == [-100, 0.5, 3]
     assert crowd.weights.tolist() == [2.5, 0, 1]
-
-
-@pytest.mark.parametrize(
-    ("content", "line", "message"),
-    [
-        (b"1\nmany\n", 2, "no finite number"),
-        (b"inf\n", 1, "no finite number"),
-        (b"1,-1\n", 1, "at least 0"),
-        (b"1,0\n", None, "a weight above 0"),
-    ],
-)
-def test_mistakes_in_a_numbers_file(content, line, message, tmp_path):
-    """Every mistake is refused with its line."""
-    file = tmp_path / "numbers.csv"
-    file.write_bytes(content)
-    with pytest.raises(ValueListError, match=message) as caught:
-        read_numbers(file)
-    assert caught.value.line == line

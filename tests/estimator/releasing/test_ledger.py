@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from deniable_estimator.releasing.charge import Charge
-from deniable_estimator.releasing.ledger import LedgerError, ReleaseLedger
-from deniable_estimator.releasing.looking import account_in
+from deniable_estimator.releasing.ledger import LedgerError, ReleaseLedger, account_in
 from deniable_estimator.releasing.words import figure
 
 TODAY = date(2026, 11, 23)
@@ -243,14 +242,6 @@ def test_a_full_disk_charges_nothing_or_keeps_the_charge(path):
     connection.execute("PRAGMA max_page_count = 100000")
     assert ledger.keep("a", lambda: ("one", "csv")).document == "one"
     assert ledger.charged("c", TODAY, charge(0.1)).document is None
-
-
-@pytest.mark.parametrize("content", [b"", b"S"])
-def test_a_ledger_that_is_cut_off_is_refused(path, content):
-    """SQLite would take it for a new one, in which nothing was spent."""
-    path.write_bytes(content)
-    with pytest.raises(LedgerError, match="is cut off"):
-        ReleaseLedger(path, 1e-6, None)
 
 
 def test_a_ledger_holds_so_many_releases(path, monkeypatch):

@@ -30,35 +30,26 @@ def of(**windows):
     return {f"browser scheme {label}": {"0": count} for label, count in windows.items()}
 
 
-def sizes(earlier, new):
-    return sorted(cell.reports for cell in cells([earlier], [new]))
+WHOLE = {"browser scheme a": {"0": 3000, "1": 5}}
+SEGMENT = {"browser scheme a": {"0": 3000}}
 
 
-def test_sums_that_share_no_report_are_cells_of_their_own():
-    """A release of other windows leaves nothing to subtract."""
-    assert sizes([of(a=2000)], of(b=3000, c=1000)) == [4000]
-
-
-def test_ranges_that_overlap_differ_by_the_windows_of_one_alone():
-    """A range, and the same with one more window, differ by that window."""
-    assert sizes([of(a=2000, b=2000)], of(a=2000, b=2000, c=3)) == [3, 4000]
-
-
-def test_a_window_that_has_grown_differs_by_what_came_later():
-    """Two readings of a window differ by the reports in between."""
-    assert sizes([of(a=2000)], of(a=2007)) == [7, 2000]
-
-
-def test_a_segment_and_its_whole_differ_by_the_rest():
-    """All reports less those of a segment are those of the others."""
-    whole = {"browser scheme a": {"0": 3000, "1": 5}}
-    segment = {"browser scheme a": {"0": 3000}}
-    assert sizes([whole], segment) == [5, 3000]
-
-
-def test_several_earlier_sums_are_subtracted_together():
-    """Three sums, of which no two differ by few reports, leave a window of few."""
-    assert sizes([of(a=3000, b=4), of(a=3000, c=2000)], of(c=2000)) == [4, 2000, 3000]
+@pytest.mark.parametrize(
+    ("earlier", "new", "expected"),
+    [
+        pytest.param([of(a=2000)], of(b=3000, c=1000), [4000], id="other windows"),
+        pytest.param([of(a=2000, b=2000)], of(a=2000, b=2000, c=3), [3, 4000], id="a longer range"),
+        pytest.param([of(a=2000)], of(a=2007), [7, 2000], id="a window that has grown"),
+        pytest.param([WHOLE], SEGMENT, [5, 3000], id="a segment"),
+        # No two of these three differ by few reports.
+        pytest.param(
+            [of(a=3000, b=4), of(a=3000, c=2000)], of(c=2000), [4, 2000, 3000], id="three sums"
+        ),
+    ],
+)
+def test_what_is_left_when_sums_are_subtracted(earlier, new, expected):
+    """Sums differ by the reports that are in one of them alone."""
+    assert sorted(cell.reports for cell in cells([earlier], [new])) == expected
 
 
 @given(
@@ -315,10 +306,3 @@ def test_the_total_covers_every_device(releases, limit):
         for chosen in itertools.combinations(DAYS, count)
     )
     assert total(charges, 1e-9) <= worst * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("kind", ["exact", "laplace", "gaussian", "exponential"])
-def test_a_charge_survives_its_file_form(kind):
-    """What the ledger keeps is read back as it was."""
-    charge = Charge("browser", ("2026-11-01",), 3, kind, 0.5, 1e-8, 0.25, None)
-    assert Charge.from_dict(charge.to_dict()) == charge

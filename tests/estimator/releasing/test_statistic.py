@@ -26,14 +26,14 @@ from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.asking.reading import Part
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.releasing.noise import Method, laplace
+from deniable_estimator.releasing.noise import Method, noise_of
 from deniable_estimator.releasing.preparing import statistic_of
-from deniable_estimator.releasing.share_statistics import (
+from deniable_estimator.releasing.statistic import (
     MOST_STRINGS,
     MessageCounts,
+    Statistic,
     SupportCounts,
 )
-from deniable_estimator.releasing.statistic import Statistic
 from deniable_estimator.statistics.participation import Participation
 
 HISTOGRAMS = {
@@ -122,7 +122,7 @@ def test_a_long_list_takes_its_noise_where_it_costs_less() -> None:
         values = statistic(scheme, report, None)
         assert type(chosen) is other
         added = [
-            each.variances(laplace(Fraction(1), each.sensitivity).variance)[1]
+            each.variances(noise_of("laplace", Fraction(1), 1e-8, each.sensitivity).variance)[1]
             for each in (chosen, values)
         ]
         assert added[0] < 0.1 * added[1] if oracle is long else added[0] == added[1]

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from tests.estimator.conftest import NOW, Fill
+from tests.estimator.planning.conftest import plan
 from tests.estimator.retention.conftest import CHANGED, DEVICES, FEWER, WEEKS
 from tests.registries import declared
 
@@ -28,7 +29,6 @@ from deniable_estimator.asking.reading import read, select
 from deniable_estimator.asking.trend import trend
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.planning.retention_crowd import DrawnWindow, Life, tallies_of, true_series
-from deniable_estimator.planning.retention_plan import plan_retention
 
 _ERRORS = 4.5
 
@@ -238,9 +238,9 @@ def test_a_late_report_of_an_earlier_week_changes_the_version_of_a_later_one(
 def test_a_plan_says_how_near_an_exact_count_the_lifecycle_is() -> None:
     """At epsilon 2, of 50,000 devices in each of 200 drawn weeks, the three shares are within the
     planned half a point of an exact count in 95% of the cases (600 of them, alpha 1e-4)."""
-    made = plan_retention(["lifecycle"], 0, 2.0, 4.0, 50_000)
-    assert made.tells.exact is not None
-    assert round(100 * made.tells.exact, 1) == 0.5
+    made = plan("retention", asks="lifecycle", devices=50_000)["tells"]
+    assert made.exact is not None
+    assert round(100 * made.exact, 1) == 0.5
     registry = Registry.parse(declared(g={"type": "retention", "asks": ["lifecycle"],
                                           "lifetime_epsilon": 4.0}))  # fmt: skip
     metric, life = registry["g"], Life.steady(50_000)
@@ -252,7 +252,7 @@ def test_a_plan_says_how_near_an_exact_count_the_lifecycle_is() -> None:
     for tally, window in drawn:
         answer = answer_of(tally, metric.scheme)
         exact = window.lifecycle / window.lifecycle.sum()
-        within += (np.abs(answer.series.value - exact) <= made.tells.exact).tolist()
+        within += (np.abs(answer.series.value - exact) <= made.exact).tolist()
     assert np.mean(within) > 0.915
 
 

@@ -8,8 +8,7 @@ from datetime import date
 import pytest
 
 from deniable import Registry
-from deniable_estimator.watching.digest import DigestLine, WeeklyDigest, weekly_digest
-from deniable_estimator.watching.digest_view import as_html
+from deniable_estimator.watching.digest import DigestLine, WeeklyDigest, as_html, weekly_digest
 from deniable_estimator.watching.rules_file import parse_rules
 from deniable_estimator.watching.run import Watcher
 from deniable_estimator.watching.state import WatchState

@@ -11,17 +11,15 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from deniable.protocol import lazy_names
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.errors import SchemeError
-from deniable.protocol.lazy import lazy_names
 from deniable.protocol.mechanisms.base import (
-    Cell,
     FrequencyOracle,
     Mechanism,
     Memoizing,
     MemoizingOracle,
     Packing,
-    Parameters,
     Report,
     Row,
     total_variance,
@@ -35,27 +33,31 @@ from deniable.protocol.mechanisms.limits import (
 )
 
 if TYPE_CHECKING:
-    from deniable.protocol.mechanisms.bloom import Bloom
-    from deniable.protocol.mechanisms.choice import Choice, explain, explain_memoized
-    from deniable.protocol.mechanisms.cohort_local_hashing import CohortLocalHashing
-    from deniable.protocol.mechanisms.count_mean_sketch import (
-        CountMeanSketch,
-        HadamardCountMeanSketch,
-    )
+    from deniable.protocol.mechanisms.choice import explain, explain_memoized
     from deniable.protocol.mechanisms.dbitflip import DBitFlip
     from deniable.protocol.mechanisms.hadamard_response import HadamardResponse
-    from deniable.protocol.mechanisms.hashed import Hashed
-    from deniable.protocol.mechanisms.hashed_projective_geometry import HashedProjectiveGeometry
-    from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
-    from deniable.protocol.mechanisms.level import Level
-    from deniable.protocol.mechanisms.memoized_local_hashing import MemoizedLocalHashing
+    from deniable.protocol.mechanisms.hashed import (
+        CohortLocalHashing,
+        CountMeanSketch,
+        HadamardCountMeanSketch,
+        Hashed,
+        HashedProjectiveGeometry,
+        MemoizedLocalHashing,
+    )
+    from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram, Level
     from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
     from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
-    from deniable.protocol.mechanisms.number_range import TOP, NumberRange
-    from deniable.protocol.mechanisms.numeric import Histogram, Numeric, Span
-    from deniable.protocol.mechanisms.prefix_tree import MAX_DISCOVERY_CELLS, MAX_LEVELS, PrefixTree
+    from deniable.protocol.mechanisms.number_range import NumberRange
+    from deniable.protocol.mechanisms.numeric import Histogram, Numeric
+    from deniable.protocol.mechanisms.prefix_tree import PrefixTree
     from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
-    from deniable.protocol.mechanisms.rappor import BasicRappor, OneTimeRappor, Rappor, Rounds
+    from deniable.protocol.mechanisms.rappor import (
+        BasicRappor,
+        Bloom,
+        OneTimeRappor,
+        Rappor,
+        Rounds,
+    )
     from deniable.protocol.mechanisms.sliding_window import SlidingWindow
     from deniable.protocol.mechanisms.subset_selection import SubsetSelection
     from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
@@ -64,18 +66,13 @@ __all__ = [
     "AUTO",
     "DESIGNS",
     "MAX_CELLS",
-    "MAX_DISCOVERY_CELLS",
     "MAX_EPSILON",
-    "MAX_LEVELS",
     "MAX_MEMO_EPSILON",
     "MEMOIZED_DESIGNS",
     "MEMOIZED_STRING_DESIGNS",
     "STRING_DESIGNS",
-    "TOP",
     "BasicRappor",
     "Bloom",
-    "Cell",
-    "Choice",
     "CohortLocalHashing",
     "CountMeanSketch",
     "DBitFlip",
@@ -97,7 +94,6 @@ __all__ = [
     "Numeric",
     "OneTimeRappor",
     "Packing",
-    "Parameters",
     "PrefixTree",
     "ProjectiveGeometry",
     "Rappor",
@@ -105,7 +101,6 @@ __all__ = [
     "Rounds",
     "Row",
     "SlidingWindow",
-    "Span",
     "SubsetSelection",
     "UnaryEncoding",
     "all_names",
@@ -117,31 +112,31 @@ __all__ = [
     "names",
     "no_mechanism",
     "rebuild",
-    "require_name",
     "total_variance",
 ]
 
 _HOMES = {
     name: home
     for home, names_of_home in {
-        "bloom": ("Bloom",),
-        "choice": ("Choice", "explain", "explain_memoized"),
-        "cohort_local_hashing": ("CohortLocalHashing",),
-        "count_mean_sketch": ("CountMeanSketch", "HadamardCountMeanSketch"),
+        "choice": ("explain", "explain_memoized"),
         "dbitflip": ("DBitFlip",),
         "hadamard_response": ("HadamardResponse",),
-        "hashed": ("Hashed",),
-        "hashed_projective_geometry": ("HashedProjectiveGeometry",),
-        "hierarchical_histogram": ("HierarchicalHistogram",),
-        "level": ("Level",),
-        "memoized_local_hashing": ("MemoizedLocalHashing",),
+        "hashed": (
+            "CohortLocalHashing",
+            "CountMeanSketch",
+            "HadamardCountMeanSketch",
+            "Hashed",
+            "HashedProjectiveGeometry",
+            "MemoizedLocalHashing",
+        ),
+        "hierarchical_histogram": ("HierarchicalHistogram", "Level"),
         "memoized_retention": ("MemoizedRetention",),
         "memoized_subset_selection": ("MemoizedSubsetSelection",),
-        "number_range": ("TOP", "NumberRange"),
-        "numeric": ("Histogram", "Numeric", "Span"),
-        "prefix_tree": ("MAX_DISCOVERY_CELLS", "MAX_LEVELS", "PrefixTree"),
+        "number_range": ("NumberRange",),
+        "numeric": ("Histogram", "Numeric"),
+        "prefix_tree": ("PrefixTree",),
         "projective_geometry": ("ProjectiveGeometry",),
-        "rappor": ("BasicRappor", "OneTimeRappor", "Rappor", "Rounds"),
+        "rappor": ("BasicRappor", "Bloom", "OneTimeRappor", "Rappor", "Rounds"),
         "sliding_window": ("SlidingWindow",),
         "subset_selection": ("SubsetSelection",),
         "unary_encoding": ("UnaryEncoding",),
@@ -237,7 +232,7 @@ def names(*, closed: bool, memoize: bool) -> tuple[str, ...]:
     return (AUTO, *(DESIGNS if closed else STRING_DESIGNS))
 
 
-def require_name(name: str, *, closed: bool, memoize: bool) -> None:
+def _require_name(name: str, *, closed: bool, memoize: bool) -> None:
     """Check that there is a mechanism called `name` for such a domain.
 
     Raises:
@@ -264,11 +259,11 @@ def design(name: str, size: int, epsilon: float) -> FrequencyOracle[int]:
     Raises:
         SchemeError: there is no such mechanism, or it cannot keep within `epsilon`.
     """
-    require_name(name, closed=True, memoize=False)
+    _require_name(name, closed=True, memoize=False)
     if name == AUTO:
-        from deniable.protocol.mechanisms.choice import best_for
+        from deniable.protocol.mechanisms.choice import choose
 
-        return best_for(size, check_epsilon(epsilon)).require_within(epsilon)
+        return choose(size, check_epsilon(epsilon))[0].require_within(epsilon)
     return DESIGNS[name](size, check_epsilon(epsilon)).require_within(epsilon)
 
 
@@ -278,7 +273,7 @@ def design_string(name: str, metric: str, epsilon: float) -> FrequencyOracle[str
     Raises:
         SchemeError: there is no such mechanism, or it cannot keep within `epsilon`.
     """
-    require_name(name, closed=False, memoize=False)
+    _require_name(name, closed=False, memoize=False)
     maker = STRING_DESIGNS["hashed_projective_geometry" if name == AUTO else name]
     return maker(metric, check_epsilon(epsilon)).require_within(epsilon)
 
@@ -295,12 +290,12 @@ def design_memoized(
         SchemeError: there is no such mechanism, or it cannot keep within both.
     """
     check_memo_epsilon(epsilon, lifetime_epsilon)
-    require_name(name, closed=size is not None, memoize=True)
+    _require_name(name, closed=size is not None, memoize=True)
     mechanism: MemoizingOracle[Any]
     if size is not None and name == AUTO:
-        from deniable.protocol.mechanisms.choice import best_memoized_for
+        from deniable.protocol.mechanisms.choice import choose_memoized
 
-        mechanism = best_memoized_for(size, metric, epsilon, lifetime_epsilon)
+        mechanism = choose_memoized(size, metric, epsilon, lifetime_epsilon)[0]
     elif size is not None and name in MEMOIZED_DESIGNS:
         mechanism = MEMOIZED_DESIGNS[name](size, epsilon, lifetime_epsilon)
     else:

@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeAlias, TypeVar,
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below, log_above
+from deniable.protocol.mechanisms.limits import check_parameters
 from deniable.protocol.randomness import PRECISION, Bits, below, system_bits
 
 ONE = 1 << PRECISION
@@ -91,12 +92,15 @@ class Mechanism(ABC, Generic[Item]):
 
     Attributes:
         name: what `mechanism = "..."` in the registry and the scheme call it.
+        integers: the parameters of one that integers alone fix, in the order of its constructor:
+            the least and the largest of each. An attribute of the same name holds each.
         rows: the rows of its tally.
         odds: e to the power epsilon, exactly, from the integers in force.
         texts: the values that a scheme names, where the mechanism itself fixes them.
     """
 
     name: ClassVar[str]
+    integers: ClassVar[Mapping[str, tuple[int, int]]] = {}
     texts: tuple[str, ...] | None = None
     rows: tuple[Row, ...]
     odds: Fraction
@@ -107,13 +111,13 @@ class Mechanism(ABC, Generic[Item]):
         return log_above(self.odds)
 
     @classmethod
-    @abstractmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
         """Rebuild the mechanism from `parameters()`, as a published scheme holds them.
 
         Raises:
             SchemeError: a parameter is missing, unknown or out of range.
         """
+        return cls(*check_parameters(cls.name, parameters, **cls.integers))
 
     @abstractmethod
     def parameters(self) -> Parameters:
@@ -164,9 +168,8 @@ class FrequencyOracle(Mechanism[Item]):
     q: Fraction
     size: int | None
 
-    @abstractmethod
     def parameters(self) -> dict[str, int | str]:
-        """Everything that fixes the channel, as integers (and salts as text)."""
+        return {name: getattr(self, name) for name in self.integers}
 
     @abstractmethod
     def support(self, item: Item) -> Iterator[Cell]:

@@ -45,22 +45,13 @@ class Choice:
     loss: float
 
 
-def best_for(size: int, epsilon: float) -> FrequencyOracle[int]:
-    """The mechanism that `auto` takes for a closed domain of `size` values.
-
-    Raises:
-        SchemeError: the domain is too small or too large.
-    """
-    return _choose(size, epsilon)[0]
-
-
 def explain(size: int, epsilon: float) -> Choice:
     """What `auto` takes for a closed domain, with the reason and its loss.
 
     Raises:
         SchemeError: the domain is too small or too large.
     """
-    chosen, optimal = _choose(size, epsilon)
+    chosen, optimal = choose(size, epsilon)
     length = optimal.rows[0].report_bytes
     if chosen is optimal:
         reason = CodedMessage(
@@ -88,8 +79,12 @@ def _bytes(length: int) -> CodedMessage:
     return CodedMessage("some_bytes", "{length} bytes", length=length)
 
 
-def _choose(size: int, epsilon: float) -> tuple[FrequencyOracle[int], SubsetSelection]:
-    """What `auto` takes, and what has the least variance."""
+def choose(size: int, epsilon: float) -> tuple[FrequencyOracle[int], SubsetSelection]:
+    """What `auto` takes for a closed domain of `size` values, and what has the least variance.
+
+    Raises:
+        SchemeError: the domain is too small or too large.
+    """
     optimal = SubsetSelection.design(size, epsilon)
     if optimal.rows[0].report_bytes <= MAX_REPORT_BYTES:
         return optimal, optimal
@@ -99,24 +94,13 @@ def _choose(size: int, epsilon: float) -> tuple[FrequencyOracle[int], SubsetSele
     return ProjectiveGeometry.design(size, epsilon), optimal
 
 
-def best_memoized_for(
-    size: int, salt: str, epsilon: float, lifetime_epsilon: float
-) -> MemoizingOracle[Any]:
-    """The mechanism with memory that `auto` takes for a closed domain of `size` values.
-
-    Raises:
-        SchemeError: the domain is too small or too large, or the lifetime not above `epsilon`.
-    """
-    return _choose_memoized(size, salt, epsilon, lifetime_epsilon)[0]
-
-
 def explain_memoized(size: int, salt: str, epsilon: float, lifetime_epsilon: float) -> Choice:
     """What `auto` takes with memory for a closed domain, with the reason and its loss.
 
     Raises:
-        SchemeError: as `best_memoized_for`.
+        SchemeError: the domain is too small or too large, or the lifetime not above `epsilon`.
     """
-    chosen, selection = _choose_memoized(size, salt, epsilon, lifetime_epsilon)
+    chosen, selection = choose_memoized(size, salt, epsilon, lifetime_epsilon)
     length = selection.rows[0].report_bytes
     if chosen is selection:
         reason = CodedMessage(
@@ -146,11 +130,15 @@ def explain_memoized(size: int, salt: str, epsilon: float, lifetime_epsilon: flo
     return Choice(chosen, reason, loss(chosen, size, epsilon))
 
 
-def _choose_memoized(
+def choose_memoized(
     size: int, salt: str, epsilon: float, lifetime_epsilon: float
 ) -> tuple[MemoizingOracle[Any], MemoizedSubsetSelection]:
-    """What `auto` takes, and subset selection of a memo."""
-    from deniable.protocol.mechanisms.memoized_local_hashing import MemoizedLocalHashing
+    """What `auto` takes with memory for a closed domain, and subset selection of a memo.
+
+    Raises:
+        SchemeError: as `explain_memoized`.
+    """
+    from deniable.protocol.mechanisms.hashed import MemoizedLocalHashing
     from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 
     selection = MemoizedSubsetSelection.design(size, epsilon, lifetime_epsilon)

@@ -18,14 +18,14 @@ epsilon above 1 other mechanisms need far fewer reports.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
 from deniable.protocol.mechanisms.base import ONE, Cell, FrequencyOracle, Packing, Report, Row
-from deniable.protocol.mechanisms.limits import MAX_CELLS, check_parameters, check_size
+from deniable.protocol.mechanisms.limits import MAX_CELLS, check_size
 from deniable.protocol.randomness import Bits, coin, system_bits
 
 
@@ -38,6 +38,7 @@ class HadamardResponse(FrequencyOracle[int]):
     """
 
     name: ClassVar[str] = "hadamard_response"
+    integers: ClassVar = {"size": (2, MAX_CELLS), "threshold": (1, ONE - 1)}
     size: int
 
     def __init__(self, size: int, threshold: int) -> None:
@@ -58,16 +59,6 @@ class HadamardResponse(FrequencyOracle[int]):
         """The mechanism at `epsilon`, its threshold rounded down."""
         odds = exp_below(epsilon)
         return cls(size, math.floor(ONE * odds / (odds + 1)))
-
-    @classmethod
-    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
-        size, threshold = check_parameters(
-            cls.name, parameters, size=(2, MAX_CELLS), threshold=(1, ONE - 1)
-        )
-        return cls(size, threshold)
-
-    def parameters(self) -> dict[str, int | str]:
-        return {"size": self.size, "threshold": self.threshold}
 
     def randomize(self, item: int, bits: Bits = system_bits) -> Report:
         self.require_item(item)

@@ -81,6 +81,19 @@ def check_memo_epsilon(epsilon: float, lifetime_epsilon: float) -> float:
     return lifetime_epsilon
 
 
+def check_salt(mechanism: str, salt: Any) -> str:
+    """The salt of hashes, if it can be one.
+
+    Raises:
+        SchemeError: it is no text, empty, or holds a zero byte.
+    """
+    if not isinstance(salt, str):
+        raise SchemeError(f"{mechanism}: salt must be a text, not {salt!r}")
+    if not salt or "\0" in salt:
+        raise SchemeError(f"{mechanism}: salt must be a text without zero bytes")
+    return salt
+
+
 def check_parameters(
     mechanism: str, parameters: Mapping[str, Any], **bounds: tuple[int, int]
 ) -> list[int]:

@@ -24,17 +24,22 @@ e**epsilon < (e**lifetime + k - 1) / k, so a large k needs a large lifetime.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
-from deniable.protocol.mechanisms.base import ONE, Cell, MemoizingOracle, Report, total_variance
+from deniable.protocol.mechanisms.base import (
+    ONE,
+    Cell,
+    MemoizingOracle,
+    Report,
+    total_variance,
+)
 from deniable.protocol.mechanisms.limits import (
     MAX_CELLS,
     check_memo_epsilon,
-    check_parameters,
     check_size,
 )
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
@@ -52,6 +57,12 @@ class MemoizedSubsetSelection(MemoizingOracle[int]):
     """
 
     name: ClassVar[str] = "memoized_subset_selection"
+    integers: ClassVar = {
+        "size": (2, MAX_CELLS),
+        "k": (1, MAX_CELLS),
+        "memo": (1, ONE - 1),
+        "fresh": (1, ONE - 1),
+    }
     size: int
 
     def __init__(self, size: int, k: int, memo: int, fresh: int) -> None:
@@ -101,25 +112,9 @@ class MemoizedSubsetSelection(MemoizingOracle[int]):
             designs.append(cls(size, each, memo, fresh))
         return min(designs, key=lambda each: total_variance(each.p, each.q, size))
 
-    @classmethod
-    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
-        size, k, memo, fresh = check_parameters(
-            cls.name,
-            parameters,
-            size=(2, MAX_CELLS),
-            k=(1, MAX_CELLS),
-            memo=(1, ONE - 1),
-            fresh=(1, ONE - 1),
-        )
-        return cls(size, k, memo, fresh)
-
     def parameters(self) -> dict[str, int | str]:
-        return {
-            "size": self.size,
-            "k": self.k,
-            "memo": self.permanent.threshold,
-            "fresh": self.fresh.threshold,
-        }
+        rounds = {"memo": self.permanent.threshold, "fresh": self.fresh.threshold}
+        return {"size": self.size, "k": self.k, **rounds}
 
     def cell(self, row: int, item: int) -> int:
         self.require_item(item)

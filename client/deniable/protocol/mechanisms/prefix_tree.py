@@ -25,8 +25,8 @@ from typing import Any, ClassVar, Self
 
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.mechanisms import prefix_code
-from deniable.protocol.mechanisms.base import Mechanism, Report
-from deniable.protocol.mechanisms.limits import check_epsilon, check_parameters
+from deniable.protocol.mechanisms.base import Mechanism, Parameters, Report
+from deniable.protocol.mechanisms.limits import check_epsilon, check_parameters, check_salt
 from deniable.protocol.mechanisms.prefix_code import ALPHABETS
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
 from deniable.protocol.randomness import Bits, below, system_bits
@@ -70,8 +70,7 @@ class PrefixTree(Mechanism[str]):
     def __init__(
         self, salt: str, levels: int, channel: ProjectiveGeometry, alphabet: str = "bytes"
     ) -> None:
-        if not salt or "\0" in salt:
-            raise SchemeError(f"{self.name}: salt must be a text without zero bytes")
+        check_salt(self.name, salt)
         if alphabet not in ALPHABETS:
             known = ", ".join(ALPHABETS)
             raise SchemeError(f"{self.name}: alphabet must be one of {known}, not {alphabet!r}")
@@ -114,13 +113,13 @@ class PrefixTree(Mechanism[str]):
     def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
         rest = dict(parameters)
         salt, alphabet, levels = (rest.pop(key, None) for key in ("salt", "alphabet", "levels"))
-        for key, value in (("salt", salt), ("alphabet", alphabet)):
-            if not isinstance(value, str):
-                raise SchemeError(f"{cls.name}: {key} must be a text, not {value!r}")
+        check_salt(cls.name, salt)
+        if not isinstance(alphabet, str):
+            raise SchemeError(f"{cls.name}: alphabet must be a text, not {alphabet!r}")
         check_parameters(cls.name, {"levels": levels}, levels=(1, MAX_LEVELS))
         return cls(salt, levels, ProjectiveGeometry.from_parameters(rest), alphabet)
 
-    def parameters(self) -> dict[str, int | str]:
+    def parameters(self) -> Parameters:
         return {
             "salt": self.salt,
             "levels": self.levels,

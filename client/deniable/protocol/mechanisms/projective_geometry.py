@@ -22,11 +22,11 @@ numbers in base q with the most significant digit first.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import product
 from operator import mul
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
@@ -39,7 +39,7 @@ from deniable.protocol.mechanisms.base import (
     Row,
     total_variance,
 )
-from deniable.protocol.mechanisms.limits import MAX_CELLS, check_parameters, check_size
+from deniable.protocol.mechanisms.limits import MAX_CELLS, check_size
 from deniable.protocol.randomness import Bits, below, coin, system_bits
 
 _LOOKUP = 256
@@ -62,6 +62,12 @@ class ProjectiveGeometry(FrequencyOracle[int]):
     """
 
     name: ClassVar[str] = "projective_geometry"
+    integers: ClassVar = {
+        "size": (2, MAX_CELLS),
+        "q": (2, MAX_CELLS),
+        "t": (2, MAX_CELLS.bit_length()),
+        "threshold": (1, ONE - 1),
+    }
     size: int
 
     def __init__(self, size: int, order: int, dimension: int, threshold: int) -> None:
@@ -143,18 +149,6 @@ class ProjectiveGeometry(FrequencyOracle[int]):
         messages, near = points(order, dimension), points(order, dimension - 1)
         threshold = math.floor(ONE * odds * near / (odds * near + messages - near))
         return cls(size or messages, order, dimension, threshold)
-
-    @classmethod
-    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
-        size, order, dimension, threshold = check_parameters(
-            cls.name,
-            parameters,
-            size=(2, MAX_CELLS),
-            q=(2, MAX_CELLS),
-            t=(2, MAX_CELLS.bit_length()),
-            threshold=(1, ONE - 1),
-        )
-        return cls(size, order, dimension, threshold)
 
     def parameters(self) -> dict[str, int | str]:
         return {

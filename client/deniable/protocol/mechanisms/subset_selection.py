@@ -17,10 +17,10 @@ with d = 2 Warner's randomized response (J. Am. Stat. Assoc. 1965).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
@@ -33,7 +33,7 @@ from deniable.protocol.mechanisms.base import (
     Row,
     total_variance,
 )
-from deniable.protocol.mechanisms.limits import MAX_CELLS, check_parameters, check_size
+from deniable.protocol.mechanisms.limits import MAX_CELLS, check_size
 from deniable.protocol.randomness import PRECISION, Bits, below, coin, subset, system_bits
 
 
@@ -46,6 +46,7 @@ class SubsetSelection(FrequencyOracle[int]):
     """
 
     name: ClassVar[str] = "subset_selection"
+    integers: ClassVar = {"size": (2, MAX_CELLS), "k": (1, MAX_CELLS), "threshold": (1, ONE - 1)}
     size: int
 
     def __init__(self, size: int, k: int, threshold: int) -> None:
@@ -85,16 +86,6 @@ class SubsetSelection(FrequencyOracle[int]):
     @classmethod
     def _calibrated(cls, size: int, k: int, odds: Fraction) -> Self:
         return cls(size, k, math.floor(ONE * odds * k / (odds * k + size - k)))
-
-    @classmethod
-    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
-        size, k, threshold = check_parameters(
-            cls.name, parameters, size=(2, MAX_CELLS), k=(1, MAX_CELLS), threshold=(1, ONE - 1)
-        )
-        return cls(size, k, threshold)
-
-    def parameters(self) -> dict[str, int | str]:
-        return {"size": self.size, "k": self.k, "threshold": self.threshold}
 
     def randomize(self, item: int, bits: Bits = system_bits) -> Report:
         self.require_item(item)

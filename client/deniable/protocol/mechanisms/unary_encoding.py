@@ -18,14 +18,14 @@ Included for compatibility and comparison: subset selection needs fewer reports 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
 from deniable.protocol.mechanisms.base import ONE, Cell, FrequencyOracle, Packing, Report, Row
-from deniable.protocol.mechanisms.limits import check_parameters, check_size
+from deniable.protocol.mechanisms.limits import check_size
 from deniable.protocol.randomness import Bits, flips, system_bits
 
 MAX_SIZE = 1 << 16
@@ -40,6 +40,7 @@ class UnaryEncoding(FrequencyOracle[int]):
     """
 
     name: ClassVar[str] = "unary_encoding"
+    integers: ClassVar = {"size": (2, MAX_SIZE), "one": (1, ONE - 1), "zero": (1, ONE - 1)}
     size: int
 
     def __init__(self, size: int, one: int, zero: int) -> None:
@@ -65,16 +66,6 @@ class UnaryEncoding(FrequencyOracle[int]):
         half = exp_below(epsilon / 2)
         one = math.floor(ONE * half / (half + 1))
         return cls(size, one, ONE - one)
-
-    @classmethod
-    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
-        size, one, zero = check_parameters(
-            cls.name, parameters, size=(2, MAX_SIZE), one=(1, ONE - 1), zero=(1, ONE - 1)
-        )
-        return cls(size, one, zero)
-
-    def parameters(self) -> dict[str, int | str]:
-        return {"size": self.size, "one": self.one, "zero": self.zero}
 
     def randomize(self, item: int, bits: Bits = system_bits) -> Report:
         self.require_item(item)

@@ -10,12 +10,11 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from deniable.protocol.lazy import lazy_names
+from deniable.protocol import lazy_names
 from deniable.protocol.types.base import Aggregate, MetricType, Table, Value
 
 if TYPE_CHECKING:
-    from deniable.protocol.types.boolean import Boolean
-    from deniable.protocol.types.category import MAX_VALUES, Category
+    from deniable.protocol.types.closed import MAX_VALUES, Boolean, Category
     from deniable.protocol.types.discovery import Discovery
     from deniable.protocol.types.number import Number
     from deniable.protocol.types.pair import Pair
@@ -42,11 +41,11 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Boolean": "boolean",
-    "Category": "category",
+    "Boolean": "closed",
+    "Category": "closed",
     "Discovery": "discovery",
     "MAX_PAIR_CELLS": "pair_parts",
-    "MAX_VALUES": "category",
+    "MAX_VALUES": "closed",
     "Number": "number",
     "Pair": "pair",
     "Retention": "retention",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, SupportsFloat, TypeAlias
+from typing import Any, ClassVar, Literal, Self, SupportsFloat, TypeAlias
 
 from deniable.protocol.checks import Check
 from deniable.protocol.coded_message import CodedMessage
@@ -14,9 +14,6 @@ from deniable.protocol.frozen import frozen
 from deniable.protocol.mechanisms import FrequencyOracle, Mechanism, Memoizing, no_mechanism
 from deniable.protocol.randomness import Bits, below
 
-if TYPE_CHECKING:
-    from datetime import date
-
 Value: TypeAlias = bool | str | int | float | SupportsFloat
 """What `record` takes: a bool for a boolean metric, a string for a category or string, and any
 `numbers.Real` for a number, like an int, a float, a Fraction or a number of numpy."""
@@ -24,25 +21,6 @@ Value: TypeAlias = bool | str | int | float | SupportsFloat
 Aggregate: TypeAlias = Literal["last", "first", "any", "max", "min", "sum", "count", "mean"]
 
 _NONE: Mapping[str, Any] = {}
-
-
-class Joinable(Protocol):
-    """What a type that joins other metrics asks of one of them. Every `deniable.Metric` has it."""
-
-    @property
-    def type(self) -> MetricType: ...
-    @property
-    def answer(self) -> str: ...
-    @property
-    def expires(self) -> date: ...
-    @property
-    def longitudinal(self) -> str: ...
-    @property
-    def platform(self) -> tuple[str, ...]: ...
-    @property
-    def segments(self) -> tuple[object, ...]: ...
-    @property
-    def window(self) -> str: ...
 
 
 @frozen
@@ -55,14 +33,14 @@ class Table:
         folder: where a file that a key names is looked for.
         report: takes a key (None: the metric itself) and what is wrong with it.
         declared: the type of each metric of the registry, by name, where a type asks for others.
-        metrics: those of them that are without mistakes.
+        metrics: those of them that are without mistakes, each a `deniable.Metric`.
     """
 
     settings: Mapping[str, Any]
     folder: str
     report: Callable[[str | None, str], None]
     declared: Mapping[str, Any] = _NONE
-    metrics: Mapping[str, Joinable] = _NONE
+    metrics: Mapping[str, Any] = _NONE
 
 
 class MetricType(ABC):

@@ -1,11 +1,18 @@
-"""What types have in common whose values are listed."""
+"""Types whose values are listed: yes or no, and one of a list of values."""
 
 from __future__ import annotations
 
+import os
+import unicodedata
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Self
 
+from deniable.protocol.checks import Check, texts
+from deniable.protocol.checks import text as is_text
 from deniable.protocol.coded_message import CodedMessage
+from deniable.protocol.errors import ValueListError
+from deniable.protocol.frozen import frozen
 from deniable.protocol.mechanisms import (
     FrequencyOracle,
     Mechanism,
@@ -14,7 +21,9 @@ from deniable.protocol.mechanisms import (
     design_memoized,
     names,
 )
-from deniable.protocol.types.base import MetricType
+from deniable.protocol.randomness import Bits
+from deniable.protocol.types.base import Aggregate, MetricType, Table, Value
+from deniable.protocol.value_list import normal_form, read_values, value_text
 
 
 class Closed(MetricType):
@@ -63,3 +72,127 @@ class Closed(MetricType):
     def places(self) -> dict[str, int]:
         """The place of each value in the list, from 0."""
         return {value: place for place, value in enumerate(self.values)}
+
+
+@frozen
+class Boolean(Closed):
+    """True or False, kept as the texts "true" and "false"."""
+
+    name = "boolean"
+    foreign = dict.fromkeys(("values", "values_file"), "it is true or false")
+    aggregates = ("last", "first", "any", "max")
+    values = ("true", "false")
+
+    def normalize(self, value: Value) -> str:
+        if not isinstance(value, bool):
+            raise ValueError(f"takes True or False, not {type(value).__name__}")
+        return "true" if value else "false"
+
+    def merge(self, aggregate: Aggregate, value: str, text: str, records: int, bits: Bits) -> str:
+        if aggregate == "max":
+            return "true" if "true" in (value, text) else "false"
+        return super().merge(aggregate, value, text, records, bits)
+
+
+MAX_VALUES = 1 << 20
+"""The most values that may be listed."""
+
+_OTHER = "other"
+"""A value of that name stands for the rest, if the metric does not say another."""
+
+
+@frozen
+class Category(Closed):
+    """One of the declared values, in normal form C; what is none of them is `other`, if that is
+    declared, and refused if not."""
+
+    name = "category"
+    keys: ClassVar[Mapping[str, Check]] = {
+        "values": texts,
+        "values_file": is_text,
+        "other": is_text,
+    }
+
+    values: tuple[str, ...]
+    other: str | None = None
+
+    @classmethod
+    def read(cls, table: Table) -> Self | None:
+        values = _values(table)
+        other = table.settings.get("other", _OTHER if _OTHER in values else None)
+        if other is not None:
+            other = unicodedata.normalize("NFC", str(other))
+            if other not in values:
+                told = table.settings["other"]
+                table.report("other", f"is {told!r}, which is not one of the values")
+        return cls(values, other) if values else None
+
+    def normalize(self, value: Value) -> str:
+        if not isinstance(value, str):
+            raise ValueError(f"takes a string, not {type(value).__name__}")
+        text = normal_form(value)
+        if text in self.places:
+            return text
+        if self.other is not None:
+            return self.other
+        # The message must not repeat the value: error messages end up in logs.
+        raise ValueError(
+            'the value is not one of its declared values; add it, or add an "other" that '
+            "stands for the rest"
+        )
+
+    def place(self, text: str) -> int:
+        # An app may be upgraded inside a window, and the value leave the domain.
+        known = self.other is None or text in self.places
+        return super().place(text if known else str(self.other))
+
+    def stands_in(self, text: str, value: Value) -> bool:
+        return (
+            text == self.other and isinstance(value, str) and normal_form(value) not in self.places
+        )
+
+
+def _values(table: Table) -> tuple[str, ...]:
+    settings = table.settings
+    given = [key for key in ("values", "values_file") if key in settings]
+    if len(given) != 1:
+        table.report(
+            None,
+            'lacks values: list them, like ["yes", "no"], or name a values_file'
+            if not given
+            else "has both values and values_file: keep one of them",
+        )
+        return ()
+    (key,) = given
+    if Category.keys[key](settings[key]):
+        return ()
+    if key == "values":
+        values = _listed(table, settings[key])
+    else:
+        try:
+            values = read_values(os.path.join(table.folder, settings[key]))
+        except ValueListError as error:
+            table.report(key, str(error))
+            return ()
+    return tuple(values) if _in_limits(table, key, values) else ()
+
+
+def _in_limits(table: Table, key: str, values: list[str]) -> bool:
+    if 2 <= len(values) <= MAX_VALUES:
+        return True
+    table.report(key, f"must list from 2 to {MAX_VALUES:,} values, not {len(values):,}")
+    return False
+
+
+def _listed(table: Table, values: list[str]) -> list[str]:
+    normal = [unicodedata.normalize("NFC", value) for value in values]
+    seen: set[str] = set()
+    for value in normal:
+        if value in seen:
+            table.report("values", f"lists {value!r} twice")
+        seen.add(value)
+        try:
+            value_text(value)
+        except ValueError as error:
+            table.report("values", f"lists {value[:20]!r}, which {error}")
+    return normal

@@ -12,13 +12,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from deniable.device import open_windows, outbox, owner
-from deniable.device.lifecycle import SWITCHES, is_set
 from deniable.device.state import FILE_NAME, State, default_directory
+from deniable.device.worker import SWITCHES, is_set
 from deniable.protocol.coded_message import counted
 from deniable.protocol.errors import RegistryError, StateError
 from deniable.protocol.registry import Registry
+from deniable.tools.command_line import MISSING, forecasts
 from deniable.tools.doctor.result import CheckResult, listed
-from deniable.tools.forecasts import MISSING, forecasts
 
 
 def read_registry(path: Path) -> tuple[Registry | None, list[CheckResult]]:
@@ -100,7 +100,7 @@ def check_state(registry: Registry, directory: Path | None) -> Iterator[CheckRes
     """The state of the app on this device: whether it can be written, and what waits in it."""
     if directory is None:
         try:
-            directory = default_directory(registry.app)
+            directory = Path(default_directory(registry.app))
         except StateError as error:
             yield CheckResult(
                 "state", "no_folder", "error", str(error),

@@ -27,7 +27,11 @@ from deniable.protocol.metric import Metric
 from deniable.protocol.registry import Registry
 from deniable.protocol.wire import LATEST, new_batch_id
 from deniable.tools.doctor.result import CheckResult, listed
-from deniable.tools.doctor.verdicts import ADDRESS, refused_batch, verdicts
+
+_ADDRESS = (
+    "use the collector's address, without /v1/reports; by default port 8080 is the collector's, "
+    "and 8090 the dashboard's"
+)
 
 IMPOSSIBLE_ROW = 1_000_000_000
 """No mechanism has so many rows, so no collector counts a report for this one."""
@@ -54,7 +58,7 @@ def check_endpoint(
     try:
         transport = HttpTransport(endpoint, TIMEOUT, ingest_key=ingest_key)
     except ValueError as error:
-        yield CheckResult("endpoint", "no_address", "error", str(error), ADDRESS)
+        yield CheckResult("endpoint", "no_address", "error", str(error), _ADDRESS)
         return
     if _is_open(endpoint):
         yield CheckResult(
@@ -115,7 +119,7 @@ def _unreachable(error: TransportError, endpoint: str) -> CheckResult:
     elif isinstance(reason, ssl.SSLError):
         code, advice = "not_tls", "the port does not speak TLS: a local collector is http://"
     elif isinstance(cause, HTTPException):
-        code, advice = "not_http", "if the port speaks TLS, write https://. " + ADDRESS
+        code, advice = "not_http", "if the port speaks TLS, write https://. " + _ADDRESS
     return CheckResult("endpoint", code, "error", f"{endpoint}: {error}", advice)
 
 
@@ -147,7 +151,7 @@ def _foreign(reply: Reply, headers: Mapping[str, str], endpoint: str) -> CheckRe
     if problem == "http-404":
         return CheckResult(
             "endpoint", "wrong_path", "error",
-            f"a collector responds at {endpoint}, but not at this path", ADDRESS,
+            f"a collector responds at {endpoint}, but not at this path", _ADDRESS,
         )  # fmt: skip
     if problem is not None:
         return CheckResult(
@@ -159,7 +163,7 @@ def _foreign(reply: Reply, headers: Mapping[str, str], endpoint: str) -> CheckRe
         "endpoint", "not_a_collector", "error",
         f"{endpoint} sends {kind} with status {reply.status} that is not a collector's: a proxy, "
         "a login page, or another server",
-        ADDRESS,
+        _ADDRESS,
     )  # fmt: skip
 
 
@@ -202,11 +206,11 @@ def _schemes(
         try:
             refused = read_reply(reply, batch_id, clock)
         except TransportError as error:
-            yield refused_batch(problem_code(reply.body), str(error), ingest_key)
+            yield _refused_batch(problem_code(reply.body), str(error), ingest_key)
             return
         for place, metric in enumerate(part):
             reasons.setdefault(refused.get(place, ""), []).append(metric.name)
-    yield from verdicts(reasons)
+    yield from _verdicts(reasons)
     taken = reasons.get("bad_row", [])
     other = [
         name
@@ -257,3 +261,66 @@ def _by_document(metric: Metric, declared: Mapping[str, Any]) -> str:
     """What a collector would say of a metric that it cannot be asked about, by its registry. It
     may take an earlier scheme too, so another one is no error."""
     return "bad_row" if metric.name in declared else "unknown_metric"
+
+
+def _refused_batch(problem: str | None, message: str, ingest_key: str | None) -> CheckResult:
+    """Why the collector did not read the batch at all."""
+    if problem == "no-ingest-key":
+        given = "does not accept this ingest key" if ingest_key else "asks for an ingest key"
+        return CheckResult(
+            "endpoint", "ingest_key", "error", f"the collector {given}",
+            "pass one of its DENIABLE_INGEST_KEYS as Client(ingest_key=...), and to this command "
+            "in DENIABLE_INGEST_KEY",
+        )  # fmt: skip
+    if problem in ("too-many-requests", "store-unavailable", "queue-full", "too-many-connections"):
+        return CheckResult(
+            "endpoint", "busy", "warning", f"{message}; devices would try again later",
+            "see the collector's log, or `deniable doctor --operator` on its machine",
+        )  # fmt: skip
+    return CheckResult(
+        "endpoint", "refused_batch", "error", message,
+        "is there a proxy in front that changes requests? docs/reference/protocol.md explains the "
+        "responses",
+    )  # fmt: skip
+
+
+_FOLLOW = (
+    "give the collector the app's metrics.toml and send it SIGHUP. Devices keep such reports for "
+    "six days"
+)
+
+_VERDICTS = {
+    "unknown_metric": ("another_registry", "the collector does not know these metrics", _FOLLOW),
+    "unknown_scheme": (
+        "another_registry",
+        "the collector has these metrics with other parameters",
+        _FOLLOW,
+    ),
+    "bad_window": ("another_registry", "the collector has another window for these", _FOLLOW),
+    "expired_metric": ("another_registry", "at the collector these have expired", _FOLLOW),
+    "window_not_closed": (
+        "clock_ahead",
+        "the collector refuses windows that have not ended by its clock",
+        "set the clock of this machine and the collector's by NTP",
+    ),
+    "window_too_old": (
+        "clock_behind",
+        "the collector refuses windows that ended long ago by its clock",
+        "set the clock of this machine and the collector's by NTP",
+    ),
+}
+"""For each reason of a collector: a code, what it means, and what to do."""
+
+
+def _verdicts(reasons: Mapping[str, list[str]]) -> Iterator[CheckResult]:
+    """What the collector's reasons mean, but for the one that says that all is well."""
+    for reason, names in reasons.items():
+        if reason in _VERDICTS:
+            code, message, advice = _VERDICTS[reason]
+            check = "clock" if code.startswith("clock") else "registry"
+            yield CheckResult(check, code, "error", f"{message}: {listed(names)}", advice)
+        elif reason != "bad_row":
+            yield CheckResult(
+                "endpoint", "not_a_collector", "error",
+                f"what responds treats reports as no collector does: {listed(names)}", _ADDRESS,
+            )  # fmt: skip

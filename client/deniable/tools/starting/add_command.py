@@ -14,11 +14,11 @@ from deniable.protocol.lasting import lasting, today
 from deniable.protocol.mechanisms import Memoizing
 from deniable.protocol.metric import Metric
 from deniable.protocol.registry import Registry
-from deniable.tools.command_line import command
+from deniable.tools.command_line import MISSING, command, forecasts
 from deniable.tools.commands import print_problems
-from deniable.tools.forecasts import MISSING, forecasts
-from deniable.tools.starting.declaring import Draft, draft
-from deniable.tools.starting.metric_options import (
+from deniable.tools.starting.declaring import (
+    Draft,
+    draft,
     expiry,
     is_interactive,
     metric_keys,

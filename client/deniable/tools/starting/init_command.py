@@ -15,15 +15,16 @@ from deniable.protocol.metric import Metric
 from deniable.tools.command_line import command
 from deniable.tools.commands import print_problems
 from deniable.tools.starting.add_command import show
-from deniable.tools.starting.declaring import Draft, draft, toml_value
-from deniable.tools.starting.example import example_call
-from deniable.tools.starting.metric_options import (
+from deniable.tools.starting.declaring import (
+    Draft,
+    draft,
     expiry,
     is_interactive,
     metric_keys,
     metric_options,
+    toml_value,
 )
-from deniable.tools.starting.templates import COMPOSE, HEAD, PAGE, SCRIPT
+from deniable.tools.starting.example import example_call
 
 ENDPOINT = "http://127.0.0.1:8080"
 """Where `deniable collect` listens by default."""
@@ -87,7 +88,7 @@ def init(folder: Path, yes: bool, force: bool, **given: Any) -> None:
         given["values"] = given.get("values") or _BROWSERS
     if where == "web":
         given |= {"at_once": True, "platform": "web"}
-    head = HEAD
+    head = _template("metrics.toml")
     for word, value in (
         ("APP", app), ("OWNER", owner), ("EXPIRES", expiry()), ("DEVICES", devices)
     ):  # fmt: skip
@@ -111,6 +112,11 @@ def init(folder: Path, yes: bool, force: bool, **given: Any) -> None:
         click.echo(f"  {line}")
 
 
+def _template(name: str) -> str:
+    """A file that is written, with words in capitals to fill in."""
+    return (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8")
+
+
 def _name_of(folder: Path) -> str:
     """An app's name from a folder's."""
     name = re.sub(r"[^a-z0-9_-]+", "-", folder.absolute().name.lower()).strip("-")[:64]
@@ -120,9 +126,9 @@ def _name_of(folder: Path) -> str:
 def _files(app: str, where: str, head: str, made: Draft, metric: Metric) -> dict[str, str]:
     """The name and the text of each file."""
     call = example_call(metric)
-    files = {"metrics.toml": head + made.block, "compose.yml": COMPOSE}
+    files = {"metrics.toml": head + made.block, "compose.yml": _template("compose.yml")}
     if where == "web":
-        page = PAGE.replace("APP", app).replace("ENDPOINT", json.dumps(ENDPOINT))
+        page = _template("index.html").replace("APP", app).replace("ENDPOINT", json.dumps(ENDPOINT))
         files["index.html"] = page.replace("CALL", call.script)
         return files
     when = (
@@ -130,8 +136,8 @@ def _files(app: str, where: str, head: str, made: Draft, metric: Metric) -> dict
         if metric.answer == "at_once"
         else f"on the disk now, and reported when the {metric.window} (UTC) is over"
     )
-    script = SCRIPT.replace("ENDPOINT", json.dumps(ENDPOINT)).replace("WHEN", when)
-    files["app.py"] = script.replace("CALL", call.python)
+    script = _template("app.py.txt").replace("ENDPOINT", json.dumps(ENDPOINT))
+    files["app.py"] = script.replace("WHEN", when).replace("CALL", call.python)
     return files
 
 

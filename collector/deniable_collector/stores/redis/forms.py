@@ -5,7 +5,7 @@ A string is a header of two u64, the stamp of the last commit and the form, and 
 - form 4 or 8, *dense*: all counters of the tally, in so many bytes each.
 - *sparse*, where that is smaller: the reports of the rows as u32, and then a hash table of the
   counters that are not zero. `_sparse_form` says how its numbers are in the form.
-- SEALED: a block (`sealed/blocks.py`).
+- SEALED: a block (`sealed.py`).
 - SUM: the length of a record as u32, the record, and a block.
 
 Zeros at the end of an open form may be missing. `fold.lua` adds to open forms in place.
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from deniable_collector.stores.commits import MAX_CELL, TallyKey, new_stamp
 from deniable_collector.stores.contract import Head
 from deniable_collector.stores.errors import StoreError
-from deniable_collector.stores.sealed.blocks import add_counters, reports_in
+from deniable_collector.stores.sealed import add_counters, reports_in
 from deniable_collector.stores.vectors import Addition, Shape, full
 
 HEADER = struct.Struct("<QQ")

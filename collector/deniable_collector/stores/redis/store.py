@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 from deniable import Scheme
 from deniable_collector.stores import ids
 from deniable_collector.stores.base import Store
-from deniable_collector.stores.commits import MAX_CELL, Commit, TallyKey
+from deniable_collector.stores.commits import MAX_CELL, Commit, TallyKey, read_scheme
 from deniable_collector.stores.contract import Change, Found, Head
-from deniable_collector.stores.definitions import read_scheme
 from deniable_collector.stores.errors import StoreUnavailable
 from deniable_collector.stores.redis.driver import Driver
 from deniable_collector.stores.redis.errors import lacks_right, translated

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from deniable_collector.stores.commits import MAX_CELL, TallyKey
 from deniable_collector.stores.contract import Found
-from deniable_collector.stores.sealed.blocks import add_counters
+from deniable_collector.stores.sealed import add_counters
 from deniable_collector.stores.vectors import Addition, full
 
 _PAGE = 1_000

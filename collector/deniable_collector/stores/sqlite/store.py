@@ -18,12 +18,11 @@ from numpy.typing import NDArray
 
 from deniable import Scheme
 from deniable_collector.stores.base import Store
-from deniable_collector.stores.commits import Commit, TallyKey, new_stamp
+from deniable_collector.stores.commits import Commit, TallyKey, new_stamp, read_scheme
 from deniable_collector.stores.contract import Change, Found, Head
-from deniable_collector.stores.definitions import read_scheme
 from deniable_collector.stores.errors import StoreUnavailable
 from deniable_collector.stores.ids import terms_of
-from deniable_collector.stores.sealed.blocks import counters_in, reports_in
+from deniable_collector.stores.sealed import counters_in, reports_in
 from deniable_collector.stores.sqlite.file import SqliteFile
 from deniable_collector.stores.sqlite.ids import prune, remember
 from deniable_collector.stores.sqlite.pages import (

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from deniable.protocol import windows
 from deniable.protocol.keep import CALENDARS
-from deniable_collector.stores.summed.calendars import bounds, period_of
+from deniable_collector.stores.summed.sums import bounds, period_of
 
 TALLY = "tally"
 """The form of a window that came as a tally of its own."""

@@ -1,6 +1,6 @@
 """What is done with sums: added up from windows, kept when windows are dropped, read, and imported.
 
-`life.py` has the steps, each of one shard; here they are done for all shards.
+`life.ShardPart` has the steps, each of one shard; here they are done for all shards.
 """
 
 from __future__ import annotations
@@ -16,33 +16,19 @@ from deniable.protocol import windows
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.contract import Change, StoreContract
 from deniable_collector.stores.errors import StoreUnavailable
-from deniable_collector.stores.life import (
-    ATTEMPTS,
-    Dropped,
-    add_up,
-    counters_of,
-    drop_sum,
-    drop_together,
-    having,
-    holding,
-    kept_names,
-    periods_due,
-    plus,
-    together,
-    written_form,
-)
-from deniable_collector.stores.sealed.blocks import DamagedBlock
-from deniable_collector.stores.summed.calendars import bounds
+from deniable_collector.stores.life import ATTEMPTS, Dropped, ShardPart, plus, together
+from deniable_collector.stores.sealed import DamagedBlock
 from deniable_collector.stores.summed.imported import Imported
 from deniable_collector.stores.summed.sums import (
     Holding,
     SumName,
     SumRecord,
+    bounds,
     is_sum,
     known_reports,
     relevant,
 )
-from deniable_collector.stores.vectors import Shape
+from deniable_collector.stores.vectors import Shapes
 
 _IMPORTS = "imports"
 """The name of the memory of imports: a sum of nothing, with a record, beside the tallies."""
@@ -58,50 +44,49 @@ class KeptSum:
 
 
 class Sums:
-    """The sums of a store; `shape_of` says the shape of the tallies of a metric and scheme."""
+    """The sums of a store, whose tallies have these shapes."""
 
-    def __init__(self, store: StoreContract, shape_of: Callable[[str, str], Shape]) -> None:
-        self._store, self._shape_of = store, shape_of
+    def __init__(self, store: StoreContract, shapes: Shapes) -> None:
+        self._store, self._shapes = store, shapes
+
+    def parts(self, metric: str, scheme: str) -> list[ShardPart]:
+        """The parts of the tallies of a metric and scheme, of each shard."""
+        return [self._part(shard, metric, scheme) for shard in range(self._store.shards)]
+
+    def _part(self, shard: int, metric: str, scheme: str) -> ShardPart:
+        return ShardPart(self._store, self._shapes, shard, metric, scheme)
 
     def names(self, metric: str, scheme: str) -> list[SumName]:
         """All sums, in the order of their periods."""
-        found: set[SumName] = set()
-        for shard in range(self._store.shards):
-            found.update(
-                map(SumName.parse, filter(is_sum, self._store.names(shard, metric, scheme)))
-            )
+        found = {name for part in self.parts(metric, scheme) for name in part.sums()}
         return sorted(found, key=lambda name: (*bounds(name.period), name))
 
     def dropped(self, metric: str, scheme: str, names: Sequence[Sequence[str]]) -> list[str]:
         """The windows that were dropped and are in kept sums, oldest first. `names` are those of
         the tallies of each shard."""
         found: set[str] = set()
-        for shard, some in enumerate(names):
-            kept = [SumName.parse(name) for name in some if name.startswith("kept")]
-            if kept:
-                found.update(holding(self._store, shard, metric, scheme, kept)[0].dropped)
+        for part, some in zip(self.parts(metric, scheme), names, strict=True):
+            found.update(part.kept(names=some).dropped)
         return sorted(found, key=windows.start)
 
     def calendars(self, metric: str, scheme: str) -> dict[str, set[str]]:
         """Each dropped window with the calendars whose kept sums have it."""
         found: dict[str, set[str]] = {}
-        for shard in range(self._store.shards):
-            for label, names in having(self._store, shard, metric, scheme).items():
+        for part in self.parts(metric, scheme):
+            for label, names in part.having().items():
                 found.setdefault(label, set()).update(name.calendar for name in names)
         return found
 
     def stamps(self, metric: str, scheme: str, asked: Iterable[str]) -> list[tuple[object, ...]]:
         """Window, shard and stamp of each kept sum that has one of these windows."""
         wanted, found = set(asked), list[tuple[object, ...]]()
-        for shard in range(self._store.shards):
-            kept = kept_names(self._store, shard, metric, scheme, wanted)
-            if kept:
-                there, stamps = holding(self._store, shard, metric, scheme, kept)
-                found += [
-                    (label, f"{shard} {name}", stamps[name])
-                    for name, record in there.sums.items()
-                    for label in sorted(wanted.intersection(record.reports))
-                ]
+        for part in self.parts(metric, scheme):
+            there = part.kept(wanted)
+            found += [
+                (label, f"{part.shard} {name}", there.stamps[name])
+                for name, record in there.sums.items()
+                for label in sorted(wanted.intersection(record.reports))
+            ]
         return found
 
     def reports(
@@ -111,12 +96,10 @@ class Sums:
         whose own tallies must be read and added as well. With more than one shard all of them."""
         found: dict[str, NDArray[np.int64]] = {}
         left = list(asked)
-        for shard in range(self._store.shards):
-            names = self._store.names(shard, metric, scheme)
+        for part in self.parts(metric, scheme):
+            names = part.names()
             sums = relevant(names, asked)
-            there = Holding({})
-            if sums:
-                there = holding(self._store, shard, metric, scheme, sums, names)[0]
+            there = part.holding(sums, names) if sums else Holding({})
             known = known_reports(asked, there) if self._store.shards == 1 else {}
             left = [label for label in left if label not in known]
             wanted = set(asked)
@@ -132,8 +115,8 @@ class Sums:
         something to do."""
         asked = list(periods)
         due: set[tuple[str, str]] = set()
-        for shard in range(self._store.shards):
-            due |= periods_due(self._store, shard, metric, scheme, asked)
+        for part in self.parts(metric, scheme):
+            due |= part.periods_due(asked)
         return [each for each in asked if each in due]
 
     def add_up(self, metric: str, scheme: str, kind: str, period: str) -> int:
@@ -143,11 +126,7 @@ class Sums:
         Raises:
             StoreError: a block is damaged, or the copy did not read back; nothing changed.
         """
-        shape = self._shape_of(metric, scheme)
-        return sum(
-            add_up(self._store, shard, metric, scheme, shape, kind, period)
-            for shard in range(self._store.shards)
-        )
+        return sum(part.add_up(kind, period) for part in self.parts(metric, scheme))
 
     def drop_windows(
         self, metric: str, scheme: str, before: float, calendars: Sequence[str]
@@ -161,18 +140,15 @@ class Sums:
             StoreUnavailable: the store cannot answer now; what is done stays.
         """
         gone, failed = set[str](), list[tuple[TallyKey, str]]()
-        shape = self._shape_of(metric, scheme)
-        for shard in range(self._store.shards):
+        for part in self.parts(metric, scheme):
             due = [
                 label
-                for label in self._store.names(shard, metric, scheme)
+                for label in part.names()
                 if not is_sum(label) and windows.end(label) <= before
             ]
             for some in together(due):
                 try:
-                    done, why = drop_together(
-                        self._store, shard, metric, scheme, shape, some, calendars
-                    )
+                    done, why = part.drop_together(some, calendars)
                 except DamagedBlock as error:
                     done, why = set(), {label: str(error) for label in some}
                 gone |= done
@@ -188,22 +164,20 @@ class Sums:
         that has none of its windows it is added by the same step.
         """
         gone, failed = set[SumName](), list[tuple[TallyKey, str]]()
-        shape = self._shape_of(metric, scheme)
-        for shard in range(self._store.shards):
-            for text in filter(is_sum, self._store.names(shard, metric, scheme)):
-                name = SumName.parse(text)
+        for part in self.parts(metric, scheme):
+            for name in part.sums():
                 if not (name.kept and name.ended(before) and name.calendar == calendar):
                     continue
                 coarser = calendar == "month" and "quarter" in calendars
                 why = f"its quarter has only a part of {name.period}: {name.period} stays"
                 try:
-                    done = drop_sum(self._store, shard, metric, scheme, shape, name, coarser)
+                    done = part.drop_sum(name, coarser)
                 except DamagedBlock as error:
                     done, why = False, str(error)
                 if done:
                     gone.add(name)
                 else:
-                    failed.append((TallyKey(metric, scheme, text), why))
+                    failed.append((TallyKey(metric, scheme, str(name)), why))
         return Dropped(len(gone), tuple(failed))
 
     def kept(self, metric: str, scheme: str) -> list[KeptSum]:
@@ -219,12 +193,11 @@ class Sums:
     def kept_sum(self, metric: str, scheme: str, name: SumName) -> KeptSum:
         """One kept sum, over all shards."""
         reports: dict[str, list[int]] = {}
-        shape, tally = self._shape_of(metric, scheme), TallyKey(metric, scheme, str(name))
-        total = np.zeros(shape.size, np.int64)
-        for shard in range(self._store.shards):
-            record = holding(self._store, shard, metric, scheme, (name,))[0].sums.get(name)
+        total = np.zeros(self._shapes.of(metric, scheme).size, np.int64)
+        for part in self.parts(metric, scheme):
+            record = part.holding((name,)).sums.get(name)
             if record is not None:
-                total += counters_of(self._store, shard, tally, shape)
+                total += part.read(str(name))[1]
                 for label, each in record.reports.items():
                     reports[label] = plus(reports.get(label), each)
         return KeptSum(name, reports, total)
@@ -237,27 +210,25 @@ class Sums:
             StoreError: the sum did not read back, or others change it all the time.
         """
         # All sums of a metric lie in one shard, where each can be judged by the others.
-        store, name = self._store, brought.name
-        shape, tally = self._shape_of(metric, scheme), TallyKey(metric, scheme, str(name))
+        part, name = self._part(0, metric, scheme), brought.name
         for _ in range(ATTEMPTS):
-            there, stamps = holding(store, 0, metric, scheme, (name,))
+            there = part.holding((name,))
             record = there.sums.get(name, SumRecord())
             if batch in record.added:
                 return False
-            total = counters_of(store, 0, tally, shape) + brought.counters
+            total = part.read(str(name))[1] + brought.counters
             reports = dict(record.reports)
             for label, each in brought.reports.items():
                 reports[label] = plus(reports.get(label), each)
             new = SumRecord({}, reports, [*record.added, batch])
-            put = {str(name): written_form(tally, shape, new, total)}
-            change = Change({str(name): stamps.get(name, "")}, put=put)
-            if store.change(0, metric, scheme, change):
+            put = {str(name): part.written(name, new, total)}
+            if part.change(Change({str(name): there.stamps.get(name, "")}, put=put)):
                 return True
         raise StoreUnavailable("others change the same sum all the time")
 
     def imported(self, metric: str, scheme: str) -> list[Imported]:
         """In which forms windows were imported into this store."""
-        return self._imports(metric, scheme)[1]
+        return _imports(self._memory(metric, scheme))[1]
 
     def note_imports(self, metric: str, scheme: str, imports: Iterable[Imported]) -> None:
         """Remember that windows are imported in these forms."""
@@ -271,24 +242,27 @@ class Sums:
             metric, scheme, lambda known: [each for each in known if not each.ended(before)]
         )
 
-    def _imports(self, metric: str, scheme: str) -> tuple[str, list[Imported]]:
-        """The stamp of the memory of imports, and what it has."""
-        of = metric, f"{scheme}.imports"
-        head = self._store.heads(0, {of: [_IMPORTS]})[of].get(_IMPORTS)
-        if head is None:
-            return "", []
-        return head.stamp, [Imported(*each) for each in msgspec.json.decode(head.record)]
+    def _memory(self, metric: str, scheme: str) -> ShardPart:
+        return self._part(0, metric, f"{scheme}.imports")
 
     def _change_imports(
         self, metric: str, scheme: str, edit: Callable[[list[Imported]], list[Imported]]
     ) -> None:
+        memory = self._memory(metric, scheme)
         for _ in range(ATTEMPTS):
-            stamp, known = self._imports(metric, scheme)
+            stamp, known = _imports(memory)
             new = edit(known)
             if new == known:
                 return
             put = {_IMPORTS: (msgspec.json.encode(new), b"")}
-            change = Change({_IMPORTS: stamp}, put=put)
-            if self._store.change(0, metric, f"{scheme}.imports", change):
+            if memory.change(Change({_IMPORTS: stamp}, put=put)):
                 return
         raise StoreUnavailable("others import into the same metric all the time")
+
+
+def _imports(memory: ShardPart) -> tuple[str, list[Imported]]:
+    """The stamp of the memory of imports, and what it has."""
+    head = memory.heads([_IMPORTS]).get(_IMPORTS)
+    if head is None:
+        return "", []
+    return head.stamp, [Imported(*each) for each in msgspec.json.decode(head.record)]

@@ -4,6 +4,22 @@ RAPPOR and cohort local hashing, with or without memos, hash strings to so few c
 common strings collide with all others in some cohorts. Counting the support of each candidate
 separately would include its neighbours' support, an error that no number of reports removes. So
 `deniable_estimator.analyses.cohorts.decoder` estimates the candidates jointly.
+
+**Cohort local hashing** sets one column for each string in every cohort.
+
+**RAPPOR's filters.** Given the filter of the device's string in its cohort, every bit of every
+report is independent. So each cell of a tally is the sum of two binomials, independent of all other
+cells.
+
+Filters are decoded by a regression, which also weighs the bits that a string does *not* set,
+against their background density c. One string that sets h of k bits, with cells of equal weight,
+has the weights (1 - c) / d on its own bits and -c / d on the others, d = (1 - 2c) h + c**2 k, and
+the best fake sets its own bits and no other::
+
+    A = [h(1 - c) - p01(h - ck)] / [d(p11 - p01)] - c(h - ck) / d
+
+which is 1 / (p11 - p01) for h = 1, more than a bitmap of plausible density achieves (see
+`deniable_estimator.analyses.poisoning`).
 """
 
 from __future__ import annotations
@@ -13,16 +29,35 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from deniable_collector.tally import Tally
-from deniable_estimator.analyses.base import AnyOracle, Counts, Finding, Items, OracleAnalysis
+from deniable.protocol.mechanisms import (
+    CohortLocalHashing,
+    MemoizedLocalHashing,
+    OneTimeRappor,
+    Rappor,
+)
+from deniable_collector.tally import Tally, TallyRow
+from deniable_estimator.analyses.base import (
+    AnyOracle,
+    Counts,
+    Finding,
+    Items,
+    MemoryAnalysis,
+    Ones,
+    OracleAnalysis,
+    Pull,
+)
 from deniable_estimator.analyses.cohorts.decoder import Decoding, decode
 from deniable_estimator.analyses.cohorts.design import Design
-from deniable_estimator.analyses.hashed import hash_columns
-from deniable_estimator.analyses.memoized import report_weight
+from deniable_estimator.analyses.hashed import HashedAnalysis, hash_columns
+from deniable_estimator.analyses.memoized import alternating_bits, flipped, report_weight
+from deniable_estimator.analyses.own_columns import (
+    MemoizedSubsetSelectionAnalysis,
+    SubsetSelectionAnalysis,
+)
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import listed, message
 from deniable_estimator.statistics.intervals import Noise
@@ -150,3 +185,117 @@ def _warnings(found: Decoding, items: Items) -> Iterator[str]:
             count=len(alike),
             pairs=listed(pairs),
         )
+
+
+AnyCohorts = TypeVar("AnyCohorts", CohortLocalHashing, MemoizedLocalHashing)
+
+
+class CohortLocalHashingAnalysis(CohortAnalysis[AnyCohorts], HashedAnalysis[AnyCohorts]):
+    """Strings are estimated jointly; the support of a single one is counted as for other hashed
+    strings."""
+
+    channel_analysis = SubsetSelectionAnalysis
+
+    def table(self) -> Channel:
+        mechanism, channel = self.mechanism, self.mechanism.channel
+        sizes = mechanism.hashes, mechanism.width, 1
+        exclusive = channel.rows[0].columns == 1
+        return Channel(mechanism.salt, *sizes, channel.p, channel.q, exclusive)
+
+
+class MemoizedLocalHashingAnalysis(
+    CohortLocalHashingAnalysis[MemoizedLocalHashing], MemoryAnalysis
+):
+    """The same with memos, one for each column of the device's cohort."""
+
+    channel_analysis = MemoizedSubsetSelectionAnalysis
+    channel: MemoizedSubsetSelectionAnalysis
+
+    def memo_channel(self) -> tuple[Fraction, Fraction]:
+        return self.channel.memo_channel()
+
+    def alternation_loss(self, reports: int) -> float:
+        return self.channel.alternation_loss(reports)
+
+    def entries(self, values: int | None) -> int | None:
+        width = self.mechanism.width
+        return width if values is None else min(values, width)
+
+
+AnyFilter = TypeVar("AnyFilter", Rappor, OneTimeRappor)
+
+
+class FilterAnalysis(CohortAnalysis[AnyFilter]):
+    """Strings as bits of a Bloom filter, another in each cohort."""
+
+    @property
+    def p01(self) -> Fraction:
+        """How often a report sets a bit that the string does not set; `mechanism.p` is how often
+        it sets one that the string sets."""
+        return 1 - self.mechanism.p
+
+    def table(self) -> Channel:
+        bloom = self.mechanism.bloom
+        sizes = bloom.cohorts, bloom.k, bloom.h
+        return Channel(bloom.salt, *sizes, self.mechanism.p, self.p01, exclusive=False)
+
+    def ones(self) -> Ones:
+        bloom, fewer = self.mechanism.bloom, 0.0
+        # Hashes of a string may meet in one bit. In how many rows that happens is not known;
+        # even for devices with the same value it exceeds this once in a million times.
+        meetings = bloom.cohorts * bloom.h * (bloom.h - 1) / (2 * bloom.k)
+        if meetings:
+            fewer = min(1.0, (meetings + 6 * math.sqrt(meetings) + 10) / bloom.cohorts)
+        return Ones(bloom.k, float(self.mechanism.p), float(self.p01), float(bloom.h), fewer)
+
+    def _pull(self, targets: int) -> Pull:
+        """By the weights of the regression (see above)."""
+        bloom, p11, p01 = self.mechanism.bloom, self.mechanism.p, self.p01
+        h, k = bloom.h, bloom.k
+        c = 1 - (1 - Fraction(1, k)) ** h
+        d = (1 - 2 * c) * h + c**2 * k
+        spare = p01 * (h - c * k)
+        constant = c * (h - c * k) / d
+        most = (h * (1 - c) - spare) / (d * (p11 - p01)) - constant
+        least = (-c * (k - h) - spare) / (d * (p11 - p01)) - constant
+        return Pull(targets * most, targets * least)
+
+    def sample_rows(
+        self, items: Items, counts: Counts, rng: np.random.Generator
+    ) -> tuple[TallyRow, ...]:
+        bloom, p11, p01 = self.mechanism.bloom, self.mechanism.p, self.p01
+        columns = hash_columns(bloom.salt, bloom.cohorts * bloom.h, bloom.k, list(items))
+        left = np.array(counts, np.int64)
+        rows = []
+        for cohort in range(bloom.cohorts):
+            here = rng.binomial(left, 1 / (bloom.cohorts - cohort))
+            left -= here
+            bits = np.sort([next(columns) for _ in range(bloom.h)], axis=0)
+            true = np.zeros(bloom.k, np.int64)
+            for number, each in enumerate(bits):
+                # Hashes that collide in one bit set it once.
+                fresh = np.ones(len(here), bool) if number == 0 else each != bits[number - 1]
+                np.add.at(true, each[fresh], here[fresh])
+            devices = int(here.sum())
+            cells = rng.binomial(true, float(p11)) + rng.binomial(devices - true, float(p01))
+            rows.append(TallyRow(devices, cells))
+        return tuple(rows)
+
+
+class OneTimeRapporAnalysis(FilterAnalysis[OneTimeRappor]):
+    """Without memos, for one report of a device."""
+
+
+class RapporAnalysis(FilterAnalysis[Rappor], MemoryAnalysis):
+    """With memos, each of which is a filter."""
+
+    @property
+    def p01(self) -> Fraction:
+        return self.mechanism.rounds.p01
+
+    def memo_channel(self) -> tuple[Fraction, Fraction]:
+        return flipped(self.mechanism.rounds)
+
+    def alternation_loss(self, reports: int) -> float:
+        bloom = self.mechanism.bloom
+        return alternating_bits(self.mechanism.rounds, bloom.k, bloom.h, bloom.h, reports // 2)

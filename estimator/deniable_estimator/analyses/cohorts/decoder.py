@@ -39,7 +39,7 @@ from deniable_estimator.analyses.cohorts.fit import (
 )
 from deniable_estimator.analyses.cohorts.table import CohortTable, Winsor
 from deniable_estimator.statistics.intervals import FloatArray
-from deniable_estimator.statistics.significance import adjust_p, normal_score
+from deniable_estimator.statistics.significance import adjust_p, normal_score, step_up
 from deniable_estimator.statistics.tails import upper_tails
 
 _MOST_SELECTED = 600
@@ -263,7 +263,7 @@ def _search(table: CohortTable, design: Design, fdr: float) -> Fit:
         z[fit.selected] = -np.inf
         z[dropped > 1] = -np.inf
         p = np.concatenate([upper_tails(z), np.zeros(len(fit.selected))])
-        entering = np.flatnonzero(_accepted(p, fdr, len(design))[: len(design)])
+        entering = np.flatnonzero(step_up(p, len(design))[: len(design)] <= fdr)
         entering = entering[np.argsort(-z[entering], kind="stable")]
         room = min(_BATCH, most - len(fit.selected))
         entering = entering[z[entering] >= _NEAR_BEST * z[entering].max(initial=0)][:room]
@@ -284,17 +284,10 @@ def _prune(
     """
     while len(fit.selected):
         z = fit.share / np.sqrt(fit.variance)
-        failing = np.flatnonzero(~_accepted(upper_tails(z), fdr, len(design)))
+        failing = np.flatnonzero(step_up(upper_tails(z), len(design)) > fdr)
         if not len(failing):
             break
         weakest = failing[np.argsort(z[failing], kind="stable")][: (len(failing) + 1) // 2]
         dropped[fit.selected[weakest]] += 1
         fit = joint_fit(table, design, np.delete(fit.selected, weakest), fit.expected)
     return fit
-
-
-def _accepted(p: FloatArray, fdr: float, family: int) -> NDArray[np.bool_]:
-    """Benjamini and Hochberg's step-up test over a family of which `p` are the smallest."""
-    ranked = np.sort(p)
-    below = np.flatnonzero(ranked <= fdr * np.arange(1, len(p) + 1) / family)
-    return p <= ranked[below[-1]] if len(below) else np.zeros(len(p), bool)

@@ -1,7 +1,7 @@
 """Discovery: which strings occur, and how common strings are that somebody names.
 
-`tree.py` searches the rows for strings, with the `prior.py` of text and the `letters.py` of an
-alphabet; `confirming.py` tests what it finds. `forecasting.discovery_forecast` says what surfaces
+`tree.py` searches the rows for strings, with the `prior.py` of text, and tests what it finds.
+`forecasting.discovery_forecast` says what surfaces
 in which crowd.
 
 A string that is asked for by name is estimated from the rows after its last token, as a find is:
@@ -18,10 +18,10 @@ import numpy as np
 from deniable.protocol.mechanisms import PrefixTree
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.base import Analysis, Counts, Items, Support
-from deniable_estimator.analyses.discovery.confirming import Supported, confirmed, support_of
 from deniable_estimator.analyses.discovery.prior import Prior
-from deniable_estimator.analyses.discovery.tree import candidates
+from deniable_estimator.analyses.discovery.tree import Supported, candidates, p_value
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
+from deniable_estimator.statistics.significance import step_up
 
 __all__ = ["DecodedRows", "FoundHead", "PrefixTreeAnalysis"]
 
@@ -77,13 +77,25 @@ class DecodedRows:
         of = self.mechanism.levels + 1
         pool = candidates(self.row, self.reports, self.mechanism, prior.logs, progress)
         progress(of - 1, of)
-        found = confirmed(pool, self.row, self.reports, self.mechanism, level)
+        p, q = float(self.mechanism.p), float(self.mechanism.q)
+        values = np.array(
+            [p_value(each, self._supported(each.head, each.level), p, q) for each in pool]
+        )
+        kept = np.flatnonzero(step_up(values) <= level).tolist()
+        found = [(FoundHead(pool[at].head, pool[at].cut), float(values[at])) for at in kept]
         progress(of, of)
-        return [(FoundHead(each.head, each.cut), value) for each, _, value in found]
+        return sorted(found, key=lambda each: each[1])
 
     def supported(self, head: FoundHead) -> Supported:
         """The reports that speak of a string, in the rows that do not choose it."""
-        return support_of(head.data, head.level, self.row, self.reports, self.mechanism)
+        return self._supported(head.data, head.level)
+
+    def _supported(self, head: bytes, level: int) -> Supported:
+        """Those of the rows from `level` on. The string's tokens are over there, so that its cell
+        is the first of its window."""
+        rows = range(level, self.mechanism.levels + 1)
+        counts = tuple(int(self.row(each)[self.mechanism.base(each, head)]) for each in rows)
+        return Supported(counts, tuple(int(self.reports[each]) for each in rows))
 
     def tells(self, head: FoundHead) -> bool:
         """Whether a scheme of this length counts exactly this: another length cuts elsewhere."""

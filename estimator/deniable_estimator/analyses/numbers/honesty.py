@@ -49,11 +49,17 @@ from typing import TypeAlias
 import numpy as np
 
 from deniable.protocol.mechanisms import DBitFlip, ProjectiveGeometry
-from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
-from deniable.protocol.mechanisms.level import Level
+from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram, Level
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.analyses.anomalies import LEAST_REPORTS, row_figures
+from deniable_estimator.analyses.anomalies import (
+    CROWDED,
+    LEAST_REPORTS,
+    LOW,
+    Found,
+    message_figure,
+    row_figures,
+)
 from deniable_estimator.analyses.numbers.bits import cell_shares
 from deniable_estimator.analyses.numbers.mean import window_channel, window_mean
 from deniable_estimator.analyses.numbers.scores import ARITY, ownership, row_shares
@@ -63,20 +69,10 @@ from deniable_estimator.statistics.tails import (
     binomial_tail,
     chi_square_tail,
     normal_tails,
-    poisson_tail,
 )
-
-Found: TypeAlias = tuple[str, float, float, float]
-"""(name, observed, expected, p-value)."""
-
-_CROWDED = 10.0
-"""Reports that each group must have on average for their number to be judged."""
 
 _VARIED = 50.0
 """Reports that noise must have changed in a row: their variance is estimated from the counters."""
-
-_BELOW = 0.5 * math.erfc(math.sqrt(0.5))
-"""The probability that a share of 0 is more than a standard error below zero."""
 
 
 def window_figures(window: SlidingWindow, row: TallyRow) -> Iterator[Found]:
@@ -88,7 +84,7 @@ def window_figures(window: SlidingWindow, row: TallyRow) -> Iterator[Found]:
     remainder = np.arange(window.columns) % window.width
     columns = np.bincount(remainder)
     expected = n * (columns * outside + inside - outside)
-    if window.width > 1 and expected.min() >= _CROWDED:
+    if window.width > 1 and expected.min() >= CROWDED:
         seen = np.bincount(remainder, weights=row.cells)
         statistic = float((np.square(seen - expected) / expected).sum())
         freedom = window.width - 1
@@ -120,18 +116,14 @@ def tree_figures(mechanism: HierarchicalHistogram, rows: Sequence[TallyRow]) -> 
         for level, row in zip(mechanism.levels, rows, strict=False)
         if row.reports >= LEAST_REPORTS
     ]
-    shares = row_shares(mechanism)
-    if len(shares) > 1 and total * shares.min() >= _CROWDED:
-        reports = np.array([row.reports for row in rows], np.float64)
-        statistic = float((np.square(reports - total * shares) / (total * shares)).sum())
-        freedom = len(shares) - 1
-        yield "rows", statistic, float(freedom), chi_square_tail(statistic, freedom)
+    yield from row_figures(rows, shares=row_shares(mechanism))
     if tree:
         supports = [_supports(level, row) for level, row in tree]
         yield _lowest(tree, supports)
         if tree[-1][0].nodes > ARITY:
             yield _low(*tree[-1], supports[-1])
-        yield _repeated(tree)
+        most = [float(level.oracle.p) / level.owned for level, _ in tree]
+        yield from message_figure([row for _, row in tree], most)
     spread = [
         (level, row) for level, row in tree if row.reports * (1 - float(level.oracle.p)) >= _VARIED
     ]
@@ -146,7 +138,7 @@ def bit_figures(mechanism: DBitFlip, tally: Tally, repeats: float) -> Iterator[F
     n = tally.reports
     if n < LEAST_REPORTS:
         return
-    yield from row_figures(tally, repeats)
+    yield from row_figures(tally.rows, repeats)
     s, rows = float(mechanism.flipped), len(tally.rows)
     seen = sum(int(row.cells.sum()) for row in tally.rows) / n
     expected = mechanism.bits * s + (1 - 2 * s) / rows
@@ -154,7 +146,7 @@ def bit_figures(mechanism: DBitFlip, tally: Tally, repeats: float) -> Iterator[F
     error = math.sqrt((mechanism.bits * s * (1 - s) + own) * repeats / n)
     yield "ones", seen, expected, normal_tails((seen - expected) / error)
     reports = np.array([max(1, row.reports) for row in tally.rows], np.float64)
-    if reports.min() * s < _CROWDED:
+    if reports.min() * s < CROWDED:
         return
     # Without the half, counters of few reports would be below their expectation too often.
     counters = np.array([row.cells for row in tally.rows], np.float64).T + 0.5
@@ -163,8 +155,8 @@ def bit_figures(mechanism: DBitFlip, tally: Tally, repeats: float) -> Iterator[F
     tail = normal_tails(min(0.0, float(scores.min()))) / 2
     yield "lowest", float(lowest), 0.0, min(1.0, mechanism.cells * tail)
     count = int((scores < -1).sum())
-    tail = binomial_tail(count, mechanism.cells, _BELOW)
-    yield "low", float(count), _BELOW * mechanism.cells, tail
+    tail = binomial_tail(count, mechanism.cells, LOW)
+    yield "low", float(count), LOW * mechanism.cells, tail
 
 
 _Rows: TypeAlias = Sequence[tuple[Level, TallyRow]]
@@ -194,8 +186,8 @@ def _low(level: Level, row: TallyRow, support: FloatArray) -> Found:
     count = int((scores < -1).sum())
     together = _together(level)
     size = math.ceil(level.nodes / together)
-    tail = binomial_tail(int(count / together), size, _BELOW)
-    return "low", float(count), _BELOW * level.nodes, tail
+    tail = binomial_tail(int(count / together), size, LOW)
+    return "low", float(count), LOW * level.nodes, tail
 
 
 def _together(level: Level) -> float:
@@ -203,18 +195,6 @@ def _together(level: Level) -> float:
     if isinstance(level.oracle, ProjectiveGeometry):
         return ProjectiveGeometryAnalysis(level.oracle).together()
     return 1.0
-
-
-def _repeated(tree: _Rows) -> Found:
-    columns, best = 0, ("repeated", 0.0, 0.0, 1.0)
-    for level, row in tree:
-        columns += level.columns
-        top = int(row.cells.max())
-        most = row.reports * float(level.oracle.p) / level.owned
-        tail = poisson_tail(top, most)
-        if tail <= best[3]:
-            best = ("repeated", float(top), most, tail)
-    return *best[:3], min(1.0, columns * best[3])
 
 
 def _agreement(tree: _Rows) -> Found:

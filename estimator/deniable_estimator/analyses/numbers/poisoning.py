@@ -27,19 +27,16 @@ lie between where the curve reaches p - G and where it reaches p + H.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from deniable.protocol.mechanisms import DBitFlip
 from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
-from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.distribution import DistributionEstimate
 from deniable_estimator.analyses.numbers.mean import cell_points, tree_share_of_both
-from deniable_estimator.analyses.numbers.scores import MEAN_SHARE, Scores, row_shares, scores
+from deniable_estimator.analyses.numbers.scores import Scores, row_shares, scores
 from deniable_estimator.statistics.intervals import FloatArray
 
 
@@ -55,50 +52,17 @@ def mean_pull(window: SlidingWindow) -> float:
     return max(map(abs, window.scores()))
 
 
-def window_attack(window: SlidingWindow, fakes: float, mean: float = 0.0) -> Attack:
-    """How far fakes move the mean of a sliding window, between -1 and 1, exactly.
-
-    Args:
-        fakes: the fraction of all reports that are fake.
-        mean: what the honest reports show.
-    """
-    most = mean_pull(window)
-    return Attack(fakes * (most - mean), fakes * (mean + most))
-
-
-def share_attack(
-    mechanism: HierarchicalHistogram,
-    weights: FloatArray,
-    fakes: float,
-    rows: Sequence[TallyRow] | None = None,
-) -> Attack:
-    """How far fakes move the answer to W . f, exactly.
-
-    Args:
-        weights: W, shape (d,).
-        fakes: the fraction of all reports that are fake.
-        rows: the honest reports; None for those of a crowd spread evenly over all cells, of which
-            each row got its share.
-    """
-    shares, rates = _honest(mechanism, rows)
-    total = _of_all(mechanism)
-    found = _row_pulls(mechanism, weights, rates)
-    return Attack(*(flooded(pulls, shares * total, fakes) for pulls in found))
-
-
 def both_attack(mechanism: HierarchicalHistogram, fakes: float) -> Attack:
     """How far fakes move the mean that all rows tell, between -1 and 1, for a crowd spread evenly
     over all cells: in the tree's rows as for any W . f, in the mean's row as in any sliding window,
     each times the weight of that mean."""
-    points, _ = cell_points(mechanism)
-    if mechanism.mean is None:
-        return share_attack(mechanism, points, fakes)
-    _, rates = _honest(mechanism, None)
-    part = tree_share_of_both(mechanism)
-    last = (1 - part) * mean_pull(mechanism.mean)
-    found = _row_pulls(mechanism, points, rates)
-    shares = row_shares(mechanism)
-    return Attack(*(flooded(np.append(part * pulls, last), shares, fakes) for pulls in found))
+    even = [np.full(level.columns, 1 / level.columns) for level in mechanism.levels]
+    found = row_pulls(mechanism, cell_points(mechanism)[0], even)
+    if mechanism.mean is not None:
+        part = tree_share_of_both(mechanism)
+        last = (1 - part) * mean_pull(mechanism.mean)
+        found = tuple(np.append(part * pulls, last) for pulls in found)
+    return Attack(*(flooded(pulls, row_shares(mechanism), fakes) for pulls in found))
 
 
 def cdf_attack(mechanism: HierarchicalHistogram, fakes: float) -> Attack:
@@ -106,9 +70,8 @@ def cdf_attack(mechanism: HierarchicalHistogram, fakes: float) -> Attack:
 
     For a crowd spread evenly over all cells, exactly at the edge that moves most.
     """
-    shares, rates = _honest(mechanism, None)
-    sizes = tuple((shares * _of_all(mechanism)).tolist())
-    columns = tuple(len(each) for each in rates)
+    sizes = tuple(row_shares(mechanism)[: mechanism.height].tolist())
+    columns = tuple(level.columns for level in mechanism.levels)
     return _even_attack(scores(mechanism), sizes, columns, fakes)
 
 
@@ -120,45 +83,27 @@ def _even_attack(
 
     It depends on the mechanism alone, and takes longer than all else that a window is asked for.
     """
-    gains = [
-        _edge_pulls(table, row, np.full(width, 1 / width)) for row, width in enumerate(columns)
-    ]
-    moved = []
-    for side in range(2):
-        pulls = np.array([each[side] for each in gains])
-        moved.append(
-            max(flooded(pulls[:, edge], np.array(sizes), fakes) for edge in range(table.cells - 1))
-        )
-    return Attack(*moved)
-
-
-def bits_attack(mechanism: DBitFlip, weights: FloatArray, fakes: float) -> Attack:
-    """How far fakes move the answer to W . f of dBitFlip, for a crowd spread evenly over all cells.
-
-    Args:
-        weights: W, shape (d,).
-        fakes: the fraction of all reports that are fake.
-    """
-    pulls = _bit_pulls(weights[None], len(mechanism.rows), float(mechanism.flipped))
-    shares = np.full(len(mechanism.rows), 1 / len(mechanism.rows))
-    return Attack(*(flooded(each[0], shares, fakes) for each in pulls))
-
-
-def bits_curve_attack(mechanism: DBitFlip, fakes: float) -> Attack:
-    """`cdf_attack` for dBitFlip."""
-    sizes = mechanism.cells, len(mechanism.rows)
-    return _even_bits_attack(*sizes, float(mechanism.flipped), fakes)
+    # g_l up and down for the rows and the edges 1 to d - 1, shape (2, h, d - 1).
+    pulls = np.empty((2, len(columns), table.cells - 1))
+    for row, width in enumerate(columns):
+        rate = np.full(width, 1 / width)
+        for edge in range(1, table.cells):
+            score = table.below(row, edge)
+            mean = float(score @ rate)
+            pulls[:, row, edge - 1] = float(score.max()) - mean, mean - float(score.min())
+    shares = np.array(sizes)
+    return Attack(*(max(flooded(each, shares, fakes) for each in side.T) for side in pulls))
 
 
 @lru_cache(maxsize=16)
-def _even_bits_attack(cells: int, rows: int, flipped: float, fakes: float) -> Attack:
-    below = np.tri(cells - 1, cells)
+def bits_curve_attack(cells: int, rows: int, flipped: float, fakes: float) -> Attack:
+    """`cdf_attack` for dBitFlip."""
     shares = np.full(rows, 1 / rows)
-    found = _bit_pulls(below, rows, flipped)
+    found = bit_pulls(np.tri(cells - 1, cells), rows, flipped)
     return Attack(*(max(flooded(each, shares, fakes) for each in pulls) for pulls in found))
 
 
-def _bit_pulls(weights: FloatArray, rows: int, flipped: float) -> tuple[FloatArray, FloatArray]:
+def bit_pulls(weights: FloatArray, rows: int, flipped: float) -> tuple[FloatArray, FloatArray]:
     """g_l up and down for f questions, shape (f, rows) each: a fake sets each bit as suits it."""
     centred = (weights - weights.mean(axis=1, keepdims=True)).reshape(len(weights), -1, rows)
     one, zero = centred * (1 - flipped) / (1 - 2 * flipped), -centred * flipped / (1 - 2 * flipped)
@@ -184,43 +129,15 @@ def quantile_attack(
     )
 
 
-def _row_pulls(
+def row_pulls(
     mechanism: HierarchicalHistogram, weights: FloatArray, rates: list[FloatArray]
-) -> tuple[FloatArray, FloatArray]:
-    """g_l for W, up and down, shape (h,) each."""
+) -> tuple[FloatArray, ...]:
+    """g_l for W, up and down, shape (h,) each; `rates` says how often honest devices send each
+    column of each row."""
     found = scores(mechanism).of(np.asarray(weights, np.float64)[None])
     means = [float(each[0] @ rate) for each, rate in zip(found, rates, strict=True)]
     up = [float(each.max()) - mean for each, mean in zip(found, means, strict=True)]
     down = [mean - float(each.min()) for each, mean in zip(found, means, strict=True)]
-    return np.array(up), np.array(down)
-
-
-def _honest(
-    mechanism: HierarchicalHistogram, rows: Sequence[TallyRow] | None
-) -> tuple[FloatArray, list[FloatArray]]:
-    """The share of the tree's honest reports in each row, and how often each column was sent."""
-    if rows is None:
-        shares = row_shares(mechanism)[: mechanism.height]
-        even = [np.full(level.columns, 1 / level.columns) for level in mechanism.levels]
-        return shares / shares.sum(), even
-    rows = rows[: mechanism.height]
-    counts = np.array([row.reports for row in rows], np.float64)
-    return counts / counts.sum(), [row.cells / max(1, row.reports) for row in rows]
-
-
-def _of_all(mechanism: HierarchicalHistogram) -> float:
-    """The part of all honest reports that is in the rows of the tree."""
-    return 1.0 if mechanism.mean is None else 1 - MEAN_SHARE
-
-
-def _edge_pulls(table: Scores, row: int, rate: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """g_l up and down for the edges 1 to d - 1, shape (d - 1,) each."""
-    up, down = [], []
-    for edge in range(1, table.cells):
-        score = table.below(row, edge)
-        mean = float(score @ rate)
-        up.append(float(score.max()) - mean)
-        down.append(mean - float(score.min()))
     return np.array(up), np.array(down)
 
 

@@ -12,7 +12,6 @@ multinomial with the mean probabilities, which takes no longer for more devices.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable.protocol.mechanisms import DBitFlip
 from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
@@ -20,17 +19,16 @@ from deniable.protocol.mechanisms.number_range import TOP
 from deniable.protocol.mechanisms.numeric import Histogram
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
+from deniable_estimator.analyses.base import Counts
 from deniable_estimator.analyses.numbers.mean import window_channel
 from deniable_estimator.analyses.numbers.scores import ARITY, ownership, row_shares
 from deniable_estimator.statistics.intervals import FloatArray
 
-_Counts = NDArray[np.int64]
-
 
 def sample_rows(
     mechanism: HierarchicalHistogram,
-    positions: _Counts,
-    counts: _Counts,
+    positions: Counts,
+    counts: Counts,
     rng: np.random.Generator,
 ) -> tuple[TallyRow, ...]:
     """The rows of a tally of `counts[i]` devices at `positions[i]`, shape (k,) each.
@@ -57,7 +55,7 @@ def sample_rows(
 
 
 def sample_bits(
-    mechanism: DBitFlip, positions: _Counts, counts: _Counts, rng: np.random.Generator
+    mechanism: DBitFlip, positions: Counts, counts: Counts, rng: np.random.Generator
 ) -> tuple[TallyRow, ...]:
     """The rows of dBitFlip, for `counts[i]` devices at `positions[i]` that report once each.
 
@@ -77,7 +75,7 @@ def sample_bits(
 
 
 def sample_window(
-    window: SlidingWindow, positions: _Counts, counts: _Counts, rng: np.random.Generator
+    window: SlidingWindow, positions: Counts, counts: Counts, rng: np.random.Generator
 ) -> TallyRow:
     """The row of a sliding window, for `counts[i]` devices at `positions[i]`."""
     lower, part = _between_levels(window, positions)
@@ -108,7 +106,7 @@ def sample_crowd(
     return tuple(rows)
 
 
-def window_rates(window: SlidingWindow, positions: _Counts, shares: FloatArray) -> FloatArray:
+def window_rates(window: SlidingWindow, positions: Counts, shares: FloatArray) -> FloatArray:
     """How often each column is sent if these shares of devices are at these positions."""
     lower, part = _between_levels(window, positions)
     size = len(window.levels)
@@ -117,7 +115,7 @@ def window_rates(window: SlidingWindow, positions: _Counts, shares: FloatArray) 
     return np.asarray(at @ _level_channel(window))
 
 
-def cell_crowd(mechanism: Histogram, positions: _Counts) -> _Counts:
+def cell_crowd(mechanism: Histogram, positions: Counts) -> Counts:
     """The cell of each position."""
     return np.searchsorted(np.array(mechanism.edges), positions, side="right")
 
@@ -139,7 +137,7 @@ def _level_channel(window: SlidingWindow) -> FloatArray:
     return np.where((column >= level) & (column < level + window.width), inside, outside)
 
 
-def _between_levels(window: SlidingWindow, positions: _Counts) -> tuple[_Counts, FloatArray]:
+def _between_levels(window: SlidingWindow, positions: Counts) -> tuple[Counts, FloatArray]:
     """The level at or below each position, and the probability of rounding up to the next."""
     clamped = np.clip(positions, 0, TOP)
     levels = np.array(window.levels, np.int64)

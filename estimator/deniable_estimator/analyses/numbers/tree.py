@@ -67,7 +67,29 @@ class TreePart(SchemeSums):
         return value, variance
 
     def edges(self) -> tuple[FloatArray, FloatArray]:
-        return _edges(self.scores, self.rates, self.spreads, self.row_reports)
+        table, cells = self.scores, self.scores.cells
+        below, variance = np.zeros(cells + 1), np.zeros(cells + 1)
+        for row, rate, reports in self.rows():
+            edges, spread = table.edges[row], self.spreads[row]
+            mean = edges @ rate
+            square = np.einsum("ek,ek,k->e", edges, edges, spread)
+            each = cells // ARITY ** (row + 1)
+            if each == 1:
+                below += mean
+                variance += (square - mean**2) / reports
+                continue
+            both = np.einsum("ek,ek,k->e", edges[:-1], edges[1:], spread)
+            part = np.arange(each) / each
+            own, cross, after = (1 - part) ** 2, 2 * part * (1 - part), part**2
+            squares = (
+                np.outer(square[:-1], own) + np.outer(both, cross) + np.outer(square[1:], after)
+            )
+            means = np.outer(mean[:-1], 1 - part) + np.outer(mean[1:], part)
+            below[:-1] += means.ravel()
+            variance[:-1] += (squares - means**2).ravel() / reports
+        blind = np.arange(cells + 1) % table.seen > 0
+        variance = np.where(blind, np.inf, np.maximum(variance, 0.0))
+        return below, variance
 
     def spread(
         self, inside: FloatArray | None, within: FloatArray, without: FloatArray
@@ -126,34 +148,3 @@ def estimate_tree(
     )
     shared = (repeats - 1) / reports if reports else 0.0
     return CellSums.of([TreePart(1.0, table, rates, counts, spreads)], reports, shared)
-
-
-def _edges(
-    table: Scores,
-    rates: tuple[FloatArray, ...],
-    spreads: tuple[FloatArray, ...],
-    reports: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
-    """`SchemeSums.edges`."""
-    cells = table.cells
-    below, variance = np.zeros(cells + 1), np.zeros(cells + 1)
-    for row, (edges, rate, spread) in enumerate(zip(table.edges, rates, spreads, strict=True)):
-        if not table.live[row]:
-            continue
-        mean = edges @ rate
-        square = np.einsum("ek,ek,k->e", edges, edges, spread)
-        each = cells // ARITY ** (row + 1)
-        if each == 1:
-            below += mean
-            variance += (square - mean**2) / reports[row]
-            continue
-        both = np.einsum("ek,ek,k->e", edges[:-1], edges[1:], spread)
-        part = np.arange(each) / each
-        own, cross, after = (1 - part) ** 2, 2 * part * (1 - part), part**2
-        squares = np.outer(square[:-1], own) + np.outer(both, cross) + np.outer(square[1:], after)
-        means = np.outer(mean[:-1], 1 - part) + np.outer(mean[1:], part)
-        below[:-1] += means.ravel()
-        variance[:-1] += (squares - means**2).ravel() / reports[row]
-    blind = np.arange(cells + 1) % table.seen > 0
-    variance = np.where(blind, np.inf, np.maximum(variance, 0.0))
-    return below, variance

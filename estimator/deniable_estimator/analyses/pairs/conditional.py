@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable_estimator.analyses.pairs.covariance import Covariance
-from deniable_estimator.statistics.intervals import FloatArray
+from deniable_estimator.statistics.intervals import FloatArray, fieller_ends
 
 LEAST_ERRORS = 3.0
 """A conditional is shown where its condition is this many standard errors above zero."""
@@ -72,7 +72,14 @@ def conditionals(table: FloatArray, covariance: Covariance, level: float) -> Con
     split = (c.own_share + c.kept) * np.clip(given, 0.0, 1.0)
     plain, cross = c.own + c.all, c.own + c.all * size - split / 2
     square_of_t = c.own * size + c.all * size**2 - split
-    low, high = _fieller(table, given, z2 * plain, z2 * cross, z2 * square_of_t)
+    leading = given**2 - z2 * square_of_t + np.zeros_like(table)
+    ends = fieller_ends(leading, table * given - z2 * cross, table**2 - z2 * plain)
+    # Of two rays outside of [0, 1] nothing is known.
+    nothing = (leading < 0) & (ends[0] > ends[1])
+    low, high = (
+        np.clip(np.where(nothing, side, end), 0.0, 1.0)
+        for side, end in zip((0.0, 1.0), ends, strict=True)
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(given == 0, np.nan, table / given)
         variance = np.maximum(cell - 2 * share * both + share**2 * row, 0.0) / given**2
@@ -80,22 +87,3 @@ def conditionals(table: FloatArray, covariance: Covariance, level: float) -> Con
     low = np.where(known, np.minimum(low, share), low)
     high = np.where(known, np.maximum(high, share), high)
     return Conditionals(share, np.sqrt(variance), low, high, known)
-
-
-def _fieller(
-    x: FloatArray, y: FloatArray, vx: float, vxy: FloatArray, vy: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """The ends of {t in [0, 1]: (x - t y)**2 <= vx - 2 t vxy + t**2 vy}."""
-    a, b, c = y**2 - vy + np.zeros_like(x), -(x * y - vxy), x**2 - vx  # a t^2 + 2 b t + c <= 0
-    root = np.sqrt(np.maximum(b**2 - a * c, 0.0))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        one, two = (-b - root) / a, (-b + root) / a
-    first, second = np.minimum(one, two), np.maximum(one, two)
-    low, high = np.where(a > 0, first, 0.0), np.where(a > 0, second, 1.0)
-    # Two rays: what they hold of [0, 1] reaches from one end to the other.
-    rays = (a < 0) & (b**2 - a * c > 0)
-    low = np.where(rays & (first < 0), second, low)
-    high = np.where(rays & (second > 1), first, high)
-    nothing = rays & (low > high)
-    low, high = np.where(nothing, 0.0, low), np.where(nothing, 1.0, high)
-    return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)

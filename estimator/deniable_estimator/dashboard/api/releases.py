@@ -34,8 +34,7 @@ from deniable_estimator.dashboard.release_pages import (
     release_named,
 )
 from deniable_estimator.dashboard.source import current_source, declared_metric
-from deniable_estimator.releasing.ledger import KeptRelease
-from deniable_estimator.releasing.looking import ListedRelease
+from deniable_estimator.releasing.ledger import KeptRelease, ListedRelease
 
 _SCOPE = "read:releases"
 _TOLD = ("metric", "description", "form", "method", "reports", "epsilon", "delta", "holds_against")

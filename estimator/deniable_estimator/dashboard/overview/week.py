@@ -29,9 +29,14 @@ from deniable_estimator.dashboard.alarms import Alarm, alarm_of
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.ranges import before as days_before
-from deniable_estimator.judging.changes import judge, newest_settled
+from deniable_estimator.judging.changes import (
+    FalseAlarms,
+    MetricRules,
+    judge,
+    judgement_level,
+    newest_settled,
+)
 from deniable_estimator.judging.findings import MetricFinding, findings_of
-from deniable_estimator.judging.levels import FalseAlarms, MetricRules, judgement_level
 
 LEVEL = 0.05
 """The expected number of false changes on an overview."""

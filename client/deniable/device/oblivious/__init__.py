@@ -1,1 +1,0 @@
-"""Oblivious HTTP (RFC 9458): sending through a relay."""

@@ -1,1 +1,0 @@
-"""Sealed windows: what a block is, and how its counters are coded."""

@@ -1,0 +1,206 @@
+"""What a developer has to mend, in `metrics.toml` and of what has arrived, and what helps."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deniable import Metric, Registry, RegistryError
+from deniable.protocol.errors import Problem
+from deniable.protocol.types import Discovery
+from deniable.tools.commands import remarks
+from deniable_estimator.messages import message, sentence
+
+if TYPE_CHECKING:
+    from deniable_estimator.development.gate import Mistake
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+"""A name that a metric may have; whatever else was recorded is not put into a command."""
+
+_NAMED = 10
+"""So many values of a list are named."""
+
+_EMPTY = Registry("development", {})
+
+
+@dataclass
+class RegistryFile:
+    """`registry` is the last one without mistakes; before there was one, it is empty."""
+
+    path: Path
+    registry: Registry = field(default_factory=lambda: _EMPTY)
+    mistakes: Sequence[Problem] = ()
+    """What is wrong with the file as it is now; it is in force only if there is nothing."""
+    warnings: Sequence[Problem] = ()
+    """What can be read but protects nothing, or will not work."""
+    _seen: tuple[object, ...] = ()
+
+    def look(self) -> bool:
+        """Read the file if it has changed. Returns whether it has, with or without mistakes."""
+        seen = self._signature()
+        if seen == self._seen:
+            return False
+        self._seen = seen
+        try:
+            registry = Registry.load(self.path)
+        except RegistryError as error:
+            self.mistakes = tuple(error.problems)
+            return True
+        self.registry, self.mistakes = registry, ()
+        found = remarks(registry, None)
+        self.warnings = tuple(each for each in found if each.severity != "note")
+        return True
+
+    @property
+    def source(self) -> str:
+        """What messages call the file."""
+        return self.path.name
+
+    def _signature(self) -> tuple[object, ...]:
+        """Something that is another when the file, or a list of values that it names, is."""
+        return tuple((str(each), _stat(each)) for each in (self.path, *self._lists()))
+
+    def _lists(self) -> list[Path]:
+        try:
+            document = tomllib.loads(self.path.read_text(encoding="utf-8"))
+            metrics = document.get("metrics", {}).values()
+            names = [each["values_file"] for each in metrics if "values_file" in each]
+        except (OSError, ValueError, AttributeError, TypeError, RecursionError):
+            return []
+        return [self.path.parent / each for each in names if isinstance(each, str)]
+
+
+def _stat(path: Path) -> object:
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+_TOLD = {
+    "unknown_metric": (sentence("There is no metric “{metric}”."), ""),
+    "refused_value": (
+        sentence("“{metric}” cannot take a value that was recorded. Nothing was reported."),
+        "",
+    ),
+    "undeclared_value": (
+        sentence("A value that “{metric}” does not list was recorded. It counts as its “other”."),
+        sentence(
+            "To count it separately, add it to `values`. Upper and lower case differ, and so do "
+            "spaces."
+        ),
+    ),
+    "expired_metric": (
+        sentence("“{metric}” has expired, so nothing is recorded."),
+        sentence("Set `expires` to a later day."),
+    ),
+    "missing_segment": (
+        sentence("The app has not told a segment, so its metrics are not recorded."),
+        sentence(
+            "Pass `segments` to the client or call set_segments() (in a page setSegments()). Or "
+            "declare an “other” for the segment."
+        ),
+    ),
+    "no_consent": (
+        sentence("The app records without consent, so nothing is kept or sent."),
+        sentence("Pass consent=True (in a page `consent: true`), or call opt_in() (optIn())."),
+    ),
+    "disabled": (
+        sentence("Telemetry is switched off where the app runs, so nothing is recorded."),
+        sentence(
+            "Unset DO_NOT_TRACK and DENIABLE_DISABLED; in a browser, switch Global Privacy Control "
+            "and Do Not Track off for this page."
+        ),
+    ),
+    "unknown_scheme": (
+        sentence(
+            "A report of “{metric}” was made with other parameters than metrics.toml has now. It "
+            "was left out."
+        ),
+        sentence(
+            "Restart the app, so that it reads the file again. If it ships a compiled registry, "
+            "run `deniable compile` or `deniable compile web` first."
+        ),
+    ),
+    "not_development": (
+        sentence("A batch came without the mark of development mode. It was refused."),
+        sentence(
+            "Set DENIABLE_DEV for the app, or `development` in the client. In a page, take the "
+            "development build: a released one does nothing with `development`."
+        ),
+    ),
+    "origin": (
+        sentence("A page of {detail} wanted to send. It was refused."),
+        sentence("If the page is yours, start `deniable dev` with --origin and this address."),
+    ),
+    "batch": (
+        sentence("A batch was refused as a whole: {detail}."),
+        sentence(
+            "This is a mistake of the SDK that sent it; docs/reference/protocol.md has the format."
+        ),
+    ),
+}
+"""By the codes of mistakes: what was found, and what to do, where that does not depend on the
+metric."""
+_OTHERS = (
+    sentence("A report of “{metric}” was left out ({reason}): {detail}."),
+    sentence(
+        "docs/reference/protocol.md says what each reason means. Check the clock of the device."
+    ),
+)
+
+
+def advice_on(mistake: Mistake, registry: Registry) -> tuple[str, str]:
+    """What was found, and what to do, as texts that pages translate."""
+    code, name = mistake.code, mistake.metric or ""
+    metric = registry.metrics.get(name)
+    found, advice = _TOLD.get(code, _OTHERS)
+    if code == "refused_value" and metric is None:
+        found, advice = _OTHERS
+    told = message(found, metric=name, reason=code, detail=mistake.detail)
+    if advice:
+        return told, message(advice)
+    return told, _declare(name, registry) if metric is None else _takes(metric)
+
+
+def _declare(name: str, registry: Registry) -> str:
+    near = difflib.get_close_matches(name, registry.metrics, n=1, cutoff=0.5)
+    if near:
+        return message(
+            "Did you mean “{near}”? If not, declare the metric with `deniable add`.", near=near[0]
+        )
+    if not _NAME.fullmatch(name):
+        return message("A metric's name has small letters, digits and underscores.")
+    return message("Declare it: deniable add {metric}", metric=name)
+
+
+def _takes(metric: Metric) -> str:
+    """What the metric takes."""
+    if metric.type.name == "boolean":
+        return message("It takes true and false alone.")
+    if metric.type.of:
+        return message(
+            "It is a pair, which is not recorded itself. Record {of}: the device joins them.",
+            of=", ".join(metric.type.of),
+        )
+    if metric.values:
+        named = ", ".join(metric.values[:_NAMED])
+        if len(metric.values) > _NAMED:
+            return message(
+                "It takes one of its {count} values, like {named}; a list with `other` takes any "
+                "text.",
+                count=len(metric.values),
+                named=named,
+            )
+        return message("It takes one of {named}. A list with “other” takes any text.", named=named)
+    if isinstance(metric.type, Discovery):
+        return message("It takes any text without half of a surrogate pair.")
+    if metric.needs_candidates:
+        return message("It takes a text of 1 to 1,024 bytes without control characters.")
+    return message("It takes a number, and neither a text nor true or false.")

@@ -1,0 +1,267 @@
+"""annotations.toml is checked whole, with the line of every mistake, and entries are added."""
+
+import subprocess
+import sys
+from datetime import UTC, date, datetime
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deniable_estimator import annotations as code
+from deniable_estimator.annotations import (
+    add_annotation,
+    load_annotations,
+    parse_annotations,
+    warnings_of,
+)
+from deniable_estimator.files import MAX_FILE, CheckedFileError, FileEditError
+from deniable_estimator.terminal.annotate import annotate
+
+GOOD = """# kept
+schema = 1
+
+[[annotations]]
+date = 2026-11-20T23:30:00-02:00
+text = "Late release"
+metrics = ["browser", "checkout_*"]
+
+[[annotations]]
+date = 2026-11-20
+text = "Mail"
+link = "https://acme.example/mail?id=1#top"
+"""
+
+
+def mistakes(text):
+    """Line and place of each mistake."""
+    with pytest.raises(CheckedFileError) as caught:
+        parse_annotations(text)
+    return [(each.line, each.where) for each in caught.value.problems]
+
+
+def entry(**keys):
+    """A file of one entry, with some of its keys changed, or left away by an empty text."""
+    lines = {"date": "2026-11-20", "text": '"x"', **keys}
+    return "schema = 1\n[[annotations]]\n" + "".join(f"{k} = {v}\n" for k, v in lines.items() if v)
+
+
+def test_a_good_file_is_read_in_order_of_time():
+    """Times become UTC, and the earliest is first; numbers are places in the file."""
+    mail, release = parse_annotations(GOOD)
+    assert (mail.number, mail.day, mail.time, mail.when) == (
+        *(2, date(2026, 11, 20), None),
+        "2026-11-20",
+    )
+    assert release.time == datetime(2026, 11, 21, 1, 30, tzinfo=UTC)
+    assert release.when == "2026-11-21 01:30 UTC"
+    assert release.date == "2026-11-21T01:30:00Z"
+    assert [release.concerns(name) for name in ("browser", "checkout_step", "theme")] == [
+        *(True, True, False),
+    ]
+    assert mail.concerns("anything")
+
+
+def test_all_mistakes_are_told_with_their_lines():
+    """Not the first alone."""
+    text = """schema = 2
+other = 1
+[[annotations]]
+date = "2026-11-20"
+text = ""
+[[annotations]]
+dat = 2026-11-20
+text = "x"
+link = "javascript:alert(1)"
+metrics = []
+"""
+    assert mistakes(text) == [
+        (1, "schema"),
+        (2, "other"),
+        (4, "annotations.1.date"),
+        (5, "annotations.1.text"),
+        (6, "annotations.2.date"),
+        (7, "annotations.2.dat"),
+        (9, "annotations.2.link"),
+        (10, "annotations.2.metrics"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("date", "2026"),
+        ("date", "1999-12-31"),
+        ("date", "2200-01-01"),
+        ("date", "0001-01-01T00:00:00+23:00"),
+        ("text", '"  "'),
+        ("text", '"a\\u0007b"'),
+        ("text", '"a\\u2028b"'),
+        ("text", f'"{"x" * 201}"'),
+        ("link", '"ftp://acme.example"'),
+        ("link", '"https://user:password@acme.example"'),
+        ("link", '"https://[acme"'),
+        ("link", '"https://acme.example:port/"'),
+        ("link", f'"https://acme.example/{"x" * 2000}"'),
+        ("metrics", "[1]"),
+        ("metrics", '["a b"]'),
+        ("metrics", "[" + '"a",' * 101 + "]"),
+    ],
+)
+def test_bad_values_are_refused(key, value):
+    """Each names its key."""
+    assert [where for _, where in mistakes(entry(**{key: value}))] == [f"annotations.1.{key}"]
+
+
+def test_limits_are_met_exactly():
+    """The longest text and link, and as many patterns and entries as may be, are accepted."""
+    patterns = ",".join(['"a"'] * code.MOST_PATTERNS)
+    link = "https://a.example/".ljust(code.MOST_LINK, "x")
+    whole = entry(text=f'"{"x" * code.MOST_TEXT}"', link=f'"{link}"', metrics=f"[{patterns}]")
+    assert len(parse_annotations(whole)) == 1
+    many = "schema = 1\n" + '[[annotations]]\ndate = 2026-11-20\ntext = "x"\n' * 2
+    assert len(parse_annotations(many)) == 2
+    many = "schema = 1\nannotations = [" + '{date=2026-11-20,text="x"},' * code.MOST_ANNOTATIONS
+    assert len(parse_annotations(many + "]")) == code.MOST_ANNOTATIONS
+    assert mistakes(many + '{date=2026-11-20,text="x"}]') == [(2, "annotations")]
+
+
+def test_what_is_no_toml_has_its_line_and_no_control_characters(tmp_path):
+    """Nor has what is no UTF-8, or too large, or a folder, any other error than this."""
+    assert mistakes("schema = 1\ndate = \x1b[2J\n") == [(2, "")]
+    for content in (b"\xff\xfe", b"#" * (MAX_FILE + 1)):
+        path = tmp_path / "annotations.toml"
+        path.write_bytes(content)
+        with pytest.raises(CheckedFileError):
+            load_annotations(path)
+    with pytest.raises(CheckedFileError, match="directory"):
+        load_annotations(tmp_path)
+
+
+def test_a_metric_that_is_gone_is_a_warning():
+    """It may have been declared when the entry was written; the nearest name is told."""
+    (told,) = warnings_of(parse_annotations(GOOD), ["browser", "checkuot_step"])
+    assert told.severity == "warning"
+    assert "checkout_*" in told.message
+    (told,) = warnings_of(parse_annotations(entry(metrics='["browsr"]')), ["browser"])
+    assert "did you mean browser?" in told.message
+
+
+COMMENTED = """# Releases of the editor.
+schema = 1  # the format
+
+# the first one
+[[annotations]]
+text = "One"   # a remark
+date = 2026-11-01
+
+# the second one
+[[annotations]]
+date = 2026-11-02
+text = "Two"
+metrics = [
+    "browser",
+]
+
+# the end
+"""
+TEXTS = st.text(
+    st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1, max_size=200
+).filter(lambda text: not text.isspace() and text == text.strip())
+
+
+def run(*arguments, path):
+    """The command, with that file and no registry."""
+    given = [*arguments, "--file", str(path), "--registry", str(path.with_name("none.toml"))]
+    return CliRunner().invoke(annotate, given)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "annotations.toml"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((), "Missing argument"),
+        (("x", "--date", "yesterday"), "must be a day"),
+        (("x", "--link", "javascript:alert(1)"), "link: must begin with https://"),
+        (("x\x1b[2J",), "text: must be a line"),
+        (("x", "--metric", "a b"), "metrics: must be a list"),
+    ],
+)
+def test_a_mistake_changes_nothing(path, arguments, told):
+    """It is named, and no file is made."""
+    done = run(*arguments, path=path)
+    assert done.exit_code != 0
+    assert told in done.output
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_comments_order_and_line_ends_stay(path, end):
+    """What is added is an end of the file."""
+    before = COMMENTED.replace("\n", end).encode()
+    path.write_bytes(before)
+    assert add_annotation(path, "Three", datetime(2026, 11, 3, 5, tzinfo=UTC)).number == 3
+    content = path.read_bytes()
+    assert content.startswith(before)
+    assert content.count(b"\n") == content.count(end.encode())
+    assert {each.text for each in load_annotations(path)} == {"One", "Two", "Three"}
+
+
+def test_a_file_that_cannot_be_edited_is_left_alone(path):
+    """Entries in one list have no tables to edit, and a mistaken file is not made worse."""
+    inline = 'schema = 1\nannotations = [{date = 2026-11-01, text = "One"}]\n'
+    path.write_text(inline)
+    with pytest.raises((FileEditError, CheckedFileError)):
+        add_annotation(path, "Two", datetime(2026, 11, 3, tzinfo=UTC))
+    assert path.read_text() == inline
+    path.write_text("schema = 9\n")
+    with pytest.raises(CheckedFileError):
+        add_annotation(path, "Two", datetime(2026, 11, 3, tzinfo=UTC))
+    assert path.read_text() == "schema = 9\n"
+
+
+def test_mode_and_link_stay(path, tmp_path):
+    """The dashboard's user must be able to read what is replaced, where it was before."""
+    real = tmp_path / "real" / "a.toml"
+    real.parent.mkdir()
+    real.write_text(COMMENTED)
+    real.chmod(0o640)
+    path.symlink_to(real)
+    add_annotation(path, "Three", datetime(2026, 11, 3, tzinfo=UTC))
+    assert path.is_symlink()
+    assert real.stat().st_mode & 0o777 == 0o640
+    assert "Three" in real.read_text()
+
+
+def test_several_at_once_lose_none(path):
+    """Six processes that add at the same time all find their entry in the file."""
+    script = "from deniable.cli import main; main()"
+    each = [sys.executable, "-c", script, "annotate", "--file", str(path)]
+    started = [subprocess.Popen([*each, f"entry {n}"], stdout=subprocess.PIPE) for n in range(6)]
+    for process in started:
+        process.communicate(timeout=60)
+        assert process.returncode == 0
+    assert {each.text for each in load_annotations(path)} == {f"entry {n}" for n in range(6)}
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts=st.lists(TEXTS, min_size=1, max_size=3))
+def test_any_text_comes_back(tmp_path_factory, texts):
+    """Whatever is noted, quotes and brackets and other scripts, is read as it was given."""
+    path = tmp_path_factory.mktemp("any") / "a.toml"
+    for text in texts:
+        add_annotation(path, text, datetime(2026, 11, 3, tzinfo=UTC).date())
+    found = sorted(load_annotations(path), key=lambda each: each.number)
+    assert [each.text for each in found] == texts
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path):
+    """The error says what is needed."""
+    done = run("x", path=tmp_path / "absent" / "below" / "annotations.toml")
+    assert done.exit_code == 1
+    assert "its folder must exist" in done.output
