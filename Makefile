@@ -80,7 +80,7 @@ screenshots: $(VENV)/.dev ## Take the documentation's pictures of the dashboard 
 	$(BIN)/python docs/screenshots.py
 
 texts: $(VENV)/.runtime ## Gather the texts to translate, and bring the catalogues up to date
-	$(BIN)/python -m deniable_estimator.dashboard.texts
+	$(BIN)/python .ci/texts.py
 
 clean: ## Remove the environment and all caches
 	rm -rf $(VENV) dist site .make .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -21,9 +20,8 @@ from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.units import cell_words
 from deniable_estimator.dashboard.data import DataSource
-from deniable_estimator.dashboard.plan_charts import share_text
 from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.dashboard.words import window
+from deniable_estimator.dashboard.words import share_text, window
 from deniable_estimator.forecasting.detection import detectable_share
 from deniable_estimator.messages import counted, joined, message, sentence, spaced
 from deniable_estimator.planning.inputs import SERVED_SIZE
@@ -34,26 +32,10 @@ _WORTHWHILE = 0.01
 """The share that people ask for."""
 
 
-@dataclass(frozen=True, slots=True)
-class About:
-    """What stands above the estimate."""
-
-    since: date | None
-    """The first day of the oldest window with reports."""
-    reporting: str | None
-    """Which part of the devices reports in a window, and for how long; None once it has expired."""
-    kept: str | None
-    """How long windows and their sums are kept, as far as the registry says so."""
-    freshness: str
-    """Which is the newest complete window with reports, and when it ended."""
-    values: tuple[str, ...]
-    more_values: int
-    planner: str
-    """The address of the planner with the numbers of this metric."""
-
-
-def about(source: DataSource, metric: Metric) -> About:
-    """The head of a metric's page."""
+def about(source: DataSource, metric: Metric) -> dict[str, Any]:
+    """The head of a metric's page: the first day of the oldest window with reports, which part of
+    the devices reports and for how long (None once the metric has expired), how long windows are
+    kept, how fresh the newest one is, the first values, and the address of the planner."""
     now = source.clock()
     pair = source.registry.unasked.get(metric.name)  # which devices report in place of the metric
     schemes = source.reader.schemes()
@@ -68,15 +50,15 @@ def about(source: DataSource, metric: Metric) -> About:
     newest = max(ended, key=windows.start, default=None)
     oldest = min(labels, key=windows.start, default=None)
     since = None if oldest is None else _day(windows.start(oldest))
-    return About(
-        since=since,
-        reporting=_reporting(pair or metric, source.registry, since or source.today),
-        kept=_kept(metric),
-        freshness=_freshness(newest, max(labels, key=windows.start, default=None), now),
-        values=_listed(metric),
-        more_values=max(0, len(metric.values) - _LISTED),
-        planner=_planner(source, pair or metric, newest),
-    )
+    return {
+        "since": since,
+        "reporting": _reporting(pair or metric, source.registry, since or source.today),
+        "kept": _kept(metric),
+        "freshness": _freshness(newest, max(labels, key=windows.start, default=None), now),
+        "listed": _listed(metric),
+        "more_values": max(0, len(metric.values) - _LISTED),
+        "planner": _planner(source, pair or metric, newest),
+    }
 
 
 def _reporting(metric: Metric, registry: Registry, since: date) -> str | None:

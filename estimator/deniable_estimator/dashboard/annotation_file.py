@@ -1,16 +1,26 @@
-"""The file of annotations that is in force, and what is wrong with it."""
+"""The file of annotations that is in force, what is wrong with it, and what trends show of it.
+
+Flags that would lie over each other become one, which has the numbers of all of them.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
 from flask import Flask, current_app
 
 from deniable import Metric
-from deniable_estimator.annotations import Annotation, between, load_annotations
+from deniable_estimator.annotations import Annotation, Days, between, load_annotations
+from deniable_estimator.asking.query import LENGTHS
+from deniable_estimator.dashboard.access.caller import caller
+from deniable_estimator.dashboard.access.roles import Role
+from deniable_estimator.document.plot.marks import Flag
 from deniable_estimator.files import LastGood
-from deniable_estimator.messages import message
+from deniable_estimator.messages import counted, message
 
 _MOST_MISTAKES = 5
 """So many mistakes are shown; the log and `deniable lint` have all."""
@@ -53,3 +63,100 @@ def file_mistakes() -> tuple[str, ...]:
 def _file() -> LastGood[tuple[Annotation, ...]]:
     file: LastGood[tuple[Annotation, ...]] = current_app.extensions[_EXTENSION]
     return file
+
+
+_ROOM = 6.0
+"""Percent of the plot that a flag needs: on a phone this is its width."""
+
+_SIDE = 33.0
+"""So many percent from an edge, a text begins or ends at its flag."""
+
+MOST_LISTED = 50
+"""The most annotations of a chart: the latest ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatedTrend:
+    """What a trend shows of the annotations."""
+
+    listed: tuple[Annotation, ...]
+    """The earliest first, numbered from 1 in this order."""
+    flags: tuple[Flag, ...]
+    later: tuple[Annotation, ...]
+    """Those of the days that have no complete window yet."""
+    left_out: int
+    """How many earlier ones there are besides."""
+    mistakes: tuple[str, ...]
+    """What is wrong with the file, for those who may correct it; the last version without mistakes
+    is in force."""
+    command: str | None
+    """What makes another one for this metric, to be copied; None for readers."""
+
+
+def annotated(
+    metric: Metric, first: date, last: date, today: date, periods: Sequence[Days] = ()
+) -> AnnotatedTrend | None:
+    """What a page of these days shows, with flags on the periods of a trend; None where there is
+    no file."""
+    known = current_annotations()
+    if known is None:
+        return None
+    if periods:
+        first, last = periods[0].first, periods[-1].last
+    found = between(known, first, last, metric.name)
+    listed = found[-MOST_LISTED:]
+    person = caller()
+    writing = person is not None and person.role >= Role.ANALYST
+    fresh = (today - last) <= LENGTHS[metric.window]
+    return AnnotatedTrend(
+        listed=listed,
+        flags=flags_of(periods, listed),
+        later=tuple(e for e in between(known, last, today, metric.name) if e.day > last)
+        if fresh
+        else (),
+        left_out=len(found) - len(listed),
+        mistakes=file_mistakes() if writing else (),
+        # A name has letters, digits and underscores, so a shell takes it as it is.
+        command=f'deniable annotate "Release 4.2" --date {today} --metric {metric.name}'
+        if writing
+        else None,
+    )
+
+
+def flags_of(periods: Sequence[Days], annotations: Sequence[Annotation]) -> tuple[Flag, ...]:
+    """The flags of annotations, the earliest first, which are numbered from 1; those outside of the
+    periods have none."""
+    starts = [each.first for each in periods]
+    groups: list[list[tuple[int, float, Annotation]]] = []
+    for number, each in enumerate(annotations, 1):
+        place = bisect_right(starts, each.day) - 1
+        if place < 0 or each.day > periods[place].last:
+            continue
+        period = periods[place]
+        days = (period.last - period.first).days + 1
+        passed = ((each.day - period.first).days + each.hours / 24) / days
+        at = round((place + passed) * 100 / len(periods), 3)
+        if groups and at - groups[-1][0][1] < _ROOM:
+            groups[-1].append((number, at, each))
+        else:
+            groups.append([(number, at, each)])
+    return tuple(_flag(group) for group in groups)
+
+
+def _flag(group: Sequence[tuple[int, float, Annotation]]) -> Flag:
+    number, at, first = group[0]
+    last = group[-1][0]
+    return Flag(
+        text=f"{number}" if number == last else f"{number}–{last}",
+        number=number,
+        at=at,
+        lines=tuple(each for _, each, _ in group),
+        told=_and_more(first.told(), len(group) - 1),
+        anchor="start" if at < _SIDE else "end" if at > 100 - _SIDE else "middle",
+    )
+
+
+def _and_more(told: str, more: int) -> str:
+    if not more:
+        return told
+    return counted("{told}, and {count} more", "{told}, and {count} more", more, told=told)

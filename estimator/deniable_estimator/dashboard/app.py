@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from flask import Flask, Response, current_app, g, jsonify, make_response, render_template, request
 from flask.typing import ResponseReturnValue
@@ -37,12 +37,11 @@ from deniable_estimator.dashboard.boards.pages import offer_boards
 from deniable_estimator.dashboard.comparison_page import comparing
 from deniable_estimator.dashboard.data import DataSource, day_of
 from deniable_estimator.dashboard.discovery_page import discovering
-from deniable_estimator.dashboard.embedding import offer_embedding
 from deniable_estimator.dashboard.language import offer_languages
-from deniable_estimator.dashboard.overview import SummaryCache
 from deniable_estimator.dashboard.pages import pages
-from deniable_estimator.dashboard.pictures import offer_plots, pictures
+from deniable_estimator.dashboard.pictures import embedding, frames_lack, offer_plots, pictures
 from deniable_estimator.dashboard.planner import planner
+from deniable_estimator.dashboard.privacy_label import label_filters
 from deniable_estimator.dashboard.problems import (
     ApiProblem,
     told_error,
@@ -50,13 +49,13 @@ from deniable_estimator.dashboard.problems import (
     waiting_problem,
 )
 from deniable_estimator.dashboard.ranges import RangeError, is_day
-from deniable_estimator.dashboard.release_pages import offer_releases
+from deniable_estimator.dashboard.release_pages import released
 from deniable_estimator.dashboard.segments_page import segments
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.sharing.links import SharedLinks
 from deniable_estimator.dashboard.sharing.opening import open_links
 from deniable_estimator.dashboard.sharing.share_pages import offer_share, sharing
-from deniable_estimator.dashboard.source import held_from, held_until
+from deniable_estimator.dashboard.source import held_from, held_until, settings_in_force
 from deniable_estimator.dashboard.uploads import ListNotKept, offer_uploads
 from deniable_estimator.document.document import cell
 from deniable_estimator.errors import EstimateError
@@ -77,6 +76,8 @@ MAX_FORM = 16 << 10
 _UPLOADS = frozenset({"pages.metric_upload", "api.estimate", "api.trend", "api.comparison"})
 
 _WORTH_COMPRESSING = 1024
+
+_T = TypeVar("_T")
 
 _log = logging.getLogger("deniable.dashboard")
 
@@ -109,8 +110,7 @@ def create_app(
     app = Flask(__name__)
     # Flask would redirect /metric//name to the host that the request names, whatever it is.
     app.url_map.merge_slashes = False
-    app.config["DENIABLE_UPLOAD"] = settings.dashboard_upload
-    app.config["DENIABLE_DEMO"] = settings.dashboard_demo
+    app.config["DENIABLE_SETTINGS"] = settings
     app.extensions["deniable_source"] = DataSource(
         Reader(store or store_of(settings)),
         # An empty registry is one as well.
@@ -133,8 +133,6 @@ def create_app(
         settings.alarm_level,
         most_strings=settings.dashboard_strings,
     )
-    registry_of = app.extensions["deniable_source"].registry
-    app.extensions["deniable_summaries"] = SummaryCache(len(registry_of.metrics))
     _make_folder(settings.data)
     keep_annotations(app, settings.kept(ANNOTATIONS))
     offer_boards(app, settings.boards, app.extensions["deniable_source"].registry)
@@ -142,42 +140,33 @@ def create_app(
     door = _door(settings, clock)
     guard(app, settings.dashboard_token, door, public_url=settings.public_url)
     offer_uploads(app, clock)
-    app.register_blueprint(access)
-    app.register_blueprint(pages)
-    app.register_blueprint(comparing)
-    app.register_blueprint(segments)
-    app.register_blueprint(discovering)
-    app.register_blueprint(planner)
-    app.register_blueprint(api)
-    app.register_blueprint(pictures)
-    app.register_blueprint(sharing)
-    app.config["DENIABLE_LINK_DAYS"] = settings.dashboard_link_days
+    for each in (access, pages, comparing, segments, discovering, planner, api, pictures, sharing,
+                 embedding, released):  # fmt: skip
+        app.register_blueprint(each)
     for name in ("pages.metric_page", "pages.metric_upload"):
         app.view_functions[name] = _with_room(app.view_functions[name])
-    origins = tuple(settings.dashboard_frame_ancestors.split())
-    offer_embedding(app, origins, settings.public_url)
-    offer_releases(app, settings)
-    app.add_url_rule("/healthz", "healthz", _healthz)
+    app.add_url_rule("/healthz", "healthz", lambda: {"status": "ok"})
     app.context_processor(_unreadable)
     app.after_request(_tell_unreadable)
     app.after_request(_protect)
     app.after_request(_compress)
     app.register_error_handler(HTTPException, _error)
-    app.register_error_handler(EstimateError, _cannot)
-    app.register_error_handler(RangeError, _cannot)
-    app.register_error_handler(SchemeError, _cannot)
-    app.register_error_handler(ValueListError, _cannot)
+    for kind in (EstimateError, RangeError, SchemeError, ValueListError, ListNotKept, TooHeavy,
+                 WorkersClosed, StoreError):  # fmt: skip
+        app.register_error_handler(kind, lambda error: _error(_problem_of(error)))
     app.register_error_handler(StillDecoding, _still_decoding)
     app.register_error_handler(TooManyDecodes, _still_decoding)
-    app.register_error_handler(ListNotKept, _not_kept)
-    app.register_error_handler(TooHeavy, _too_heavy)
-    app.register_error_handler(WorkersClosed, _closed)
-    app.register_error_handler(StoreError, _store_trouble)
     app.register_error_handler(Exception, _failure)
     offer_languages(app)
-    open_links(app, _links(settings.kept(LINKS)), lambda: day_of(clock), door.people)
+    links = _opened(SharedLinks, settings.kept(LINKS))
+    open_links(app, links, lambda: day_of(clock), door.people)
     app.jinja_env.globals.update(
-        offer_share=offer_share, held_until=held_until, held_from=held_from
+        offer_share=offer_share,
+        held_until=held_until,
+        held_from=held_from,
+        frames_lack=frames_lack(settings),
+        shares_releases=settings.share_releases,
+        version=deniable.__version__,
     )
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.filters.update(
@@ -199,9 +188,9 @@ def create_app(
         changes_below_noise=words.changes_below_noise,
         isolated=isolated,
         is_day=is_day,
+        **label_filters(),
     )
     offer_plots(app)
-    app.jinja_env.globals["version"] = deniable.__version__
     if settings.trusted_proxies:
         hops = settings.trusted_proxies
         app.wsgi_app = ProxyFix(  # type: ignore[method-assign]
@@ -229,7 +218,7 @@ def _door(settings: DashboardSettings, clock: Callable[[], float]) -> Door:
         settings.dashboard_token,
         settings.dashboard_login_link,
         _tokens(settings),
-        _sessions(settings.kept(SESSIONS), clock),
+        _opened(lambda path: Sessions(path, clock), settings.kept(SESSIONS)),
         Guesses(settings.trusted_proxies),
         people,
         ProxyHeaders(
@@ -252,17 +241,10 @@ def _tokens(settings: DashboardSettings) -> Callable[[], Sequence[ApiToken]]:
     return lambda: file.value
 
 
-def _sessions(path: str, clock: Callable[[], float]) -> Sessions:
+def _opened(make: Callable[[str], _T], path: str) -> _T:
+    """What is kept in a file of the folder of data."""
     try:
-        return Sessions(path, clock)
-    except OSError as error:
-        problem = f"DENIABLE_DATA: {path} cannot be opened: {error.strerror}"
-        raise SettingsError([problem]) from None
-
-
-def _links(path: str) -> SharedLinks:
-    try:
-        return SharedLinks(path)
+        return make(path)
     except OSError as error:
         problem = f"DENIABLE_DATA: {path} cannot be opened: {error.strerror}"
         raise SettingsError([problem]) from None
@@ -274,13 +256,9 @@ def close_app(app: Flask) -> None:
     source.workers.close()
 
 
-def _healthz() -> ResponseReturnValue:
-    return {"status": "ok"}
-
-
 def _limit() -> None:
     """Limit the size of a body by its purpose."""
-    upload = current_app.config["DENIABLE_UPLOAD"]
+    upload = settings_in_force().dashboard_upload
     request.max_content_length = upload if request.endpoint in _UPLOADS else MAX_FORM
 
 
@@ -383,12 +361,30 @@ def _error(error: HTTPException) -> ResponseReturnValue:
     return response
 
 
-def _cannot(error: DeniableError) -> ResponseReturnValue:
-    """The request has no result; the message says what to request instead."""
-    if isinstance(error, (RangeError, EstimateError)):
-        told = message("Invalid parameter")
-        return _error(ApiProblem(400, "invalid-parameter", told, str(error)))
-    return _error(BadRequest(str(error)))
+def _problem_of(error: DeniableError) -> HTTPException:
+    """Why there is no result; the message says what to request instead."""
+    match error:
+        case RangeError() | EstimateError():
+            title = message("Invalid parameter")
+            return ApiProblem(400, "invalid-parameter", title, str(error))
+        case TooHeavy():
+            return ApiProblem(400, "too-heavy", message("Too much at once"), str(error))
+        case WorkersClosed():
+            return ServiceUnavailable(str(error), retry_after=error.retry_after)
+        case ListNotKept():
+            _log.warning("an uploaded list could not be kept", exc_info=error.__cause__)
+            return ServiceUnavailable(str(error))
+        case StoreError():
+            # It cannot be read, or does not exist yet before the first collector starts.
+            _log.warning("%s", error)
+            return ServiceUnavailable(
+                message(
+                    "The store cannot be read. Check that a collector has been started with it, "
+                    "and that DENIABLE_STORE names the same one here and there."
+                ),
+                retry_after=int(error.retry_after) if isinstance(error, StoreUnavailable) else None,
+            )
+    return BadRequest(str(error))
 
 
 def _still_decoding(error: StillDecoding | TooManyDecodes) -> ResponseReturnValue:
@@ -399,34 +395,6 @@ def _still_decoding(error: StillDecoding | TooManyDecodes) -> ResponseReturnValu
     if isinstance(error, TooManyDecodes) and request.method != "POST" and for_people(request):
         response.headers["Refresh"] = str(error.retry_after)
     return response
-
-
-def _too_heavy(error: TooHeavy) -> ResponseReturnValue:
-    return _error(ApiProblem(400, "too-heavy", message("Too much at once"), str(error)))
-
-
-def _closed(error: WorkersClosed) -> ResponseReturnValue:
-    return _error(ServiceUnavailable(str(error), retry_after=error.retry_after))
-
-
-def _not_kept(error: ListNotKept) -> ResponseReturnValue:
-    _log.warning("an uploaded list could not be kept", exc_info=error.__cause__)
-    return _error(ServiceUnavailable(str(error)))
-
-
-def _store_trouble(error: StoreError) -> ResponseReturnValue:
-    """The store cannot be read, or it does not exist yet before the first collector starts."""
-    _log.warning("%s", error)
-    wait = int(error.retry_after) if isinstance(error, StoreUnavailable) else None
-    return _error(
-        ServiceUnavailable(
-            message(
-                "The store cannot be read. Check that a collector has been started with it, and "
-                "that DENIABLE_STORE names the same one here and there."
-            ),
-            retry_after=wait,
-        )
-    )
 
 
 def _failure(error: Exception) -> ResponseReturnValue:

@@ -41,23 +41,24 @@ _TABLE_LINES = 200
 def comparison_page(name: str) -> ResponseReturnValue:
     """What has changed between two ranges of days: by default, against those before with the same
     weekdays."""
-    comparison, refused = None, None
+    comparison, candidates, refused = None, None, None
     try:
         source, metric, earlier, later = _requested_periods(name)
         obstacle = _obstacle(source, metric)
         if obstacle is None:
-            comparison = _compare(source, metric, earlier, later)
+            candidates = listed(source, metric)
+            both = (source.estimate_at(metric, days, candidates) for days in (earlier, later))
+            comparison = compare(*(each.answer for each in both))
     except (RangeError, EstimateError) as error:
         refused = keep_form(error, "before_from", "before_to")
         source, metric, earlier, later = _periods(name, {})
         obstacle = str(refused)
-    known = comparison is not None and bool(comparison.before.n and comparison.after.n)
+    shown = comparison if comparison and comparison.before.n and comparison.after.n else None
     alarms = []
-    if comparison and known:
-        candidates = listed(source, metric)
+    if shown:
         found = (
-            alarm_of(source, metric, later, comparison.after, candidates),
-            alarm_of(source, metric, earlier, comparison.before, candidates),
+            alarm_of(source, metric, later, shown.after, candidates),
+            alarm_of(source, metric, earlier, shown.before, candidates),
         )
         alarms = [each for each in found if each]
     page = render_template(
@@ -72,9 +73,9 @@ def comparison_page(name: str) -> ResponseReturnValue:
         query=_query(earlier, later),
         obstacle=obstacle,
         comparison=comparison,
-        folded=change_chart(comparison, _CHART_BARS) if comparison and known else None,
-        headline=_headline(comparison, alarms) if comparison and known else None,
-        lines=change_lines(comparison, _TABLE_LINES) if comparison and known else [],
+        folded=shown and change_chart(shown, _CHART_BARS),
+        headline=shown and _headline(shown, alarms),
+        lines=change_lines(shown, _TABLE_LINES) if shown else [],
         guess=even_guess(metric, source.registry),
     )
     return page, 400 if refused else 200
@@ -95,8 +96,7 @@ def comparison_file(name: str, form: str) -> ResponseReturnValue:
         *(comparison_text, asked_form(form), found, {}),
         candidates=candidates,
     )
-    kind = "text/csv" if form == "csv" else "application/json"
-    return download(text, kind, f"{name}-change.{form}")
+    return download(text, f"{name}-change", form)
 
 
 def _headline(comparison: Comparison, alarms: Sequence[Alarm]) -> str:
@@ -148,11 +148,3 @@ def _obstacle(source: DataSource, metric: Metric) -> str | None:
     except ValueListError as error:
         return str(error)
     return None
-
-
-def _compare(source: DataSource, metric: Metric, earlier: DayRange, later: DayRange) -> Comparison:
-    candidates = listed(source, metric)
-    old, new = (source.estimate(metric, days, candidates) for days in (earlier, later))
-    assert old is not None
-    assert new is not None
-    return compare(old, new)

@@ -214,16 +214,6 @@ class DataSource:
         """That of the estimate and of the answer by segments, without calculating them."""
         return self.version_of(self.select(metric, days, candidates))
 
-    def trend(
-        self,
-        metric: Metric,
-        days: DayRange,
-        by: windows.Kind,
-        candidates: Sequence[str] | None = None,
-    ) -> Trend:
-        """The metric over the periods of these days."""
-        return self.trend_at(metric, days, by, candidates).answer
-
     def trend_at(
         self,
         metric: Metric,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any
 
 from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
@@ -15,7 +14,7 @@ from deniable_estimator.answers.finds import Explained, Find, Finds
 from deniable_estimator.answers.units import SHARES
 from deniable_estimator.asking.trend import GROUPS, Trend
 from deniable_estimator.dashboard.about import about
-from deniable_estimator.dashboard.annotation_flags import annotated
+from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.calculations import finds_text, trend_text
 from deniable_estimator.dashboard.discovery import (
     find_named,
@@ -23,22 +22,21 @@ from deniable_estimator.dashboard.discovery import (
     name_of_find,
     trend_of_find,
 )
-from deniable_estimator.dashboard.overview.attention import standing_notes
+from deniable_estimator.dashboard.overview.summary import standing_notes
 from deniable_estimator.dashboard.pages import asked_form, download, keep_form
-from deniable_estimator.dashboard.pictures import RowsFound, rows_picture, send_picture
-from deniable_estimator.dashboard.privacy_label import privacy_label
+from deniable_estimator.dashboard.pictures import rows_picture, send_picture
+from deniable_estimator.dashboard.privacy_label import privacy_label, released_sums
 from deniable_estimator.dashboard.ranges import (
     DayRange,
     RangeError,
     check_names,
     presets,
 )
-from deniable_estimator.dashboard.released_sums import released_sums
 from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.timeline import grouping, grouping_asked
 from deniable_estimator.dashboard.trends import trend_chart
 from deniable_estimator.dashboard.words import series_text
-from deniable_estimator.document.plot.marks import BarRow, LineChart
+from deniable_estimator.document.plot.marks import BarRow, Bars, LineChart
 from deniable_estimator.document.plot.ticks import Tick
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.isolation import isolated
@@ -58,18 +56,6 @@ _HEIGHT = 220
 
 _TAKERS = ("string", "category")
 """The types of metrics that finds can be promoted to."""
-
-
-@dataclass(frozen=True, slots=True)
-class FindLine:
-    """One string as the table has it."""
-
-    row: BarRow
-    cut: bool
-    followed: tuple[str, ...]
-    query: dict[str, str]
-    """The address of the page with its trend."""
-    current: bool
 
 
 @discovering.get("/metric/<name>/strings")
@@ -140,10 +126,10 @@ def finds_picture(name: str, form: str) -> ResponseReturnValue:
     if not found.finds:
         raise NotFound(message("No string was found in these days, so there is nothing to draw."))
     lines = _find_lines(found, days, grouping(metric, days), "")
-    about_rows = RowsFound(_headline(found), "", found.n, found.windows, found.level)
     most = _percent(max(each.high for each in found.finds))
-    rows = [each.row for each in lines[:_DRAWN]]
-    text = rows_picture(metric, about_rows, rows, (Tick(0, "0"), Tick(100, most)), 0.0)
+    rows = tuple(each["row"] for each in lines[:_DRAWN])
+    chart = Bars(rows=rows, ticks=(Tick(0, "0"), Tick(100, most)), zero=0.0)
+    text = rows_picture(metric, found, _headline(found), "", chart)
     return send_picture(text, f"{name}-strings", form)
 
 
@@ -153,11 +139,10 @@ def finds_file(name: str, form: str) -> ResponseReturnValue:
     source, metric = current_source(), declared_metric(name)
     check_names(request.args, _NAMES)
     days = source.read_days(metric, request.args)
-    kind = "text/csv" if form == "csv" else "application/json"
     found = finds_at(source, metric, days).answer
     if not (chosen := request.args.get("find", "")):
         text = finds_text(asked_form(form), found, days.query)
-        return download(text, kind, f"{name}-strings.{form}")
+        return download(text, f"{name}-strings", form)
     find = find_named(found, chosen)
     trend = trend_of_find(
         source,
@@ -167,9 +152,8 @@ def finds_file(name: str, form: str) -> ResponseReturnValue:
         found,
         find,
     ).answer
-    return download(
-        trend_text(asked_form(form), trend, days.query), kind, f"{name}-string-trend.{form}"
-    )
+    text = trend_text(asked_form(form), trend, days.query)
+    return download(text, f"{name}-string-trend", form)
 
 
 def _headline(found: Finds) -> str:
@@ -187,28 +171,27 @@ def _headline(found: Finds) -> str:
     )
 
 
-def _find_lines(found: Finds, days: DayRange, by: str, chosen: str) -> tuple[FindLine, ...]:
+def _find_lines(found: Finds, days: DayRange, by: str, chosen: str) -> list[dict[str, Any]]:
+    """The lines of the table, each with its row and the address of the page with its trend."""
     top = max((each.high for each in found.finds), default=1.0) or 1.0
 
     def at(share: float) -> float:
         return round(100 * min(max(share / top, 0.0), 1.0), 2)
 
-    return tuple(
-        FindLine(
-            _row(each, at),
-            each.cut,
-            each.followed,
-            {**days.query, "by": by, "find": name_of_find(each)},
-            current=name_of_find(each) == chosen,
+    lines = []
+    for each in found.finds[:MOST_SHOWN]:
+        share, between = _texts(each)
+        name, places = name_of_find(each), (at(each.share), at(each.low), at(each.high))
+        lines.append(
+            {
+                "row": BarRow(each.text, share, *places, between=between),
+                "cut": each.cut,
+                "followed": each.followed,
+                "query": {**days.query, "by": by, "find": name},
+                "current": name == chosen,
+            }
         )
-        for each in found.finds[:MOST_SHOWN]
-    )
-
-
-def _row(each: Find, at: Callable[[float], float]) -> BarRow:
-    share, between = _texts(each)
-    places = at(each.share), at(each.low), at(each.high)
-    return BarRow(each.text, share, *places, between=between)
+    return lines
 
 
 def _texts(each: Find) -> tuple[str, str]:

@@ -10,7 +10,6 @@ import os
 import threading
 from contextlib import suppress
 from dataclasses import replace
-from math import inf
 from typing import Any
 
 from flask import Flask
@@ -24,8 +23,8 @@ from deniable_collector.stores import StoreError
 from deniable_estimator.asking.work import WorkersClosed
 from deniable_estimator.dashboard.app import body_limits
 from deniable_estimator.dashboard.data import DataSource
-from deniable_estimator.dashboard.overview import SummaryCache, list_metrics, read_overview
-from deniable_estimator.dashboard.released_sums import released_sums
+from deniable_estimator.dashboard.overview import list_metrics, read_overview
+from deniable_estimator.dashboard.privacy_label import released_sums
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.files import DATA_FOLDER, DATA_SETTING
 
@@ -42,6 +41,7 @@ bind = _settings.dashboard_bind
 workers = 1
 _THREADS = 16
 _OF_ONE = 4
+_HOUR = 3_600.0
 
 
 class DashboardWorker(HttpWorker):
@@ -94,11 +94,10 @@ def post_worker_init(worker: Any) -> None:
 
 def _overview(application: Flask) -> None:
     source: DataSource = application.extensions["deniable_source"]
-    kept: SummaryCache = application.extensions["deniable_summaries"]
     view = read_overview({}, source.registry, source.clock())
     # A dashboard may be up before its store, and may end at once.
     with suppress(StoreError, WorkersClosed):
-        list_metrics(replace(source, reader=source.reader.renewed()), kept, view, inf, whole=True)
+        list_metrics(replace(source, reader=source.reader.renewed()), view, _HOUR, whole=True)
     with suppress(WorkersClosed):
         for metric in source.registry:
             released_sums(source, metric)

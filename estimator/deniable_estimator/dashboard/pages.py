@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from urllib.parse import urlencode
 
-from flask import Blueprint, Response, current_app, redirect, render_template, request, url_for
+from flask import Blueprint, Response, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
 
@@ -19,14 +19,13 @@ from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.about import about, visible
 from deniable_estimator.dashboard.access.caller import for_people
 from deniable_estimator.dashboard.alarms import alarm_of, left_out
-from deniable_estimator.dashboard.annotation_file import annotations_of
-from deniable_estimator.dashboard.annotation_flags import annotated
+from deniable_estimator.dashboard.annotation_file import annotated, annotations_of
 from deniable_estimator.dashboard.calculations import estimate_text, trend_text
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.overview import attention
 from deniable_estimator.dashboard.overview.page import overview_page
-from deniable_estimator.dashboard.privacy_label import privacy_label
+from deniable_estimator.dashboard.privacy_label import privacy_label, released_sums
 from deniable_estimator.dashboard.ranges import (
     RangeError,
     check_names,
@@ -34,11 +33,9 @@ from deniable_estimator.dashboard.ranges import (
     since_presets,
 )
 from deniable_estimator.dashboard.recent import recent
-from deniable_estimator.dashboard.released_sums import released_sums
-from deniable_estimator.dashboard.sent_lists import sent_list
-from deniable_estimator.dashboard.source import current_source, declared_metric
+from deniable_estimator.dashboard.source import current_source, declared_metric, settings_in_force
 from deniable_estimator.dashboard.timeline import grouping, timeline
-from deniable_estimator.dashboard.uploads import forget_list, keep_list, kept_list
+from deniable_estimator.dashboard.uploads import forget_list, keep_list, kept_list, sent_list
 from deniable_estimator.dashboard.view import View, names_of, read_view
 from deniable_estimator.document.plot.marks import MOST_LINES
 from deniable_estimator.errors import EstimateError
@@ -187,7 +184,7 @@ def _page(
         running=running,
         newest=newest,
         notes=_notes(source, metric, estimate),
-        upload_limit=current_app.config["DENIABLE_UPLOAD"] / (1 << 20),
+        upload_limit=settings_in_force().dashboard_upload / (1 << 20),
         mistake=mistake,
         refused=refused,
         asked=request.args if refused else view.days.told,
@@ -220,7 +217,7 @@ def trend_file(name: str, form: str) -> ResponseReturnValue:
         *(trend_text, asked_form(form), found.answer, {}, (), noted),
         candidates=candidates,
     )
-    return download(text, _TYPES[form], f"{name}-trend.{form}")
+    return download(text, f"{name}-trend", form)
 
 
 def keep_form(error: RangeError | EstimateError, *fields: str) -> RangeError:
@@ -290,11 +287,11 @@ def _estimate_file(
         *(estimate_text, asked_form(form), found.answer, {}),
         candidates=candidates,
     )
-    return download(text, _TYPES[form], f"{metric.name}.{form}")
+    return download(text, metric.name, form)
 
 
-def download(text: str, mimetype: str, filename: str) -> Response:
+def download(text: str, name: str, form: str) -> Response:
     """A file that is saved, not shown."""
-    response = Response(text, mimetype=mimetype)
-    response.headers.set("Content-Disposition", "attachment", filename=filename)
+    response = Response(text, mimetype=_TYPES[form])
+    response.headers.set("Content-Disposition", "attachment", filename=f"{name}.{form}")
     return response

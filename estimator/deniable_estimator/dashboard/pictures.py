@@ -1,29 +1,38 @@
-"""The chart and the trend of a metric as self-contained pictures: SVG and PNG."""
+"""Charts that leave their page: those of a metric as self-contained pictures (SVG, PNG), and charts
+and boards alone, which a link shows in a frame.
+
+A browser shows them in a frame only of the sites that DENIABLE_DASHBOARD_FRAME_ANCESTORS names.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from flask import Blueprint, Flask, Response, request
+from flask import Blueprint, Flask, Response, render_template, request
 from flask.typing import ResponseReturnValue
-from werkzeug.exceptions import BadRequest
+from werkzeug.exceptions import BadRequest, NotFound
 
 from deniable import Metric
 from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.basis import Result
 from deniable_estimator.dashboard import words
+from deniable_estimator.dashboard.access.caller import opened_link
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of, left_out
-from deniable_estimator.dashboard.annotation_flags import AnnotatedTrend, annotated
+from deniable_estimator.dashboard.annotation_file import AnnotatedTrend, annotated
+from deniable_estimator.dashboard.boards.pages import show_board
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.language import told
 from deniable_estimator.dashboard.pages import asked_view, listed
+from deniable_estimator.dashboard.privacy_label import even_guess
 from deniable_estimator.dashboard.recent import headline_of
-from deniable_estimator.dashboard.source import current_source
+from deniable_estimator.dashboard.release_pages import newest_view
+from deniable_estimator.dashboard.settings import DashboardSettings
+from deniable_estimator.dashboard.source import current_source, declared_metric, settings_in_force
 from deniable_estimator.dashboard.timeline import timeline
-from deniable_estimator.dashboard.view import View
+from deniable_estimator.dashboard.view import View, read_view
 from deniable_estimator.document.plot.drawing import draw
-from deniable_estimator.document.plot.marks import BarRow, Bars
+from deniable_estimator.document.plot.marks import Bars
 from deniable_estimator.document.plot.page import Page
 from deniable_estimator.document.plot.parts import (
     PictureFrame,
@@ -37,7 +46,6 @@ from deniable_estimator.document.plot.parts import (
     spark,
     strip,
 )
-from deniable_estimator.document.plot.ticks import Tick
 from deniable_estimator.messages import counted, joined, message, sentence, spaced
 
 pictures = Blueprint("pictures", __name__)
@@ -72,17 +80,6 @@ def offer_plots(app: Flask) -> None:
         part_bar=part_bar,
         key=key,
     )
-
-
-class RowsFound(NamedTuple):
-    """What a picture of rows is about."""
-
-    headline: str
-    series: str
-    """Which number of the metric it is; empty where there is only one."""
-    n: int
-    windows: Sequence[str]
-    level: float
 
 
 @pictures.get("/metric/<name>.<any(svg, png):form>")
@@ -154,10 +151,9 @@ def trend_picture(name: str, form: str) -> ResponseReturnValue:
     return send_picture(picture(frame, (found.chart,), told, flags), f"{name}-trend", form)
 
 
-def rows_picture(
-    metric: Metric, found: RowsFound, rows: Sequence[BarRow], ticks: Sequence[Tick], zero: float
-) -> str:
-    """Bars from zero, one for each segment or string."""
+def rows_picture(metric: Metric, found: Result, headline: str, series: str, chart: Bars) -> str:
+    """Bars from zero, one for each segment or string, of what was `found`; `series` is which number
+    of the metric it is, and empty where there is only one."""
     caption: str = message(
         "{metric}, {n} reports, {period}; estimates with {level}% intervals",
         metric=metric.name,
@@ -165,12 +161,11 @@ def rows_picture(
         period=words.period(found.windows),
         level=f"{found.level * 100:g}",
     )
-    if found.series:
-        caption = joined((caption, found.series))
-    head = [("title", metric.description), ("said", found.headline), ("sub", caption)]
+    if series:
+        caption = joined((caption, series))
+    head = [("title", metric.description), ("said", headline), ("sub", caption)]
     foot = _foot([message("Every number is an estimate: each device added its own noise.")], None)
-    chart = Bars(rows=tuple(rows), ticks=tuple(ticks), zero=zero)
-    return picture(PictureFrame(found.headline, metric.description, head, foot), (chart,), told)
+    return picture(PictureFrame(headline, metric.description, head, foot), (chart,), told)
 
 
 def _left_out(view: View) -> list[str]:
@@ -238,3 +233,73 @@ def _estimate(source: DataSource, metric: Metric, view: View) -> Answer:
             message("There are no reports in these days, so there is nothing to draw.")
         )
     return estimate
+
+
+embedding = Blueprint("embedding", __name__)
+
+_FRAMED_BARS = 12
+
+_POLICY = (
+    "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'none'; "
+    "frame-ancestors {origins}; base-uri 'none'"
+)
+
+
+def frames_lack(settings: DashboardSettings) -> str:
+    """What the settings lack for sites to show charts in frames. A link must be whole for that, so
+    it takes the dashboard's own address too."""
+    lacking = {(True, True): "", (True, False): "address", (False, True): "sites"}
+    given = bool(settings.dashboard_frame_ancestors), bool(settings.public_url)
+    return lacking.get(given, "both")
+
+
+@embedding.get("/embed/metric/<name>")
+def embedded(name: str) -> ResponseReturnValue:
+    """The chart of a metric with its caption."""
+    source, metric = current_source(), declared_metric(name)
+    if settings_in_force().share_releases:
+        numbers = newest_view(name)
+        if numbers is None:
+            raise NotFound(message("Nothing has been released of this metric."))
+        return render_template("embed_released.html", view=numbers)
+    view = read_view(request.args, metric, source.seen_until)
+    estimate = source.estimate(metric, view.days, source.candidates(metric))
+    chart = alarm = kind = None
+    if estimate is not None and estimate.n:
+        kind = kind_of(estimate)
+        alarm = alarm_of(source, metric, view.days, estimate, source.candidates(metric))
+        chart = kind.picture(estimate, view, _FRAMED_BARS)
+    return render_template(
+        "embed.html",
+        metric=metric,
+        view=view,
+        estimate=estimate,
+        kind=kind,
+        chart=chart,
+        alarm=alarm,
+        left_out=left_out(view.days),
+        headline=headline_of(source, metric, view, estimate, source.candidates(metric))
+        if estimate and kind and not alarm
+        else None,
+        guess=even_guess(metric, source.registry),
+    )
+
+
+@embedding.get("/embed/board/<name>")
+def embedded_board(name: str) -> ResponseReturnValue:
+    """The charts of a board."""
+    return show_board(name, "embed_board.html")
+
+
+@embedding.after_request
+def _framed(response: Response) -> Response:
+    return let_in_frames(response) if opened_link() is not None else response
+
+
+def let_in_frames(response: Response) -> Response:
+    """Let the sites that may show charts show this in a frame."""
+    if origins := settings_in_force().dashboard_frame_ancestors:
+        response.headers["Content-Security-Policy"] = _POLICY.format(origins=origins)
+        # It is made to be shown by others, who may ask for this of all that they show.
+        response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
+    return response

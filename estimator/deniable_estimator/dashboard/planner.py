@@ -1,9 +1,13 @@
-"""The planner's pages: what a metric can detect, before it is declared; one for each kind."""
+"""The planner's pages: what a metric can detect, before it is declared, one for each kind.
+
+The axes of their charts are all logarithmic.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,21 +15,24 @@ from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from deniable import DeniableError, Scheme
-from deniable.protocol.mechanisms import Mechanism
+from deniable.protocol.mechanisms import FrequencyOracle, Mechanism
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.answers.shares import Shares, estimate
+from deniable_estimator.answers.shares import estimate
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes, digest
 from deniable_estimator.dashboard.kinds.shares import bar_chart
 from deniable_estimator.dashboard.pages import keep_form
-from deniable_estimator.dashboard.plan_charts import division_chart, reach_chart
-from deniable_estimator.dashboard.privacy_label import PrivacyLabel, label_of
+from deniable_estimator.dashboard.privacy_label import label_of
 from deniable_estimator.dashboard.ranges import RangeError, check_names
 from deniable_estimator.dashboard.source import current_source
-from deniable_estimator.document.document import Document
-from deniable_estimator.document.plot.marks import Bars, LineChart
+from deniable_estimator.dashboard.words import share_text
+from deniable_estimator.document.plot.lines import path
+from deniable_estimator.document.plot.marks import DrawnLine, LineChart, RuleLine, Spot
+from deniable_estimator.document.plot.ticks import Label, Tick
+from deniable_estimator.forecasting.detection import detectable_share
 from deniable_estimator.inputs import Asked, Field, InputError, read_form
-from deniable_estimator.messages import message
+from deniable_estimator.messages import counted, message
 from deniable_estimator.planning.kinds import PLANS, PlanKind, Planned, make
+from deniable_estimator.planning.lifetime_crowd import LifetimeChoice
 from deniable_estimator.planning.population import zipf_shares
 
 planner = Blueprint("planner", __name__)
@@ -38,27 +45,6 @@ _LONGEST_EXAMPLE = 10_000
 _BARS = 12
 _SEED = 1
 """The same numbers give the same example, so that a link shows the same page."""
-
-
-@dataclass(frozen=True)
-class Example:
-    """One window's reports of simulated devices."""
-
-    estimate: Shares
-    chart: Bars | None
-    """None if no simulated device reports."""
-    found: str
-
-
-@dataclass(frozen=True)
-class PlanPage:
-    """What a page of the planner shows."""
-
-    document: Document
-    label: PrivacyLabel | None
-    reach: LineChart | None = None
-    division: LineChart | None = None
-    example: Example | None = None
 
 
 def _page(kind: PlanKind) -> Callable[[], ResponseReturnValue]:
@@ -105,37 +91,38 @@ def _marked(fields: list[Field], name: str, mistake: str) -> list[Field]:
     return [replace(each, mistake=mistake) if each.input.name == name else each for each in fields]
 
 
-def _calculated(kind: PlanKind, asked: Asked) -> PlanPage:
+def _calculated(kind: PlanKind, asked: Asked) -> dict[str, Any]:
     if kind.size(asked) <= LIGHT_SIZE:
         return _outcome(kind.name, asked)
     key = digest("planner", kind.name, *sorted(asked.items(), key=str))
     return current_source().calculate(key, _outcome, kind.name, asked)
 
 
-def _outcome(kind: str, asked: Asked) -> PlanPage:
+def _outcome(kind: str, asked: Asked) -> dict[str, Any]:
+    """What the page of a plan shows."""
     planned = make(kind, asked)
     about = planned.document.about
-    page = PlanPage(planned.document, None if planned.metric is None else label_of(planned.metric))
+    label = None if planned.metric is None else label_of(planned.metric)
+    page = {"document": planned.document, "label": label}
     if kind == "lifetime":
-        return replace(page, division=division_chart(about["choices"], about["best"]))
-    return _pictured(page, planned) if kind == "values" and planned.metric else page
+        return {**page, "division": division_chart(about["choices"], about["best"])}
+    return {**page, **_pictured(planned)} if kind == "values" and planned.metric else page
 
 
-def _pictured(page: PlanPage, planned: Planned) -> PlanPage:
-    """The page with the reach of a list of values, and an example."""
+def _pictured(planned: Planned) -> dict[str, Any]:
+    """The reach of a list of values, and an example."""
     assert planned.metric is not None
     size, devices, rate = (
         planned.document.about[name] for name in ("size", "devices", "sample_rate")
     )
     mechanism = planned.metric.scheme.oracle
-    return replace(
-        page,
-        reach=reach_chart(mechanism, size, rate, devices),
-        example=_example(mechanism, size, devices, rate) if size <= _LONGEST_EXAMPLE else None,
-    )
+    return {
+        "reach": reach_chart(mechanism, size, rate, devices),
+        "example": _example(mechanism, size, devices, rate) if size <= _LONGEST_EXAMPLE else None,
+    }
 
 
-def _example(mechanism: Mechanism[Any], size: int, devices: int, rate: float) -> Example:
+def _example(mechanism: Mechanism[Any], size: int, devices: int, rate: float) -> dict[str, Any]:
     """One window's reports of simulated devices, whose shares are proportional to 1 / rank."""
     rng = np.random.default_rng(_SEED)
     values = tuple(message("value {rank}", rank=rank) for rank in range(1, size + 1))
@@ -143,7 +130,8 @@ def _example(mechanism: Mechanism[Any], size: int, devices: int, rate: float) ->
     counts = rng.multinomial(devices, zipf_shares(size, 1.0))
     answered = estimate(sample_tally(scheme, rng.binomial(counts, rate), rng), scheme)
     if not answered.n:
-        return Example(answered, None, message("In this window no device reports at all."))
+        found = message("In this window no device reports at all.")
+        return {"estimate": answered, "chart": None, "found": found}
     truth = counts / devices
     seen = int((answered.detected & (truth > 0)).sum())
     held = int(((answered.low <= truth) & (truth <= answered.high)).sum())
@@ -155,4 +143,142 @@ def _example(mechanism: Mechanism[Any], size: int, devices: int, rate: float) ->
         held=held,
     )
     chart = bar_chart(answered, limit=_BARS, truth=truth)
-    return Example(answered, replace(chart, title=message("simulated: estimated shares")), found)
+    chart = replace(chart, title=message("simulated: estimated shares"))
+    return {"estimate": answered, "chart": chart, "found": found}
+
+
+HEIGHT = 240
+_DECADES = 6
+_STEPS = 20
+"""Corners of the curve in each decade."""
+_MOST_TICKS = 7
+_ROOM = 12.0
+"""Percent of the plot that a number below the axis needs, on a phone."""
+
+
+def reach_chart(
+    mechanism: FrequencyOracle[Any], size: int, sample_rate: float, devices: int
+) -> LineChart:
+    """The smallest detectable share around so many devices, each of which reports at
+    `sample_rate`."""
+    middle = round(math.log10(devices))
+    first = max(1, middle - _DECADES // 2)
+    corners = []
+    for step in range(_DECADES * _STEPS + 1):
+        exponent = first + step / _STEPS
+        share = detectable_share(mechanism, size, 10**exponent * sample_rate)
+        if share is not None:
+            corners.append((step / _STEPS / _DECADES, share))
+    lowest = math.floor(math.log10(min((share for _, share in corners), default=0.01)))
+
+    def down(share: float) -> float:
+        return round(math.log10(share) / lowest * HEIGHT, 1)
+
+    chosen = detectable_share(mechanism, size, devices * sample_rate)
+    label = message("nothing") if chosen is None else share_text(chosen)
+    at = round((math.log10(devices) - first) / _DECADES * 100, 2)
+    top = 0.0 if chosen is None else down(chosen)
+    curve = _curve([(x * 100, down(share)) for x, share in corners])
+    return LineChart(
+        form="reach",
+        name="reach",
+        title=message("Smallest detectable share against devices"),
+        description=counted(
+            "With {count:,} device: {share}.",
+            "With {count:,} devices: {share}.",
+            devices,
+            share=label,
+        ),
+        height=HEIGHT,
+        lines=(DrawnLine(paths=(curve,)),) if corners else (),
+        levels=tuple(
+            Tick(down(10.0**exponent), share_text(10.0**exponent))
+            for exponent in range(0, lowest - 1, -1)
+        ),
+        ticks=tuple(
+            Label(round(each / _DECADES * 100, 2), _devices_text(first + each))
+            for each in range(_DECADES + 1)
+        ),
+        rules=(RuleLine((at, top), (at, HEIGHT)),),
+        spots=() if chosen is None else (Spot(at, top, 5, label),),
+    )
+
+
+def division_chart(found: Sequence[LifetimeChoice], best: LifetimeChoice) -> LineChart:
+    """What all windows tell, by number of reports, compared with the best choice. Dashed to the
+    choices whose reports have more than the largest advised epsilon."""
+    choices = sorted(found, key=lambda each: each.reports)
+    first, last = math.log(choices[0].reports), math.log(choices[-1].reports)
+    low = math.log(min(each.relative for each in choices) / 1.2)
+    high = math.log(max(each.relative for each in choices) * 1.2)
+
+    def across(reports: float) -> float:
+        return round((math.log(reports) - first) / max(last - first, 1e-9) * 90 + 8, 2)
+
+    def down(relative: float) -> float:
+        return round((high - math.log(relative)) / (high - low) * HEIGHT, 1)
+
+    beyond = [each for each in choices if not each.advised]
+    within = [each for each in choices if each.advised]
+    label = counted(
+        "{count} report, ε {epsilon:g}",
+        "{count} reports, ε {epsilon:g}",
+        best.reports,
+        epsilon=best.epsilon,
+    )
+
+    def line(some: Sequence[LifetimeChoice], *, dashed: bool) -> list[DrawnLine]:
+        corners = [(across(each.reports), down(each.relative)) for each in some]
+        return [DrawnLine(paths=(_curve(corners),), dashed=dashed)] if len(corners) > 1 else []
+
+    return LineChart(
+        form="reach",
+        name="division",
+        title=message("What all windows tell, by number of reports"),
+        description=message("The best: {choice}.", choice=label),
+        height=HEIGHT,
+        lines=(*line([*beyond, *within[:1]], dashed=True), *line(within, dashed=False)),
+        levels=tuple(Tick(down(part), f"{100 * part:g}%") for part in _parts(low, high)),
+        ticks=tuple(
+            Label(across(count), f"{count:,}")
+            for count in _spread([each.reports for each in choices], across)
+        ),
+        spots=tuple(
+            Spot(across(each.reports), down(each.relative), 6, label)
+            if each == best
+            else Spot(across(each.reports), down(each.relative), 3)
+            for each in choices
+        ),
+    )
+
+
+def _curve(corners: Sequence[tuple[float, float]]) -> str:
+    return path([f"{10 * x:.1f}" for x, _ in corners], [y for _, y in corners])
+
+
+def _devices_text(exponent: int) -> str:
+    for power, unit in ((9, "B"), (6, "M"), (3, "k")):
+        if exponent >= power:
+            return f"{10 ** (exponent - power)}{unit}"
+    return str(10**exponent)
+
+
+def _spread(counts: Sequence[int], across: Callable[[float], float]) -> list[int]:
+    """Those that have room below the axis; the first and the last are always among them."""
+    shown = [counts[-1]]
+    for count in reversed(counts[:-1]):
+        if across(shown[0]) - across(count) >= _ROOM:
+            shown.insert(0, count)
+    return [counts[0], *shown[1:]] if len(shown) > 1 else list(dict.fromkeys((counts[0], *shown)))
+
+
+def _parts(low: float, high: float) -> list[float]:
+    """Round parts between two logarithms, with 100% among them: 1, 2, 5 of each power of ten, or
+    the powers alone if those are too many."""
+    decades = range(math.floor(low / math.log(10)), math.ceil(high / math.log(10)) + 1)
+    for steps in ((1, 2, 5), (1,)):
+        parts = [step * 10.0**decade for decade in decades for step in steps]
+        shown = [part for part in parts if low <= math.log(part) <= high]
+        if len(shown) <= _MOST_TICKS:
+            break
+    return shown

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from typing import TypeVar
 
 from deniable import DeniableError, Metric, WindowError
 from deniable.protocol import windows
@@ -15,6 +16,8 @@ from deniable_estimator.asking.since import days_since, find_moment, kept_from
 from deniable_estimator.dashboard.annotation_file import current_annotations
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import alternatives, counted, message
+
+_T = TypeVar("_T", bound=str)
 
 _PRESETS = (7, 28, 91, 364)
 """Whole weeks, so that the days before them hold the same weekdays."""
@@ -123,6 +126,20 @@ def check_names(arguments: Iterable[str], known: Collection[str]) -> None:
                 known=alternatives(f"“{each}”" for each in known),
             )
         )
+
+
+def one_of(text: str, name: str, choices: tuple[_T, ...]) -> _T:
+    """What a parameter that is one of some choices says.
+
+    Raises:
+        RangeError: it is none of them.
+    """
+    for choice in choices:
+        if choice == text:
+            return choice
+    raise RangeError(
+        message("“{name}” can be {choices} here.", name=name, choices=alternatives(choices)), name
+    )
 
 
 def read_range(

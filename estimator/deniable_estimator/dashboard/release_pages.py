@@ -1,25 +1,30 @@
 """Pages of released numbers, which shared links and frames show in place of sums if the operator
-says so (DENIABLE_SHARE_RELEASES).
+says so (DENIABLE_SHARE_RELEASES): the numbers of one release drawn with its words, and what all of
+them spend.
 
 They read the ledger of `deniable release` and nothing else: no tally of the store is looked at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from flask import Blueprint, Flask, Response, current_app, render_template
+from flask import Blueprint, Response, render_template
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound, ServiceUnavailable
 
 from deniable_collector.operation.events import tell
+from deniable_estimator.answers.units import NumberUnit, cell_words, value_words
 from deniable_estimator.asking.results import digest
-from deniable_estimator.dashboard.release_views import ReleasedView, line_of, view_of
-from deniable_estimator.dashboard.settings import DashboardSettings
-from deniable_estimator.dashboard.source import current_source
-from deniable_estimator.dashboard.spending import spending_of
+from deniable_estimator.dashboard import words
+from deniable_estimator.dashboard.source import current_source, settings_in_force
+from deniable_estimator.document.plot.marks import BarRow, DrawnLine, LineChart, RuleLine
+from deniable_estimator.document.plot.ticks import Label, Tick, levels_from_zero
 from deniable_estimator.messages import message
 from deniable_estimator.releasing.charge import ReleaseAccount
 from deniable_estimator.releasing.ledger import (
@@ -32,6 +37,192 @@ from deniable_estimator.releasing.ledger import (
     listed_releases,
     newest_release,
 )
+from deniable_estimator.releasing.words import (
+    added_noise,
+    assumed,
+    figure,
+    form_name,
+    holds_against,
+    method_name,
+    of_shares,
+    pair_part,
+    statement,
+)
+
+
+def line_of(found: ListedRelease) -> dict[str, Any]:
+    """The release as a line of the list."""
+    manifest = found.manifest
+    return {
+        "id": found.id,
+        "made": found.made,
+        "manifest": manifest,
+        "epsilon": figure(manifest["epsilon"]),
+        "method": method_name(manifest["method"]),
+        "form": form_name(manifest["form"]),
+        "part": pair_part(manifest),
+    }
+
+
+def view_of(found: KeptRelease, most: int) -> dict[str, Any]:
+    """The release with its first rows, or of a trend its newest."""
+    assert found.document is not None
+    whole = json.loads(found.document)
+    manifest, data = whole["manifest"], whole["data"]
+    columns, rows = data["columns"], data["rows"]
+    leader = rows[0][0] if columns == ["leader"] else None
+    trend = columns[0] == "window"
+    shown = [] if leader is not None else rows[:most]
+    # The newest windows of a trend matter most.
+    if trend:
+        shown = rows[-most:] if most else []
+    return {
+        **line_of(ListedRelease(found.id, found.made, manifest)),
+        "rows": _released_rows(shown, manifest, trend=trend, shares=of_shares(manifest)),
+        "more": 0 if leader is not None else len(rows) - len(shown),
+        "leader": leader,
+        "trend": trend,
+        "statement": statement(manifest),
+        "assumed": tuple(assumed(manifest["method"], manifest["reports_of_a_device"])),
+        "noise": added_noise(manifest["noise"]),
+        "against": holds_against(manifest["method"]),
+    }
+
+
+def _released_rows(
+    rows: list[list[Any]], manifest: Mapping[str, Any], *, trend: bool, shares: bool
+) -> list[tuple[str, BarRow]]:
+    """Each row with its window, if it has one."""
+    told = [row[2:] if trend else row for row in rows]
+    ends = [each for row in told for each in (row[1], row[3], row[4]) if each is not None]
+    low, high = min([0.0, *ends]), max([0.0, *ends])
+    span = (high - low) or 1.0
+
+    def text(value: float | None) -> str:
+        return _number_text(value, shares=shares, unit=manifest["unit"])
+
+    def at(value: float | None, missing: float) -> float:
+        place: float = missing if value is None else value
+        return float(round(100 * (place - low) / span, 2))
+
+    found = []
+    for row, (name, estimate, _, start, end) in zip(rows, told, strict=True):
+        places = at(estimate, low), at(start, low), at(end, high)
+        texts = text(start), text(end)
+        drawn = BarRow(_row_name(manifest, name), text(estimate), *places, *texts)
+        found.append((row[0] if trend else "", drawn))
+    return found
+
+
+def _row_name(manifest: Mapping[str, Any], name: str) -> str:
+    """What people call a row: that of a pair, or of a number that a pair cuts, in words."""
+    pair = manifest.get("pair")
+    if pair is None:
+        return NumberUnit().label(name) if not of_shares(manifest) else name
+    return value_words(name) if pair["name"] != manifest["metric"] else cell_words(name)
+
+
+def _number_text(value: float | None, *, shares: bool, unit: str | None) -> str:
+    if value is None:
+        return "?"
+    return f"{value:z.2%}" if shares else f"{value:.4g}{f' {unit}' if unit else ''}"
+
+
+HEIGHT = 150
+
+MOST_BARS = 30
+"""The most metrics that have a bar; the others are counted."""
+
+
+def spending_of(account: ReleaseAccount, today: date) -> dict[str, Any]:
+    """What all releases spend: `epsilon` is None if none can be stated, `part` is of the budget in
+    percent, and `over` is whether it is more than that, or cannot be stated; a bar for each metric,
+    as wide as `width` percent, and a `line` unless everything was released on one day."""
+    total = account.total
+    known = math.isfinite(total.epsilon)
+    metrics = list(account.metrics.items())
+    # One scale for all bars: the budget, unless more than that is spent.
+    most = max((each.epsilon for _, each in metrics if math.isfinite(each.epsilon)), default=0.0)
+    most = max(most, total.budget or 0.0, total.epsilon if known else 0.0) or 1.0
+
+    def part(epsilon: float) -> float:
+        return round(100 * min(1.0, epsilon / most), 2)
+
+    return {
+        "releases": total.releases,
+        "unfinished": account.unfinished,
+        "epsilon": figure(total.epsilon) if known else None,
+        "delta": f"{total.delta:g}",
+        "budget": None if total.budget is None else f"{total.budget:g}",
+        "part": None if total.budget is None else part(total.epsilon),
+        "over": total.refused,
+        "bars": [
+            {
+                "name": name,
+                "releases": each.releases,
+                "epsilon": figure(each.epsilon) if math.isfinite(each.epsilon) else "?",
+                "width": part(each.epsilon),
+            }
+            for name, each in metrics[:MOST_BARS]
+        ],
+        "more": max(0, len(metrics) - MOST_BARS),
+        "line": _spent_line(account, today),
+    }
+
+
+def _spent_line(account: ReleaseAccount, today: date) -> LineChart | None:
+    steps = [(day, epsilon) for day, epsilon in account.steps if math.isfinite(epsilon)]
+    if not steps:
+        return None
+    first, last = steps[0][0], max(today, steps[-1][0])
+    spent, budget = max(epsilon for _, epsilon in steps), account.total.budget
+    if first == last or not spent:
+        return None
+    # A budget that is far away would press the line to the ground.
+    drawn = budget if budget is not None and budget <= 20 * spent else None
+    levels, step = levels_from_zero(max(spent, drawn or 0.0))
+    top = max(levels[-1], spent, drawn or 0.0)
+
+    def across(day: date) -> float:
+        return round(100 * (day - first).days / (last - first).days, 2)
+
+    def down(epsilon: float) -> float:
+        return round(HEIGHT * (1 - epsilon / top), 1)
+
+    digits = max(0, -math.floor(math.log10(step)))
+    at = 0.0 if drawn is None else down(drawn)
+    return LineChart(
+        form="reach",
+        name="spent",
+        title=message("What had been released by each day"),
+        description=message(
+            "Epsilon of all releases together: {first} on {day}, {last} by {today}.",
+            first=figure(steps[0][1]),
+            day=words.day(first),
+            last=figure(steps[-1][1]),
+            today=words.day(last),
+        ),
+        height=HEIGHT,
+        lines=(DrawnLine(paths=(_path(steps, across, down),)),),
+        rules=()
+        if drawn is None
+        else (RuleLine((0, at), (100, at), message("budget {budget}", budget=f"{budget:g}")),),
+        levels=tuple(Tick(down(each), f"{each:.{digits}f}" if each else "") for each in levels),
+        ticks=(Label(0.0, words.day(first)), Label(100.0, words.day(last))),
+    )
+
+
+def _path(
+    steps: Sequence[tuple[date, float]],
+    across: Callable[[date], float],
+    down: Callable[[float], float],
+) -> str:
+    """Stairs: what is spent stays spent."""
+    parts = [f"M0 {down(0.0):g}"]
+    for day, epsilon in steps:
+        parts += [f"H{10 * across(day):g}", f"V{down(epsilon):g}"]
+    return "".join([*parts, "H1000"])
+
 
 released = Blueprint("released", __name__)
 
@@ -43,21 +234,6 @@ _T = TypeVar("_T")
 
 _SHOWN = 12
 """The most rows of a frame."""
-
-
-def offer_releases(app: Flask, settings: DashboardSettings) -> None:
-    """Show the releases of the ledger that the settings name, and of the budget what is left."""
-    app.config["DENIABLE_RELEASES"] = settings.releases
-    app.config["DENIABLE_RELEASE_BUDGET"] = settings.release_budget
-    app.config["DENIABLE_RELEASE_DELTA"] = settings.release_delta
-    app.config["DENIABLE_SHARE_RELEASES"] = settings.share_releases
-    app.register_blueprint(released)
-    app.jinja_env.globals["shares_releases"] = settings.share_releases
-
-
-def shares_releases(app: Flask) -> bool:
-    """Whether shared links and frames show releases in place of sums."""
-    return bool(app.config.get("DENIABLE_SHARE_RELEASES"))
 
 
 @released.get("/releases")
@@ -99,7 +275,7 @@ def newest_file(name: str, form: str) -> ResponseReturnValue:
     return _file(_newest(name), form)
 
 
-def newest_view(metric: str) -> ReleasedView | None:
+def newest_view(metric: str) -> dict[str, Any] | None:
     """The newest release of a metric for a frame; None if there is none."""
     path = ledger_path()
     found = None if path is None else _from_ledger(lambda: newest_release(path, metric))
@@ -159,10 +335,8 @@ def release_account() -> ReleaseAccount | None:
     path = ledger_path()
     if path is None:
         return None
-    given: tuple[float, float | None] = (
-        current_app.config["DENIABLE_RELEASE_DELTA"],
-        current_app.config["DENIABLE_RELEASE_BUDGET"],
-    )
+    settings = settings_in_force()
+    given = settings.release_delta, settings.release_budget
     key = digest("releases spend", str(path), ledger_stamp(path), *given)
     results = current_source().results
     return _from_ledger(lambda: results.get(key, lambda: account_in(path, *given)))
@@ -170,7 +344,7 @@ def release_account() -> ReleaseAccount | None:
 
 def ledger_path() -> Path | None:
     """The ledger whose releases are shown; None if the operator has named none."""
-    path = current_app.config.get("DENIABLE_RELEASES")
+    path = settings_in_force().releases
     return Path(path) if path else None
 
 

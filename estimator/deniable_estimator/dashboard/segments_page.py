@@ -19,11 +19,11 @@ from deniable_estimator.answers.segmented import Group, Segmented
 from deniable_estimator.asking.listed import digest_of_candidates
 from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.about import planner_address
-from deniable_estimator.dashboard.annotation_flags import annotated
+from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.calculations import segment_trends_text, segmented_text
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.pages import asked_form, download, keep_form, listed
-from deniable_estimator.dashboard.pictures import RowsFound, rows_picture, send_picture
+from deniable_estimator.dashboard.pictures import rows_picture, send_picture
 from deniable_estimator.dashboard.ranges import (
     DayRange,
     RangeError,
@@ -31,16 +31,18 @@ from deniable_estimator.dashboard.ranges import (
     presets,
     since_presets,
 )
-from deniable_estimator.dashboard.segment_panels import panels, panels_shown
-from deniable_estimator.dashboard.segments_over_time import (
+from deniable_estimator.dashboard.segments import (
     MOST_CELLS,
+    moved_most,
     over_time,
+    panels,
+    panels_shown,
     trends_of_segments,
 )
-from deniable_estimator.dashboard.segments_since import moved_most
 from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.timeline import grouping, grouping_asked
 from deniable_estimator.dashboard.words import series_name
+from deniable_estimator.document.plot.marks import Bars
 from deniable_estimator.document.plot.ticks import Tick
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.isolation import isolated
@@ -175,11 +177,9 @@ def segments_picture(name: str, form: str) -> ResponseReturnValue:
         raise NotFound(message("There are no reports in these days, so there is nothing to draw."))
     asked = {"series": request.args.get("series") or leading_series(found) or shown[0]}
     (panel,) = panels(found, [_series(found, shown, asked)])
-    total = found.total
-    about_rows = RowsFound(finding(found), panel.name, total.n, total.windows, found.level)
     ticks = (Tick(panel.zero, "0"), Tick(100, panel.most))
-    rows = [each.row for each in panel.lines]
-    text = rows_picture(metric, about_rows, rows, ticks, panel.zero)
+    chart = Bars(rows=tuple(each.row for each in panel.lines), ticks=ticks, zero=panel.zero)
+    text = rows_picture(metric, found.total, finding(found), panel.name, chart)
     return send_picture(text, f"{name}-segments", form)
 
 
@@ -189,21 +189,14 @@ def segments_file(name: str, form: str) -> ResponseReturnValue:
     source, metric = current_source(), declared_metric(name)
     days, by, _, against = _requested(source, metric)
     candidates = listed(source, metric)
-    kind = "text/csv" if form == "csv" else "application/json"
     if "period" in request.args:
         split = source.segmented_at(metric, days, by, None, candidates)
+        by_period = grouping_asked(request.args, "period", metric, days.around)
         trends = trends_of_segments(
-            *(
-                source,
-                metric,
-                days.around,
-                split.answer,
-                grouping_asked(request.args, "period", metric, days.around),
-                candidates,
-            )
+            source, metric, days.around, split.answer, by_period, candidates
         )
         text = segment_trends_text(asked_form(form), trends, days.told)
-        return download(text, kind, f"{name}-segments-trend.{form}")
+        return download(text, f"{name}-segments-trend", form)
     try:
         given = _against(source, metric, days, by, against, candidates)
         if against and given is None:
@@ -231,7 +224,7 @@ def segments_file(name: str, form: str) -> ResponseReturnValue:
         *(segmented_text, asked_form(form), found.answer, days.told),
         candidates=candidates,
     )
-    return download(text, kind, f"{name}-segments.{form}")
+    return download(text, f"{name}-segments", form)
 
 
 def _default(metric: Metric) -> tuple[str, ...]:

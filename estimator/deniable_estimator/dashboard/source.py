@@ -20,6 +20,7 @@ from deniable_estimator.dashboard.access.caller import (
     reads_settled,
 )
 from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
+from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.messages import message
 
 FILE_PATIENCE = 25.0
@@ -40,6 +41,12 @@ def current_source() -> DataSource:
         g.source = replace(found, reader=source.reader.renewed(until))
     seen: DataSource = g.source
     return seen
+
+
+def settings_in_force() -> DashboardSettings:
+    """Those of the current application."""
+    settings: DashboardSettings = current_app.config["DENIABLE_SETTINGS"]
+    return settings
 
 
 def held_until() -> date | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from typing import Any
 
 from deniable import Metric
 from deniable.protocol import windows
@@ -15,7 +16,7 @@ from deniable_estimator.dashboard.alarms import Alarm
 from deniable_estimator.dashboard.annotation_file import annotations_of
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.kinds import kind_of
-from deniable_estimator.dashboard.ranges import DayRange, RangeError
+from deniable_estimator.dashboard.ranges import DayRange, one_of
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.trends import chart_of_lines, lines_of
 from deniable_estimator.dashboard.view import View
@@ -32,34 +33,6 @@ _LONG_DAYS: dict[windows.Kind, int] = {"day": 92, "week": 731, "month": 10_000}
 
 
 @dataclass(frozen=True, slots=True)
-class PeriodLine:
-    """One line of the table of periods."""
-
-    label: str
-    n: int
-    numbers: tuple[tuple[str, str, str], ...]
-    """Estimate, low and high of each value that is drawn; empty texts where there is none."""
-    change: str
-    """That of the only value."""
-    changed: bool
-    alarmed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class SmallChart:
-    """The trend of a value that can be chosen, with its share of all these days."""
-
-    value: str
-    label: str
-    share: str
-    chart: LineChart
-    style: int
-    """How it is drawn among the chosen ones; 0 if it is not chosen."""
-    query: Mapping[str, str | Sequence[str] | None] | None
-    """The view with it or without it; None where no more can be added, or it is the only one."""
-
-
-@dataclass(frozen=True, slots=True)
 class Timeline:
     """What the page says about a metric over time."""
 
@@ -73,10 +46,13 @@ class Timeline:
     step: str | None
     """When the only value made its one step; None if it made none, or several."""
     chart: LineChart
-    small_charts: tuple[SmallChart, ...]
-    """The largest values; empty where there is nothing to choose."""
-    steps: tuple[PeriodLine, ...]
-    """The newest first."""
+    small_charts: list[dict[str, Any]]
+    """The trend of each of the largest values, with its share of all these days, how it is drawn
+    among the chosen ones (0 if it is not), and the view with it or without it; empty where there is
+    nothing to choose."""
+    steps: list[dict[str, Any]]
+    """The table of periods, the newest first: the numbers are estimate, low and high of each value
+    that is drawn, and the change is that of the only one."""
 
     @property
     def label(self) -> str:
@@ -86,7 +62,7 @@ class Timeline:
     @property
     def alarmed(self) -> bool:
         """Whether any of the periods raises an alarm."""
-        return any(step.alarmed for step in self.steps)
+        return any(step["alarmed"] for step in self.steps)
 
 
 def grouping(metric: Metric, days: DayRange) -> windows.Kind:
@@ -117,14 +93,8 @@ def grouping_asked(
     Raises:
         RangeError: the metric's windows do not add up to such periods.
     """
-    text, kinds = asked.get(name, ""), GROUPS[metric.window]
-    if not text:
-        return grouping(metric, days)
-    for kind in kinds:
-        if kind == text:
-            return kind
-    known = ", ".join(kinds)
-    raise RangeError(message("`{name}` takes {known}.", name=name, known=known), name)
+    text = asked.get(name, "")
+    return one_of(text, name, GROUPS[metric.window]) if text else grouping(metric, days)
 
 
 def timeline(
@@ -143,7 +113,8 @@ def timeline(
     values = tuple(value for value in view.values if value in shown) or (shown[0],)
     asked = kind_of(answer).asked(metric, shown)
     days = view.days.around
-    found = source.trend(metric, days, view.by or grouping(metric, days), asked)
+    by = view.by or grouping(metric, days)
+    found = source.trend_at(metric, days, by, asked).answer
     if len(found.reported) < 2:
         return None
     labels = [each.label for each in found.reported]
@@ -165,11 +136,14 @@ def timeline(
         )
         if small is not None:
             small_charts.append(
-                SmallChart(
-                    *(each, found.unit.label(each), _number(answer, each), small),
-                    style=values.index(each) + 1 if each in values else 0,
-                    query=_toggled(view, values, each),
-                )
+                {
+                    "value": each,
+                    "label": found.unit.label(each),
+                    "share": _number(answer, each),
+                    "chart": small,
+                    "style": values.index(each) + 1 if each in values else 0,
+                    "query": _toggled(view, values, each),
+                }
             )
     return Timeline(
         trend=found,
@@ -178,8 +152,8 @@ def timeline(
         newest=_newest(found.reported, values[0], alarmed) if len(values) == 1 else "",
         step=_stepped(metric, found, values[0]) if len(values) == 1 and not alarmed else None,
         chart=chart,
-        small_charts=tuple(small_charts),
-        steps=tuple(_step(period, values, alarmed) for period in reversed(found.reported)),
+        small_charts=small_charts,
+        steps=[_step(period, values, alarmed) for period in reversed(found.reported)],
     )
 
 
@@ -232,21 +206,21 @@ def _label(period: Period) -> str:
     return window(period.label)
 
 
-def _step(period: Period, values: Sequence[str], alarmed: frozenset[str]) -> PeriodLine:
+def _step(period: Period, values: Sequence[str], alarmed: frozenset[str]) -> dict[str, Any]:
     change, told, changed = period.change, "", False
     if alarmed.intersection((period.label, period.since)):
         told = message("not compared: anomalous") if change else ""
     elif len(values) == 1 and change is not None and values[0] in change.values:
         index = change.values.index(values[0])
         told, changed = change.describe(index), bool(change.changed[index])
-    return PeriodLine(
-        label=_label(period),
-        n=period.n,
-        numbers=tuple(_numbers(period, value) for value in values),
-        change=told,
-        changed=changed,
-        alarmed=period.label in alarmed,
-    )
+    return {
+        "label": _label(period),
+        "n": period.n,
+        "numbers": [_numbers(period, value) for value in values],
+        "change": told,
+        "changed": changed,
+        "alarmed": period.label in alarmed,
+    }
 
 
 def _numbers(period: Period, value: str) -> tuple[str, str, str]:

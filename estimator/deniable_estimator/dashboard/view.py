@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar, cast, get_args
+from typing import Literal, get_args
 
 from werkzeug.datastructures import MultiDict
 
@@ -12,9 +12,9 @@ from deniable import Metric
 from deniable.protocol import windows
 from deniable.protocol.types.number import Number
 from deniable_estimator.asking.trend import GROUPS
-from deniable_estimator.dashboard.ranges import DayRange, RangeError, read_range
+from deniable_estimator.dashboard.ranges import DayRange, RangeError, one_of, read_range
 from deniable_estimator.document.plot.marks import MOST_LINES
-from deniable_estimator.messages import alternatives, message
+from deniable_estimator.messages import message
 
 Order = Literal["share", "declared"]
 Shares = Literal["unbiased", "normalized"]
@@ -46,8 +46,6 @@ def names_of(metric: Metric) -> tuple[str, ...]:
 
 LONGEST_SEARCH = 200
 """Characters."""
-
-_T = TypeVar("_T", bound=str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,20 +170,18 @@ def read_view(arguments: Mapping[str, str], metric: Metric, now: float) -> View:
     compared = arguments.get("change") or ("range" if ranged else "newest")
     return View(
         days=read_range(arguments, now, metric.window, metric),
-        by=None if by is None else _one_of(by, "by", GROUPS[metric.window]),
+        by=None if by is None else one_of(by, "by", GROUPS[metric.window]),
         values=_several(arguments, "value"),
         own_lines=_several(arguments, "line"),
-        order=cast(Order, _one_of(arguments.get("order", "share"), "order", get_args(Order))),
-        shares=cast(
-            Shares, _one_of(arguments.get("shares", "unbiased"), "shares", get_args(Shares))
-        ),
-        lines=cast(Length, _one_of(arguments.get("lines", "some"), "lines", get_args(Length))),
+        order=one_of(arguments.get("order", "share"), "order", get_args(Order)),
+        shares=one_of(arguments.get("shares", "unbiased"), "shares", get_args(Shares)),
+        lines=one_of(arguments.get("lines", "some"), "lines", get_args(Length)),
         limit=arguments.get("limit", "").strip() or None,
-        given=_one_of(given, "given", metric.type.of) if given else None,
-        sort=None if sort is None else cast(Sort, _one_of(sort, "sort", get_args(Sort))),
+        given=one_of(given, "given", metric.type.of) if given else None,
+        sort=None if sort is None else one_of(sort, "sort", get_args(Sort)),
         find=_search(arguments.get("find", "")),
         compares=bool(arguments.get("change")),
-        compared=cast(Compared, _one_of(compared, "change", get_args(Compared))),
+        compared=one_of(compared, "change", get_args(Compared)),
     )
 
 
@@ -229,12 +225,3 @@ def _search(text: str) -> str:
             message("“find” can have {most} characters at most.", most=LONGEST_SEARCH), "find"
         )
     return text.strip()
-
-
-def _one_of(text: str, name: str, choices: tuple[_T, ...]) -> _T:
-    for choice in choices:
-        if choice == text:
-            return choice
-    raise RangeError(
-        message("“{name}” can be {choices} here.", name=name, choices=alternatives(choices)), name
-    )

@@ -63,6 +63,16 @@ def percent(share: float, spread: float) -> str:
     return points(share, spread) + "%"
 
 
+def share_text(share: float) -> str:
+    """A share in percent, to two digits that matter."""
+    per_cent = share * 100
+    decimals = max(0, 1 - math.floor(math.log10(per_cent)))
+    text = f"{per_cent:.{decimals}f}"
+    if decimals:
+        text = text.rstrip("0").rstrip(".")
+    return text + "%"
+
+
 def short(unit: Unit, number: float, spread: float) -> str:
     """A number of an answer with its unit."""
     return _UNKNOWN if math.isnan(number) else unit.full(number, spread)

@@ -24,7 +24,7 @@ from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.overview import page
-from deniable_estimator.dashboard.released_sums import SIZES
+from deniable_estimator.dashboard.privacy_label import SIZES
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.privacy.outsider import outsider_of
 

@@ -11,8 +11,8 @@ from deniable import Scheme
 from deniable.protocol.mechanisms import design
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.answers.shares import Shares, estimate
+from deniable_estimator.dashboard.changes import table
 from deniable_estimator.dashboard.kinds.shares import bar_chart, folded_chart
-from deniable_estimator.dashboard.table import table
 
 
 def estimated(counts: list[int], n: int, values: tuple[str, ...] | None = None) -> Shares:
@@ -52,15 +52,6 @@ def test_the_largest_comes_first_and_the_rest_is_counted() -> None:
     chart = bar_chart(estimated([10, 500, 200, 290], 1000), limit=2)
     assert [bar.label for bar in chart.rows] == ["v1", "v3"]
     assert chart.more == 2
-
-
-def test_noise_is_told_apart() -> None:
-    """A bar is noise exactly where the adjusted p-value does not detect the value."""
-    result = estimated([4454, 2048, 1749, 1749], 10_000)
-    chart = bar_chart(result)
-    detected = dict(zip(result.values, result.detected, strict=True))
-    assert {bar.label: not bar.noise for bar in chart.rows} == detected
-    assert 0 < sum(bar.noise for bar in chart.rows) < 4
 
 
 def test_what_is_noise_is_a_chart_of_its_own() -> None:

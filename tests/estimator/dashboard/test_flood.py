@@ -15,7 +15,7 @@ from deniable import Registry
 from deniable_collector.stores import Store
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.dashboard import gunicorn_conf, looking
+from deniable_estimator.dashboard import alarms, gunicorn_conf
 
 from .conftest import put
 
@@ -107,13 +107,13 @@ def test_what_has_not_changed_is_not_looked_at_again(
     """Windows are looked at once, before anybody asks; when one has changed, it alone is looked at
     again."""
     seen: list[str] = []
-    real: Callable[..., object] = looking.looks_in
+    real: Callable[..., object] = alarms.looks_in
 
     def look(selection: object, labels: list[str]) -> object:
         seen.extend(labels)
         return real(selection, labels)
 
-    monkeypatch.setattr(looking, "looks_in", look)
+    monkeypatch.setattr(alarms, "looks_in", look)
     gunicorn_conf._overview(app)
     assert len(seen) == 2 * 56
     seen.clear()

@@ -102,7 +102,9 @@ def ledger(kinds: Store, registry: Registry, tmp_path_factory: pytest.TempPathFa
     path = tmp_path_factory.mktemp("ledger") / "releases.sqlite"
     kept = ReleaseLedger(path, 1e-6, None)
     later = NOW + SETTLED + 86_400
-    release(prepare(kinds, registry, ReleaseRequest("browser"), later), kept, now=later)
+    with pytest.MonkeyPatch.context() as clock:
+        clock.setattr("time.time", lambda: later)
+        release(prepare(kinds, registry, ReleaseRequest("browser"), str), kept, None, str)
     kept.close()
     return path
 

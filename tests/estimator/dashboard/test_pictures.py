@@ -19,7 +19,7 @@ from deniable_collector.stores import Store
 from deniable_estimator.asking.work import Workers
 from deniable_estimator.dashboard.calculations import FONT, png
 
-from .conftest import dashboard_of, fill, program_of
+from .conftest import fill, program_of
 
 
 def size(picture: bytes) -> tuple[int, int]:
@@ -106,33 +106,6 @@ def test_a_picture_is_drawn_once_and_no_thread_waits_for_it(
     assert 200 in told
     assert browser.get(path).status_code == 200
     assert drawn == [png]
-
-
-def test_one_reader_may_have_so_many_pictures_drawn(
-    store: Store, registry: Registry, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They are long calculations like others: beyond the limit of one reader it is told so."""
-    app = dashboard_of(store, registry, dashboard_queue_of_one=2)
-    leave = threading.Event()
-    real = Workers.run
-    monkeypatch.setattr(Workers, "run", lambda *call: leave.wait(60) and real(*call))
-    told: list[str] = []
-
-    def ask(scale: int) -> None:
-        answer = program_of(app).get(f"/metric/browser.png?scale={scale}")
-        told.append(answer.json["detail"] if answer.is_json else answer.mimetype)
-
-    crowd = [threading.Thread(target=ask, args=(scale,)) for scale in (1, 2, 3)]
-    for each in crowd:
-        each.start()
-    try:
-        until(lambda: told, "none is refused")
-        assert "as many as one reader may have" in told[0]
-    finally:
-        leave.set()
-        for each in crowd:
-            each.join()
-    assert sorted(told)[1:] == ["image/png"] * 2
 
 
 def test_text_is_drawn_without_fonts_of_the_machine() -> None:

@@ -16,7 +16,7 @@ from deniable import Registry
 from deniable.protocol.mechanisms import SubsetSelection
 from deniable.tools.command_line import find
 from deniable_estimator.analyses.pairs.covariance import Covariance
-from deniable_estimator.dashboard.plan_charts import division_chart
+from deniable_estimator.dashboard.planner import division_chart
 from deniable_estimator.planning.pairs import conditional_half_width
 from deniable_estimator.privacy.words import rounded_up
 

@@ -7,6 +7,8 @@ import pytest
 
 from deniable import Registry
 from deniable_estimator.dashboard.privacy_label import label_of
+from deniable_estimator.privacy.words import chance as guess
+from deniable_estimator.privacy.words import factor
 
 
 def declared(epsilon, lifetime, extra=""):
@@ -31,28 +33,28 @@ def declared(epsilon, lifetime, extra=""):
 def test_no_figure_is_below_the_truth(epsilon):
     """Each figure is at least what the integers in force give, and less than a hundredth more."""
     metric = declared(epsilon, 3 * epsilon)
-    label = label_of(metric)
+    given = label_of(metric).given
     odds = metric.scheme.mechanism.odds
 
     def figure(text):
         return Fraction(text.replace(",", ""))
 
-    assert odds <= figure(label.one.factor) < odds + (Fraction(1, 100) if odds < 100 else 1)
+    assert odds <= figure(factor(given.report)) < odds + (Fraction(1, 100) if odds < 100 else 1)
     chance = 100 * odds / (odds + 1)
-    assert chance <= figure(label.one.guess) < chance + Fraction(1, 10)
-    assert label.lifetime_reports is not None
-    assert label.lifetime is not None
-    whole = math.exp(label.lifetime_reports * metric.scheme.mechanism.epsilon)
-    if label.lifetime.useful:
-        assert whole <= figure(label.lifetime.factor) * Fraction(1_000_001, 1_000_000)
+    assert chance <= figure(guess(given.report)) < chance + Fraction(1, 10)
+    assert given.lifetime_reports is not None
+    assert given.lifetime is not None
+    whole = math.exp(given.lifetime_reports * metric.scheme.mechanism.epsilon)
+    if given.lifetime.useful:
+        assert whole <= figure(factor(given.lifetime)) * Fraction(1_000_001, 1_000_000)
     else:
-        assert whole > math.exp(20) > figure(label.lifetime.factor.removeprefix("> "))
-    assert chance < figure(label.lifetime.guess) <= 100
+        assert whole > math.exp(20) > figure(factor(given.lifetime).removeprefix("> "))
+    assert chance < figure(guess(given.lifetime)) <= 100
 
 
 def test_the_cap_of_the_registry_ends_reports():
     """A cap on all metrics bounds each of them, with memory and without."""
-    assert label_of(declared(1.0, 8.0), 3.0).lifetime_reports == 3
-    capped = label_of(declared(1.0, 4.0, 'longitudinal = "memoize"'), 3.0)
+    assert label_of(declared(1.0, 8.0), 3.0).given.lifetime_reports == 3
+    capped = label_of(declared(1.0, 4.0, 'longitudinal = "memoize"'), 3.0).given
     assert capped.lifetime_reports == 2
     assert capped.lifetime is not None

@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable_estimator.dashboard.spending import HEIGHT, spending_of
+from deniable_estimator.dashboard.release_pages import HEIGHT, spending_of
 from deniable_estimator.releasing.charge import MOST_STEPS, Charge, ReleaseAccount
 
 FIRST = date(2026, 11, 2)
@@ -29,11 +29,11 @@ def test_the_line_climbs_by_what_each_day_spends() -> None:
     found = spending_of(
         account((0, charge(1.0)), (5, charge(1.0)), budget=2.0), FIRST + timedelta(10)
     )
-    assert found.line is not None
-    assert found.line.lines[0].paths[0] == f"M0 {HEIGHT}H0V75H500V0H1000"
-    assert found.line.rules[0].start == (0, 0)
-    assert [each.text for each in found.line.levels] == ["", "0.5", "1.0", "1.5", "2.0"]
-    assert (found.part, found.over, found.epsilon) == (100.0, False, "2.000")
+    assert found["line"] is not None
+    assert found["line"].lines[0].paths[0] == f"M0 {HEIGHT}H0V75H500V0H1000"
+    assert found["line"].rules[0].start == (0, 0)
+    assert [each.text for each in found["line"].levels] == ["", "0.5", "1.0", "1.5", "2.0"]
+    assert (found["part"], found["over"], found["epsilon"]) == (100.0, False, "2.000")
 
 
 @given(
@@ -48,11 +48,11 @@ def test_everything_is_drawn_inside_and_nothing_goes_down(
     whole = account(*((days, charge(epsilon)) for days, epsilon in made), budget=budget)
     found = spending_of(whole, FIRST + timedelta(3))
     assert len(whole.steps) <= MOST_STEPS
-    assert all(0 <= bar.width <= 100 for bar in found.bars)
-    assert found.part is None or 0 <= found.part <= 100
+    assert all(0 <= bar["width"] <= 100 for bar in found["bars"])
+    assert found["part"] is None or 0 <= found["part"] <= 100
     if whole.steps:
         assert whole.steps[-1][1] == whole.total.epsilon
-    if found.line is not None:
-        downs = [float(each) for each in re.findall(r"V([0-9.]+)", found.line.lines[0].paths[0])]
+    if found["line"] is not None:
+        downs = [float(each) for each in re.findall(r"V([0-9.]+)", found["line"].lines[0].paths[0])]
         assert all(0 <= each <= HEIGHT for each in downs)
         assert downs == sorted(downs, reverse=True)

@@ -51,16 +51,6 @@ def files(folder: Path) -> list[Path]:
     return [each for each in folder.rglob("*") if each.is_file() and each.stat().st_size]
 
 
-def test_a_list_belongs_to_a_session_and_a_metric(uploads: Uploads) -> None:
-    """Whoever kept it finds it, for that metric alone; nobody else does; a new one replaces it."""
-    uploads.keep(ME, "site", b"a\nb")
-    assert uploads.find(ME, "site") == b"a\nb"
-    assert uploads.find(YOU, "site") is None
-    assert uploads.find(ME, "other") is None
-    uploads.keep(ME, "site", b"c")
-    assert uploads.find(ME, "site") == b"c"
-
-
 def test_a_list_is_forgotten_on_request(uploads: Uploads, temporary: Path) -> None:
     """One list, or all of a session's, leave the disk; those of others stay."""
     for session in (ME, YOU):

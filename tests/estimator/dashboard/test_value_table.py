@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from deniable import Registry
 from deniable_collector.stores import open_store
-from deniable_estimator.dashboard.table import table
+from deniable_estimator.dashboard.changes import table
 
 from .conftest import browser_of, dashboard_of, fill_drawn
 from .test_charts import estimated

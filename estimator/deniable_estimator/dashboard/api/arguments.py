@@ -25,8 +25,8 @@ from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.problems import ApiProblem, refusal
 from deniable_estimator.dashboard.ranges import DayRange, read_range
-from deniable_estimator.dashboard.sent_lists import sent_list
 from deniable_estimator.dashboard.source import current_source, declared_metric
+from deniable_estimator.dashboard.uploads import sent_list
 
 MAX_VALUES = 100_000
 """The most values of one response; of longer lists, `limit` asks for the largest."""

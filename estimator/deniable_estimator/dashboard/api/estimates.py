@@ -10,6 +10,7 @@ from deniable.protocol import windows
 from deniable.protocol.types import Discovery
 from deniable_estimator.asking.listed import digest_of_candidates
 from deniable_estimator.asking.segments import check_names
+from deniable_estimator.dashboard.alarms import history_of
 from deniable_estimator.dashboard.annotation_file import annotations_of
 from deniable_estimator.dashboard.api.arguments import (
     MAX_CELLS,
@@ -47,10 +48,9 @@ from deniable_estimator.dashboard.calculations import (
 )
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.discovery import find_named, finds_at, trend_of_find
-from deniable_estimator.dashboard.looking import history_of
 from deniable_estimator.dashboard.problems import refusal
 from deniable_estimator.dashboard.ranges import earlier_range
-from deniable_estimator.dashboard.segments_over_time import trends_of_segments
+from deniable_estimator.dashboard.segments import trends_of_segments
 from deniable_estimator.dashboard.timeline import grouping
 from deniable_estimator.errors import EstimateError
 

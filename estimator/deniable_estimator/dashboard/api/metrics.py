@@ -27,7 +27,6 @@ from deniable_estimator.dashboard.calculations import to_json
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.overview import list_metrics, read_filters, read_overview
 from deniable_estimator.dashboard.overview.listing import OverviewEntry
-from deniable_estimator.dashboard.overview.page import summary_cache
 from deniable_estimator.dashboard.overview.week import LEVEL, WeekChange
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.source import current_source
@@ -75,15 +74,15 @@ def metrics(asked: ListParameters, form: Form) -> Response:
 
 def overview(asked: OverviewParameters, form: Form) -> Response:
     """What the overview says of all metrics that the token reaches, and what needs attention."""
-    source, kept = current_source(), summary_cache()
+    source = current_source()
     wanted = {
         name: text for name, text in request.args.items() if name not in Common.__struct_fields__
     }
     view = read_overview(wanted, source.registry, source.seen_until)
     reachable = [metric for metric in source.registry if may_read(metric)]
-    found = list_metrics(source, kept, view, source.patience, reachable=reachable, whole=True)
+    found = list_metrics(source, view, source.patience, reachable=reachable, whole=True)
     if found.blank:
-        raise StillDecoding(*kept.progress)
+        raise StillDecoding(found.wanted - found.blank, found.wanted, 0.0)
     rows = [_row(each) for each in found.entries]
     document = {
         "level": 0.95,

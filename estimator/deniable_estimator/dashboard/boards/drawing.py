@@ -16,15 +16,15 @@ from deniable_estimator.answers.shares import Shares
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.asking.trend import Trend
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of
-from deniable_estimator.dashboard.annotation_flags import AnnotatedTrend, annotated
+from deniable_estimator.dashboard.annotation_file import AnnotatedTrend, annotated
 from deniable_estimator.dashboard.boards.file import Board, BoardChart, BoardItem
+from deniable_estimator.dashboard.changes import Line, table
 from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.kinds.base import Kind
 from deniable_estimator.dashboard.kinds.numbers import number_lines
 from deniable_estimator.dashboard.kinds.shares import bar_chart
 from deniable_estimator.dashboard.recent import headline_of
-from deniable_estimator.dashboard.table import Line, table
 from deniable_estimator.dashboard.timeline import grouping
 from deniable_estimator.dashboard.trends import trend_chart
 from deniable_estimator.dashboard.view import View, read_view
@@ -179,7 +179,7 @@ def _trend(
     asked = drawn.kind.asked(metric, shown)
     days = view.days.around
     by = item.by or grouping(metric, days)
-    found = source.trend(metric, days, by, asked)
+    found = source.trend_at(metric, days, by, asked).answer
     if len(found.reported) < 2:
         return None
     labels = [each.label for each in found.reported]

@@ -12,8 +12,7 @@ from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.answers.retention import RetentionAnswer
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.dashboard.kinds.base import Kind
-from deniable_estimator.dashboard.kinds.distribution import DistributionKind
-from deniable_estimator.dashboard.kinds.mean import MeanKind
+from deniable_estimator.dashboard.kinds.numbers import DistributionKind, MeanKind
 from deniable_estimator.dashboard.kinds.pair import PairKind
 from deniable_estimator.dashboard.kinds.retention import RetentionKind
 from deniable_estimator.dashboard.kinds.shares import SharesKind

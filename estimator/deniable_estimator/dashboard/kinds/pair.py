@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,19 +40,6 @@ _SMALL = 6
 """How many series are offered to be seen over time."""
 
 _IMPOSSIBLE = sentence("Impossible: {cell}. No honest crowd has such a share; do not rely on it.")
-
-
-@dataclass(frozen=True, slots=True)
-class CellLine:
-    """One line of the table."""
-
-    values: tuple[str, str]
-    share: SeriesText
-    given: tuple[SeriesText, SeriesText]
-    """The share of the second value among devices with the first, and the reverse."""
-    beyond: str
-    carries: bool
-    detected: bool
 
 
 class PairKind(Kind[PairAnswer]):
@@ -173,7 +159,9 @@ def _direction(answer: PairAnswer, given: str | None) -> Given:
     return "second" if given == answer.names[1] else "first"
 
 
-def _cell_lines(answer: PairAnswer) -> tuple[CellLine, ...]:
+def _cell_lines(answer: PairAnswer) -> list[dict[str, Any]]:
+    """The table: `given` is the share of the second value among devices with the first, and the
+    reverse."""
     joint, apart = answer.joint, answer.residuals
     order = np.arange(len(joint.values))
     if len(order) > _LINES and apart is not None:
@@ -193,22 +181,22 @@ def _cell_lines(answer: PairAnswer) -> tuple[CellLine, ...]:
             else text(math.nan, math.nan, math.nan)._replace(between="")
             for side in sides
         ]
+        names = zip(answer.margins, at, strict=True)
+        ends = (float(each[place]) for each in (joint.share, joint.low, joint.high))
+        beyond = ""
+        if apart is not None:
+            beyond = CONDITIONALS.signed(float(apart.value[at]), float(apart.std_error[at]))
         found.append(
-            CellLine(
-                (
-                    value_words(answer.margins[0].values[at[0]]),
-                    value_words(answer.margins[1].values[at[1]]),
-                ),
-                text(*(float(each[place]) for each in (joint.share, joint.low, joint.high))),
-                (given[0], given[1]),
-                ""
-                if apart is None
-                else CONDITIONALS.signed(float(apart.value[at]), float(apart.std_error[at])),
-                bool(answer.carries[at]),
-                bool(joint.detected[place]),
-            )
+            {
+                "values": [value_words(margin.values[index]) for margin, index in names],
+                "share": text(*ends),
+                "given": given,
+                "beyond": beyond,
+                "carries": bool(answer.carries[at]),
+                "detected": bool(joint.detected[place]),
+            }
         )
-    return tuple(found)
+    return found
 
 
 def _places(share: Any, most: int | None) -> list[int]:

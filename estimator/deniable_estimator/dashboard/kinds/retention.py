@@ -73,20 +73,6 @@ class RetentionChart:
     """Older cohorts that are not drawn."""
 
 
-@dataclass(frozen=True, slots=True)
-class GrowthLine:
-    """One window of the table of growth."""
-
-    window: str
-    active: str
-    new: str
-    stayed: str
-    returned: str
-    lost: str
-    between: str
-    quick: str
-
-
 class RetentionKind(Kind[RetentionAnswer]):
     """Who is new, who stays, who comes back."""
 
@@ -136,18 +122,17 @@ class RetentionKind(Kind[RetentionAnswer]):
         return [*shown, *(each for each in chosen if each in names and each not in shown)]
 
 
-def _growth_lines(answer: RetentionAnswer) -> tuple[GrowthLine, ...]:
-    """The newest windows, the newest first."""
+def _growth_lines(answer: RetentionAnswer) -> tuple[tuple[str, ...], ...]:
+    """The newest windows, the newest first: each with its active, new, staying, returning and lost
+    devices, the interval of those lost, and how many came for each of them."""
     return tuple(
-        GrowthLine(
-            window=each.window,
-            active=f"{each.active:,.0f}",
-            new=devices_text(each.new),
-            stayed=devices_text(each.stayed),
-            returned=devices_text(each.returned),
-            lost="" if each.lost is None else devices_text(each.lost),
-            between="" if each.lost is None else devices_between(each.lost),
-            quick=quick_text(each),
+        (
+            each.window,
+            f"{each.active:,.0f}",
+            *map(devices_text, (each.new, each.stayed, each.returned)),
+            "" if each.lost is None else devices_text(each.lost),
+            "" if each.lost is None else devices_between(each.lost),
+            quick_text(each),
         )
         for each in reversed(answer.growth[-_WINDOWS:])
     )

@@ -14,12 +14,12 @@ from deniable_estimator.answers.base import Comparison
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.units import SHARES
 from deniable_estimator.dashboard import words
+from deniable_estimator.dashboard.changes import table
 from deniable_estimator.dashboard.kinds.base import Kind
-from deniable_estimator.dashboard.table import table
 from deniable_estimator.dashboard.view import LONGEST_SEARCH, View
 from deniable_estimator.dashboard.words import percent, series_name
 from deniable_estimator.document.plot.marks import BarRow, Bars, Folded
-from deniable_estimator.document.plot.scales import Scale, scale_from_zero
+from deniable_estimator.document.plot.scales import scale_from_zero
 from deniable_estimator.document.plot.ticks import Tick
 from deniable_estimator.messages import counted, joined, message, sentence, spaced
 from deniable_estimator.statistics.intervals import FloatArray
@@ -191,7 +191,7 @@ def folded_chart(
     order = _order(estimate)
     standing = np.concatenate((estimate.strange, estimate.standing))
     noise = estimate.below
-    if _is_boolean(estimate) or not len(standing) or not len(noise):
+    if estimate.boolean or not len(standing) or not len(noise):
         shown = order[:limit]
         whole = _draw(estimate, shown, shown, len(order), declared_order, normalized)
         return Folded(whole, None, 0)
@@ -209,40 +209,9 @@ def folded_chart(
     )
 
 
-def _row(
-    scale: Scale,
-    label: str,
-    interval: tuple[float, float, float],
-    *,
-    noise: bool,
-    impossible: bool = False,
-    truth: float | None = None,
-) -> BarRow:
-    """The bar of (value, low, high) from zero."""
-    value, low, high = interval
-    spread = (high - low) / 2
-    return BarRow(
-        label=label,
-        number=percent(value, spread),
-        at=scale.across(value),
-        low=scale.across(low),
-        high=scale.across(high),
-        low_text=percent(low, spread),
-        high_text=percent(high, spread),
-        spread=percent(spread, spread).rstrip("%"),
-        noise=noise,
-        impossible=impossible,
-        truth=truth,
-    )
-
-
-def _is_boolean(estimate: Shares) -> bool:
-    return estimate.values == ("true", "false")
-
-
 def _order(estimate: Shares) -> NDArray[np.intp]:
     """The places of the values, the largest first; a boolean as it is declared."""
-    if _is_boolean(estimate):
+    if estimate.boolean:
         return np.arange(2)
     return estimate.order
 
@@ -263,23 +232,30 @@ def _draw(
     scale, ticks = scale_from_zero(
         min(0.0, float(estimate.low[scaled].min())),
         max(
-            1.0 if _is_boolean(estimate) else 0.0,
+            1.0 if estimate.boolean else 0.0,
             float(estimate.high[scaled].max()),
             float(shares[scaled].max()),
         ),
     )
     noise = ~(estimate.detected | estimate.impossible)
-    rows = [
-        _row(
-            scale,
-            series_name(estimate, estimate.values[index]),
-            (float(shares[index]), float(estimate.low[index]), float(estimate.high[index])),
+    rows = []
+    for index in shown.tolist():
+        ends = float(estimate.low[index]), float(estimate.high[index])
+        share, spread = float(shares[index]), (ends[1] - ends[0]) / 2
+        row = BarRow(
+            label=series_name(estimate, estimate.values[index]),
+            number=percent(share, spread),
+            at=scale.across(share),
+            low=scale.across(ends[0]),
+            high=scale.across(ends[1]),
+            low_text=percent(ends[0], spread),
+            high_text=percent(ends[1], spread),
+            spread=percent(spread, spread).rstrip("%"),
             noise=bool(noise[index]),
             impossible=bool(estimate.impossible[index]),
             truth=None if truth is None else scale.across(float(truth[index])),
         )
-        for index in shown
-    ]
+        rows.append(row)
     return Bars(
         name=estimate.metric,
         title=message(

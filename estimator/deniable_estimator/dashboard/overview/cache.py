@@ -1,9 +1,10 @@
 """Keeps the summaries of the overview, and brings those up to date whose tallies have changed.
 
 A page of 500 metrics that calculated them all would take half a minute. So each summary is kept
-with the version of the tallies that it rests on. A page asks the store once which versions there
-are, and what has changed is calculated by a thread in the background, what the page shows first.
-The page waits for that a little, and otherwise shows the summaries that there are.
+among the results, with the version of the tallies that it rests on. A page asks the store once
+which versions there are, and what has changed is calculated by a job in the background, what the
+page shows first. The page waits for that a little, and otherwise shows the summaries that there
+are.
 
 The versions are those of the windows that still take reports. Older windows change only when an
 operator imports or drops tallies, so a summary is also made anew once it is `_OLD` seconds old.
@@ -11,29 +12,30 @@ operator imports or drops tallies, so a summary is also made anew once it is `_O
 
 from __future__ import annotations
 
-import math
-import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
-
-from cachetools import LRUCache
+from functools import lru_cache
+from time import monotonic, thread_time
 
 from deniable import Metric
 from deniable.protocol import windows
 from deniable_collector.stores.commits import ID_RETENTION
+from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
 from deniable_estimator.dashboard.overview.summary import MetricSummary, summarize
 from deniable_estimator.dashboard.ranges import DayRange, read_range
 
-MOST_KEPT = 4_000
-"""So many summaries are kept, or four for each metric if that is more; each takes 6 to 12 KB."""
+_SIZE = 9_000
+"""Bytes of a summary, about."""
 
 _OLD = 600.0
 """Seconds after which a summary is made anew although nothing has changed that a page looks at."""
+
+_ROUND = b"summaries"
+"""The name of the job: there is one round at a time."""
+
+_RESTS = b"summaries rest until"
 
 _REST = 4.0
 """After a round of calculations that took more CPU than a page waits, the next one begins after so
@@ -45,6 +47,8 @@ _FRESH = 50
 
 _OPEN_DAYS = int(ID_RETENTION // 86_400)
 """A window that ended longer ago takes no report any more."""
+
+_days_text = lru_cache(maxsize=64)(repr)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,26 +63,17 @@ class Asked:
     """So many seconds ago a window must have ended for the reader to see it."""
 
     @property
-    def key(self) -> tuple[str, str, DayRange, float]:
-        return self.metric.name, self.metric.scheme.fingerprint, self.days, self.behind
+    def key(self) -> bytes:
+        """The key of its summary."""
+        about = self.metric.name, self.metric.scheme.fingerprint, _days_text(self.days)
+        return f"summary {about} {self.behind}".encode()
 
 
-@dataclass(slots=True)
-class _CachedSummary:
+@dataclass(frozen=True, slots=True)
+class _KeptSummary:
     summary: MetricSummary
     version: object
     made: float
-
-
-@dataclass(eq=False)
-class _Round:
-    """Calculations that are under way; `urgent` is done once what the page shows is."""
-
-    of: int
-    begun: float
-    done: int = 0
-    urgent: Future[None] = field(default_factory=Future)
-    all: Future[None] = field(default_factory=Future)
 
 
 def latest_days(source: DataSource, kind: windows.Kind) -> DayRange:
@@ -87,154 +82,87 @@ def latest_days(source: DataSource, kind: windows.Kind) -> DayRange:
     return read_range({}, source.seen_until, kind)
 
 
-class SummaryCache:
-    """The summaries that were calculated."""
+def known_summary(source: DataSource, asked: Asked) -> MetricSummary | None:
+    """The summary that is kept, however old; None if there is none."""
+    kept: _KeptSummary | None = source.results.known(asked.key)
+    return None if kept is None else kept.summary
 
-    def __init__(
-        self,
-        metrics: int,
-        clock: Callable[[], float] = time.monotonic,
-        cpu: Callable[[], float] = time.thread_time,
-    ) -> None:
-        self._clock, self._cpu = clock, cpu
-        self._lock = threading.Lock()
-        self._kept: LRUCache[tuple[str, str, DayRange, float], _CachedSummary] = LRUCache(
-            max(MOST_KEPT, 4 * metrics)
-        )
-        self._round: _Round | None = None
-        self._rests_until = 0.0
-        self.made = 0
-        """How many summaries were ever made."""
 
-    def known(self, asked: Asked) -> MetricSummary | None:
-        """The summary that is kept, however old; None if there is none."""
-        with self._lock:
-            kept = self._kept.get(asked.key)
-        return None if kept is None else kept.summary
+def bring(source: DataSource, asked: Sequence[Asked], patience: float) -> tuple[int, int, bool]:
+    """Bring summaries up to date, the first of them first, and wait up to `patience` seconds.
 
-    def bring(
-        self,
-        source: DataSource,
-        asked: Sequence[Asked],
-        urgent: int,
-        patience: float,
-        *,
-        every: bool = False,
-    ) -> tuple[int, int]:
-        """Bring summaries up to date, and wait up to `patience` seconds for the first `urgent` of
-        them, or for `every` one. Returns how many of them are not up to date after that, and
-        how many of these cannot be shown yet.
+    Returns how many are not up to date after that, how many of these cannot be shown yet, and
+    whether any was made meanwhile.
 
-        Raises:
-            StoreUnavailable: the store cannot answer now.
-        """
-        current = _versions(source, asked)
-        deadline = self._clock() + patience
-        first = {each.key for each in asked[:urgent]}
-        old, changed = self._outdated(asked, current)
-        while old:
-            running, mine = self._begin(source, old, current, sum(e.key in first for e in old))
-            left = deadline - self._clock()
-            if running is None or not changed or left <= 0:
-                break
-            with suppress(TimeoutError):
-                (running.urgent if mine and not every else running.all).result(
-                    None if left == math.inf else left
-                )
-            old, changed = self._outdated(asked, current)
-            if mine:
-                break
-        _note_unreadable(source, asked)
-        with self._lock:
-            return len(changed), self._blank(old)
+    Raises:
+        StoreUnavailable: the store cannot answer now.
+    """
+    current = _versions(source, asked)
+    deadline = monotonic() + patience
+    old, changed = _outdated(source, asked, current)
+    old, changed = _outdated(source, asked, current)
+    again, ended = False, False
 
-    @property
-    def progress(self) -> tuple[int, int, float]:
-        """How many summaries of how many the round under way has made, and its seconds."""
-        found = self._round
-        return (0, 0, 0.0) if found is None else (found.done, found.of, self._clock() - found.begun)
+    def work(progress: object) -> None:
+        nonlocal ended
+        ended = True
+        _make(source, old, current)
 
-    def _outdated(
-        self, asked: Sequence[Asked], current: Mapping[str, object]
-    ) -> tuple[list[Asked], list[Asked]]:
-        """What is to be calculated, and of it what has changed or is not known."""
-        now, old, changed = self._clock(), [], []
-        with self._lock:
-            for each in asked:
-                kept = self._kept.get(each.key)
-                if kept is None or kept.version != current[each.metric.name]:
-                    changed.append(each)
-                    old.append(each)
-                elif kept.summary.decoding or now - kept.made > _OLD:
-                    old.append(each)
-        return old, changed
-
-    def _blank(self, asked: Sequence[Asked]) -> int:
-        """How many of them cannot be shown yet."""
-        found = (self._kept.get(each.key) for each in asked)
-        return sum(kept is None or kept.summary.decoding for kept in found)
-
-    def _begin(
-        self, source: DataSource, old: Sequence[Asked], current: Mapping[str, object], urgent: int
-    ) -> tuple[_Round | None, bool]:
-        """Begin a round, or join the one that is under way, and which of both; None if it is too
-        early for another."""
-        with self._lock:
-            if self._round is not None:
-                return self._round, False
-            if not self._blank(old) and self._clock() < self._rests_until:
-                return None, False
-            running = self._round = _Round(len(old), self._clock())
-        threading.Thread(
-            target=self._run, args=(running, source, list(old), current, urgent), daemon=True
-        ).start()
-        return running, True
-
-    def _keep(self, asked: Asked, found: MetricSummary, version: object) -> None:
-        with self._lock:
-            self.made += 1
-            before = self._kept.get(asked.key)
-            # What is known but out of date says more than that it is being calculated.
-            if not found.decoding or before is None or before.summary.decoding:
-                self._kept[asked.key] = _CachedSummary(found, version, self._clock())
-
-    def _run(
-        self,
-        running: _Round,
-        source: DataSource,
-        old: list[Asked],
-        current: Mapping[str, object],
-        urgent: int,
-    ) -> None:
-        family = max(1, len(source.registry.metrics))
-        strings = sum(each.metric.needs_candidates for each in old)
-        # However many of them have strings to decode, the round waits no longer than a page does.
-        quick = replace(source, patience=PAGE_PATIENCE / max(1, strings))
-        error: BaseException | None = None
-        started = self._cpu()
+    # A page may wait for the round of another one before its own begins.
+    while old and not ended and (_blank(source, old) or monotonic() >= _rests_until(source)):
+        again, left = True, max(0.0, deadline - monotonic())
         try:
-            for place, each in enumerate(old):
-                if place == urgent:
-                    running.urgent.set_result(None)
-                if place % _FRESH == 0:
-                    quick = replace(quick, reader=source.reader.renewed())
-                found = summarize(quick, each.metric, each.days, family, latest=each.latest)
-                self._keep(each, found, current[each.metric.name])
-                running.done = place + 1
-        except BaseException as caught:
-            error = caught
-        took = self._cpu() - started
-        with self._lock:
-            self._round = None
-            if took > PAGE_PATIENCE:
-                self._rests_until = self._clock() + _REST * took
-        for future in (running.urgent, running.all):
-            if future.done():
-                continue
-            if error is None:
-                future.set_result(None)
-            else:
-                future.set_exception(error)
+            source.results.job(_ROUND, work, left if changed else 0.0, "overview")
+        except (StillDecoding, TooManyDecodes):
+            ended = True
+        old, changed = _outdated(source, asked, current)
+    _note_unreadable(source, asked)
+    return len(changed), _blank(source, old), again
+
+
+def _rests_until(source: DataSource) -> float:
+    return source.results.known(_RESTS) or 0.0
+
+
+def _outdated(
+    source: DataSource, asked: Sequence[Asked], current: Mapping[str, object]
+) -> tuple[list[Asked], list[Asked]]:
+    """What is to be calculated, and of it what has changed or is not known."""
+    now, old, changed = monotonic(), [], []
+    for each in asked:
+        kept: _KeptSummary | None = source.results.known(each.key)
+        if kept is None or kept.version != current[each.metric.name]:
+            changed.append(each)
+            old.append(each)
+        elif kept.summary.decoding or now - kept.made > _OLD:
+            old.append(each)
+    return old, changed
+
+
+def _blank(source: DataSource, asked: Sequence[Asked]) -> int:
+    """How many of them cannot be shown yet."""
+    found = (known_summary(source, each) for each in asked)
+    return sum(each is None or each.decoding for each in found)
+
+
+def _make(source: DataSource, old: Sequence[Asked], current: Mapping[str, object]) -> None:
+    """A round: make these summaries."""
+    family = max(1, len(source.registry.metrics))
+    strings = sum(each.metric.needs_candidates for each in old)
+    # However many of them have strings to decode, the round waits no longer than a page does.
+    quick = replace(source, patience=PAGE_PATIENCE / max(1, strings))
+    started = thread_time()
+    for place, each in enumerate(old):
+        if place % _FRESH == 0:
+            quick = replace(quick, reader=source.reader.renewed())
+        found = summarize(quick, each.metric, each.days, family, latest=each.latest)
+        before = known_summary(source, each)
+        # What is known but out of date says more than that it is being calculated.
+        if not found.decoding or before is None or before.decoding:
+            kept = _KeptSummary(found, current[each.metric.name], monotonic())
+            source.results.keep(each.key, kept, _SIZE)
+    if (took := thread_time() - started) > PAGE_PATIENCE:
+        source.results.keep(_RESTS, monotonic() + _REST * took)
 
 
 def _note_unreadable(source: DataSource, asked: Sequence[Asked]) -> None:

@@ -11,8 +11,8 @@ from typing import Literal, TypeAlias, get_args
 
 from deniable import Metric, Registry
 from deniable_estimator.asking.listed import SearchedValues
-from deniable_estimator.dashboard.ranges import RangeError
-from deniable_estimator.messages import alternatives, message
+from deniable_estimator.dashboard.ranges import RangeError, one_of
+from deniable_estimator.messages import message
 
 FILTERS = ("q", "owner", "tag", "type", "state", "platform")
 """The parameters of the filters."""
@@ -84,11 +84,8 @@ def read_filters(arguments: Mapping[str, str], registry: Registry) -> Filters:
         RangeError: it asks for a state that there is not, or for more than 200 characters.
     """
     state = arguments.get("state", "")
-    if state and state not in STATES:
-        raise RangeError(
-            message("“{name}” can be {choices} here.", name="state", choices=alternatives(STATES)),
-            "state",
-        )
+    if state:
+        one_of(state, "state", STATES)
     # Values are in normal form C.
     search = unicodedata.normalize("NFC", arguments.get("q", "")).strip()
     if len(search) > LONGEST_SEARCH:

@@ -6,14 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar, get_args
+from typing import Literal, get_args
 
 from deniable import Metric, Registry, ValueListError
 from deniable.protocol import windows
 from deniable_estimator.asking.listed import Listed, SearchedValues
 from deniable_estimator.dashboard.data import DataSource
-from deniable_estimator.dashboard.overview.attention import ORDER, AttentionReason, reasons_of
-from deniable_estimator.dashboard.overview.cache import Asked, SummaryCache, latest_days
+from deniable_estimator.dashboard.overview.cache import Asked, bring, known_summary, latest_days
 from deniable_estimator.dashboard.overview.filters import (
     FILTERS,
     Filters,
@@ -21,10 +20,21 @@ from deniable_estimator.dashboard.overview.filters import (
     found_values,
     read_filters,
 )
-from deniable_estimator.dashboard.overview.summary import MetricSummary
+from deniable_estimator.dashboard.overview.summary import (
+    ORDER,
+    AttentionReason,
+    MetricSummary,
+    reasons_of,
+)
 from deniable_estimator.dashboard.overview.week import WeekChange
-from deniable_estimator.dashboard.ranges import DayRange, RangeError, check_names, read_range
-from deniable_estimator.messages import alternatives, message
+from deniable_estimator.dashboard.ranges import (
+    DayRange,
+    RangeError,
+    check_names,
+    one_of,
+    read_range,
+)
+from deniable_estimator.messages import message
 
 PAGE_SIZE = 50
 """So many metrics are on one page: with more it would not stay below 150 KB."""
@@ -36,8 +46,6 @@ NAMES = (*FILTERS, "since", "from", "to", "view", "sort", "page")
 """The parameters of the overview."""
 
 _OF_DAYS = ("since", "from", "to")
-
-_T = TypeVar("_T", bound=str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +100,8 @@ class Listing:
     pages: int
     outdated: int
     """How many summaries have changed meanwhile, and are still being calculated."""
+    wanted: int
+    """How many summaries the page needs."""
     blank: int
     """How many of them cannot be shown yet."""
     waiting: bool
@@ -121,15 +131,14 @@ def read_overview(
     return OverviewView(
         filters=filters,
         days=days,
-        layout=_one_of(arguments, "view", get_args(Layout)),
-        sort=_one_of({"sort": _usual_sort(days), **arguments}, "sort", get_args(Sort)),
+        layout=one_of(arguments.get("view") or "cards", "view", get_args(Layout)),
+        sort=one_of(arguments.get("sort") or _usual_sort(days), "sort", get_args(Sort)),
         page=int(page),
     )
 
 
 def list_metrics(
     source: DataSource,
-    kept: SummaryCache,
     view: OverviewView,
     patience: float,
     *,
@@ -161,19 +170,18 @@ def list_metrics(
         return _searched(source, metric)
 
     admitted = [metric for metric in metrics if view.filters.admit(metric, values)]
-    known = _known(source, kept, latest)
-    found = _found(admitted, asked, known, kept, view)
+    known = _known(source, latest)
+    found = _found(source, admitted, asked, known, view)
     # What the page shows comes first; then what the order of other days and the strip need.
     shown = [each.metric.name for each in (found if whole else _page(found, view)[0])]
     wanted = {asked[name].key: asked[name] for name in shown}
     if view.days is not None and view.sort in ("change", "reports"):
         wanted.update((asked[each.name].key, asked[each.name]) for each in admitted)
     wanted.update((each.key, each) for each in latest.values())
-    made = kept.made
-    outdated, blank = kept.bring(source, list(wanted.values()), len(shown), patience, every=whole)
-    if kept.made != made:
-        known = _known(source, kept, latest)
-        found = _found(admitted, asked, known, kept, view)
+    outdated, blank, again = bring(source, list(wanted.values()), patience)
+    if again:
+        known = _known(source, latest)
+        found = _found(source, admitted, asked, known, view)
     page, pages = (found, 1) if whole else _page(found, view)
     words = view.filters.words
     if words:
@@ -192,6 +200,7 @@ def list_metrics(
         count=len(found),
         pages=pages,
         outdated=outdated,
+        wanted=len(wanted),
         blank=blank,
         waiting=bool(known)
         and all(each.summary and each.summary.newest is None for each in known.values()),
@@ -212,29 +221,29 @@ def _days_of(days: DayRange, metric: Metric, source: DataSource) -> DayRange:
     return days
 
 
-def _known(
-    source: DataSource, kept: SummaryCache, latest: Mapping[str, Asked]
-) -> dict[str, OverviewEntry]:
+def _known(source: DataSource, latest: Mapping[str, Asked]) -> dict[str, OverviewEntry]:
     """What is known of each metric, of the latest days."""
     now, found = source.seen_until, {}
     for name, each in latest.items():
-        summary = kept.known(each)
+        summary = known_summary(source, each)
         found[name] = OverviewEntry(each.metric, summary, reasons_of(each.metric, summary, now))
     return found
 
 
 def _found(
+    source: DataSource,
     admitted: Sequence[Metric],
     asked: Mapping[str, Asked],
     known: Mapping[str, OverviewEntry],
-    kept: SummaryCache,
     view: OverviewView,
 ) -> list[OverviewEntry]:
     """The metrics that the filters admit, of the days that are asked for, in order."""
     found = [known[each.name] for each in admitted]
     found = [each for each in found if _in_state(each, view.filters.state)]
     if view.days is not None:
-        found = [replace(each, summary=kept.known(asked[each.metric.name])) for each in found]
+        found = [
+            replace(each, summary=known_summary(source, asked[each.metric.name])) for each in found
+        ]
     return _sorted(found, view.sort)
 
 
@@ -298,18 +307,3 @@ def _searched(source: DataSource, metric: Metric) -> SearchedValues:
     if isinstance(found, Listed):
         return found.searched
     return SearchedValues.of(())
-
-
-def _one_of(arguments: Mapping[str, str], name: str, choices: tuple[_T, ...]) -> _T:
-    """The choice of a parameter; the first one if it is not given.
-
-    Raises:
-        RangeError: there is no such choice.
-    """
-    text = arguments.get(name) or choices[0]
-    if text not in choices:
-        raise RangeError(
-            message("“{name}” can be {choices} here.", name=name, choices=alternatives(choices)),
-            name,
-        )
-    return text

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import current_app, render_template, request
+from flask import render_template, request
 from flask.typing import ResponseReturnValue
 
 from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
-from deniable_estimator.dashboard.overview.attention import standing_notes
-from deniable_estimator.dashboard.overview.cache import SummaryCache, latest_days
+from deniable_estimator.dashboard.overview.cache import latest_days
 from deniable_estimator.dashboard.overview.listing import Listing, list_metrics, read_overview
-from deniable_estimator.dashboard.overview.summary import MetricSummary
+from deniable_estimator.dashboard.overview.summary import MetricSummary, standing_notes
 from deniable_estimator.dashboard.overview.week import LEVEL, NoChange, WeekChange
 from deniable_estimator.dashboard.ranges import RangeError, presets, since_presets
 from deniable_estimator.dashboard.source import current_source
@@ -52,18 +51,12 @@ _OTHERS = sentence("{told}; {count} more changed")
 _NAMED = sentence("{series}: {change}")
 
 
-def summary_cache() -> SummaryCache:
-    """Those of the current application."""
-    kept: SummaryCache = current_app.extensions["deniable_summaries"]
-    return kept
-
-
 def overview_page(refused: RangeError | None) -> ResponseReturnValue:
     """The page; with `refused`, a mistake in the address, of all metrics."""
     source = current_source()
     now, asked = source.clock(), request.args
     view = read_overview({} if refused else asked, source.registry, now)
-    listing = list_metrics(source, summary_cache(), view, PAGE_PATIENCE)
+    listing = list_metrics(source, view, PAGE_PATIENCE)
     page = render_template(
         "overview.html",
         mistake=refused,

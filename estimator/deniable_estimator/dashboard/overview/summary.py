@@ -1,9 +1,15 @@
-"""What the overview says of one metric over some days, small enough to be kept for all of them."""
+"""What the overview says of one metric over some days, small enough to be kept for all of them; and
+why a metric needs attention, and where to look: the strip on top.
+
+What is random is told as surely as `deniable watch` tells it (`judging/levels.py`): over all values
+and metrics of one overview, at most 1 in 20 changes may be expected where nothing changed. An alarm
+has the level of a metric's page, shared by all metrics.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from deniable import Metric, ValueListError
@@ -14,21 +20,25 @@ from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.units import SHARES
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard import words
-from deniable_estimator.dashboard.alarms import Alarm, alarm_of
+from deniable_estimator.dashboard.alarms import Alarm, alarm_of, looks_of, windowwise
 from deniable_estimator.dashboard.calculations import LIGHT
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.discovery import finds_at, name_of_find
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.kinds.base import Kind
-from deniable_estimator.dashboard.looking import looks_of, windowwise
-from deniable_estimator.dashboard.overview.judged import newest_findings
-from deniable_estimator.dashboard.overview.week import NoChange, WeekChange, week_change
+from deniable_estimator.dashboard.overview.week import (
+    RULES,
+    NoChange,
+    WeekChange,
+    newest_findings,
+    week_change,
+)
 from deniable_estimator.dashboard.privacy_label import even_guess
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.document.plot.lines import Sparkline, SparkPoint, sparkline
 from deniable_estimator.errors import OnlyLongerError
 from deniable_estimator.forecasting.forecast import forecast
-from deniable_estimator.judging.findings import MetricFinding
+from deniable_estimator.judging.findings import FindingKind, MetricFinding, standing
 from deniable_estimator.messages import message
 
 
@@ -252,3 +262,55 @@ def _spark(source: DataSource, metric: Metric, days: DayRange, answer: Answer) -
         if windows.start(label) >= windows.start(first) and label not in days.without
     ]
     return sparkline([points.get(each) for each in span], answer.unit)
+
+
+ORDER: tuple[FindingKind, ...] = ("anomaly", "change", "stale", "expires", "few")
+"""The codes of the reasons, the most pressing first."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionReason:
+    """Why a metric needs attention."""
+
+    code: FindingKind
+    text: str
+    query: Mapping[str, str]
+    """The days of its page that show it."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """Its numbers, for programs."""
+
+
+def reasons_of(
+    metric: Metric, latest: MetricSummary | None, now: float
+) -> tuple[AttentionReason, ...]:
+    """The reasons why a metric needs attention, the most pressing first. `latest` is its summary
+    of the latest days, if it is known."""
+    found = []
+    if latest and latest.alarm:
+        found.append(AttentionReason("anomaly", latest.alarm, latest.days.query))
+    told = standing(metric, latest.newest if latest else None, RULES, now)
+    found += [_reason(each) for each in (*(latest.findings if latest else ()), *told)]
+    return tuple(sorted(found, key=lambda each: ORDER.index(each.code)))
+
+
+def _reason(finding: MetricFinding) -> AttentionReason:
+    query = {}
+    if finding.first is not None and finding.last is not None:
+        query = DayRange(finding.first, finding.last).query
+    return AttentionReason(finding.kind, finding.text, query, finding.facts)
+
+
+def standing_notes(metric: Metric, newest: str | None, now: float) -> Iterator[str]:
+    """That a metric expires, or is silent, as its card and its page say it."""
+    for each in standing(metric, newest, RULES, now):
+        if each.kind == "expires":
+            template = words.EXPIRED if each.facts["days"] < 0 else words.EXPIRES
+            yield message(template, day=metric.expires)
+        else:
+            yield message(words.SILENT, window=each.facts["newest"])
+
+
+def attention(source: DataSource, metric: Metric, estimate: Answer | None) -> list[str]:
+    """What needs somebody's attention, on the metric's page."""
+    notes = list(standing_notes(metric, source.newest(metric), source.seen_until))
+    return [*notes, *answer_notes(source, metric, estimate)]

@@ -28,10 +28,10 @@ from deniable_collector.operation.events import tell
 from deniable_estimator.dashboard.access.caller import OPENED, OpenedLink, opened_link
 from deniable_estimator.dashboard.access.people import PeopleFile, Person
 from deniable_estimator.dashboard.boards.pages import current_boards
-from deniable_estimator.dashboard.embedding import let_in_frames
 from deniable_estimator.dashboard.language import COOKIE, LANGUAGES, PARAMETER
+from deniable_estimator.dashboard.pictures import let_in_frames
 from deniable_estimator.dashboard.ranges import RangeError, check_names, earlier_range, read_range
-from deniable_estimator.dashboard.release_pages import release_named, shares_releases
+from deniable_estimator.dashboard.release_pages import release_named
 from deniable_estimator.dashboard.segments_page import SEGMENT_NAMES, requested_segments
 from deniable_estimator.dashboard.sharing.links import SharedLink, SharedLinks
 from deniable_estimator.dashboard.source import current_source
@@ -247,7 +247,7 @@ class _Openings:
 def shown_path(app: Flask, link: SharedLink) -> str | None:
     """The path that a link shows: its view's own, or, if links show releases alone, that of the
     metric's newest release; None if it would show something else."""
-    if not shares_releases(app):
+    if not app.config["DENIABLE_SETTINGS"].share_releases:
         return link.path
     view = target_of(app, link.path)
     if view is None:

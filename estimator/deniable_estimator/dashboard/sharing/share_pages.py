@@ -17,7 +17,6 @@ from deniable_estimator.dashboard.access.caller import allows, asked_for, caller
 from deniable_estimator.dashboard.access.door import door
 from deniable_estimator.dashboard.access.people import Person
 from deniable_estimator.dashboard.access.roles import Role
-from deniable_estimator.dashboard.release_pages import shares_releases
 from deniable_estimator.dashboard.sharing.links import (
     NOTE_LENGTH,
     LinksError,
@@ -29,7 +28,7 @@ from deniable_estimator.dashboard.sharing.opening import (
     ViewError,
     read_address,
 )
-from deniable_estimator.dashboard.source import current_source, settled_day
+from deniable_estimator.dashboard.source import current_source, settings_in_force, settled_day
 from deniable_estimator.messages import message
 
 sharing = Blueprint("sharing", __name__)
@@ -69,7 +68,7 @@ def share() -> ResponseReturnValue:
 @sharing.post("/share")
 def make() -> ResponseReturnValue:
     """Make the link, and show it once."""
-    sent, most = request.form, _most_days()
+    sent, most = request.form, settings_in_force().dashboard_link_days
     try:
         view = read_address(sent.get("view", ""))
     except ViewError:
@@ -157,11 +156,11 @@ def _page(
     page = render_template(
         "share.html",
         form=sent,
-        days=sent.get("days", str(min(DAYS, _most_days()))).strip(),
+        days=sent.get("days", str(min(DAYS, settings_in_force().dashboard_link_days))).strip(),
         view=view,
         refusal=refusal,
         mistakes=mistakes or {},
-        most=_most_days(),
+        most=settings_in_force().dashboard_link_days,
         note_length=NOTE_LENGTH,
         framable=view is not None and view.endpoint in _ALONE,
         opens=_opens_instead(view),
@@ -170,11 +169,6 @@ def _page(
         lasting=_links().lasting,
     )
     return page, status
-
-
-def _most_days() -> int:
-    found: int = current_app.config["DENIABLE_LINK_DAYS"]
-    return found
 
 
 def _opens_instead(view: SharedView | None) -> Literal["release", "newest", "nothing"] | None:
@@ -186,7 +180,7 @@ def _opens_instead(view: SharedView | None) -> Literal["release", "newest", "not
         return "release"
     if view.endpoint == "released.newest":
         return "newest"
-    if not shares_releases(current_app):
+    if not settings_in_force().share_releases:
         return None
     return "newest" if view.endpoint in (_PAGE, _CHART) else "nothing"
 

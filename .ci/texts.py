@@ -1,6 +1,4 @@
-"""Collects the texts to translate, and updates the catalogues.
-
-python -m deniable_estimator.dashboard.texts
+"""What `make texts` does: collects the texts to translate, and updates the catalogues.
 
 The texts are those of the estimator and its pages, and of the client package its sentences
 (`deniable.protocol.coded_message.CodedMessage`) and the names of its mechanisms.
@@ -23,11 +21,12 @@ from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
 import deniable
+import deniable_estimator
 from deniable.protocol.mechanisms import all_names
 from deniable_estimator.dashboard.language import LANGUAGES, TRANSLATIONS
 from deniable_estimator.planning.words import mechanism_words
 
-_ROOT = Path(__file__).parents[1]
+_ROOT = Path(deniable_estimator.__file__).parent
 """The folder in which texts are searched."""
 
 _BELOW = Path(deniable.__file__).parent
