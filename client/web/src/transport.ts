@@ -30,11 +30,11 @@ export interface Transport {
 }
 
 /** Milliseconds after which an attempt to send is given up. */
-const TIMEOUT = 30_000;
+export const TIMEOUT = 30_000;
 /** The most bytes of a reply that are read. */
 const LONGEST_REPLY = 1 << 18;
 /** Browsers refuse larger bodies to requests that outlive their page. */
-const KEEPALIVE = 6e4;
+export const KEEPALIVE = 6e4;
 
 /** A problem of the collector; in a group if sending the same bytes again cannot avoid it: not-json,
  * not-gzip, bad-batch-id, malformed-batch, body-too-large, too-many-reports, too-many-metrics. */

@@ -52,14 +52,17 @@ export function refuse(message: string): never {
 }
 
 /** The named integers, from 1 to 2**53 - 1; there must be no other parameters. */
-export function integers(parameters: Parameters, ...names: readonly string[]): number[] {
+export function integers<const Names extends readonly string[]>(
+  parameters: Parameters,
+  ...names: Names
+): { [Place in keyof Names]: number } {
   if (DEVELOPMENT)
     for (const name in parameters) if (!names.includes(name)) refuse(`${name} is unknown`);
   return names.map((name) => {
     const value = parameters[name] as number;
     if (!Number.isSafeInteger(value) || value < 1) refuse(`${name} must be an integer from 1 on`);
     return value;
-  });
+  }) as { [Place in keyof Names]: number };
 }
 
 /** Limits that keep tallies small; a wrong one reveals nothing. */

@@ -12,12 +12,7 @@ import { cellOf, numberRange } from "./number_range.ts";
  */
 export function dBitFlip(parameters: Parameters): Mechanism {
   const [range, rest] = numberRange(parameters);
-  const [cells, bits, memo, fresh] = integers(rest, "cells", "bits", "memo", "fresh") as [
-    number,
-    number,
-    number,
-    number,
-  ];
+  const [cells, bits, memo, fresh] = integers(rest, "cells", "bits", "memo", "fresh");
   if (DEVELOPMENT && ![4, 16, 64, 256].includes(cells)) refuse("cells must be one of 4, 16, 64, 256");
   if (cells % bits) refuse("bits must divide the cells");
   if (Math.max(memo, fresh) >= 2 ** 52) refuse("memo and fresh must be below one half");

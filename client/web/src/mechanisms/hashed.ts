@@ -27,7 +27,7 @@ function hashed<C extends { readonly size: number; readonly width: number }>(
 ): Hashed<C> {
   const [salt, { rows: count, ...rest }] = salted(parameters);
   const channel = makeChannel(rest);
-  const [rows] = integers({ rows: count }, "rows") as [number];
+  const [rows] = integers({ rows: count }, "rows");
   limit("rows", rows, 1, Math.min(65536, MAX_CELLS / channel.width));
   return {
     rows,

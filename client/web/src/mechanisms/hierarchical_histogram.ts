@@ -43,12 +43,7 @@ export function hierarchicalHistogram(parameters: Parameters): Mechanism {
   const { mean_levels, ...mean } = rest;
   let window: ReturnType<typeof slidingWindow> | undefined;
   if (Object.keys(rest).length) {
-    const [columns, width, truth] = integers(
-      mean,
-      "mean_columns",
-      "mean_width",
-      "mean_threshold",
-    ) as [number, number, number];
+    const [columns, width, truth] = integers(mean, "mean_columns", "mean_width", "mean_threshold");
     window = slidingWindow(columns, width, truth, list("mean_levels", mean_levels, 0, TOP));
     odds.push(window.odds);
     rows = [...rows, ...rows, ...rows, ...new Array<number>(16).fill(height)];

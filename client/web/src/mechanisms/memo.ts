@@ -1,5 +1,4 @@
 import { below, type Source } from "../bits.ts";
-import type { Odds } from "../exact.ts";
 import { keyedSource } from "../keyed.ts";
 import { type Columns, type Item, type Mechanism, refuse, type Report } from "./base.ts";
 
@@ -8,14 +7,10 @@ import { type Columns, type Item, type Mechanism, refuse, type Report } from "./
  * and the permanent response to an entry is its memo. Neither is stored: both are computed from a
  * random key of the metric, so they are the same every time.
  */
-export interface Memoizing<Memo> {
-  readonly size?: number | null;
-  readonly position?: (value: number) => number;
-  readonly looksBack?: boolean;
+export interface Memoizing<Memo>
+  extends Pick<Mechanism, "size" | "position" | "looksBack" | "odds">,
+    Required<Pick<Mechanism, "memoOdds" | "freshOdds">> {
   readonly rows: number;
-  readonly odds: readonly Odds[];
-  readonly memoOdds: readonly Odds[];
-  readonly freshOdds: readonly Odds[];
   /** Which entry a value falls into, for a device of that row. */
   entry(row: number, item: Item): number | bigint;
   /** The permanent response to an entry. */

@@ -10,12 +10,7 @@ import { selection } from "./subset_selection.ts";
 export function memoizedSelection(
   parameters: Parameters,
 ): Memoizing<number> & { size: number; width: number } {
-  const [size, k, memo, fresh] = integers(parameters, "size", "k", "memo", "fresh") as [
-    number,
-    number,
-    number,
-    number,
-  ];
+  const [size, k, memo, fresh] = integers(parameters, "size", "k", "memo", "fresh");
   limit("size", size, 2);
   const permanent = selection(size, 1, memo);
   const instantaneous = selection(size, k, fresh);

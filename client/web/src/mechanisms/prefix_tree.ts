@@ -48,7 +48,7 @@ export function placeOf(salt: string, row: number, head: Uint8Array, width: numb
  */
 export function prefixTree(parameters: Parameters): Mechanism {
   const [salt, { levels: count, alphabet, ...rest }] = salted(parameters);
-  const [levels] = integers({ levels: count }, "levels") as [number];
+  const [levels] = integers({ levels: count }, "levels");
   limit("levels", levels, 1, MAX_LEVELS);
   const { size, width, odds, draw } = geometryChannel(rest);
   if (DEVELOPMENT && size !== width) refuse("size must be all points of the space");

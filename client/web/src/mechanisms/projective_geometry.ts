@@ -79,12 +79,7 @@ export function geometry(size: number, order: number, dimension: number, truth: 
 }
 
 export function geometryChannel(parameters: Parameters): Channel {
-  const [size, order, dimension, truth] = integers(parameters, "size", "q", "t", "threshold") as [
-    number,
-    number,
-    number,
-    number,
-  ];
+  const [size, order, dimension, truth] = integers(parameters, "size", "q", "t", "threshold");
   limit("size", size, 2);
   return geometry(size, order, dimension, truth);
 }

@@ -34,7 +34,7 @@ function flagsOf(number: bigint, size: number): Flags {
 
 /** Two rounds over bitmaps of `size` bits, two of which differ in at most 2 `hashes` bits. */
 function rounds(size: number, hashes: number, parameters: Parameters) {
-  const [f, p, q] = integers(parameters, "f", "p", "q") as [number, number, number];
+  const [f, p, q] = integers(parameters, "f", "p", "q");
   if (p >= q) refuse("p must be below q");
   const [lie, low, high] = [even(f), BigInt(p), BigInt(q)];
   const truth = 2n * ONE - lie;
@@ -69,11 +69,7 @@ interface Bloom {
 /** Bloom filters of strings: h of k bits, by other hash functions in each cohort. */
 function bloom(parameters: Parameters): Bloom {
   const [salt, { cohorts: count, k: bits, h: hashes, ...rest }] = salted(parameters);
-  const [cohorts, k, h] = integers({ cohorts: count, k: bits, h: hashes }, "cohorts", "k", "h") as [
-    number,
-    number,
-    number,
-  ];
+  const [cohorts, k, h] = integers({ cohorts: count, k: bits, h: hashes }, "cohorts", "k", "h");
   limit("cohorts", cohorts, 1, Math.min(65536, MAX_CELLS / k));
   limit("k", k, 2, MAX_BITS);
   limit("h", h, 1, Math.min(64, k / 2));
@@ -93,7 +89,7 @@ function bloom(parameters: Parameters): Bloom {
 
 /** RAPPOR over a closed list: a bit for each value (Erlingsson, Pihur and Korolova, CCS 2014). */
 export function basicRappor({ size, ...rest }: Parameters): Mechanism {
-  const [bits] = integers({ size }, "size") as [number];
+  const [bits] = integers({ size }, "size");
   limit("size", bits, 2, MAX_BITS);
   return withMemos({
     ...rounds(bits, 1, rest),
@@ -117,7 +113,7 @@ export function rappor(parameters: Parameters): Mechanism {
 /** RAPPOR without its instantaneous round and without memos: each report has new noise. */
 export function oneTimeRappor(parameters: Parameters): Mechanism {
   const { cohorts, k, h, rest, filter } = bloom(parameters);
-  const [f] = integers(rest, "f") as [number];
+  const [f] = integers(rest, "f");
   const lie = even(f);
   return {
     size: null,

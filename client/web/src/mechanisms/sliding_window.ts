@@ -50,11 +50,7 @@ export function slidingWindow(
 
 export function slidingWindowMechanism(parameters: Parameters): Mechanism {
   const [{ position }, { levels, ...rest }] = numberRange(parameters);
-  const [columns, width, truth] = integers(rest, "columns", "width", "threshold") as [
-    number,
-    number,
-    number,
-  ];
+  const [columns, width, truth] = integers(rest, "columns", "width", "threshold");
   const { odds, draw } = slidingWindow(columns, width, truth, list("levels", levels, 0, TOP));
   return {
     position,

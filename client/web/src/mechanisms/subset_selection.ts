@@ -62,11 +62,7 @@ export function onlyRow({ size, odds, draw }: Channel): Mechanism {
 }
 
 export function selectionChannel(parameters: Parameters): Channel {
-  const [size, k, truth] = integers(parameters, "size", "k", "threshold") as [
-    number,
-    number,
-    number,
-  ];
+  const [size, k, truth] = integers(parameters, "size", "k", "threshold");
   limit("size", size, 2);
   return selection(size, k, truth);
 }

@@ -1,15 +1,12 @@
 // Sends batches in two hops (docs/how-to/two-hops.md), in the place of ../transport.ts.
 
-import { type Hops, type Outcome, read, readReply } from "../transport.ts";
+import { type Hops, KEEPALIVE, read, readReply, TIMEOUT, type Transport } from "../transport.ts";
 import { type Key, readAnswer, request, seal, type Sealed, verified } from "./capsules.ts";
 import { type Bytes, joined } from "./hpke.ts";
 
 const PATH = "/.well-known/ohttp-gateway";
 const KEY_PROBLEM = "https://iana.org/assignments/http-problem-types#ohttp-key";
 const DAY = 86_400;
-const TIMEOUT = 30_000;
-/** Browsers refuse larger bodies to requests that outlive their page. */
-const KEEPALIVE = 6e4;
 /** An address of a relay: https, or http on this machine. */
 const NEAR = /^(https:\/\/|http:\/\/(localhost|127\.0\.0\.1|\[::1])(?![^:/]))[^@?#\s]*$/;
 
@@ -49,13 +46,7 @@ export function route({ endpoint, relay, gateway }: Hops): void {
 }
 
 /** Send a batch, and say what the reply means. What a relay says never drops a batch. */
-export async function post(
-  url: string,
-  id: string,
-  body: string,
-  ingestKey: string | undefined,
-  clock: () => number,
-): Promise<Outcome> {
+export const post: Transport["post"] = async (url, id, body, ingestKey, clock) => {
   capsules.delete(body);
   const hops = routes.get(url);
   // A client without a relay sends nothing, rather than in one hop.
@@ -79,22 +70,17 @@ export async function post(
     // There was no reply, or none of a relay.
   }
   return { trouble: "network", retryAfter: hops.wait };
-}
+};
 
 /** Seal a batch ahead for a beacon: a page that ends cannot wait for that. If it cannot be sealed,
  * the batch stays stored, and is sent when the page is opened again. */
-export async function prepare(
-  url: string,
-  body: string,
-  ingestKey: string | undefined,
-  clock: () => number,
-): Promise<void> {
+export const prepare: Required<Transport>["prepare"] = async (url, body, ingestKey, clock) => {
   try {
     capsules.set(body, (await sealFor(routes.get(url)!, url, body, ingestKey, clock)).capsule);
   } catch {
     // The relay is away, or tells no keys.
   }
-}
+};
 
 /** Send a batch that was sealed ahead, in the last moment of a page. Returns whether it was accepted
  * for sending. */
