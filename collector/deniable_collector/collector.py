@@ -6,10 +6,10 @@ POST /v1/reports and capsules are answered by callbacks, and everything else by 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from flask import Flask
 
@@ -33,7 +33,7 @@ from deniable_collector.refusals import IntakeError, too_large
 from deniable_collector.serving.admission import Admission, tell_refused
 from deniable_collector.serving.batch_reader import JSON, BatchReader
 from deniable_collector.serving.group import GroupCommit
-from deniable_collector.serving.http import HttpServer, Request, token
+from deniable_collector.serving.http import HttpServer, Request, TaskHandler, token
 from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.responses import HttpResponse, accepted, lines_of
 from deniable_collector.serving.wsgi import WsgiThreads
@@ -62,9 +62,6 @@ _JSON = JSON.encode()
 _DESCRIBED = (b"content-type", b"origin", b"sec-fetch-site")
 """Headers that say what a body is, and which page sends it."""
 
-_SAMPLE_SECONDS = 1.0
-"""How often the bytes that wait are written down for the metrics."""
-
 
 class Expected(NamedTuple):
     """What the header of a request says about its body: the most bytes that it may have as it is
@@ -75,10 +72,11 @@ class Expected(NamedTuple):
     capsule_type: str | None = None
 
 
-class Collector:
+class Collector(TaskHandler):
     """Serves a Flask app of `create_app`, with a short way for batches and capsules."""
 
     def __init__(self, flask: Flask, settings: Settings) -> None:
+        super().__init__()
         self._batch_reader: BatchReader = flask.extensions[BATCH_READER]
         self._journal: JournalKeeper = flask.extensions[JOURNAL]
         self._gateway: Gateway | None = flask.extensions[GATEWAY]
@@ -92,7 +90,6 @@ class Collector:
         self._group = GroupCommit(self._batch_reader.intake)
         self._plain = Expected(self._batch_reader.limit(""))
         self._resources = frozenset((REPORTS,) if self._gateway is None else (REPORTS, CAPSULES))
-        self._tasks: set[asyncio.Task[None]] = set()
         self.settings = settings
         self.max_body = settings.max_body
 
@@ -110,23 +107,17 @@ class Collector:
         self._journal.start()
         self._sealer.start()
         if self.settings.metrics_bind:
-            self._keep(self._sample())
+            self.keep_sampling(server, QUEUE.set)
 
     async def stop(self) -> None:
         """Called when every request has been answered, and nothing waits for a commit."""
-        for task in self._tasks:
-            task.cancel()
+        self.cancel()
         self._group.close()
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(self._readers, self._sealer.stop)
         await loop.run_in_executor(self._readers, self._journal.stop)
         self._readers.shutdown()
         self._threads.close()
-
-    async def _sample(self) -> None:
-        while True:
-            QUEUE.set(self._server.held)
-            await asyncio.sleep(_SAMPLE_SECONDS)
 
     def admit(self, request: Request) -> int:
         """Check the sender of a batch or a capsule, and what is announced.
@@ -195,7 +186,7 @@ class Collector:
         if request.size > expected.limit:
             raise too_large(expected.limit, compressed=bool(expected.encoding))
         if not self.handle_fast(expected, request.body, request.respond):
-            self._keep(self._slowly(request, expected))
+            self.keep(self._slowly(request, expected))
 
     def _answer_others(self, request: Request) -> None:
         """Answer what is no POST to the reports.
@@ -242,11 +233,6 @@ class Collector:
             return False
         self._group.add(batch, partial(_tell, respond))
         return True
-
-    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
     async def _slowly(self, request: Request, expected: Expected) -> None:
         try:

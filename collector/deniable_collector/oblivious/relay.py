@@ -11,8 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Coroutine, Iterable
-from typing import Any
+from collections.abc import Iterable
 
 import aiohttp
 from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_latest
@@ -28,7 +27,7 @@ from deniable_collector.operation.metrics import build_info, count_answer, summe
 from deniable_collector.operation.metrics_folder import VARIABLE
 from deniable_collector.refusals import IntakeError, too_large
 from deniable_collector.serving.admission import Admission, Cors, origin_refused
-from deniable_collector.serving.http import HttpServer, Request, is_text, media_type
+from deniable_collector.serving.http import HttpServer, Request, TaskHandler, is_text, media_type
 from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.responses import HttpResponse, lines_of
 from deniable_collector.settings import port_of
@@ -85,9 +84,6 @@ the gateway refuses ends them, because its keys may have changed."""
 _FEWEST_SECONDS = 1.0
 """But it is not asked more often than this."""
 
-_SAMPLE_SECONDS = 1.0
-"""How often the bytes that wait are written down for the metrics."""
-
 _PATH = PATH.encode()
 _PROBES = frozenset((b"/healthz", b"/readyz", b"/metrics"))
 _PROBLEM = "application/problem+json"
@@ -95,10 +91,11 @@ _EXPOSED = "Access-Control-Expose-Headers"
 _TYPES = (RESPONSE_TYPE, _PROBLEM)
 
 
-class CapsuleRelay:
+class CapsuleRelay(TaskHandler):
     """Serves a relay, by tasks of the event loop."""
 
     def __init__(self, settings: RelaySettings) -> None:
+        super().__init__()
         self.settings = settings
         self.max_body = settings.max_body
         self._admission, self._others = Admission(settings), Admission(settings)
@@ -113,7 +110,6 @@ class CapsuleRelay:
         self._keys: tuple[HttpResponse, str] | None = None
         self._asked = self._until = float("-inf")
         self._asking = asyncio.Lock()
-        self._tasks: set[asyncio.Task[None]] = set()
         self._private_port = port_of(settings.metrics_bind)
 
     def __call__(self, environ: object, start_response: object) -> None:
@@ -122,7 +118,6 @@ class CapsuleRelay:
 
     async def start(self, server: HttpServer) -> None:
         """Open what leads to the gateway."""
-        self._server = server
         self._session = aiohttp.ClientSession(
             # Nothing of one device's exchange may reach another's: no cookie is kept.
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -132,24 +127,13 @@ class CapsuleRelay:
             auto_decompress=False,
         )
         if self._private_port > 0:
-            self._keep(self._sample())
+            self.keep_sampling(server, HELD.set)
 
     async def stop(self) -> None:
         """Close it, when every request has been answered."""
-        for task in self._tasks:
-            task.cancel()
+        self.cancel()
         if self._session is not None:
             await self._session.close()
-
-    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _sample(self) -> None:
-        while True:
-            HELD.set(self._server.held)
-            await asyncio.sleep(_SAMPLE_SECONDS)
 
     def admit(self, request: Request) -> int:
         """Check the sender of a request, and the type of a capsule.
@@ -180,7 +164,7 @@ class CapsuleRelay:
 
     def handle(self, request: Request) -> None:
         """Answer a request that has come whole."""
-        self._keep(self._serve(request))
+        self.keep(self._serve(request))
 
     def problem(self, error: Exception) -> HttpResponse:
         """The response for an exception, which is counted."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from email.utils import formatdate
 from math import inf
 from typing import Any, Final, Protocol
@@ -30,6 +30,9 @@ _SLACK = 1 << 16
 so far, as its sender may look for the response only when it has sent all."""
 
 _LOOK_SECONDS = 0.5
+
+_SAMPLE_SECONDS = 1.0
+"""How often the bytes that wait are written down for the metrics."""
 
 
 class Response(Protocol):
@@ -126,6 +129,34 @@ class HttpHandler(Protocol):
 
     def problem(self, error: Exception) -> Response:
         """The response for an exception."""
+
+
+class TaskHandler:
+    """What handlers have in common that work in tasks of the event loop."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def keep(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run it beside what else is done, until `cancel`."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def keep_sampling(self, server: HttpServer, note: Callable[[float], None]) -> None:
+        """Note the bytes that wait, again and again, for the metrics."""
+
+        async def sample() -> None:
+            while True:
+                note(server.held)
+                await asyncio.sleep(_SAMPLE_SECONDS)
+
+        self.keep(sample())
+
+    def cancel(self) -> None:
+        """End all tasks."""
+        for task in self._tasks:
+            task.cancel()
 
 
 class HttpServer:

@@ -10,7 +10,7 @@ import gzip
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +24,7 @@ from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import MAX_CELL, TallyKey
 from deniable_collector.stores.summed.sums import SumName, bounds
 from deniable_collector.stores.vectors import rows_of, shape_of
+from deniable_collector.tally import TallyRow
 
 FORMAT = "deniable-tallies"
 VERSION = 1
@@ -216,20 +217,20 @@ class _Writer:
     def _write_sum(self, store: Store, metric: str, scheme: Scheme, name: SumName) -> None:
         kept = store.sums.kept_sum(metric, scheme.fingerprint, name)
         self._put(SumLine(name.kind, name.period, kept.reports))
-        for number, row in enumerate(rows_of(shape_of(scheme), kept.counters)):
-            if row.reports or row.cells.any():
-                self._put(RowLine(str(name), number, row.reports, row.cells.tolist()))
-                self._rows += 1
+        self._write_rows(str(name), rows_of(shape_of(scheme), kept.counters))
         self._sums += 1
 
     def _write_tally(self, store: Store, key: TallyKey) -> None:
         tally = store.own_tally(key)
-        for number, row in enumerate(tally.rows):
-            if row.reports or row.cells.any():
-                self._put(RowLine(key.window, number, row.reports, row.cells.tolist()))
-                self._rows += 1
+        self._write_rows(key.window, tally.rows)
         self._reports += tally.reports
         self._windows.append(key)
+
+    def _write_rows(self, name: str, rows: Iterable[TallyRow]) -> None:
+        for number, row in enumerate(rows):
+            if row.reports or row.cells.any():
+                self._put(RowLine(name, number, row.reports, row.cells.tolist()))
+                self._rows += 1
 
     def _put(self, line: ArchiveLine) -> None:
         text = msgspec.json.encode(line) + b"\n"

@@ -98,23 +98,19 @@ class _ArchiveReader:
                     raise self._damaged()
                 found.add(key)
                 last, current = (), line
-            elif current is not None and isinstance(line, RowLine):
-                self._check_row(schemes, line, str(current.name))
-                if last and line.row <= last[0]:
-                    raise self._damaged()
-                last = (line.row,)
-                rows += 1
             elif isinstance(line, RowLine):
-                self._check_row(schemes, line)
-                place = (*in_order(line.window), line.row)
+                self._check_row(schemes, line, str(current.name) if current else None)
+                # The rows of a sum have one name, in place of windows.
+                place = (*(in_order(line.window) if current is None else (0.0, "")), line.row)
                 if last and place <= last:
                     raise self._damaged()
-                if last[:2] != place[:2]:
-                    metric, scheme = schemes[-1]
-                    tallies.append(TallyKey(metric, scheme.fingerprint, line.window))
+                if current is None:
+                    if last[:2] != place[:2]:
+                        metric, scheme = schemes[-1]
+                        tallies.append(TallyKey(metric, scheme.fingerprint, line.window))
+                    reports += line.reports
                 last = place
                 rows += 1
-                reports += line.reports
             elif isinstance(line, EndLine):
                 if next(lines, None) is not None:
                     raise self._damaged()
@@ -194,7 +190,7 @@ class _ArchiveReader:
         return scheme
 
     def _check_row(
-        self, schemes: list[tuple[str, Scheme]], line: RowLine, name: str | None = None
+        self, schemes: list[tuple[str, Scheme]], line: RowLine, name: str | None
     ) -> None:
         if not schemes:
             raise self._damaged()

@@ -48,7 +48,7 @@ class JournalKeeper(Upkeep):
         self._clock = clock
         self._clear_at = clock()
         self._trouble: DeniableError | None = None
-        self._told = False
+        self._told_once = False
 
     def apply(self) -> float:
         """Clear the journal if that is due. Returns after how many seconds to look again."""
@@ -77,9 +77,9 @@ class JournalKeeper(Upkeep):
             self._tell_once(
                 f"single commits of the last {age:.0f} s can be read in the store's files: {why}"
             )
-        elif self._told and self._trouble is None:
+        elif self._told_once and self._trouble is None:
             tell("info", "journal-cleared", "older commits can no longer be read in the files")
-            self._told = False
+            self._told_once = False
         return clear
 
     def start(self) -> None:
@@ -109,6 +109,6 @@ class JournalKeeper(Upkeep):
             time.sleep(_STOP_STEP)
 
     def _tell_once(self, message: str) -> None:
-        if not self._told:
+        if not self._told_once:
             tell("warning", "journal-kept", message)
-        self._told = True
+        self._told_once = True

@@ -17,6 +17,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import chain
 
 from deniable import DeniableError, Metric
 from deniable.protocol.coded_message import counted
@@ -42,6 +43,14 @@ class Upkeep(ABC):
     def __init__(self) -> None:
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
+        self._told: set[TallyKey] = set()
+
+    def tell_failed(self, event: str, failed: Iterable[tuple[TallyKey, str]]) -> None:
+        """Tell why something could not be done with tallies; of each once, as it is tried again."""
+        for tally, why in failed:
+            if tally not in self._told:
+                self._told.add(tally)
+                tell("error", event, why, metric=tally.metric, window=tally.window)
 
     @abstractmethod
     def apply(self) -> float:
@@ -127,7 +136,6 @@ class Keeper(Upkeep):
         self._days = days
         self._clock = clock
         self._rules = rules_of(metrics, days)
-        self._told: set[TallyKey] = set()
 
     @property
     def needed(self) -> bool:
@@ -165,10 +173,7 @@ class Keeper(Upkeep):
                 found.append(sums.drop_windows(*of, before, rule.calendars))
             for calendar, days in rule.sums:
                 found.append(sums.drop_sums(*of, calendar, now - days * _DAY, rule.calendars))
-        for tally, why in [failure for each in found for failure in each.failed]:
-            if tally not in self._told:
-                self._told.add(tally)
-                tell("error", "retention-failed", why, metric=rule.metric, window=tally.window)
+        self.tell_failed("retention-failed", chain.from_iterable(each.failed for each in found))
         if gone := sum(each.tallies for each in found):
             tell("info", "retention", f"dropped {gone} tallies and sums of {rule.metric}, as "
                  "its `keep` says", tallies=gone, metric=rule.metric)  # fmt: skip

@@ -148,7 +148,6 @@ class Sealer(Upkeep):
         super().__init__()
         self._store = store
         self._clock = clock
-        self._told: set[TallyKey] = set()
 
     def apply(self) -> float:
         """Seal what can be sealed. Returns after how many seconds to do so again."""
@@ -157,11 +156,7 @@ class Sealer(Upkeep):
         except DeniableError as error:
             tell("error", "sealing-failed", f"windows stay open, with all of their counts: {error}")
             return _RETRY_SECONDS
-        for tally, why in outcome.failed:
-            # Each once: it is tried again every hour.
-            if tally not in self._told:
-                self._told.add(tally)
-                tell("error", "sealing-failed", why, metric=tally.metric, window=tally.window)
+        self.tell_failed("sealing-failed", outcome.failed)
         if outcome.tallies:
             tell("info", "sealed",
                  f"sealed {counted(outcome.tallies, 'tally', 'tallies')}: {outcome.before:,} bytes "
