@@ -1,8 +1,8 @@
 """Which metrics need attention, why, and where to look: the strip on top of the overview.
 
-What is random is told as surely as `deniable watch` tells it (`judging/levels.py`): over all values
-and metrics of one overview, at most 1 in 20 changes may be expected where nothing changed. An alarm
-has the level of a metric's page, shared by all metrics.
+What is random is told as surely as `deniable watch` tells it (`judging/changes.py`): over all
+values and metrics of one overview, at most 1 in 20 changes may be expected where nothing changed.
+An alarm has the level of a metric's page, shared by all metrics.
 """
 
 from __future__ import annotations
