@@ -62,8 +62,9 @@ class Release:
 def release(
     prepared: Prepared,
     ledger: ReleaseLedger,
-    key: Ed25519PrivateKey | None,
-    progress: Callable[[str], None],
+    key: Ed25519PrivateKey | None = None,
+    now: float | None = None,
+    progress: Callable[[str], None] = lambda what: None,
 ) -> Release:
     """Make a release, or find the one that was made before.
 
@@ -74,7 +75,7 @@ def release(
     """
     known = prepared.id
     progress("Charging")
-    today = datetime.fromtimestamp(time.time(), UTC).date()
+    today = datetime.fromtimestamp(time.time() if now is None else now, UTC).date()
     kept = ledger.charged(known, today, prepared.charge_after)
     again = kept.document is not None
     if not again:

@@ -91,7 +91,8 @@ def prepare(
     reader: Reader,
     registry: Registry,
     request: ReleaseRequest,
-    progress: Callable[[str], None],
+    now: float | None = None,
+    progress: Callable[[str], None] = lambda what: None,
 ) -> Prepared:
     """Read what a release needs, and find its noise.
 
@@ -115,6 +116,7 @@ def prepare(
             where=request.where,
         ),
         request,
+        time.time() if now is None else now,
     )
     pieces = _pieces(chosen, request)
     labels = chosen.labels
@@ -130,14 +132,13 @@ def prepare(
     return found if request.epsilon is None else _with_noise(found)
 
 
-def _settled(chosen: Selection, request: ReleaseRequest) -> Selection:
+def _settled(chosen: Selection, request: ReleaseRequest, now: float) -> Selection:
     """The selection without windows that still take reports, if nobody asked for them.
 
     Raises:
         NoReports: it has no window.
         EstimateError: a day of one was asked for.
     """
-    now = time.time()
     taking = [label for label in chosen.labels if windows.end(label) + SETTLED > now]
     settled = [label for label in chosen.labels if label not in taking]
     if not chosen.labels:

@@ -148,7 +148,7 @@ def release(
     with _steps() as tell:
         try:
             with opened(store) as tallies:
-                prepared = prepare(tallies, declared, request, tell)
+                prepared = prepare(tallies, declared, request, progress=tell)
         except NoReports:
             no_data(metric)
         with kept_ledger(plan_only=plan_only) as kept:
@@ -157,7 +157,7 @@ def release(
                 show(release_plan_document(prepared, earlier, *ledger_limits()))
                 return
             assert kept is not None
-            found = release_it(prepared, kept, key, tell)
+            found = release_it(prepared, kept, key, progress=tell)
     if out == Path("-"):
         click.echo(found.document, nl=False)
         return

@@ -102,9 +102,7 @@ def ledger(kinds: Store, registry: Registry, tmp_path_factory: pytest.TempPathFa
     path = tmp_path_factory.mktemp("ledger") / "releases.sqlite"
     kept = ReleaseLedger(path, 1e-6, None)
     later = NOW + SETTLED + 86_400
-    with pytest.MonkeyPatch.context() as clock:
-        clock.setattr("time.time", lambda: later)
-        release(prepare(kinds, registry, ReleaseRequest("browser"), str), kept, None, str)
+    release(prepare(kinds, registry, ReleaseRequest("browser"), later), kept, now=later)
     kept.close()
     return path
 

@@ -30,16 +30,14 @@ def ledger(tmp_path):
 
 
 @pytest.fixture
-def make(store, registry, ledger, monkeypatch):
+def make(store, registry, ledger):
     """Releases a metric, as the command does."""
 
     def made(metric, epsilon=Fraction(1, 2)):
         request = ReleaseRequest(metric, epsilon=epsilon)
         kept = ReleaseLedger(ledger, 1e-6, None)
         try:
-            with monkeypatch.context() as clock:
-                clock.setattr("time.time", lambda: LATER)
-                return release(prepare(store, registry, request, str), kept, None, str)
+            return release(prepare(store, registry, request, LATER), kept, now=LATER)
         finally:
             kept.close()
 
