@@ -1,9 +1,9 @@
 """What the overview says of one metric over some days, small enough to be kept for all of them; and
 why a metric needs attention, and where to look: the strip on top.
 
-What is random is told as surely as `deniable watch` tells it (`judging/changes.py`): over all values
-and metrics of one overview, at most 1 in 20 changes may be expected where nothing changed. An alarm
-has the level of a metric's page, shared by all metrics.
+What is random is told as surely as `deniable watch` tells it (`judging/changes.py`): over all
+values and metrics of one overview, at most 1 in 20 changes may be expected where nothing changed.
+An alarm has the level of a metric's page, shared by all metrics.
 """
 
 from __future__ import annotations
