@@ -2,6 +2,7 @@
 
 import html
 import re
+import threading
 import time
 from datetime import date, timedelta
 
@@ -11,6 +12,7 @@ from deniable import Registry
 from deniable_collector.stores import StoreUnavailable
 from deniable_estimator.dashboard.overview import cache
 from deniable_estimator.dashboard.overview.listing import PAGE_SIZE
+from deniable_estimator.dashboard.overview.summary import summarize
 
 from .conftest import TOKEN, Clock, dashboard_of, fill
 
@@ -286,7 +288,15 @@ def test_what_is_missing_is_marked_to_be_filled_in(empty_store):
     refresh = '<noscript><meta http-equiv="refresh" content="2"></noscript>'
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("deniable_estimator.dashboard.overview.page.PAGE_PATIENCE", 0.0)
+        shown = threading.Event()
+
+        def later(*asked, **options):
+            shown.wait()
+            return summarize(*asked, **options)
+
+        patch.setattr("deniable_estimator.dashboard.overview.cache.summarize", later)
         cold = client.get("/")
+    shown.set()
     assert cold.status_code == 202
     assert refresh in cold.text
     assert cold.text.count(" data-waiting") == 2

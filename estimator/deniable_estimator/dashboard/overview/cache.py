@@ -100,7 +100,6 @@ def bring(source: DataSource, asked: Sequence[Asked], patience: float) -> tuple[
     current = _versions(source, asked)
     deadline = monotonic() + patience
     old, changed = _outdated(source, asked, current)
-    old, changed = _outdated(source, asked, current)
     again, ended = False, False
 
     def work(progress: object) -> None:
