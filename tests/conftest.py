@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 from flask import Flask
 from hypothesis import settings
 from jinja2 import BytecodeCache
-from jinja2.bccache import Bucket
 from tests.tools import LEFT_OUT
 
 HERE = Path(__file__).parent
@@ -29,15 +27,15 @@ settings.load_profile("patient")
 class Compiled(BytecodeCache):
     """Templates that this process has compiled, for all apps that it makes."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self._kept: dict[str, bytes] = {}
 
-    def load_bytecode(self, bucket: Bucket) -> None:
+    def load_bytecode(self, bucket):
         """Take what another app has compiled."""
         if bucket.key in self._kept:
             bucket.bytecode_from_string(self._kept[bucket.key])
 
-    def dump_bytecode(self, bucket: Bucket) -> None:
+    def dump_bytecode(self, bucket):
         """Keep it for others."""
         self._kept[bucket.key] = bucket.bytecode_to_string()
 
@@ -46,14 +44,14 @@ class Compiled(BytecodeCache):
 Flask.jinja_options = {**Flask.jinja_options, "bytecode_cache": Compiled()}
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def pytest_addoption(parser):
     """Works where this folder or one inside it is named on the command line."""
     parser.addoption("--take", action="store_true", help="Take golden files and vectors anew.")
     parser.addoption("--longest", type=float, help="Seconds that a test may calculate.")
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items):
     """Mark the folders of the campaign, before `-m` chooses."""
     for item in items:
         folder = item.path.relative_to(HERE).parts[0]
@@ -62,7 +60,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+def pytest_runtest_call(item):
     """A test that calculates for longer than `--longest` fails.
 
     Only what this process calculates counts: other work on the machine makes a test wait, and not
@@ -79,7 +77,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
         )
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def pytest_terminal_summary(terminalreporter):
     """Say in one line which tests were left out for want of a tool, and how to get it."""
     reasons = [
         report.longrepr[2].removeprefix("Skipped: ")

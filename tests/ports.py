@@ -1,7 +1,5 @@
 """Ports for servers that cannot say which one they were given."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import socket
@@ -12,7 +10,7 @@ _PORTS = itertools.count(20_000 + 150 * (_WORKER % 16))
 _HELD = ExitStack()
 
 
-def free_port() -> int:
+def free_port():
     """A port that stays this process's own until it ends.
 
     The system gives none below 32,768 to anybody who does not name it. A socket that does not

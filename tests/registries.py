@@ -1,10 +1,6 @@
 """Registries for tests: what a metric does not say is as usual."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
 
 HEAD = """schema = 1
 app = "example"
@@ -15,7 +11,7 @@ expires = 2999-06-30
 USUAL = {"description": "Which?", "epsilon": 2.0, "lifetime_epsilon": 8.0}
 
 
-def tables(**metrics: Mapping[str, Any]) -> str:
+def tables(**metrics):
     """The tables of metrics, each with these keys and the usual ones."""
     return "".join(
         f"[metrics.{name}]\n"
@@ -27,7 +23,7 @@ def tables(**metrics: Mapping[str, Any]) -> str:
     )
 
 
-def declared(segments: Mapping[str, Sequence[str]] | None = None, **metrics: Any) -> str:
+def declared(segments=None, **metrics):
     """A registry of these segments and metrics."""
     of = "".join(
         f"[segments.{name}]\nvalues = {json.dumps(values)}\n"

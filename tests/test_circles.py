@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -26,7 +25,7 @@ _FROM = re.compile(r"""(?:from|import)\s*\(?\s*["'](\.[^"']+)["']""")
 """The relative path that an import or an export of TypeScript names, also `import("./...")`."""
 
 
-def python_imports(packages: list[Path]) -> dict[str, set[str]]:
+def python_imports(packages):
     """What each module of the packages imports of them."""
     files = {}
     for package in packages:
@@ -48,7 +47,7 @@ def python_imports(packages: list[Path]) -> dict[str, set[str]]:
     return found
 
 
-def typescript_imports(folder: Path) -> dict[str, set[str]]:
+def typescript_imports(folder):
     """What each file of the folder imports or exports of others."""
     return {
         path.relative_to(folder).as_posix(): {
@@ -59,7 +58,7 @@ def typescript_imports(folder: Path) -> dict[str, set[str]]:
     }
 
 
-def circle(imports: Mapping[str, set[str]]) -> list[str]:
+def circle(imports):
     """One circle of imports, its first file again at its end; empty if there is none."""
     try:
         TopologicalSorter(imports).prepare()
@@ -69,7 +68,7 @@ def circle(imports: Mapping[str, set[str]]) -> list[str]:
     return []
 
 
-def test_no_circle_of_python_imports() -> None:
+def test_no_circle_of_python_imports():
     """No module of ours imports, directly or through others, itself."""
     imports = python_imports(PACKAGES)
     assert "deniable.device.client" in imports["deniable"]  # for type checkers
@@ -77,7 +76,7 @@ def test_no_circle_of_python_imports() -> None:
     assert circle(imports) == []
 
 
-def test_no_circle_of_typescript_imports() -> None:
+def test_no_circle_of_typescript_imports():
     """No file of the web SDK imports, directly or through others, itself."""
     imports = typescript_imports(ROOT / "client" / "web" / "src")
     assert imports["ledger.ts"] >= {"exact.ts", "metric.ts"}  # a value, and types alone

@@ -1,7 +1,5 @@
 """Whoever searches for a class finds one."""
 
-from __future__ import annotations
-
 import ast
 from collections import defaultdict
 from pathlib import Path
@@ -15,7 +13,7 @@ PACKAGES = (
 )
 
 
-def test_no_two_classes_have_the_same_name() -> None:
+def test_no_two_classes_have_the_same_name():
     """Over all packages a class has a name of its own, be it public or private."""
     found = defaultdict(list)
     for package in PACKAGES:

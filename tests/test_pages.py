@@ -1,7 +1,5 @@
 """The documentation as a whole: its links hold, and it stays small enough to be read."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import unicodedata
@@ -28,13 +26,13 @@ GENERATED = {"commands.md", "http.md", "python.md", "settings.md", "typescript.m
 """Pages of the reference that the site fills from the code."""
 
 
-def text_of(page: Path) -> str:
+def text_of(page):
     """A page without its blocks of code."""
     return re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
 
 
 @cache
-def anchors(page: Path) -> set[str]:
+def anchors(page):
     """The anchors of a page's headings, as forges make them."""
     found = set()
     for heading in re.findall(r"^#+ (.+)$", text_of(page), re.M):
@@ -47,7 +45,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_link_of_a_page_holds(page: Path) -> None:
+def test_every_link_of_a_page_holds(page):
     """What a page links to is there: the file, the picture, and the heading."""
     for link in re.findall(r"\]\(([^)\s]+)\)", text_of(page)):
         if re.match(r"[a-z]+:", link):
@@ -60,7 +58,7 @@ def test_every_link_of_a_page_holds(page: Path) -> None:
         )
 
 
-def test_every_page_that_the_code_names_exists() -> None:
+def test_every_page_that_the_code_names_exists():
     """Messages, help texts, docstrings and settings name pages that there are."""
     for path in FILES:
         if path.suffix in {".py", ".ts", ".toml", ".json", ".po", ".yml", ".service", ".txt"}:
@@ -69,7 +67,7 @@ def test_every_page_that_the_code_names_exists() -> None:
                 assert (ROOT / name).exists() or "tests/" in str(path), f"{path}: {name}"
 
 
-def test_the_documentation_stays_small() -> None:
+def test_the_documentation_stays_small():
     """28 pages by hand, none longer than 1,200 words but the reference, a README of 170 lines."""
     by_hand = [each for each in PAGES if "docs" in each.parts and each.name not in GENERATED]
     assert len(by_hand) <= 28

@@ -1,7 +1,5 @@
 """Which rooms of the client package import which: a server needs what it agrees on with devices."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 
@@ -13,11 +11,11 @@ RANKS = {"protocol": 0, "device": 1, "tools": 2}
 CLIENT, COLLECTOR = PACKAGES[:2]
 
 
-def rank(module: str) -> int:
+def rank(module):
     return RANKS.get(module.split(".")[1] if module.startswith("deniable.") else "", 0)
 
 
-def test_a_room_imports_only_rooms_below() -> None:
+def test_a_room_imports_only_rooms_below():
     """What devices and servers agree on needs nothing of either, and a device no tool."""
     graph = python_imports([CLIENT])
     rooms = {each: used for each, used in graph.items() if each.split(".")[1:2] != []}
@@ -33,7 +31,7 @@ def test_a_room_imports_only_rooms_below() -> None:
 
 
 @pytest.mark.parametrize("module", ["deniable_collector.app", "deniable_estimator.dashboard.app"])
-def test_a_server_imports_no_device_and_no_tool(module: str) -> None:
+def test_a_server_imports_no_device_and_no_tool(module):
     """Collector and dashboard run on the protocol alone; what they import is looked up in a fresh
     interpreter."""
     code = f"import sys, {module}; print(*sorted(sys.modules))"

@@ -1,7 +1,5 @@
 """The programs that tests need besides Python: found, or the test is left out in words."""
 
-from __future__ import annotations
-
 import os
 import shutil
 
@@ -21,14 +19,14 @@ PACKAGES = {
 LEFT_OUT = "not installed: "
 
 
-def need(*programs: str) -> None:
+def need(*programs):
     """Skip the test unless all of these programs are installed."""
     for program in programs:
         if shutil.which(program) is None:
             leave_out(PACKAGES.get(program, program))
 
 
-def leave_out(package: str) -> None:
+def leave_out(package):
     """Skip the test for want of a package, or fail where everything is required (`.ci/run`)."""
     if os.environ.get("DENIABLE_REQUIRE_ALL") == "1":
         pytest.fail(f"{package} is required here (DENIABLE_REQUIRE_ALL=1)")

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,7 +40,7 @@ aggregate = "max"
 """
 
 
-def metrics_toml(top: str = "", app: str = "example", **metrics: dict[str, Any]) -> str:
+def metrics_toml(top="", app="example", **metrics):
     """The text of a registry: metrics by their names, each with what is not usual about it."""
     text = f'schema = 1\napp = "{app}"\n{top}\n'
     usual = {"type": "boolean", "description": "What it is.", "owner": "a"}
@@ -57,12 +56,12 @@ Answer = tuple[int, dict[str, str], bytes]
 
 
 @contextmanager
-def http_server(answer: Callable[[str, dict[str, str], bytes], Answer | None]) -> Iterator[str]:
+def http_server(answer):
     """A server on loopback. `answer` takes path, headers and body of a request, and gives status,
     headers and body of the reply, or None to hang up."""
 
     class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
+        def do_POST(self):
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             reply = answer(self.path, dict(self.headers), body)
             if reply is None:
@@ -77,11 +76,11 @@ def http_server(answer: Callable[[str, dict[str, str], bytes], Answer | None]) -
 
         do_GET = do_POST
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, *_):
             pass
 
     class Server(ThreadingHTTPServer):
-        def handle_error(self, *_: Any) -> None:
+        def handle_error(self, *_):
             """A client that is killed hangs up in the middle."""
 
     with Server(("127.0.0.1", 0), Handler) as server:
@@ -95,13 +94,13 @@ def http_server(answer: Callable[[str, dict[str, str], bytes], Answer | None]) -
 class Clock:
     """POSIX seconds that stand still until they are set."""
 
-    def __init__(self, now: float) -> None:
+    def __init__(self, now):
         self.now = now
 
-    def __call__(self) -> float:
+    def __call__(self):
         return self.now
 
-    def days(self, count: float) -> None:
+    def days(self, count):
         """Let days pass."""
         self.now += 86_400 * count
 
@@ -109,12 +108,12 @@ class Clock:
 class Collector:
     """A transport that remembers every body, and answers as `replies` say, then with 202."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.bodies: list[bytes] = []
         self.replies: list[Reply | Exception] = []
         self.rejected: list[dict[str, Any]] = []
 
-    def send(self, body: bytes) -> Reply:
+    def send(self, body):
         self.bodies.append(body)
         if self.replies:
             reply = self.replies.pop(0)
@@ -131,38 +130,38 @@ class Collector:
         return Reply(202, json.dumps(document).encode())
 
     @property
-    def reports(self) -> list[dict[str, Any]]:
+    def reports(self):
         """Every report that arrived, in order."""
         return [report for body in self.bodies for report in json.loads(body)["reports"]]
 
 
 @pytest.fixture(autouse=True)
-def fast_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+def fast_disk(monkeypatch):
     """Nobody pulls the plug in a test, so it need not wait for the disk."""
     fast = [each.replace("FULL", "OFF") for each in state_file._SETTINGS]
     monkeypatch.setattr(state_file, "_SETTINGS", tuple(fast))
 
 
 @pytest.fixture
-def clock() -> Clock:
+def clock():
     """Noon of 2027-01-04, a Monday."""
     return Clock(datetime(2027, 1, 4, 12, tzinfo=UTC).timestamp())
 
 
 @pytest.fixture
-def bits() -> Callable[[int], int]:
+def bits():
     """A seeded source of bits."""
     return random.Random(4).getrandbits
 
 
 @pytest.fixture
-def collector() -> Collector:
+def collector():
     """A collector in memory."""
     return Collector()
 
 
 @pytest.fixture
-def registry() -> Registry:
+def registry():
     """Two metrics: a category with a small budget and a boolean with a large one."""
     return Registry.parse(REGISTRY)
 
@@ -171,14 +170,7 @@ MakeClient = Callable[..., Client]
 
 
 @pytest.fixture
-def make_client(
-    tmp_path: Path,
-    clock: Clock,
-    bits: Callable[[int], int],
-    collector: Collector,
-    registry: Registry,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[MakeClient]:
+def make_client(tmp_path, clock, bits, collector, registry, monkeypatch):
     """Makes clients over one state directory that work in the calling thread.
 
     What a client would swallow fails the test, unless the test gives its own `on_trouble`.
@@ -188,7 +180,7 @@ def make_client(
     clients: list[Client] = []
     troubles: list[Exception] = []
 
-    def make(**options: Any) -> Client:
+    def make(**options):
         settings: dict[str, Any] = {
             "registry": registry,
             "state_dir": tmp_path / "state",

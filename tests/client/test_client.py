@@ -11,7 +11,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,7 +35,7 @@ MakeClient = Callable[..., Client]
 MARKED = metrics_toml(browser={"type": "string", "lifetime_epsilon": 9.0})
 
 
-def statuses(client: Client) -> list[str]:
+def statuses(client):
     """The status of every report, the oldest first."""
     return [report.status for report in reversed(client.sent())]
 
@@ -50,9 +49,7 @@ def statuses(client: Client) -> list[str]:
         *((name, True) for name in ("colour", ["x"], {}, None, 7)),
     ],
 )
-def test_a_mistake_never_raises_in_production(
-    make_client: MakeClient, name: Any, value: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_mistake_never_raises_in_production(make_client, name, value, caplog):
     """A metric that is not declared, what is no name, and a value that does not fit are counted and
     dropped. The first two are logged once, without the name: it may be a value."""
     troubles: list[Exception] = []
@@ -67,9 +64,7 @@ def test_a_mistake_never_raises_in_production(
 
 
 @pytest.mark.parametrize("name", ["colour", ["x"], {}, None, 7])
-def test_a_strict_client_raises_for_what_is_not_declared(
-    make_client: MakeClient, name: Any
-) -> None:
+def test_a_strict_client_raises_for_what_is_not_declared(make_client, name):
     """With strict=True a metric that is not declared raises; a value that does not fit is dropped
     there too, because it depends on the device."""
     client = make_client(strict=True, on_trouble=lambda error: None)
@@ -79,16 +74,14 @@ def test_a_strict_client_raises_for_what_is_not_declared(
     assert client.counters == {"mistake": 1, "refused": 1}
 
 
-def test_consent_must_be_given(make_client: MakeClient) -> None:
+def test_consent_must_be_given(make_client):
     """Without the argument there is no client, and the message says what to pass."""
     with pytest.raises(TypeError, match=r"ask the person first.*consent=True") as caught:
         Client(make_client().registry, state_dir=":memory:")
     assert "object" not in str(caught.value)
 
 
-def test_an_expired_metric_is_silently_not_recorded(
-    make_client: MakeClient, clock: Any, collector: Any
-) -> None:
+def test_an_expired_metric_is_silently_not_recorded(make_client, clock, collector):
     """After the day on which it expires, a metric is counted as expired and never reported."""
     client = make_client()
     clock.days(365 * 5)
@@ -99,9 +92,7 @@ def test_an_expired_metric_is_silently_not_recorded(
     assert collector.bodies == []
 
 
-def test_without_consent_nothing_is_kept(
-    make_client: MakeClient, clock: Any, collector: Any, tmp_path: Path
-) -> None:
+def test_without_consent_nothing_is_kept(make_client, clock, collector, tmp_path):
     """consent=False keeps no record, not even a state file; opting in records."""
     client = make_client(consent=False)
     client.record("browser", "chrome")
@@ -118,7 +109,7 @@ def test_without_consent_nothing_is_kept(
 
 
 @pytest.mark.parametrize("consent", ["no", "", 0, 1, None])
-def test_consent_is_yes_or_no(make_client: MakeClient, consent: Any) -> None:
+def test_consent_is_yes_or_no(make_client, consent):
     """Anything but True and False is refused: "no" would count as true."""
     with pytest.raises(TypeError, match="consent must be True or False"):
         make_client(consent=consent)
@@ -128,13 +119,8 @@ def test_consent_is_yes_or_no(make_client: MakeClient, consent: Any) -> None:
 
 @pytest.mark.parametrize("refused", ["consent", "DO_NOT_TRACK", "DENIABLE_DISABLED", "switch"])
 def test_nothing_recorded_earlier_outlives_consent(
-    make_client: MakeClient,
-    monkeypatch: pytest.MonkeyPatch,
-    clock: Any,
-    collector: Any,
-    tmp_path: Path,
-    refused: str,
-) -> None:
+    make_client, monkeypatch, clock, collector, tmp_path, refused
+):
     """A client that starts without consent takes an open value and an unsent report off the disk
     at once; after the next consent neither is reported, and the ledger has what was spent."""
     registry = Registry.parse(MARKED)
@@ -151,7 +137,7 @@ def test_nothing_recorded_earlier_outlives_consent(
     client.record("browser", "marker-of-wednesday")
     client.flush()
 
-    def on_disk() -> bytes:
+    def on_disk():
         return b"".join(path.read_bytes() for path in (tmp_path / "state").iterdir())
 
     assert b"marker-of-" in on_disk()
@@ -185,9 +171,7 @@ def test_nothing_recorded_earlier_outlives_consent(
 
 
 @pytest.mark.parametrize("variable", ["DO_NOT_TRACK", "DENIABLE_DISABLED"])
-def test_the_environment_switches_it_off(
-    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variable: str
-) -> None:
+def test_the_environment_switches_it_off(make_client, monkeypatch, tmp_path, variable):
     """DO_NOT_TRACK=1 and DENIABLE_DISABLED=1 keep everything from disk; "0" does not."""
     monkeypatch.setenv(variable, "1")
     client = make_client()
@@ -199,9 +183,7 @@ def test_the_environment_switches_it_off(
     assert make_client().status == "on"
 
 
-def test_trouble_is_logged_once_and_never_raised(
-    make_client: MakeClient, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_trouble_is_logged_once_and_never_raised(make_client, tmp_path, caplog):
     """A disk that cannot be written is logged once, counted each time, and shows no value."""
     (tmp_path / "file").write_text("in the way")
     client = make_client(state_dir=tmp_path / "file" / "state", on_trouble=None)
@@ -215,9 +197,7 @@ def test_trouble_is_logged_once_and_never_raised(
     assert client.sent() == []
 
 
-def test_records_wait_for_a_disk_that_comes_back(
-    make_client: MakeClient, tmp_path: Path, clock: Any, collector: Any
-) -> None:
+def test_records_wait_for_a_disk_that_comes_back(make_client, tmp_path, clock, collector):
     """What could not be written is written once the disk can be reached again."""
     blocker = tmp_path / "place"
     blocker.write_text("in the way")
@@ -230,12 +210,10 @@ def test_records_wait_for_a_disk_that_comes_back(
     assert len(collector.reports) == 1
 
 
-def test_on_trouble_hands_out_what_is_swallowed(
-    make_client: MakeClient, clock: Any, collector: Any
-) -> None:
+def test_on_trouble_hands_out_what_is_swallowed(make_client, clock, collector):
     """The error that the app never sees is given to on_trouble, and may be raised from there."""
 
-    def raise_it(error: Exception) -> None:
+    def raise_it(error):
         raise error
 
     client = make_client(on_trouble=raise_it)
@@ -249,7 +227,7 @@ def test_on_trouble_hands_out_what_is_swallowed(
     assert silent.counters == {"internal": 1}
 
 
-def test_the_queue_is_bounded(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_queue_is_bounded(make_client, monkeypatch):
     """Records beyond the bound are dropped and counted; those before it are kept."""
     monkeypatch.setattr(client_module, "MAX_RECORDS", 5)
     client = make_client(on_trouble=None)
@@ -258,9 +236,7 @@ def test_the_queue_is_bounded(make_client: MakeClient, monkeypatch: pytest.Monke
     assert client.counters == {"overflow": 3}
 
 
-def test_a_damaged_state_stops_everything(
-    make_client: MakeClient, tmp_path: Path, clock: Any, collector: Any
-) -> None:
+def test_a_damaged_state_stops_everything(make_client, tmp_path, clock, collector):
     """With a damaged file nothing is recorded, sent or recreated, and the status says so."""
     client = make_client()
     client.record("browser", "chrome")
@@ -284,9 +260,7 @@ def test_a_damaged_state_stops_everything(
     assert {type(error) for error in troubles} == {StateError}
 
 
-def test_without_a_home_it_fails_closed(
-    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_home_it_fails_closed(make_client, monkeypatch):
     """A user without a home directory, and no state_dir, means no telemetry and no crash."""
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
@@ -296,7 +270,7 @@ def test_without_a_home_it_fails_closed(
     assert client.status == "failed"
 
 
-def test_sent_says_what_a_report_reveals(make_client: MakeClient, clock: Any) -> None:
+def test_sent_says_what_a_report_reveals(make_client, clock):
     """sent() gives each value's exact likelihood, and the sentence has the same numbers."""
     client = make_client()
     client.record("browser", "chrome")
@@ -314,7 +288,7 @@ def test_sent_says_what_a_report_reveals(make_client: MakeClient, clock: Any) ->
     )
 
 
-def test_sent_outlives_the_scheme(make_client: MakeClient, clock: Any) -> None:
+def test_sent_outlives_the_scheme(make_client, clock):
     """A report is explained by the scheme it was made under, even after that has changed."""
     client = make_client()
     client.record("browser", "chrome")
@@ -325,7 +299,7 @@ def test_sent_outlives_the_scheme(make_client: MakeClient, clock: Any) -> None:
     assert make_client(registry=newer).sent() == before
 
 
-def test_close_writes_and_ends(make_client: MakeClient, clock: Any, collector: Any) -> None:
+def test_close_writes_and_ends(make_client, clock, collector):
     """close() brings records to the disk; afterwards records are ignored."""
     with make_client() as client:
         client.record("browser", "chrome")
@@ -337,9 +311,7 @@ def test_close_writes_and_ends(make_client: MakeClient, clock: Any, collector: A
     assert len(collector.reports) == 1
 
 
-def test_undeclared_values_are_counted(
-    make_client: MakeClient, clock: Any, collector: Any, recwarn: pytest.WarningsRecorder
-) -> None:
+def test_undeclared_values_are_counted(make_client, clock, collector, recwarn):
     """What `other` swallows is counted, case by case; the count stays in the process, and nothing
     is said outside Python's development mode."""
     client = make_client()
@@ -352,7 +324,7 @@ def test_undeclared_values_are_counted(
     assert list(recwarn) == []
 
 
-def test_development_tells_of_undeclared_values(tmp_path: Path) -> None:
+def test_development_tells_of_undeclared_values(tmp_path):
     """`python -X dev` names the metric and the line that recorded, and not the value."""
     browser = {"type": "category", "values": ["firefox", "other"], "expires": "2999-01-01"}
     (tmp_path / "metrics.toml").write_text(metrics_toml(browser=browser))
@@ -381,9 +353,7 @@ def test_development_tells_of_undeclared_values(tmp_path: Path) -> None:
     assert "Firefox" not in said["-X", "dev"].replace("'Firefox'", "", 1)  # the line of code
 
 
-def test_a_notebook_cell_may_run_again(
-    make_client: MakeClient, clock: Any, collector: Any, tmp_path: Path
-) -> None:
+def test_a_notebook_cell_may_run_again(make_client, clock, collector, tmp_path):
     """A cell that makes a client and records, run three times, leaves one client and its threads:
     those before wrote what they had and ended, and the window gets one report of all records."""
     before = {thread.ident for thread in threading.enumerate()}
@@ -412,15 +382,13 @@ def test_a_notebook_cell_may_run_again(
 
 
 @pytest.mark.parametrize("spread", [-1.0, 1e6, float("nan")])
-def test_a_senseless_spread_is_refused(make_client: MakeClient, spread: float) -> None:
+def test_a_senseless_spread_is_refused(make_client, spread):
     """A spread that is negative, longer than a day or no number raises."""
     with pytest.raises(ValueError, match="spread"):
         make_client(spread=spread)
 
 
-def test_a_new_client_resumes_what_an_old_one_left(
-    make_client: MakeClient, clock: Any, collector: Any
-) -> None:
+def test_a_new_client_resumes_what_an_old_one_left(make_client, clock, collector):
     """A client that records nothing still seals and sends what lies in its state file."""
     with make_client() as client:
         client.record("browser", "chrome")
@@ -428,7 +396,7 @@ def test_a_new_client_resumes_what_an_old_one_left(
     arrived = threading.Event()
 
     class Notice:
-        def send(self, body: bytes) -> Reply:
+        def send(self, body):
             arrived.set()
             reply: Reply = collector.send(body)
             return reply
@@ -439,14 +407,12 @@ def test_a_new_client_resumes_what_an_old_one_left(
     assert len(collector.reports) == 1
 
 
-def test_flush_gives_up_in_time_and_close_still_writes(
-    make_client: MakeClient, clock: Any, collector: Any
-) -> None:
+def test_flush_gives_up_in_time_and_close_still_writes(make_client, clock, collector):
     """While the network hangs, flush returns False and close brings records to the disk."""
     entered, release = threading.Event(), threading.Event()
 
     class Hanging:
-        def send(self, body: bytes) -> Reply:
+        def send(self, body):
             entered.set()
             release.wait(30)
             raise TransportError("too late")
@@ -469,12 +435,10 @@ def test_flush_gives_up_in_time_and_close_still_writes(
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_the_thread_returns_after_an_error_was_raised_in_it(
-    make_client: MakeClient, clock: Any, collector: Any
-) -> None:
+def test_the_thread_returns_after_an_error_was_raised_in_it(make_client, clock, collector):
     """When on_trouble raises in the thread, who waits is told, and the next work restarts it."""
 
-    def raise_it(error: Exception) -> None:
+    def raise_it(error):
         raise error
 
     client = make_client(background=True, on_trouble=raise_it)
@@ -495,7 +459,7 @@ def test_the_thread_returns_after_an_error_was_raised_in_it(
     client.close(30)
 
 
-def test_flush_after_close_has_nothing_to_do(make_client: MakeClient) -> None:
+def test_flush_after_close_has_nothing_to_do(make_client):
     """A closed client's flush returns at once, with and without a thread."""
     for background in (True, False):
         client = make_client(background=background)
@@ -504,7 +468,7 @@ def test_flush_after_close_has_nothing_to_do(make_client: MakeClient) -> None:
         assert client.flush(None)
 
 
-def test_sent_leaves_no_trace(make_client: MakeClient, tmp_path: Path, clock: Any) -> None:
+def test_sent_leaves_no_trace(make_client, tmp_path, clock):
     """Asking what was sent creates no file, and works after close without opening it for good."""
     client = make_client()
     assert client.sent() == []
@@ -517,7 +481,7 @@ def test_sent_leaves_no_trace(make_client: MakeClient, tmp_path: Path, clock: An
     assert client._state._connection is None
 
 
-def test_an_app_without_logging_prints_nothing(tmp_path: Path) -> None:
+def test_an_app_without_logging_prints_nothing(tmp_path):
     """Trouble in an app that imports logging and does not configure it stays off its terminal."""
     (tmp_path / "metrics.toml").write_text(metrics_toml(dark={}))
     script = (
@@ -534,7 +498,7 @@ def test_an_app_without_logging_prints_nothing(tmp_path: Path) -> None:
     assert done.stdout + done.stderr == b""
 
 
-def test_atexit_brings_records_to_the_disk(tmp_path: Path) -> None:
+def test_atexit_brings_records_to_the_disk(tmp_path):
     """A script that records and ends, without close, has its value on the disk."""
     (tmp_path / "metrics.toml").write_text(metrics_toml(dark={}))
     script = (
@@ -552,7 +516,7 @@ def test_atexit_brings_records_to_the_disk(tmp_path: Path) -> None:
     state.close()
 
 
-def in_child(work: Callable[[], None]) -> None:
+def in_child(work):
     """Run `work` in a forked child, and fail unless it returns."""
     pid = os.fork()
     if pid == 0:
@@ -567,7 +531,7 @@ def in_child(work: Callable[[], None]) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
-def test_a_fork_records_nothing_twice(make_client: MakeClient, clock: Any, collector: Any) -> None:
+def test_a_fork_records_nothing_twice(make_client, clock, collector):
     """Records queued before a fork are written by the parent alone; the child goes on with
     its own thread and connection."""
     client = make_client(background=True)
@@ -579,7 +543,7 @@ def test_a_fork_records_nothing_twice(make_client: MakeClient, clock: Any, colle
     assert queued is not None
     client._records.extend([queued] * 5)  # in the queue, and the thread not yet told
 
-    def child() -> None:
+    def child():
         assert client._state._connection is None
         assert not writer.started
         client.record("dark_mode", False)
@@ -594,13 +558,13 @@ def test_a_fork_records_nothing_twice(make_client: MakeClient, clock: Any, colle
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_state_in_memory_stays_with_the_parent(make_client: MakeClient) -> None:
+def test_a_state_in_memory_stays_with_the_parent(make_client):
     """A forked copy of a ledger in memory is refused, in the child alone."""
     client = make_client(state_dir=":memory:")
     client.record("dark_mode", True)
     assert client.flush()
 
-    def child() -> None:
+    def child():
         assert client.status == "failed"
 
     in_child(child)

@@ -48,12 +48,12 @@ START = 1_798_761_600.0  # 2027-01-01T00:00:00Z
 class Network:
     """Loses requests, loses replies, refuses and acknowledges; remembers what it counted."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.bodies: dict[str, bytes] = {}
         self.counted: dict[str, bytes] = {}
         self.mood = "fine"
 
-    def send(self, body: bytes) -> Reply:
+    def send(self, body):
         batch = json.loads(body)["batch"]
         assert self.bodies.setdefault(batch, body) == body, "a retry sent other bytes"
         if self.mood in ("fine", "reply_lost"):
@@ -71,7 +71,7 @@ class DeviceLife(RuleBasedStateMachine):
     """One device's life; its promises are checked after every step."""
 
     @initialize()
-    def begin(self) -> None:
+    def begin(self):
         self.folder = tempfile.mkdtemp()
         self.registry = Registry.parse(REGISTRY)
         self.network = Network()
@@ -79,7 +79,7 @@ class DeviceLife(RuleBasedStateMachine):
         self.bits = random.Random(1)
         self.client = self.make()
 
-    def make(self) -> Client:
+    def make(self):
         return Client(
             self.registry,
             state_dir=self.folder,
@@ -91,47 +91,47 @@ class DeviceLife(RuleBasedStateMachine):
             consent=True,
         )
 
-    def check_trouble(self, error: Exception) -> None:
+    def check_trouble(self, error):
         assert isinstance(error, TransportError), error
 
     @rule(name=st.sampled_from(["daily", "once"]), value=st.sampled_from("abc"))
-    def record_category(self, name: str, value: str) -> None:
+    def record_category(self, name, value):
         self.client.record(name, value)
 
     @rule(name=st.sampled_from(["weekly", "sampled", "once_a_week", "kept"]), value=st.booleans())
-    def record_boolean(self, name: str, value: bool) -> None:
+    def record_boolean(self, name, value):
         self.client.record(name, value)
 
     @rule(hours=st.integers(-400, 400))
-    def set_clock(self, hours: int) -> None:
+    def set_clock(self, hours):
         self.now = max(START, self.now + 3600 * hours)
 
     @rule(hours=st.sampled_from([24, 48, 24 * 7]))
-    def wait(self, hours: int) -> None:
+    def wait(self, hours):
         self.now += 3600 * hours
 
     @rule(mood=st.sampled_from(["fine", "reply_lost", "request_lost", "refusing", "busy"]))
-    def flush(self, mood: str) -> None:
+    def flush(self, mood):
         self.network.mood = mood
         self.client.flush()
 
     @rule()
-    def restart(self) -> None:
+    def restart(self):
         self.network.mood = "fine"
         self.client.close()
         self.client = self.make()
 
     @rule()
-    def change_their_mind(self) -> None:
+    def change_their_mind(self):
         self.client.opt_out()
         self.client.opt_in()
 
     @rule()
-    def erase(self) -> None:
+    def erase(self):
         self.client.erase()
 
     @invariant()
-    def promises(self) -> None:
+    def promises(self):
         if not hasattr(self, "client"):
             return
         with self.client._state.transaction() as connection:
@@ -157,14 +157,14 @@ class DeviceLife(RuleBasedStateMachine):
             "a value that is answered at once was kept"
         )
 
-    def teardown(self) -> None:
+    def teardown(self):
         if hasattr(self, "client"):
             self.network.mood = "fine"
             self.client.close()
             shutil.rmtree(self.folder)
 
 
-def test_promises_hold_in_any_order() -> None:
+def test_promises_hold_in_any_order():
     """Never two reports for a metric and window, never other bytes under a batch id, spending
     never above a lifetime and never below what left the device."""
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
@@ -179,7 +179,7 @@ def test_promises_hold_in_any_order() -> None:
     )
 
 
-def test_the_machine_reaches_exhaustion() -> None:
+def test_the_machine_reaches_exhaustion():
     """The rules above can spend a lifetime: without that the promises would be empty."""
     machine: Any = DeviceLife()
     machine.begin()

@@ -11,18 +11,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import contextmanager
-from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
 
 import pytest
 
 from deniable import Client, Registry, TransportError
 from deniable.device import state, state_file, worker
 from deniable.device.state import FILE_NAME, Lock, State
-from deniable.device.transport import HttpTransport, Reply
+from deniable.device.transport import HttpTransport
 
 from .conftest import metrics_toml
 
@@ -33,7 +31,7 @@ SECRET = "a-marker-of-the-tests"
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def locked(path):
     """Another process has the state file."""
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -44,19 +42,19 @@ def locked(path: Path) -> Iterator[None]:
         other.close()
 
 
-def holds_secret(folder: Path) -> bool:
+def holds_secret(folder):
     """Whether any file in the folder holds the recorded value."""
     return any(SECRET.encode() in path.read_bytes() for path in folder.iterdir())
 
 
 @pytest.fixture
-def marked() -> Registry:
+def marked():
     """One metric of any string."""
     return Registry.parse(MARKED)
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+def impatient(monkeypatch):
     """No statement waits for another process."""
     for module in (state, state_file):
         monkeypatch.setattr(
@@ -67,8 +65,8 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("way", ["opt_out", "erase", "switch"])
 def test_what_is_taken_back_under_a_lock_goes_as_soon_as_it_can(
-    make_client: MakeClient, marked: Registry, clock: Any, collector: Any, tmp_path: Path, way: str
-) -> None:
+    make_client, marked, clock, collector, tmp_path, way
+):
     """A withdrawal that meets a file in use is repeated before anything else happens: nothing is
     kept or sent until it is done, and agreeing again does not bring the value back."""
     client = make_client(registry=marked, on_trouble=None)
@@ -102,13 +100,7 @@ def test_what_is_taken_back_under_a_lock_goes_as_soon_as_it_can(
 
 
 @pytest.mark.parametrize("pending", ["nothing", "record", "opt_out", "erase"])
-def test_closing_takes_no_longer_than_it_says(
-    make_client: MakeClient,
-    marked: Registry,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    pending: str,
-) -> None:
+def test_closing_takes_no_longer_than_it_says(make_client, marked, tmp_path, monkeypatch, pending):
     """While another process holds the state, all steps of `close` together wait for its timeout and
     no longer. The clock goes on by what each statement is allowed to wait."""
     client = make_client(registry=marked, on_trouble=None)
@@ -117,7 +109,7 @@ def test_closing_takes_no_longer_than_it_says(
     now = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
 
-    def wait(connection: sqlite3.Connection, deadline: float) -> None:
+    def wait(connection, deadline):
         now[0] = max(now[0], deadline)
         connection.execute("PRAGMA busy_timeout = 0")
 
@@ -134,9 +126,7 @@ def test_closing_takes_no_longer_than_it_says(
     assert client.counters["disk"] >= 1
 
 
-def test_closing_waits_for_no_thread_longer_than_it_says(
-    make_client: MakeClient, marked: Registry, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_closing_waits_for_no_thread_longer_than_it_says(make_client, marked, monkeypatch):
     """A thread that holds the state, as the writer does while it waits for another process, is not
     waited for beyond the timeout of `close` either."""
     client = make_client(registry=marked, background=True, on_trouble=None)
@@ -144,7 +134,7 @@ def test_closing_waits_for_no_thread_longer_than_it_says(
     assert client.flush(30)
     entered, release = threading.Event(), threading.Event()
 
-    def hold() -> None:
+    def hold():
         with client._state.transaction():
             entered.set()
             release.wait(60)
@@ -155,7 +145,7 @@ def test_closing_waits_for_no_thread_longer_than_it_says(
     patience: list[float] = []
     held = Lock.held
 
-    def noted(self: Lock, seconds: float) -> Any:
+    def noted(self, seconds):
         if threading.current_thread() is threading.main_thread():
             patience.append(seconds)
         return held(self, seconds)
@@ -170,13 +160,13 @@ def test_closing_waits_for_no_thread_longer_than_it_says(
 
 @pytest.mark.usefixtures("impatient")
 def test_a_deletion_that_fails_is_tried_again_after_a_minute(
-    make_client: MakeClient, marked: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    make_client, marked, tmp_path, monkeypatch
+):
     """While the disk does not work, the writer waits a minute between its attempts."""
     waits: SimpleQueue[float | None] = SimpleQueue()
 
     class Watched(SimpleQueue[bool]):
-        def get(self, block: bool = True, timeout: float | None = None) -> bool:
+        def get(self, block=True, timeout=None):
             if self.empty():
                 waits.put(timeout)
             return super().get(block, timeout)
@@ -191,9 +181,7 @@ def test_a_deletion_that_fails_is_tried_again_after_a_minute(
             pass
 
 
-def test_a_switch_is_heeded_by_the_last_write(
-    make_client: MakeClient, marked: Registry, tmp_path: Path
-) -> None:
+def test_a_switch_is_heeded_by_the_last_write(make_client, marked, tmp_path):
     """What is recorded after the owner has switched off reaches no disk, whether the client is
     closed or let go."""
     for ending in ("close", "let go"):
@@ -207,14 +195,12 @@ def test_a_switch_is_heeded_by_the_last_write(
         State(tmp_path / "state").switch(on=True)
 
 
-def test_a_slow_network_keeps_nothing_from_the_disk(
-    make_client: MakeClient, marked: Registry, clock: Any, tmp_path: Path
-) -> None:
+def test_a_slow_network_keeps_nothing_from_the_disk(make_client, marked, clock, tmp_path):
     """While a request hangs, a record reaches the disk."""
     entered, release = threading.Event(), threading.Event()
 
     class Hanging:
-        def send(self, body: bytes) -> Reply:
+        def send(self, body):
             entered.set()
             release.wait(60)
             raise TransportError("too late")
@@ -239,7 +225,7 @@ def test_a_slow_network_keeps_nothing_from_the_disk(
 @pytest.mark.parametrize(
     "answer", [b"HTTP/1.1 202 Accepted\r\nX: ", b"HTTP/1.1 100 Continue\r\n\r\n"]
 )
-def test_a_reply_that_drips_is_given_up(answer: bytes) -> None:
+def test_a_reply_that_drips_is_given_up(answer):
     """A server that sends a byte now and then, or goes on announcing an answer, is hung up on
     after three times the timeout."""
     with socket.socket() as server:
@@ -247,7 +233,7 @@ def test_a_reply_that_drips_is_given_up(answer: bytes) -> None:
         server.listen()
         stop = threading.Event()
 
-        def drip() -> None:
+        def drip():
             connection = server.accept()[0]
             with connection:
                 while not stop.wait(0.01):
@@ -294,7 +280,7 @@ while time.monotonic() < end:
 @pytest.mark.campaign
 @pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
 @pytest.mark.parametrize("call", ["erase", "sent", "consent", "owner_page", "flush", "record"])
-def test_a_handler_that_closes_never_waits_for_itself(tmp_path: Path, call: str) -> None:
+def test_a_handler_that_closes_never_waits_for_itself(tmp_path, call):
     """SIGTERM, twice, at five moments inside any call: the handler's `close` returns, and the
     process ends."""
     (tmp_path / "metrics.toml").write_text(MARKED)
@@ -344,7 +330,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_workers_of_multiprocessing_write_what_they_have(tmp_path: Path) -> None:
+def test_workers_of_multiprocessing_write_what_they_have(tmp_path):
     """Records of processes and pools that end normally are kept, all of them."""
     (tmp_path / "metrics.toml").write_text(MARKED)
     (tmp_path / "app.py").write_text(WORKERS)
@@ -364,12 +350,12 @@ def test_workers_of_multiprocessing_write_what_they_have(tmp_path: Path) -> None
     kept.close()
 
 
-def test_nobody_waits_for_a_lock_in_vain() -> None:
+def test_nobody_waits_for_a_lock_in_vain():
     """A call that has interrupted the holder of a lock is told at once, and another thread when
     its patience ends."""
     lock, told = Lock(), list[str]()
 
-    def wait() -> None:
+    def wait():
         with pytest.raises(BlockingIOError) as caught, lock.held(0.0):
             pass
         told.append(str(caught.value))

@@ -1,15 +1,11 @@
 """Compiled registries: what is written, what is read, and what is refused."""
 
-from __future__ import annotations
-
 import copy
 import json
 import math
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import jsonschema_rs
 import pytest
@@ -43,7 +39,7 @@ GOOD = [case for case in VECTORS["cases"] if "error" not in case]
 BAD = [case for case in VECTORS["cases"] if "error" in case]
 
 
-def refused(document: Any) -> set[str]:
+def refused(document):
     """The paths of the mistakes of a document; empty if it is taken."""
     try:
         compiled.from_document(document)
@@ -52,7 +48,7 @@ def refused(document: Any) -> set[str]:
     return set()
 
 
-def test_what_is_compiled_is_what_was() -> None:
+def test_what_is_compiled_is_what_was():
     """Registries with every kind of metric, and with segments, compile to the published ones."""
     for name, text in (("every kind of metric", REGISTRY), ("segments", SEGMENTED)):
         (published,) = [case["document"] for case in GOOD if case["name"] == name]
@@ -64,7 +60,7 @@ def test_what_is_compiled_is_what_was() -> None:
 
 
 @pytest.mark.parametrize("case", GOOD, ids=lambda case: case["name"])
-def test_good_documents_are_taken(case: dict[str, Any]) -> None:
+def test_good_documents_are_taken(case):
     """A good document has the published form, and gives a registry that compiles to it again."""
     FORM.validate(case["document"])
     registry = compiled.from_document(case["document"])
@@ -73,19 +69,19 @@ def test_good_documents_are_taken(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", BAD, ids=lambda case: case["name"])
-def test_bad_documents_are_refused(case: dict[str, Any]) -> None:
+def test_bad_documents_are_refused(case):
     """A document with a mistake is refused, and the mistake is named by its path."""
     assert case["error"] in refused(case["document"])
 
 
-def test_what_the_schema_refuses_is_refused() -> None:
+def test_what_the_schema_refuses_is_refused():
     """No document that breaks the published form is taken; some are refused for more than form."""
     broken = [case for case in BAD if not FORM.is_valid(case["document"])]
     assert len(broken) > 60
     assert len(BAD) - len(broken) > 20
 
 
-def test_the_schema_has_every_key() -> None:
+def test_the_schema_has_every_key():
     """The schema has the keys and types of the code, and takes the name of each mechanism."""
     metric = SCHEMA["$defs"]["metric"]
     optional = {*PEOPLE_KEYS, "segments"}
@@ -105,7 +101,7 @@ def test_the_schema_has_every_key() -> None:
 
 
 @pytest.mark.parametrize("figure", ["report", "memo", "fresh"])
-def test_a_figure_is_the_exact_one(figure: str) -> None:
+def test_a_figure_is_the_exact_one(figure):
     """A figure one step of a float too small understates; one too large would be charged by some
     SDKs and not by others. Both are refused."""
     for towards in (0.0, math.inf):
@@ -115,7 +111,7 @@ def test_a_figure_is_the_exact_one(figure: str) -> None:
         assert f"metrics.cookies.reveals.{figure}" in refused(document)
 
 
-def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def places(value, path=()):
     """The path of every leaf of a document."""
     if isinstance(value, dict) and value:
         for key, each in value.items():
@@ -142,7 +138,7 @@ LEAVES = st.one_of(
 
 
 @given(st.sampled_from(PLACES), LEAVES | st.integers(-3, 3).map(lambda step: ("step", step)))
-def test_no_change_reveals_more_than_declared(place: tuple[Any, ...], change: Any) -> None:
+def test_no_change_reveals_more_than_declared(place, change):
     """Whatever is put in the place of whatever leaf, also with figures and fingerprint made to
     fit: the document is refused, or its mechanisms keep within what it declares."""
     document = copy.deepcopy(WHOLE)
@@ -186,7 +182,7 @@ def test_no_change_reveals_more_than_declared(place: tuple[Any, ...], change: An
         ),
     )
 )
-def test_any_json_is_refused_in_words(document: Any) -> None:
+def test_any_json_is_refused_in_words(document):
     """What is no compiled registry at all gives a RegistryError, and no other error."""
     assert refused(document)
 
@@ -204,7 +200,7 @@ def test_any_json_is_refused_in_words(document: Any) -> None:
     ],
     ids=["empty", "TOML", "twice", "NaN", "deep", "long", "mark"],
 )
-def test_what_is_no_json_is_refused(text: str, tmp_path: Path) -> None:
+def test_what_is_no_json_is_refused(text, tmp_path):
     """A file that holds no JSON, or one with repeated keys, gives a RegistryError that names it."""
     path = tmp_path / "metrics.json"
     path.write_text(text, encoding="utf-8")
@@ -213,7 +209,7 @@ def test_what_is_no_json_is_refused(text: str, tmp_path: Path) -> None:
     assert caught.value.source == str(path)
 
 
-def test_who_receives_reports_is_compiled() -> None:
+def test_who_receives_reports_is_compiled():
     """Recipient and contact are in the compiled registry where they are declared, and refused
     where they are no line of text."""
     text = REGISTRY.replace("[", 'recipient = "Acme Ltd"\ncontact = "a@acme.example"\n[', 1)
@@ -227,7 +223,7 @@ def test_who_receives_reports_is_compiled() -> None:
             compiled.from_document({**document, "contact": wrong})
 
 
-def test_a_compiled_registry_ignores_a_better_design(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compiled_registry_ignores_a_better_design(monkeypatch):
     """The mechanism of a compiled registry is the compiled one, whatever `auto` would take now."""
     document = compiled_cases.document("browser")
     other = design("randomized_response", 6, 1.0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 import json
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,7 +22,7 @@ from deniable.protocol.addresses import is_loopback_host, loopback_address
 from deniable.protocol.randomness import system_bits
 from deniable.testing import MemoryClient
 
-from .conftest import Answer, http_server, metrics_toml
+from .conftest import http_server, metrics_toml
 
 VECTORS = json.loads(
     (Path(__file__).parents[2] / "client" / "vectors" / "wire.json").read_text(encoding="utf-8")
@@ -54,35 +53,35 @@ METRICS = metrics_toml(
 class Server:
     """A `deniable dev` that remembers what it was sent."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.address = ""
         self.posts: list[tuple[str, bytes]] = []
         self.status = 202
         self.headers: dict[str, str] = {}
         self.rejected: list[dict[str, Any]] = []
 
-    def answer(self, path: str, _: dict[str, str], body: bytes) -> Answer:
+    def answer(self, path, _, body):
         self.posts.append((path, body))
         told = {"batch": json.loads(body).get("batch"), "rejected": self.rejected}
         if self.status == 400:
             told = {"type": "urn:deniable:problem:malformed-batch"}
         return self.status, self.headers, json.dumps(told).encode()
 
-    def bodies(self, path: str = "/v1/reports") -> list[dict[str, Any]]:
+    def bodies(self, path="/v1/reports"):
         return [json.loads(body) for name, body in self.posts if name == path]
 
     @property
-    def reports(self) -> list[dict[str, Any]]:
+    def reports(self):
         return [report for body in self.bodies() for report in body["reports"]]
 
     @property
-    def troubles(self) -> list[tuple[str, str | None]]:
+    def troubles(self):
         found = (each["trouble"] for each in self.bodies(development.TROUBLES))
         return [(each["code"], each["metric"]) for each in found]
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
+def server():
     """A server that takes every batch."""
     made = Server()
     with http_server(made.answer) as made.address:
@@ -90,13 +89,13 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def registry() -> Registry:
+def registry():
     """Metrics of several kinds, each of which may be answered once or twice in a life."""
     return Registry.parse(METRICS)
 
 
 @pytest.mark.parametrize("case", VECTORS["addresses"]["invalid"], ids=lambda case: case["why"])
-def test_other_addresses_are_refused(registry: Registry, case: dict[str, str]) -> None:
+def test_other_addresses_are_refused(registry, case):
     """No spelling leads elsewhere: an address that is not exactly one of loopback is refused when
     the client is made, in the argument and in the environment, with the name of what is wrong."""
     with pytest.raises(ValueError, match=r"development (must be|names the port)"):
@@ -107,7 +106,7 @@ def test_other_addresses_are_refused(registry: Registry, case: dict[str, str]) -
 
 
 @pytest.mark.parametrize("address", VECTORS["addresses"]["valid"])
-def test_addresses_of_this_machine_are_taken(address: str) -> None:
+def test_addresses_of_this_machine_are_taken(address):
     """Loopback addresses are taken, and names become numbers."""
     taken = urlsplit(loopback_address(address, "development"))
     assert ipaddress.ip_address(taken.hostname or "").is_loopback
@@ -115,7 +114,7 @@ def test_addresses_of_this_machine_are_taken(address: str) -> None:
 
 
 @given(st.from_regex(r"http://[0-9a-fx:.@\[\]%lochst-]{1,40}(:[0-9]{1,6})?", fullmatch=True))
-def test_whatever_is_taken_is_loopback(address: str) -> None:
+def test_whatever_is_taken_is_loopback(address):
     """Of any address that is taken, the host is a loopback address as a number, which no resolver
     is asked about again."""
     try:
@@ -125,10 +124,10 @@ def test_whatever_is_taken_is_loopback(address: str) -> None:
     assert ipaddress.ip_address(urlsplit(taken).hostname or "").is_loopback
 
 
-def test_localhost_must_be_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_localhost_must_be_loopback(monkeypatch):
     """Where localhost has another address, even beside a good one, it is refused."""
 
-    def found(*numbers: str) -> None:
+    def found(*numbers):
         answers = [(0, 0, 0, "", (number, 0)) for number in numbers]
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: answers)
 
@@ -142,7 +141,7 @@ def test_localhost_must_be_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
     assert loopback_address("http://localhost:8099", "development") == "http://[::1]:8099"
 
 
-def test_hosts_of_this_machine() -> None:
+def test_hosts_of_this_machine():
     """Names in a Host header: only those of loopback are this machine's."""
     assert all(map(is_loopback_host, ("localhost", "127.0.0.1", "127.9.9.9", "[::1]")))
     others = ("", "evil.example", "127.0.0.1.evil.example", "0.0.0.0", "[::ffff:127.0.0.1]", "::1")
@@ -150,7 +149,7 @@ def test_hosts_of_this_machine() -> None:
 
 
 @pytest.mark.parametrize("case", VECTORS["batches"], ids=lambda case: case["why"])
-def test_mark_vectors(case: dict[str, str]) -> None:
+def test_mark_vectors(case):
     """The mark is the first member, byte for byte, and it can be taken off again."""
     body, marked = case["body"].encode(), case["marked"].encode()
     assert wire.mark_development(body) == marked
@@ -159,7 +158,7 @@ def test_mark_vectors(case: dict[str, str]) -> None:
     assert wire.unmarked(marked) == body
 
 
-def test_every_flush_is_a_device(server: Server, registry: Registry) -> None:
+def test_every_flush_is_a_device(server, registry):
     """Windows close at each flush, whatever their kind; the ledger, the registry's cap and the
     sample rate of production stop nothing; each batch has the mark, and its schemes are those of
     the registry."""
@@ -180,12 +179,12 @@ def test_every_flush_is_a_device(server: Server, registry: Registry) -> None:
     client.close()
 
 
-def test_privacy_is_the_same(server: Server, registry: Registry) -> None:
+def test_privacy_is_the_same(server, registry):
     """From the same random bits development mode draws the same report as the app in production
     would: the coin, the delay and the report take the same draws."""
     drawn: list[tuple[int, int]] = []
 
-    def bits(count: int) -> int:
+    def bits(count):
         drawn.append((count, system_bits(count)))
         return drawn[-1][1]
 
@@ -196,7 +195,7 @@ def test_privacy_is_the_same(server: Server, registry: Registry) -> None:
     assert [count for count, _ in drawn[:3]] == [256, 53, 53]
     left = iter(drawn[3:])
 
-    def again(count: int) -> int:
+    def again(count):
         size, value = next(left)
         assert size == count
         return value
@@ -208,9 +207,7 @@ def test_privacy_is_the_same(server: Server, registry: Registry) -> None:
     client.close()
 
 
-def test_the_real_state_is_left_alone(
-    server: Server, registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_real_state_is_left_alone(server, registry, tmp_path, monkeypatch):
     """Neither the state of the app, nor its ledger, nor its outbox, nor the owner's switch is read
     or written; opting out and erasing in development delete nothing of it; the endpoint, the
     transport and the key are not used."""
@@ -242,13 +239,11 @@ def test_the_real_state_is_left_alone(
 class Forbidden:
     """A transport that must not be used."""
 
-    def send(self, body: bytes) -> Any:
+    def send(self, body):
         raise AssertionError("development mode used the app's own transport")
 
 
-def test_no_proxy_and_no_redirect(
-    server: Server, registry: Registry, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_proxy_and_no_redirect(server, registry, monkeypatch):
     """A proxy of the environment is not asked, and a redirect is not followed."""
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://192.0.2.1:3128")
@@ -264,7 +259,7 @@ def test_no_proxy_and_no_redirect(
         client.close()
 
 
-def test_it_says_so(server: Server, registry: Registry, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_says_so(server, registry, capsys):
     """One loud line at the start; then each mistake once, on stderr and to `deniable dev`, and
     never a value."""
     secret = "secret-value"
@@ -290,12 +285,7 @@ def test_it_says_so(server: Server, registry: Registry, capsys: pytest.CaptureFi
     client.close()
 
 
-def test_it_says_why_nothing_is_recorded(
-    server: Server,
-    registry: Registry,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_it_says_why_nothing_is_recorded(server, registry, capsys, monkeypatch):
     """Without consent, with DO_NOT_TRACK and after its last day nothing is recorded in development
     either, and the developer is told so."""
     expected: list[Status] = ["no_consent", "disabled"]
@@ -320,9 +310,7 @@ def test_it_says_why_nothing_is_recorded(
     assert len(capsys.readouterr().err.splitlines()) == 6
 
 
-def test_what_went_wrong_is_told(
-    server: Server, registry: Registry, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_went_wrong_is_told(server, registry, capsys):
     """A server that does not listen, one that is no `deniable dev`, and a report that was left out
     are told with what to do; a report that was left out is not sent again."""
     seen: list[Exception] = []
@@ -350,9 +338,7 @@ def test_what_went_wrong_is_told(
     assert len(seen) == 1
 
 
-def test_it_can_be_declined(
-    server: Server, registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_can_be_declined(server, registry, tmp_path, monkeypatch):
     """`development=False` and clients for tests ignore the environment; an empty variable is none;
     what is no text is refused."""
     monkeypatch.setenv("DENIABLE_DEV", server.address)

@@ -4,7 +4,6 @@ benchmarks/start.py."""
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -76,7 +75,7 @@ MECHANISMS = {"base", "choice", "limits", "subset_selection"}
 """What two small closed domains need."""
 
 
-def loaded(code: str, *arguments: str) -> set[str]:
+def loaded(code, *arguments):
     """The modules that a fresh interpreter imports while it runs `code`."""
     whole = (
         "import sys\nbefore = set(sys.modules)\n"
@@ -89,12 +88,12 @@ def loaded(code: str, *arguments: str) -> set[str]:
     return set(json.loads(done.stdout))
 
 
-def parts(modules: set[str], package: str) -> set[str]:
+def parts(modules, package):
     """The modules of one of our packages, without its name."""
     return {each.removeprefix(f"{package}.") for each in modules if each.startswith(f"{package}.")}
 
 
-def test_importing_the_client_loads_no_part_of_it() -> None:
+def test_importing_the_client_loads_no_part_of_it():
     """`from deniable import Client` loads neither what a Client needs nor anything heavier."""
     modules = loaded("from deniable import Client")
     assert "deniable.device.client" in modules
@@ -103,7 +102,7 @@ def test_importing_the_client_loads_no_part_of_it() -> None:
 
 
 @pytest.mark.parametrize("name", ["metrics.toml", "metrics.json"])
-def test_a_tool_that_records_loads_only_what_its_metrics_need(tmp_path: Path, name: str) -> None:
+def test_a_tool_that_records_loads_only_what_its_metrics_need(tmp_path, name):
     """To record a value and write it to the disk takes the types and mechanisms of the registry's
     metrics, no network, and nothing that reads TOML if the registry is compiled."""
     text = REGISTRY
@@ -125,7 +124,7 @@ def test_a_tool_that_records_loads_only_what_its_metrics_need(tmp_path: Path, na
     assert modules & reads_toml == (reads_toml if name == "metrics.toml" else set())
 
 
-def test_no_thread_runs_before_the_first_record(tmp_path: Path) -> None:
+def test_no_thread_runs_before_the_first_record(tmp_path):
     """A client without work has no thread, and imports nothing when it first records: a record
     in a signal handler, or while Python ends, must not wait for an import."""
     (tmp_path / "metrics.toml").write_text(REGISTRY, encoding="utf-8")
@@ -146,7 +145,7 @@ assert not late, late
     )
 
 
-def test_every_public_name_can_be_imported() -> None:
+def test_every_public_name_can_be_imported():
     """Each name of `__all__` of the packages that import late is there, and `dir` lists it."""
     code = """
 import importlib

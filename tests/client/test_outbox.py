@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -19,7 +18,7 @@ MakeClient = Callable[..., Client]
 
 
 @pytest.fixture
-def waiting(make_client: MakeClient, clock: Any) -> Client:
+def waiting(make_client, clock):
     """A client with one sealed report in its outbox."""
     client = make_client(on_trouble=None)
     client.record("browser", "chrome")
@@ -29,19 +28,19 @@ def waiting(make_client: MakeClient, clock: Any) -> Client:
     return client
 
 
-def status(client: Client) -> list[tuple[str, str | None]]:
+def status(client):
     """Status and reason of every report, the oldest first."""
     return [(each.status, each.reason) for each in reversed(client.sent())]
 
 
-def pause(client: Client) -> tuple[float, float]:
+def pause(client):
     """When backoff ends and when Retry-After ends."""
     with client._state.transaction() as connection:
         until, asked = connection.execute("SELECT until, asked FROM pauses").fetchone()
     return until, asked
 
 
-def fill(client: Client, count: int) -> None:
+def fill(client, count):
     """Put so many reports straight into the outbox."""
     metric = client.registry["browser"]
     with client._state.transaction() as connection:
@@ -54,9 +53,7 @@ def fill(client: Client, count: int) -> None:
 HTML = b"<!doctype html><title>Not found</title>"
 
 
-def test_a_wrong_endpoint_is_told_once(
-    make_client: MakeClient, clock: Any, collector: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_wrong_endpoint_is_told_once(make_client, clock, collector, caplog):
     """Responses that are not a collector's are counted as `endpoint`, logged once with what to do,
     and given to `on_trouble` each time."""
     troubles: list[Exception] = []
@@ -77,9 +74,7 @@ def test_a_wrong_endpoint_is_told_once(
     ]
 
 
-def test_rejected_reports_are_known_by_index(
-    make_client: MakeClient, clock: Any, collector: Any
-) -> None:
+def test_rejected_reports_are_known_by_index(make_client, clock, collector):
     """A 202 that leaves out index 1 marks that report rejected, with its reason, and it alone."""
     troubles: list[Exception] = []
     client = make_client(on_trouble=troubles.append)
@@ -96,9 +91,7 @@ def test_rejected_reports_are_known_by_index(
     assert (told.metric, told.reason, told.waits) == ("dark_mode", "bad_columns", False)
 
 
-def test_it_waits_until_the_window_is_too_old(
-    make_client: MakeClient, clock: Any, collector: Any
-) -> None:
+def test_it_waits_until_the_window_is_too_old(make_client, clock, collector):
     """Six days after its window a report that the collector never knew is given up, and told."""
     troubles: list[Exception] = []
     client = make_client(on_trouble=troubles.append)
@@ -119,16 +112,14 @@ def test_it_waits_until_the_window_is_too_old(
     ]
 
 
-def test_a_reason_cannot_write_into_logs(waiting: Client, collector: Any) -> None:
+def test_a_reason_cannot_write_into_logs(waiting, collector):
     """Whatever responds in the collector's name, its reason is shown as a code or not at all."""
     collector.rejected = [{"index": 0, "reason": "x\nfake log line", "detail": "..."}]
     assert waiting.flush()
     assert status(waiting) == [("rejected", "unknown_reason")]
 
 
-def test_backoff_may_be_longer_than_retry_after(
-    waiting: Client, collector: Any, clock: Any
-) -> None:
+def test_backoff_may_be_longer_than_retry_after(waiting, collector, clock):
     """The thread waits for the longer one of the two, flush for what was asked."""
     waiting._device.bits = lambda count: (1 << count) - 1
     collector.replies = [Reply(503)] * 9 + [Reply(503, retry_after="120")]
@@ -139,9 +130,7 @@ def test_backoff_may_be_longer_than_retry_after(
     assert until == pytest.approx(clock.now + FIRST_BACKOFF * 2**9)
 
 
-def test_a_clock_set_back_does_not_hold_for_years(
-    waiting: Client, collector: Any, clock: Any
-) -> None:
+def test_a_clock_set_back_does_not_hold_for_years(waiting, collector, clock):
     """Times written under a clock that was far ahead are ignored after it was set right."""
     clock.days(3650)
     collector.replies = [Reply(503, retry_after="999999999")]
@@ -151,9 +140,7 @@ def test_a_clock_set_back_does_not_hold_for_years(
     assert waiting.flush()
 
 
-def test_one_bad_batch_does_not_hold_up_the_rest(
-    make_client: MakeClient, collector: Any, clock: Any
-) -> None:
+def test_one_bad_batch_does_not_hold_up_the_rest(make_client, collector, clock):
     """Fresh reports overtake a batch that fails, and failing batches take turns."""
     client = make_client(on_trouble=None)
     device = client._device
@@ -175,9 +162,7 @@ def test_one_bad_batch_does_not_hold_up_the_rest(
     assert batch.id not in tried
 
 
-def test_the_outbox_is_bounded(
-    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, collector: Any
-) -> None:
+def test_the_outbox_is_bounded(make_client, monkeypatch, collector):
     """Beyond its bound the oldest reports are dropped and counted, a stored batch as a whole."""
     monkeypatch.setattr(outbox, "QUEUED_REPORTS", 150)
     client = make_client(on_trouble=None)
@@ -193,7 +178,7 @@ def test_the_outbox_is_bounded(
     assert status(client)[0] == ("dropped", "outbox_full")
 
 
-def test_history_is_bounded(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_history_is_bounded(make_client, monkeypatch):
     """Of reports that were sent only the newest are remembered."""
     monkeypatch.setattr(outbox, "HISTORY_REPORTS", 30)
     client = make_client()
@@ -205,9 +190,7 @@ def test_history_is_bounded(make_client: MakeClient, monkeypatch: pytest.MonkeyP
     assert len(client.sent()) == 33
 
 
-def test_without_an_endpoint_reports_wait(
-    make_client: MakeClient, clock: Any, collector: Any
-) -> None:
+def test_without_an_endpoint_reports_wait(make_client, clock, collector):
     """A client without endpoint seals and keeps; one with an endpoint sends it later."""
     client = make_client(transport=None)
     client.record("browser", "chrome")
@@ -219,9 +202,7 @@ def test_without_an_endpoint_reports_wait(
 
 
 @pytest.mark.parametrize(("spare", "kept"), [(0, True), (-1, False)])
-def test_a_long_definition_is_not_kept(
-    make_client: MakeClient, monkeypatch: pytest.MonkeyPatch, spare: int, kept: bool
-) -> None:
+def test_a_long_definition_is_not_kept(make_client, monkeypatch, spare, kept):
     """The scheme of a report is kept for its owner up to so many bytes: 65,536."""
     assert outbox._LARGEST_DEFINITION == 1 << 16
     client = make_client()
@@ -233,14 +214,14 @@ def test_a_long_definition_is_not_kept(
     assert entry.definition == (definition if kept else None)
 
 
-def test_clearing_and_withdrawing_leave_what_they_say(waiting: Client, collector: Any) -> None:
+def test_clearing_and_withdrawing_leave_what_they_say(waiting, collector):
     """Withdrawing forgets batches and reports that were not sent, except that those of a batch
     without a response stay listed; clearing leaves no row of batch, report or scheme."""
     collector.replies = [TransportError("down")]
     assert not waiting.flush()
     fill(waiting, 3)
 
-    def rows() -> dict[str, int]:
+    def rows():
         with waiting._state.transaction() as connection:
             return {
                 table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
@@ -257,7 +238,7 @@ def test_clearing_and_withdrawing_leave_what_they_say(waiting: Client, collector
     assert rows() == {"batches": 0, "reports": 0, "schemes": 0}
 
 
-def test_a_refusal_ends_the_pause(waiting: Client, collector: Any, clock: Any) -> None:
+def test_a_refusal_ends_the_pause(waiting, collector, clock):
     """A collector that refuses a batch for good is there: what waits beside it is due at once, and
     the next failure is the first again."""
     waiting._device.bits = lambda count: (1 << count) - 1
@@ -274,7 +255,7 @@ def test_a_refusal_ends_the_pause(waiting: Client, collector: Any, clock: Any) -
         assert outbox.next_attempt(connection) == 0
 
 
-def test_an_acknowledgement_ends_the_pause(waiting: Client) -> None:
+def test_an_acknowledgement_ends_the_pause(waiting):
     """A collector that has taken a batch is there: what other batches wait for is over."""
     with waiting._state.transaction() as connection:
         outbox.pause(connection, "0" * 32, 7e9, 8e9)

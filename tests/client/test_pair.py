@@ -1,13 +1,10 @@
 """Pairs: what may be declared, how a device joins two values, and what it charges."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -68,17 +65,17 @@ lifetime_epsilon = 8.0
 """
 
 
-def declared(pair: str = PAIR_TABLE, base: str = BASE) -> Registry:
+def declared(pair=PAIR_TABLE, base=BASE):
     return Registry.parse(base + pair)
 
 
-def mistakes(pair: str, base: str = BASE) -> list[str]:
+def mistakes(pair, base=BASE):
     with pytest.raises(RegistryError) as caught:
         declared(pair, base)
     return [f"{each.where}: {each.message}" for each in caught.value.problems]
 
 
-def with_keys(*lines: str, of: str = '["plan", "dark_mode"]') -> str:
+def with_keys(*lines, of='["plan", "dark_mode"]'):
     text = PAIR_TABLE.replace('["plan", "dark_mode"]', of)
     return text + "\n".join(lines) + "\n"
 
@@ -114,7 +111,7 @@ def with_keys(*lines: str, of: str = '["plan", "dark_mode"]') -> str:
         (with_keys('longitudinal = "memoize"'), "longitudinal: is memoize, but a pair has no"),
     ],
 )
-def test_what_makes_no_pair_is_refused(pair: str, expected: str) -> None:
+def test_what_makes_no_pair_is_refused(pair, expected):
     """Each mistake is named by its key, with the reason; the metrics that it is of may be fine."""
     assert any(expected in each for each in mistakes(pair)), mistakes(pair)
 
@@ -131,12 +128,12 @@ def test_what_makes_no_pair_is_refused(pair: str, expected: str) -> None:
         (('"The plan."', '"The plan."\nexpires = 2029-01-01'), "plan expires on 2029-01-01"),
     ],
 )
-def test_a_metric_that_cannot_be_paired_is_refused(change: tuple[str, str], expected: str) -> None:
+def test_a_metric_that_cannot_be_paired_is_refused(change, expected):
     """Metrics that are answered at once, memoized, or that their pair outlives make no pair."""
     assert any(expected in each for each in mistakes(PAIR_TABLE, BASE.replace(*change, 1)))
 
 
-def test_a_pair_of_different_platforms_is_refused() -> None:
+def test_a_pair_of_different_platforms_is_refused():
     """No device records both, so nothing would ever be reported."""
     base = BASE.replace('"The plan."', '"The plan."\nplatform = "web"')
     base = base.replace('"Dark mode is on."', '"Dark mode is on."\nplatform = "python"')
@@ -144,7 +141,7 @@ def test_a_pair_of_different_platforms_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("size", "fine"), [(30, True), (31, False)])
-def test_the_limit_of_cells(size: int, fine: bool) -> None:
+def test_the_limit_of_cells(size, fine):
     """30 x 30 cells are taken, and one list more is refused with the limit."""
     assert MAX_PAIR_CELLS == 900
     values = json.dumps([f"v{each}" for each in range(size)])
@@ -157,7 +154,7 @@ def test_the_limit_of_cells(size: int, fine: bool) -> None:
         assert any("930 cells, above the limit of 900" in each for each in mistakes(pair, base))
 
 
-def test_margins_are_read_back() -> None:
+def test_margins_are_read_back():
     """The names and values of both metrics are in the texts of the cells; others are refused."""
     cells = declared()["plan_by_mode"].values
     names, margins = margins_of(cells)
@@ -174,7 +171,7 @@ _lists = st.lists(_texts, min_size=2, max_size=4, unique=True)
 
 
 @given(_names, _lists, _names, _lists)
-def test_any_values_are_read_back(one: str, ones: list[str], two: str, twos: list[str]) -> None:
+def test_any_values_are_read_back(one, ones, two, twos):
     """Texts with spaces, equal signs or letters of any script stay apart."""
     cells = [cell_text(one, a, two, b) for a in ones for b in twos]
     assert margins_of(cells) == ((one, two), (tuple(ones), tuple(twos)))
@@ -196,7 +193,7 @@ def test_any_values_are_read_back(one: str, ones: list[str], two: str, twos: lis
         ("expires", "2031-01-01"),
     ],
 )
-def test_a_compiled_pair_with_a_fault_is_refused(key: str, value: Any) -> None:
+def test_a_compiled_pair_with_a_fault_is_refused(key, value):
     """The reader of a compiled registry trusts no key of a pair."""
     document = compiled.to_document(declared())
     document["metrics"]["plan_by_mode"][key] = value
@@ -204,7 +201,7 @@ def test_a_compiled_pair_with_a_fault_is_refused(key: str, value: Any) -> None:
         compiled.from_document(document)
 
 
-def test_a_pair_is_not_recorded(make_client: MakeClient) -> None:
+def test_a_pair_is_not_recorded(make_client):
     """`record` names the two metrics to record instead."""
     client = make_client(registry=declared(), strict=True, on_trouble=lambda error: None)
     with pytest.raises(MetricError, match="record plan and dark_mode"):
@@ -212,7 +209,7 @@ def test_a_pair_is_not_recorded(make_client: MakeClient) -> None:
     assert client.counters == {"mistake": 1}
 
 
-def test_lint_says_what_adds_up() -> None:
+def test_lint_says_what_adds_up():
     """Reports about the same values add up: lint names them with the sum of their epsilons."""
     registry = declared()
     told = [
@@ -228,7 +225,7 @@ VECTORS = json.loads(
 
 
 @pytest.mark.parametrize("case", VECTORS["cases"], ids=lambda case: case["name"])
-def test_the_vectors(case: dict[str, Any]) -> None:
+def test_the_vectors(case):
     """Each compiled registry gives the cells, and joins the two texts of a window to the cell that
     the file says, or to none."""
     registry = compiled.from_document(case["registry"])
@@ -239,7 +236,7 @@ def test_the_vectors(case: dict[str, Any]) -> None:
         assert (None if found is None else metric.item(found)) == row["cell"]
 
 
-def test_a_pair_before_an_edit_has_other_cells() -> None:
+def test_a_pair_before_an_edit_has_other_cells():
     """What an edit costs says that other cells are not added up."""
     old = declared()["plan_by_mode"].type
     new = declared(base=BASE.replace('"team", ', ""))["plan_by_mode"].type
@@ -252,7 +249,7 @@ SEGMENTED = BASE.replace(
 )
 
 
-def test_a_pair_is_not_counted_by_segments() -> None:
+def test_a_pair_is_not_counted_by_segments():
     """Segments would multiply its cells."""
     pair = with_keys('segments = ["place"]')
     assert any(
@@ -261,7 +258,7 @@ def test_a_pair_is_not_counted_by_segments() -> None:
     )
 
 
-def test_segments_are_not_forgotten() -> None:
+def test_segments_are_not_forgotten():
     """The shares of a segment cannot come from a pair, which tells no segment."""
     base = SEGMENTED.replace('"The plan."', '"The plan."\nsegments = ["place"]')
     told = mistakes(with_keys('forget = "marginals"'), base)

@@ -1,11 +1,8 @@
 """What a reply means: a published receipt or problem, whatever else answers, and the wait."""
 
-from __future__ import annotations
-
 import json
 from email.utils import formatdate
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,21 +15,21 @@ VECTORS = json.loads(
 
 
 @pytest.mark.parametrize("case", VECTORS["counted"], ids=lambda case: case["why"])
-def test_vectors_of_receipts(case: dict[str, Any]) -> None:
+def test_vectors_of_receipts(case):
     """A published receipt leaves out the reports that it should, each of them."""
     found = read_reply(Reply(case["status"], case["body"].encode()), case["batch"], lambda: 0.0)
     assert {str(index): reason for index, reason in found.items()} == case["left_out"]
 
 
 @pytest.mark.parametrize("case", VECTORS["problems"], ids=lambda case: case["why"])
-def test_vectors_of_problems(case: dict[str, Any]) -> None:
+def test_vectors_of_problems(case):
     """A published problem ends the batch, or lets it wait, as published."""
     with pytest.raises(TransportError) as caught:
         read_reply(Reply(case["status"], case["body"].encode()), case["batch"], lambda: 0.0)
     assert caught.value.final is case["final"]
 
 
-def test_a_problem_of_the_batch_is_final() -> None:
+def test_a_problem_of_the_batch_is_final():
     """The error of such a refusal says that it is final, and asks for no wait."""
     body = b'{"type": "urn:deniable:problem:not-json"}'
     with pytest.raises(TransportError) as caught:
@@ -59,7 +56,7 @@ def test_a_problem_of_the_batch_is_final() -> None:
     ],
     ids=lambda each: ascii(each)[:60],
 )
-def test_all_else_may_be_retried(status: int, body: bytes) -> None:
+def test_all_else_may_be_retried(status, body):
     """Whatever responds in the collector's place neither acknowledges a batch nor gives it up; the
     error carries the wait that was asked for."""
     with pytest.raises(TransportError) as caught:
@@ -72,9 +69,7 @@ def test_all_else_may_be_retried(status: int, body: bytes) -> None:
 @pytest.mark.parametrize(
     ("header", "wait"), [(None, None), ("60", 60.0), (formatdate(1_000_090, usegmt=True), 90.0)]
 )
-def test_a_problem_that_passes_says_when_to_try_again(
-    header: str | None, wait: float | None
-) -> None:
+def test_a_problem_that_passes_says_when_to_try_again(header, wait):
     """A problem of the collector that is not the batch's keeps the wait that was asked for, in
     seconds or up to a moment, and is the collector's own."""
     body = b'{"type": "urn:deniable:problem:store-unavailable"}'
@@ -99,6 +94,6 @@ def test_a_problem_that_passes_says_when_to_try_again(
         ("Fri, 99 Foo 2026 00:00:00 GMT", None),
     ],
 )
-def test_retry_after(header: str | None, seconds: float | None) -> None:
+def test_retry_after(header, seconds):
     """Seconds and HTTP dates are understood; what is neither asks for nothing."""
     assert retry_seconds(header, 1_000_000.0) == seconds

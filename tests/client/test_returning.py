@@ -1,7 +1,5 @@
 """Who comes back: what a device remembers of its windows, and what it reports of them."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import random

@@ -1,16 +1,10 @@
 """Sealing by itself: which windows it closes, when, and what it leaves behind."""
 
-from __future__ import annotations
-
 import dataclasses
-from collections.abc import Callable, Iterator
 from datetime import date
-from sqlite3 import Connection
-from typing import Any
 
 import pytest
 
-from deniable import Registry
 from deniable.device import outbox
 from deniable.device.ledger import Ledger
 from deniable.device.open_windows import UNDECLARED_SECONDS, OpenWindows
@@ -23,7 +17,7 @@ READY = END + 1234.5
 
 
 @pytest.fixture
-def connection() -> Iterator[Connection]:
+def connection():
     """A transaction on an empty state in memory."""
     state = State(None)
     with state.transaction() as connection:
@@ -31,7 +25,7 @@ def connection() -> Iterator[Connection]:
     state.close()
 
 
-def wait(connection: Connection, metric: str, window: str, value: str | None) -> None:
+def wait(connection, metric, window, value):
     """Open a window, with a value in it or none."""
     connection.execute(
         "INSERT INTO windows VALUES (?, ?, ?, 'open')", (metric, window, windows.end(window))
@@ -40,30 +34,28 @@ def wait(connection: Connection, metric: str, window: str, value: str | None) ->
         connection.execute("INSERT INTO open_values VALUES (?, ?, ?, 1)", (metric, window, value))
 
 
-def states(connection: Connection) -> dict[str, str]:
+def states(connection):
     return {
         f"{metric} {window}": state
         for metric, window, state in connection.execute("SELECT metric, window, state FROM windows")
     }
 
 
-def waiting(connection: Connection) -> int:
+def waiting(connection):
     return int(connection.execute("SELECT count(*) FROM open_values").fetchone()[0])
 
 
 @pytest.fixture
-def sealed(
-    connection: Connection, registry: Registry, bits: Callable[[int], int]
-) -> Callable[..., int]:
+def sealed(connection, registry, bits):
     """Seals what has ended by a time."""
 
-    def sealed(now: float, registry: Registry = registry) -> int:
+    def sealed(now, registry=registry):
         return OpenWindows(connection, registry, bits).seal(now, READY)
 
     return sealed
 
 
-def test_a_window_is_sealed_when_it_has_ended(connection: Connection, sealed: Any) -> None:
+def test_a_window_is_sealed_when_it_has_ended(connection, sealed):
     """Not a moment before its end, and at its end: one report, which may be sent from the moment
     that was given, is charged, and the value is gone."""
     wait(connection, "browser", MONDAY, "chrome")
@@ -83,7 +75,7 @@ def test_a_window_is_sealed_when_it_has_ended(connection: Connection, sealed: An
     assert sealed(END) == 0
 
 
-def test_a_value_without_a_metric_is_kept_for_a_day(connection: Connection, sealed: Any) -> None:
+def test_a_value_without_a_metric_is_kept_for_a_day(connection, sealed):
     """A registry that does not declare it leaves the value alone for a day after its window, and
     then closes it without a report; other windows are sealed meanwhile."""
     assert UNDECLARED_SECONDS == 86_400
@@ -99,9 +91,7 @@ def test_a_value_without_a_metric_is_kept_for_a_day(connection: Connection, seal
 
 
 @pytest.mark.parametrize(("expires", "reports"), [(date(2027, 1, 4), 1), (date(2027, 1, 3), 0)])
-def test_the_day_of_expiry_is_the_last(
-    connection: Connection, sealed: Any, registry: Registry, expires: date, reports: int
-) -> None:
+def test_the_day_of_expiry_is_the_last(connection, sealed, registry, expires, reports):
     """A window that begins on the last day is reported, one that begins after it is not."""
     wait(connection, "browser", MONDAY, "chrome")
     metric = dataclasses.replace(registry["browser"], expires=expires)

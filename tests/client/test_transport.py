@@ -4,33 +4,32 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 import pytest
 
 import deniable
-from deniable import Registry, TransportError
+from deniable import TransportError
 from deniable.device.transport import HttpTransport, Reply
 
-from .conftest import Answer, http_server
+from .conftest import http_server
 
 
 class Answers:
     """Keeps every request, and answers as it says."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.seen: list[dict[str, Any]] = []
         self.status, self.body, self.headers = 202, b"{}", dict[str, str]()
 
-    def __call__(self, path: str, headers: dict[str, str], body: bytes) -> Answer:
+    def __call__(self, path, headers, body):
         self.seen.append({"path": path, "headers": headers, "body": body})
         return self.status, self.headers, self.body
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, Answers]]:
+def server(monkeypatch):
     """A server's address and what it answers."""
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
@@ -39,7 +38,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, Answers]]:
         yield address, answers
 
 
-def test_a_request_says_nothing_but_the_batch(server: tuple[str, Answers]) -> None:
+def test_a_request_says_nothing_but_the_batch(server):
     """It is a POST of JSON to /v1/reports, and its headers name deniable alone."""
     address, handler = server
     reply = HttpTransport(f"{address}/in/").send(b'{"batch": 1}')
@@ -58,9 +57,7 @@ def test_a_request_says_nothing_but_the_batch(server: tuple[str, Answers]) -> No
     }
 
 
-def test_the_proxy_of_the_environment_is_used(
-    server: tuple[str, Answers], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_proxy_of_the_environment_is_used(server, monkeypatch):
     """Where the environment names a proxy, the batch goes to it, with the whole address."""
     address, handler = server
     monkeypatch.setenv("http_proxy", address)
@@ -70,7 +67,7 @@ def test_the_proxy_of_the_environment_is_used(
     assert handler.seen[0]["path"] == "http://collector.invalid/v1/reports"
 
 
-def test_an_ingest_key_is_sent_along(server: tuple[str, Answers]) -> None:
+def test_an_ingest_key_is_sent_along(server):
     """The key that an app names travels in the Authorization header of every batch."""
     address, handler = server
     HttpTransport(address, ingest_key="key-of-this-app-123=").send(b"x")
@@ -78,7 +75,7 @@ def test_an_ingest_key_is_sent_along(server: tuple[str, Answers]) -> None:
 
 
 @pytest.mark.parametrize("key", ["", "short", "a key with some spaces", "x" * 257, "ключ" * 8])
-def test_an_ingest_key_is_checked(key: str) -> None:
+def test_an_ingest_key_is_checked(key):
     """What no collector can have as a key is a mistake at once, and is not repeated."""
     with pytest.raises(ValueError, match="ingest key has 16") as caught:
         HttpTransport("https://t.acme.example", ingest_key=key)
@@ -86,7 +83,7 @@ def test_an_ingest_key_is_checked(key: str) -> None:
 
 
 @pytest.mark.parametrize("status", [200, 301, 302, 307, 400, 404, 429, 500, 503])
-def test_every_status_is_a_reply(server: tuple[str, Answers], status: int) -> None:
+def test_every_status_is_a_reply(server, status):
     """No status raises, Retry-After is passed on, and no redirect is followed."""
     address, handler = server
     handler.status = status
@@ -95,7 +92,7 @@ def test_every_status_is_a_reply(server: tuple[str, Answers], status: int) -> No
     assert len(handler.seen) == 1
 
 
-def test_a_reply_without_end_is_cut(server: tuple[str, Answers]) -> None:
+def test_a_reply_without_end_is_cut(server):
     """A reply larger than any of the collector's is trouble, not memory."""
     address, handler = server
     handler.body = b"x" * (1 << 20)
@@ -104,12 +101,12 @@ def test_a_reply_without_end_is_cut(server: tuple[str, Answers]) -> None:
 
 
 @pytest.mark.parametrize("interim", [100, None])
-def test_interim_responses_are_passed_over_and_not_for_ever(interim: int | None) -> None:
+def test_interim_responses_are_passed_over_and_not_for_ever(interim):
     """A hundred times "100 Continue" before the reply are read; a server that sends nothing else
     is given up long before the time of the exchange is over."""
     one = b"HTTP/1.1 100 Continue\r\n\r\n"
 
-    def answer() -> None:
+    def answer():
         connection = listener.accept()[0]
         with connection, suppress(OSError):
             connection.recv(1 << 16)
@@ -129,7 +126,7 @@ def test_interim_responses_are_passed_over_and_not_for_ever(interim: int | None)
         thread.join()
 
 
-def test_nobody_there_is_trouble() -> None:
+def test_nobody_there_is_trouble():
     """A refused connection is a TransportError that may be retried."""
     with socket.socket() as placeholder:
         placeholder.bind(("127.0.0.1", 0))
@@ -139,13 +136,11 @@ def test_nobody_there_is_trouble() -> None:
     assert not caught.value.final
 
 
-def test_a_proxy_that_refuses_writes_nothing_into_the_logs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_proxy_that_refuses_writes_nothing_into_the_logs(monkeypatch):
     """Of a proxy that refuses the tunnel to the collector, the error tells the status alone."""
     with socket.create_server(("127.0.0.1", 0)) as proxy:
 
-        def answer() -> None:
+        def answer():
             connection = proxy.accept()[0]
             connection.recv(1 << 12)
             connection.sendall(b"HTTP/1.1 407 \x1b[31mMARK" + b"A" * 50_000 + b"\r\n\r\n")
@@ -164,13 +159,13 @@ def test_a_proxy_that_refuses_writes_nothing_into_the_logs(
 
 
 @pytest.mark.parametrize("endpoint", [3, b"https://t.acme.example"])
-def test_an_endpoint_that_is_no_text_is_a_mistake_like_others(endpoint: Any) -> None:
+def test_an_endpoint_that_is_no_text_is_a_mistake_like_others(endpoint):
     """An address of another type raises the ValueError that the reference promises."""
     with pytest.raises(ValueError, match="the endpoint must be text"):
         HttpTransport(endpoint)
 
 
-def test_silence_is_trouble() -> None:
+def test_silence_is_trouble():
     """A server that accepts and says nothing is given up after the timeout."""
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
@@ -179,13 +174,13 @@ def test_silence_is_trouble() -> None:
             HttpTransport(f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=0.2).send(b"x")
 
 
-def test_nonsense_is_trouble() -> None:
+def test_nonsense_is_trouble():
     """A server that does not speak HTTP is no collector, and writes nothing into the logs."""
     with socket.socket() as odd:
         odd.bind(("127.0.0.1", 0))
         odd.listen()
 
-        def answer() -> None:
+        def answer():
             connection = odd.accept()[0]
             with connection:
                 connection.recv(1 << 16)
@@ -225,9 +220,7 @@ def test_nonsense_is_trouble() -> None:
         ("https:\\\\t.acme.example", "names no host that can be reached"),
     ],
 )
-def test_an_endpoint_that_cannot_be_is_refused(
-    endpoint: str, message: str, registry: Registry
-) -> None:
+def test_an_endpoint_that_cannot_be_is_refused(endpoint, message, registry):
     """What no collector can have as its address is refused when the client is made, in words
     that do not repeat a password."""
     with pytest.raises(ValueError, match=message) as caught:
@@ -246,6 +239,6 @@ def test_an_endpoint_that_cannot_be_is_refused(
         "https://täst.example",
     ],
 )
-def test_an_endpoint_is_a_web_address(endpoint: str) -> None:
+def test_an_endpoint_is_a_web_address(endpoint):
     """A host with a port and a path is one."""
     assert HttpTransport(endpoint).url == endpoint.rstrip("/") + "/v1/reports"

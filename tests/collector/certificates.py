@@ -25,15 +25,15 @@ class Certificates:
 
     folder: Path
 
-    def path(self, name: str) -> str:
+    def path(self, name):
         return str(self.folder / name)
 
-    def query(self, **changes: str) -> str:
+    def query(self, **changes):
         """What an address needs to connect; other files than usual, or none where one is ""."""
         files = {**_FILES, **changes}
         return urlencode({name: self.path(file) for name, file in files.items() if file})
 
-    def server(self) -> tuple[str, ...]:
+    def server(self):
         """The options of a Redis that shows this certificate, and asks for one of its clients."""
         return (
             *("--tls-ca-cert-file", self.path("ca.pem")),
@@ -45,7 +45,7 @@ class Certificates:
 _FILES = {"ssl_ca_certs": "ca.pem", "ssl_certfile": "client.pem", "ssl_keyfile": "client.key"}
 
 
-def make_certificates(folder: Path) -> Certificates:
+def make_certificates(folder):
     """All of them, in a folder that exists."""
     now = datetime.now(UTC)
     authority = _write(folder, "ca", now - DAY, now + DAY, None)
@@ -59,13 +59,7 @@ def make_certificates(folder: Path) -> Certificates:
     return Certificates(folder)
 
 
-def _write(
-    folder: Path,
-    name: str,
-    begin: datetime,
-    end: datetime,
-    authority: ec.EllipticCurvePrivateKey | None,
-) -> ec.EllipticCurvePrivateKey:
+def _write(folder, name, begin, end, authority):
     key = ec.generate_private_key(ec.SECP256R1())
     issuer = "ca" if authority else name
     builder = (

@@ -26,25 +26,25 @@ class Node:
     port: int
     process: subprocess.Popen[bytes]
 
-    def client(self) -> redis.Redis:
+    def client(self):
         return redis.Redis(port=self.port)
 
-    def ask(self, *command: str) -> object:
+    def ask(self, *command):
         with closing(self.client()) as client:
             return client.execute_command(*command)
 
     @property
-    def id(self) -> str:
+    def id(self):
         with closing(self.client()) as client:
             found = client.execute_command("CLUSTER MYID")
         return found.decode()
 
     @property
-    def role(self) -> str:
+    def role(self):
         with closing(self.client()) as client:
             return str(client.info("replication")["role"])
 
-    def kill(self) -> None:
+    def kill(self):
         self.process.kill()
         self.process.wait()
 
@@ -62,12 +62,12 @@ class Cluster:
     nodes: list[Node] = field(default_factory=list)
 
     @property
-    def url(self) -> str:
+    def url(self):
         """An address that names two of the nodes: the driver finds the others."""
         places = ",".join(f"127.0.0.1:{node.port}" for node in self.nodes[:2])
         return f"redis+cluster://{places}"
 
-    def start(self) -> None:
+    def start(self):
         for _ in range(self.masters * (1 + self.replicas)):
             self.add()
         places = [f"127.0.0.1:{node.port}" for node in self.nodes]
@@ -76,12 +76,12 @@ class Cluster:
         # Who follows whom gets around a little later.
         wait_until(lambda: all(map(self._lists_all, self.nodes)), "a node does not know all others")
 
-    def _lists_all(self, node: Node) -> bool:
+    def _lists_all(self, node):
         slots = node.ask("CLUSTER", "SLOTS")
         assert isinstance(slots, list)
         return len({place[1] for _, _, *nodes in slots for place in nodes}) == len(self.nodes)
 
-    def add(self) -> Node:
+    def add(self):
         """Start a process that is in no cluster yet."""
         port = self.free_port()
         folder = self.folder / str(port)
@@ -93,13 +93,13 @@ class Cluster:
         wait_until(lambda: up(node), "a node does not answer")
         return node
 
-    def wait_for_agreement(self) -> None:
+    def wait_for_agreement(self):
         """Wait until all nodes agree that all slots are served, and replicas follow."""
         wait_until(
             lambda: all(agrees(node, len(self.nodes)) for node in self.nodes), "no agreement"
         )
 
-    def cli(self, *command: str) -> str:
+    def cli(self, *command):
         """`redis-cli --cluster`, at the first node."""
         done = subprocess.run(
             ["redis-cli", "--cluster", *command],
@@ -111,7 +111,7 @@ class Cluster:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    def owner(self, key: str) -> Node:
+    def owner(self, key):
         """The master that serves a key now."""
         asked = next(node for node in self.nodes if node.process.poll() is None)
         with closing(asked.client()) as client:
@@ -121,7 +121,7 @@ class Cluster:
                     return next(node for node in self.nodes if node.port == master[1])
         raise AssertionError("nobody serves this slot")
 
-    def replica_of(self, master: Node) -> Node:
+    def replica_of(self, master):
         """The node that follows a master."""
         for node in self.nodes:
             if node is not master and node.process.poll() is None:
@@ -130,12 +130,12 @@ class Cluster:
                         return node
         raise AssertionError("nobody follows this master")
 
-    def stop(self) -> None:
+    def stop(self):
         for node in self.nodes:
             node.kill()
 
 
-def up(node: Node) -> bool:
+def up(node):
     with closing(node.client()) as client:
         try:
             return bool(client.ping())
@@ -143,7 +143,7 @@ def up(node: Node) -> bool:
             return False
 
 
-def agrees(node: Node, number: int) -> bool:
+def agrees(node, number):
     with closing(node.client()) as client:
         info = client.execute_command("CLUSTER INFO")
         if isinstance(info, bytes):
@@ -154,7 +154,7 @@ def agrees(node: Node, number: int) -> bool:
         return replication["role"] == "master" or replication["master_link_status"] == "up"
 
 
-def wait_until(condition: Callable[[], bool], complaint: str, seconds: float = 60.0) -> None:
+def wait_until(condition, complaint, seconds=60.0):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, complaint

@@ -10,14 +10,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import pytest
-from flask import Flask
 from tests.ports import free_port
 from tests.stores import (  # noqa: F401  (fixtures)
     RedisServer,
@@ -45,7 +42,7 @@ from deniable_collector.serving.http import HttpServer
 from deniable_collector.serving.rates import Peer
 from deniable_collector.settings import Settings
 
-from .certificates import Certificates, make_certificates
+from .certificates import make_certificates
 
 METRICS = """
 schema = 1
@@ -79,25 +76,25 @@ window = "week"
 
 
 @pytest.fixture(scope="session")
-def metrics() -> str:
+def metrics():
     """The text of a small registry: two daily metrics and a weekly one, packed as bitmaps."""
     return METRICS
 
 
 @pytest.fixture
-def registry(metrics: str) -> Registry:
+def registry(metrics):
     """The same registry, read."""
     return Registry.parse(metrics)
 
 
 @pytest.fixture(scope="session")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+def certificates(tmp_path_factory):
     """Certificates for TLS to Redis, good ones and bad ones."""
     return make_certificates(tmp_path_factory.mktemp("tls"))
 
 
 @pytest.fixture
-def new_body(registry: Registry, new_id: Callable[[], str]) -> Callable[[], bytes]:
+def new_body(registry, new_id):
     """Makes good batches of one report, by the real clock."""
     report = {
         "metric": "browser",
@@ -120,7 +117,7 @@ class Collector:
     output: str = ""
     """What it wrote to standard output, once it has ended."""
 
-    def start(self) -> None:
+    def start(self):
         with (self.folder / "collector.log").open("a") as log:
             self.process = subprocess.Popen(
                 [sys.executable, *self.command],
@@ -141,27 +138,27 @@ class Collector:
         self.environ["DENIABLE_BIND"] = self.address.removeprefix("http://")
 
     @property
-    def private(self) -> str:
+    def private(self):
         """The address of its figures."""
         return f"http://{self.environ['DENIABLE_METRICS_BIND']}"
 
     @property
-    def place(self) -> tuple[str, int]:
+    def place(self):
         """Host and port."""
         host, port = self.environ["DENIABLE_BIND"].split(":")
         return host, int(port)
 
     @property
-    def log(self) -> str:
+    def log(self):
         return (self.folder / "collector.log").read_text()
 
-    def kill(self) -> None:
+    def kill(self):
         self._signal(signal.SIGKILL)
 
-    def stop(self) -> int:
+    def stop(self):
         return self._signal(signal.SIGTERM)
 
-    def _signal(self, number: int) -> int:
+    def _signal(self, number):
         assert self.process is not None
         if self.process.poll() is None:
             if number == signal.SIGKILL:
@@ -176,7 +173,7 @@ class Collector:
 
 
 @pytest.fixture(scope="session")
-def running(tmp_path_factory: pytest.TempPathFactory, metrics: str) -> Iterator[Collector]:
+def running(tmp_path_factory, metrics):
     """One collector with SQLite for all tests that do not harm it."""
     folder = tmp_path_factory.mktemp("running")
     (folder / "metrics.toml").write_text(metrics)
@@ -192,12 +189,12 @@ def running(tmp_path_factory: pytest.TempPathFactory, metrics: str) -> Iterator[
 
 
 @pytest.fixture
-def new_collector(tmp_path: Path, metrics: str) -> Iterator[Callable[..., Collector]]:
+def new_collector(tmp_path, metrics):
     """Starts collectors, and ends them after the test."""
     started: list[Collector] = []
     (tmp_path / "metrics.toml").write_text(metrics)
 
-    def new(*command: str, **environ: str) -> Collector:
+    def new(*command, **environ):
         defaults = {
             "DENIABLE_BIND": "127.0.0.1:0",
             "DENIABLE_WORKERS": "2",
@@ -217,41 +214,39 @@ class SocketClient:
     """Flask's test client, as far as the tests need it, over a socket: by the worker's own
     connections with their short way."""
 
-    def __init__(self, app: Flask, settings: Settings) -> None:
+    def __init__(self, app, settings):
         self.app = Service(app, settings)
         self.loop = asyncio.new_event_loop()
         self.peer = "127.0.0.1"
         self.loop.run_until_complete(self._start())
 
-    async def _start(self) -> None:
+    async def _start(self):
         self.server = HttpServer(self.app)
         await self.app.start(self.server)
         self.listening = await self.loop.create_server(lambda: Here(self), "127.0.0.1", 0)
         self.address = self.listening.sockets[0].getsockname()
 
     @property
-    def held(self) -> int:
+    def held(self):
         """Bytes of bodies that wait."""
         return self.server.held
 
-    def get(self, path: str, **options: Any) -> TestResponse:
+    def get(self, path, **options):
         return self.loop.run_until_complete(self.request(path, method="GET", **options))
 
-    def post(self, path: str, **options: Any) -> TestResponse:
+    def post(self, path, **options):
         return self.loop.run_until_complete(self.request(path, method="POST", **options))
 
-    def open(self, path: str, **options: Any) -> TestResponse:
+    def open(self, path, **options):
         return self.loop.run_until_complete(self.request(path, **options))
 
-    def close(self) -> None:
+    def close(self):
         self.listening.close()
         self.loop.run_until_complete(self.server.close())
         self.loop.run_until_complete(self.app.stop())
         self.loop.close()
 
-    async def request(
-        self, path: str, *, environ_base: Any = None, size: int = 7_000, **options: Any
-    ) -> TestResponse:
+    async def request(self, path, *, environ_base=None, size=7_000, **options):
         """One request on a connection of its own, whose body comes in pieces of `size` bytes."""
         self.peer = (environ_base or {}).get("REMOTE_ADDR", "127.0.0.1")
         builder = EnvironBuilder(path, **options)
@@ -282,21 +277,21 @@ class SocketClient:
 class Here(Connection):
     """A connection from where the client says that it is."""
 
-    def __init__(self, client: SocketClient) -> None:
+    def __init__(self, client):
         super().__init__(client.server)
         self._client = client
 
-    def connection_made(self, transport: Any) -> None:
+    def connection_made(self, transport):
         super().connection_made(transport)
         self.peer = Peer(self._client.peer)
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[..., Any]]:
+def serve():
     """Makes a client of an app as the worker serves it."""
     opened: list[SocketClient] = []
 
-    def serve(app: Flask, settings: Settings | None = None) -> Any:
+    def serve(app, settings=None):
         opened.append(SocketClient(app, settings or Settings()))
         return opened[-1]
 

@@ -10,18 +10,14 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Any
 from urllib.parse import urlsplit
 
-from deniable import Registry
 from deniable.protocol import windows, wire
-from deniable_collector.stores import Store
 
 __all__ = ["Devices", "fetch", "post"]
 
 
-def post(address: str, body: bytes, timeout: float = 30) -> tuple[int, Mapping[str, object]]:
+def post(address, body, timeout=30):
     """Send a batch over a connection of its own; the status and the response's document.
 
     Raises:
@@ -36,7 +32,7 @@ def post(address: str, body: bytes, timeout: float = 30) -> tuple[int, Mapping[s
         connection.close()
 
 
-def fetch(url: str, body: bytes | None = None) -> tuple[int, Any]:
+def fetch(url, body=None):
     """(status, document) of a request."""
     request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
     try:
@@ -54,15 +50,7 @@ class Devices:
     for `pause` seconds, so that a run lasts long enough to be disturbed.
     """
 
-    def __init__(
-        self,
-        registry: Registry,
-        count: int,
-        addresses: list[str],
-        *,
-        senders: int = 8,
-        pause: float = 0.02,
-    ) -> None:
+    def __init__(self, registry, count, addresses, *, senders=8, pause=0.02):
         self._registry = registry
         self._pause = pause
         self.window = windows.window_at("day", time.time() - 86_400)
@@ -91,11 +79,11 @@ class Devices:
             for number in range(senders)
         ]
 
-    def start(self) -> None:
+    def start(self):
         for thread in self._threads:
             thread.start()
 
-    def disturb(self, times: int, trouble: Callable[[], None], seconds: float = 60) -> None:
+    def disturb(self, times, trouble, seconds=60):
         """Make trouble so often, spread over the run by what was acknowledged, so that each
         time it meets traffic; then wait until every batch is acknowledged."""
         for turn in range(1, times + 1):
@@ -104,21 +92,21 @@ class Devices:
             trouble()
         self.finish(seconds)
 
-    def wait(self, acknowledged: int, seconds: float = 60) -> None:
+    def wait(self, acknowledged, seconds=60):
         """Wait until so many batches are acknowledged."""
         deadline = time.monotonic() + seconds
         while self.acknowledged < acknowledged:
             assert time.monotonic() < deadline, f"no progress: {self.statuses}"
             time.sleep(0.005)
 
-    def finish(self, seconds: float = 60) -> None:
+    def finish(self, seconds=60):
         """Wait until every batch is acknowledged."""
         self.wait(len(self.batches), seconds)
         for thread in self._threads:
             thread.join(seconds)
         assert not self._mistakes, self._mistakes[:3]
 
-    def check(self, store: Store) -> None:
+    def check(self, store):
         """The tallies are exactly the reports of all batches: none lost, none counted twice."""
         for name, counts in self._truth.items():
             tally = store.tally(name, self._registry[name].scheme.fingerprint, [self.window])
@@ -126,7 +114,7 @@ class Devices:
             cells = tally.rows[0].cells.tolist()
             assert cells == [counts[column] for column in range(len(cells))]
 
-    def _work(self, number: int) -> None:
+    def _work(self, number):
         turn = number
         while True:
             with self._lock:

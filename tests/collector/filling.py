@@ -1,8 +1,6 @@
 """Windows that all have the same counts, so that a sum of them shows what is missing or doubled;
 and one window, into which reports come one by one."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey

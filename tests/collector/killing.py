@@ -1,19 +1,14 @@
 """Processes that are killed at a chosen line of the code under test."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
-from collections.abc import Callable, Collection
-from types import FrameType
-from typing import Any
 
 SECONDS = 30
 """After these a child is ended, so that no test waits for it for ever."""
 
 
-def in_a_child(work: Callable[[], object]) -> int:
+def in_a_child(work):
     """Runs `work` in a process of its own; how it ended."""
     child = os.fork()
     if not child:
@@ -27,11 +22,11 @@ def in_a_child(work: Callable[[], object]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def kill_at(line: int, files: Collection[str | None]) -> None:
+def kill_at(line, files):
     """This process is killed when it comes to the `line`th line of these files' code."""
     left = [line]
 
-    def trace(frame: FrameType, event: str, argument: object) -> Any:
+    def trace(frame, event, argument):
         if frame.f_code.co_filename not in files:
             return None
         if event == "line":

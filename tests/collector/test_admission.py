@@ -1,7 +1,5 @@
 """Ingest keys, the rate of a network, and origins: the rules alone, and behind a server."""
 
-from __future__ import annotations
-
 import gc
 import hashlib
 import json
@@ -28,7 +26,7 @@ def admit(admission, address="", authorization="", key="", forwarded=""):
     admission.admit(Peer(address), headers)
 
 
-def hashed(*keys: str) -> tuple[bytes, ...]:
+def hashed(*keys):
     return tuple(hashlib.sha256(key.encode()).digest() for key in keys)
 
 
@@ -75,7 +73,7 @@ def test_networks(address, network):
 class Clock:
     now = 1000.0
 
-    def __call__(self) -> float:
+    def __call__(self):
         return self.now
 
 
@@ -248,7 +246,7 @@ def test_too_many_metrics(serve, store, metrics, new_id):
         assert post(client, json.dumps(taken).encode()).json["accepted"] == 200
 
 
-def test_memory_of_networks_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_of_networks_is_bounded(monkeypatch):
     """However many networks are counted, no more than a fixed number is remembered, none by its
     address."""
     monkeypatch.setattr(rates, "_MOST_NETWORKS", 8)

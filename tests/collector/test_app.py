@@ -1,7 +1,5 @@
 """The collector over HTTP: every route, every problem, and what it never says."""
 
-from __future__ import annotations
-
 import json
 import logging
 from contextlib import closing

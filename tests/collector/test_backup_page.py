@@ -1,7 +1,5 @@
 """The documented commands: a store is copied under load and restored, to each counter."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """What pages send without asking first: JSON as text, of pages that may send, with their key."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Limits on bodies, and strict JSON."""
 
-from __future__ import annotations
-
 import gzip
 import tracemalloc
 import zlib

@@ -1,7 +1,5 @@
 """Periods of calendars, and the fewest reads that add up to a range."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, timedelta
 
 import pytest

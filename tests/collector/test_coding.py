@@ -1,7 +1,5 @@
 """Counters in few bytes: what comes back, and how few they are."""
 
-from __future__ import annotations
-
 import contextlib
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`deniable collect`, as it really runs."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import subprocess

@@ -1,7 +1,5 @@
 """The worker's connections: batches on the short way, and what else comes along with them."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import hashlib

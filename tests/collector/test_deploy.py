@@ -1,7 +1,5 @@
 """The files under deploy/: two collectors behind the real nginx, and the rest as parsed."""
 
-from __future__ import annotations
-
 import http.client
 import http.server
 import os

@@ -12,11 +12,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from email.utils import formatdate
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import pytest
@@ -30,7 +28,7 @@ from deniable_collector.operation import checkup
 
 
 @pytest.fixture(autouse=True)
-def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, metrics: str) -> None:
+def clean(monkeypatch, tmp_path, metrics):
     """A folder with a registry and a home, and none of our variables."""
     for name in [*os.environ]:
         if name.startswith("DENIABLE_") or name == "DO_NOT_TRACK":
@@ -40,7 +38,7 @@ def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, metrics: str) -> None
     Path("metrics.toml").write_text(metrics)
 
 
-def run(*words: object) -> tuple[int, dict[tuple[str, str], dict[str, str]]]:
+def run(*words):
     """The exit code, and the results by check and code."""
     done = CliRunner().invoke(doctor, [*map(str, words), "--json"])
     assert done.exception is None or isinstance(done.exception, SystemExit), done.output
@@ -51,12 +49,12 @@ def run(*words: object) -> tuple[int, dict[tuple[str, str], dict[str, str]]]:
     return done.exit_code, found
 
 
-def errors(found: dict[tuple[str, str], dict[str, str]]) -> set[str]:
+def errors(found):
     return {code for (_, code), each in found.items() if each["level"] == "error"}
 
 
 @contextmanager
-def serving(handler: type[http.server.BaseHTTPRequestHandler], **tls: Path) -> Iterator[str]:
+def serving(handler, **tls):
     """A web server that is no collector."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     scheme = "http"
@@ -76,11 +74,11 @@ def serving(handler: type[http.server.BaseHTTPRequestHandler], **tls: Path) -> I
         server.server_close()
 
 
-def page(status: int, body: bytes, **headers: str) -> type[http.server.BaseHTTPRequestHandler]:
+def page(status, body, **headers):
     """A server that sends the same to everyone."""
 
     class Page(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+        def do_GET(self):
             self.send_response(status)
             for name, value in headers.items():
                 self.send_header(name, value)
@@ -90,7 +88,7 @@ def page(status: int, body: bytes, **headers: str) -> type[http.server.BaseHTTPR
 
         do_POST = do_GET
 
-        def log_message(self, format: str, *args: Any) -> None:
+        def log_message(self, format, *args):
             pass
 
     return Page
@@ -431,7 +429,7 @@ def test_a_disk_that_is_nearly_full(monkeypatch):
 
 
 @pytest.mark.campaign
-def test_the_settings_of_redis(new_redis: Callable[..., Any], monkeypatch):
+def test_the_settings_of_redis(new_redis, monkeypatch):
     """They are read from a real Redis, whose user may lack the right to it."""
     server = new_redis()
     monkeypatch.setenv("DENIABLE_STORE", server.url)
@@ -451,16 +449,16 @@ def test_the_settings_of_redis(new_redis: Callable[..., Any], monkeypatch):
 class _Node:
     """A node of Redis that is set up like this; its clock is so many seconds off."""
 
-    def __init__(self, config: dict[str, str], info: dict[str, Any], off: float) -> None:
+    def __init__(self, config, info, off):
         self.config, self._info, self._off = config, info, off
 
-    def config_get(self, _: str) -> dict[str, str]:
+    def config_get(self, _):
         return self.config
 
-    def info(self, _: str) -> dict[str, Any]:
+    def info(self, _):
         return self._info
 
-    def time(self) -> tuple[int, int]:
+    def time(self):
         return int(time.time() + self._off), 0
 
 
@@ -494,13 +492,13 @@ def test_how_redis_is_set_up(monkeypatch, config, info, off, levels, told):
     The nodes are faked: a real one has no clock that is off."""
 
     class FakeDriver:
-        def __init__(self, *given: Any) -> None:
+        def __init__(self, *given):
             assert given == ("redis://127.0.0.1:1/0", "", 1)
 
-        def nodes(self) -> dict[str, _Node]:
+        def nodes(self):
             return {"10.0.0.7:6379": _Node(config, info, off)}
 
-        def close(self) -> None:
+        def close(self):
             closed.append(self)
 
     closed: list[FakeDriver] = []

@@ -1,7 +1,5 @@
 """How Redis is connected to: what an address and its access become, without a server."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext, suppress
 from types import SimpleNamespace
 from unittest.mock import MagicMock

@@ -1,7 +1,5 @@
 """Tallies as a file: what is in it, what it does to a store, and what is no such file."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

@@ -4,8 +4,6 @@ Each test sends batches to real collectors while something fails, retries as a d
 and compares the tallies with what was sent, to the last cell. `docs/how-to/operate.md` lists them.
 """
 
-from __future__ import annotations
-
 import os
 import resource
 import signal

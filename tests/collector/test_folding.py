@@ -1,7 +1,5 @@
 """Summing reports into increments."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What is a request and what is none, as it travels, to a collector that runs."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import socket

@@ -5,8 +5,6 @@ or count exactly the reports that it counts, once. Nothing else may be raised, a
 tallies must equal the plain reader's sums to the last cell.
 """
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

@@ -1,7 +1,5 @@
 """Python's garbage collector in the processes of servers."""
 
-from __future__ import annotations
-
 import gc
 
 from deniable_collector.serving.worker import collect_seldom

@@ -1,8 +1,6 @@
 """The gateway: which relays it knows, what it opens, how it seals a response; and a collector that
 is one, in this process."""
 
-from __future__ import annotations
-
 import gzip
 import json
 

@@ -1,7 +1,5 @@
 """The gateway's file of keys, and `deniable relay key`."""
 
-from __future__ import annotations
-
 import json
 import os
 import stat

@@ -1,7 +1,5 @@
 """Group commit: who shares a commit, and who shares its failure."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from contextlib import closing

@@ -1,7 +1,5 @@
 """What can be captured on both sides of a relay, between network namespaces of Linux."""
 
-from __future__ import annotations
-
 import json
 import os
 import secrets

@@ -1,7 +1,5 @@
 """Batch ids in stores: their generations, how long these are kept, and what ids are called."""
 
-from __future__ import annotations
-
 import hashlib
 
 import numpy as np
@@ -22,7 +20,7 @@ MOMENTS = [
 
 @pytest.mark.parametrize(("term", "moment"), MOMENTS)
 @pytest.mark.parametrize("apart", [0.0, 0.3, 0.9, 1.0])
-def test_moments_of_one_term_meet(term: int, moment: float, apart: float) -> None:
+def test_moments_of_one_term_meet(term, moment, apart):
     """Whoever looks for an id up to a term and an hour after it came, or before it by a clock that
     is behind, looks into its generation; new ids go into the first of those that are asked."""
     later = moment + apart * (ids.TERMS[term] + COMMIT_SECONDS)
@@ -34,7 +32,7 @@ def test_moments_of_one_term_meet(term: int, moment: float, apart: float) -> Non
 
 
 @pytest.mark.parametrize(("term", "moment"), MOMENTS)
-def test_a_generation_lives_until_four_others_have_passed(term: int, moment: float) -> None:
+def test_a_generation_lives_until_four_others_have_passed(term, moment):
     """A clock two generations ahead drops nothing that is asked for when it is set right, which
     may be two generations after the ids came; the fifth generation after them drops them."""
     mine, ends = ids.generation_at(moment, term), moment + ids.lifetime_at(moment, term)
@@ -43,7 +41,7 @@ def test_a_generation_lives_until_four_others_have_passed(term: int, moment: flo
     assert ids.generation_at(ends - 1, term) - mine == ids.KEPT
 
 
-def test_an_id_has_the_shortest_term_that_suffices() -> None:
+def test_an_id_has_the_shortest_term_that_suffices():
     """Every id is remembered for 8 days, and one that needs more for 14 or 38; more is refused."""
     needed = {0: 0, 8 * DAY: 0, 8 * DAY + 1: 1, 14 * DAY: 1, 14 * DAY + 1: 2, 38 * DAY: 2}
     assert {seconds: ids.term_of(seconds) for seconds in needed} == needed
@@ -53,7 +51,7 @@ def test_an_id_has_the_shortest_term_that_suffices() -> None:
     assert ids.terms_of(Commit(("a", "b", "c"), {}, 0, {"b": 38 * DAY, "c": 14 * DAY})) == [0, 2, 1]
 
 
-def test_levels_grow_sixteenfold() -> None:
+def test_levels_grow_sixteenfold():
     """The first level takes 64 ids for each of its 4,096 slots, each next one 16 times as many,
     and the deepest has no end."""
     limits = [64 * 16**exponent for exponent in range(3, 8)]
@@ -64,7 +62,7 @@ def test_levels_grow_sixteenfold() -> None:
     assert ids.level_of(10**15) == ids.DEEPEST == 5
 
 
-def test_names_are_tabulation_hashes() -> None:
+def test_names_are_tabulation_hashes():
     """Slot and tag of an id are the xor of one random word for each of its bytes, drawn from the
     seed by SHAKE128: first all words of slots, then all of tags; ids do not depend on others."""
     chosen = ["00" * 16, "ff" * 16, "000102030405060708090a0b0c0d0e0f", "f" + "0" * 31]

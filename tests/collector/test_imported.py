@@ -1,7 +1,5 @@
 """The memory of imports: no window counts twice because it came as a day and in a sum."""
 
-from __future__ import annotations
-
 from contextlib import closing
 
 import pytest

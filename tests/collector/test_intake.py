@@ -1,7 +1,5 @@
 """From bytes to tallies without HTTP: reasons, windows, duplicates, and hostile bodies."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from contextlib import closing

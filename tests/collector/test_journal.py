@@ -1,8 +1,6 @@
 """What a store's files tell of single batches: nothing but sums after a clean stop, and in
 operation nothing that is older than DENIABLE_JOURNAL_SECONDS. `thief.py` is the attacker."""
 
-from __future__ import annotations
-
 import itertools
 import random
 import re

@@ -1,7 +1,5 @@
 """Retention by the collector itself, and schemes that a store forgot."""
 
-from __future__ import annotations
-
 import logging
 from contextlib import closing
 

@@ -1,7 +1,5 @@
 """Sealing and adding up under faults: whatever breaks, each window counts once."""
 
-from __future__ import annotations
-
 import signal
 import sys
 from contextlib import closing

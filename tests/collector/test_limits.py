@@ -1,7 +1,5 @@
 """The limits of a connection, on real sockets to a real collector."""
 
-from __future__ import annotations
-
 import json
 import resource
 import socket

@@ -1,7 +1,5 @@
 """An address that cannot be listened at is told at once, and why."""
 
-from __future__ import annotations
-
 import socket
 from contextlib import closing
 

@@ -1,7 +1,5 @@
 """What the log says: gunicorn's lines, and events of one form."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re

@@ -1,8 +1,6 @@
 """Nothing about a sender stays: markers are sent in every place there is, and looked for in every
 place where something could be kept."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import http.client

@@ -1,7 +1,5 @@
 """Figures for Prometheus: from real processes, exact, and at their own address alone."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

@@ -1,7 +1,5 @@
 """What the driver says of trouble, in our words, without a server."""
 
-from __future__ import annotations
-
 import errno
 import os
 import socket

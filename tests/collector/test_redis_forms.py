@@ -1,7 +1,5 @@
 """The forms of a tally in Redis: what the script adds in place, and what a form tells."""
 
-from __future__ import annotations
-
 from contextlib import closing
 
 import numpy as np

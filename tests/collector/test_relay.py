@@ -1,7 +1,5 @@
 """The relay in the test's own process, in front of a real server that plays the gateway."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import socket

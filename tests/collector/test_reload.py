@@ -1,7 +1,5 @@
 """A registry that is read again: a mistake in it changes nothing, and is told."""
 
-from __future__ import annotations
-
 import pytest
 
 from deniable_collector import inherited

@@ -3,8 +3,6 @@
 That sealed windows read as open ones is in `tests/contract/test_store.py`.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 

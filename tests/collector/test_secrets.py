@@ -1,7 +1,5 @@
 """Secrets come from the environment or from files, and are printed nowhere."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

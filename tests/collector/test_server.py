@@ -1,7 +1,5 @@
 """The server of the collector, the relay and the dashboard, with an app that answers as told."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import threading

@@ -1,7 +1,5 @@
 """One SQLite file: how it is opened and waited for, and what is left of its log."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import threading

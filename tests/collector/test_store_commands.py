@@ -1,7 +1,5 @@
 """`deniable store`: what its commands do and say."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from contextlib import closing

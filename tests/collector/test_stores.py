@@ -1,7 +1,5 @@
 """Addresses of stores."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from pathlib import Path
 

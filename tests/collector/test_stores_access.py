@@ -1,7 +1,5 @@
 """The least rights that the collector and its readers need in Redis, and what is said without."""
 
-from __future__ import annotations
-
 import re
 import secrets
 from contextlib import closing

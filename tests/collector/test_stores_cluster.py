@@ -1,7 +1,5 @@
 """A Redis Cluster in trouble while it is written to: nothing acknowledged is lost or repeated."""
 
-from __future__ import annotations
-
 import random
 import secrets
 import threading

@@ -1,7 +1,5 @@
 """What is particular to Redis: the server's moods, the script's cache, shards and keys."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """What is particular to the SQLite store: the file, its version and its locks."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 

@@ -1,7 +1,5 @@
 """TLS to Redis: who can show who he is, and who cannot."""
 
-from __future__ import annotations
-
 from contextlib import closing
 
 import pytest

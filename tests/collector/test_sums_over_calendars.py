@@ -3,8 +3,6 @@
 That a sum is that of its windows, also when they are gone, is in `tests/contract/test_store.py`.
 """
 
-from __future__ import annotations
-
 from contextlib import closing
 from datetime import date, timedelta
 

@@ -1,7 +1,5 @@
 """The tables of docs/ name what the collector says: reasons, codes and events."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The watched store: what it tells of a store that goes, half goes, and comes back."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 import pytest

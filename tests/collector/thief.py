@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any, TypeAlias
 
-from deniable_collector.stores import Store, StoreError, open_store
+from deniable_collector.stores import StoreError, open_store
 
 __all__ = ["Cells", "contents", "redis_commands", "sqlite_commits"]
 
@@ -24,7 +22,7 @@ Cells: TypeAlias = "Counter[tuple[str, str, int, int]]"
 _WAL_HEADER, _FRAME_HEADER = 32, 24
 
 
-def sqlite_commits(path: Path, scratch: Path) -> list[Cells]:
+def sqlite_commits(path, scratch):
     """What each commit in the log of this database added, in order; `scratch` is a new folder."""
     scratch.mkdir()
     log = path.with_name(path.name + "-wal")
@@ -44,7 +42,7 @@ def sqlite_commits(path: Path, scratch: Path) -> list[Cells]:
     return found
 
 
-def _frames(data: bytes, size: int) -> Iterator[tuple[int, int, bool, bytes]]:
+def _frames(data, size):
     """(salt, page, whether it ends a commit, content), those that the log has done with too."""
     for at in range(_WAL_HEADER, len(data), _FRAME_HEADER + size):
         page, pages, salt = struct.unpack(">III", data[at : at + 12])
@@ -52,7 +50,7 @@ def _frames(data: bytes, size: int) -> Iterator[tuple[int, int, bool, bytes]]:
             yield salt, page, bool(pages), data[at + _FRAME_HEADER : at + _FRAME_HEADER + size]
 
 
-def _read_image(image: bytes, path: Path) -> Cells:
+def _read_image(image, path):
     # Bytes 18 and 19 are 1 where a database has no log.
     path.write_bytes(image[:18] + b"\1\1" + image[20:])
     try:
@@ -62,7 +60,7 @@ def _read_image(image: bytes, path: Path) -> Cells:
         return Counter()
 
 
-def redis_commands(folder: Path) -> list[list[bytes]]:
+def redis_commands(folder):
     """All commands that the append-only files in this folder of Redis hold, in order."""
     files = sorted(
         folder.glob("appendonlydir/*.incr.aof"), key=lambda file: file.stat().st_mtime_ns
@@ -70,10 +68,10 @@ def redis_commands(folder: Path) -> list[list[bytes]]:
     return [command for file in files for command in _commands(file.read_bytes())]
 
 
-def _commands(data: bytes) -> Iterator[list[bytes]]:
+def _commands(data):
     at = 0
 
-    def number(mark: bytes) -> int:
+    def number(mark):
         nonlocal at
         assert data[at : at + 1] == mark
         end = data.index(b"\r\n", at)
@@ -89,7 +87,7 @@ def _commands(data: bytes) -> Iterator[list[bytes]]:
         yield command
 
 
-def contents(store: Store) -> Cells:
+def contents(store):
     """All that a store counts."""
     cells: Counter[Any] = Counter()
     for metric, schemes in store.schemes().items():
@@ -104,5 +102,5 @@ def contents(store: Store) -> Cells:
     return +cells
 
 
-def _difference(now: Cells, before: Cells) -> Cells:
+def _difference(now, before):
     return Counter({key: now[key] - before[key] for key in now if now[key] != before[key]})

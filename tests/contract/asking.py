@@ -9,15 +9,12 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
 
-import pytest
 from click.testing import CliRunner
-from werkzeug.test import TestResponse
 
 import deniable
 from deniable import Registry
@@ -28,7 +25,7 @@ from deniable_estimator.dashboard.app import close_app
 from deniable_estimator.dashboard.settings import DashboardSettings
 
 from . import crowd
-from .facts import Facts, facts_of
+from .facts import facts_of
 
 TOKEN = "Vq3mS0x-8JtYc_1rKfWz5LbNpH2eGdUa"
 SITE = "https://deniable.acme.example"
@@ -52,7 +49,7 @@ _RELEASE = re.compile(r"\b[0-9a-f]{24}\b")
 _TYPES = {"text/html": "html", "image/svg+xml": "svg", "text/csv": "csv"}
 
 
-def crowd_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def crowd_folder(tmp_path_factory):
     """The folder of the crowd, which the first process of a run builds for all; only read it."""
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
@@ -72,7 +69,7 @@ def crowd_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def inside(folder: Path, settings: dict[str, str] | None = None) -> Iterator[None]:
+def inside(folder, settings=None):
     """Work in a folder of the crowd, at the crowd's time and with its settings and these."""
     kept = {name: text for name, text in os.environ.items() if not name.startswith("DENIABLE_")}
     kept.pop("FORCE_COLOR", None)
@@ -104,7 +101,7 @@ class Result(NamedTuple):
     exit_code: int
 
 
-def run(arguments: list[str]) -> Result:
+def run(arguments):
     """Run the `deniable` command in this process."""
     code: object = 0
     with (
@@ -123,7 +120,7 @@ def run(arguments: list[str]) -> Result:
 class Dashboard:
     """A dashboard over a folder of the crowd's, which it only reads."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         settings = DashboardSettings(
             dashboard_token=TOKEN,
             candidates_dir=str(folder / "lists"),
@@ -142,12 +139,12 @@ class Dashboard:
             clock=lambda: crowd.NOW,
         )
 
-    def close(self) -> None:
+    def close(self):
         """End its processes."""
         close_app(self.app)
         self.store.close()
 
-    def response(self, verb: str, rest: str, folder: Path) -> TestResponse:
+    def response(self, verb, rest, folder):
         """The response to a request of somebody who has just signed in, once it is no longer being
         calculated."""
         client = self.app.test_client()
@@ -185,10 +182,10 @@ class Dashboard:
 class Crowd:
     """What the lines of one question are asked of: a folder of its own, and a dashboard."""
 
-    def __init__(self, folder: Path, dashboard: Dashboard) -> None:
+    def __init__(self, folder, dashboard):
         self.folder, self.dashboard = folder, dashboard
 
-    def ask(self, line: str) -> Facts:
+    def ask(self, line):
         """The facts of what a command or a request gives, with its exit code or its status."""
         settings, command, arguments = line.partition("deniable ")
         if command:
@@ -201,7 +198,7 @@ class Crowd:
             return facts_of(self._told(path.read_text(encoding="utf-8")), form, around=True)
         return self._request(verb, rest)
 
-    def _command(self, arguments: list[str], settings: dict[str, str]) -> Facts:
+    def _command(self, arguments, settings):
         with inside(self.folder, settings):
             result = run(arguments)
         form = next((FORMS[each] for each in arguments if each in FORMS), "text")
@@ -218,7 +215,7 @@ class Crowd:
         found["", f"exit code {result.exit_code}"] = 1
         return found
 
-    def _request(self, verb: str, rest: str) -> Facts:
+    def _request(self, verb, rest):
         response = self.dashboard.response(verb, rest, self.folder)
         file = response.headers.get("Content-Disposition", "").partition("filename=")[2]
         text = self._told(response.text) if response.mimetype != "image/png" else ""
@@ -231,7 +228,7 @@ class Crowd:
         found["", f"{told}, as {file}" if file else told] = 1
         return found
 
-    def _told(self, text: str) -> str:
+    def _told(self, text):
         """The text without what is another one in each run."""
         text = text.replace(str(self.folder), "FOLDER").replace(deniable.__version__, "VERSION")
         return _RELEASE.sub("RELEASE", _SECRET.sub("SECRET", text))

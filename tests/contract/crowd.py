@@ -8,13 +8,11 @@ store, annotations, a board, rules for `watch`, lists of strings, and one publis
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable import Registry, Scheme
 from deniable_collector.stores import open_store
@@ -49,12 +47,12 @@ STORE = "sums.db"
 LEDGER = "releases.sqlite"
 
 
-def registry() -> Registry:
+def registry():
     """The registry in force."""
     return Registry.load(FILES / "metrics.toml")
 
 
-def schemes() -> dict[str, dict[str, Scheme]]:
+def schemes():
     """The schemes of each metric by their fingerprints, also those of an earlier registry."""
     found: dict[str, dict[str, Scheme]] = {}
     for each in (Registry.load(FILES / "earlier.toml"), registry()):
@@ -63,7 +61,7 @@ def schemes() -> dict[str, dict[str, Scheme]]:
     return found
 
 
-def build(folder: Path) -> None:
+def build(folder):
     """Put the registry and all that goes with it into a folder, but the release."""
     shutil.copytree(FILES, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.npz"))
     (folder / "lists").mkdir()
@@ -85,9 +83,7 @@ def build(folder: Path) -> None:
     store.close()
 
 
-def _rows(
-    sums: dict[str, NDArray[np.unsignedinteger]], known: dict[str, dict[str, Scheme]]
-) -> Iterator[tuple[TallyRowKey, Increment]]:
+def _rows(sums, known):
     """Every row of every window, as a store takes it."""
     for entry in sums:
         name, fingerprint, what = entry.split()

@@ -5,14 +5,11 @@ Every sum comes from the exact distribution of what so many devices with these v
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import date, timedelta
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable import Metric, Scheme
-from deniable_collector.tally import Tally
 from deniable_estimator.analyses.sampling import sample_numbers, sample_tally
 
 from .crowd import LAST_DAY, PLUGINS, STRINGS, SUMS, registry, schemes
@@ -64,19 +61,19 @@ DEVICES = {
 """How many devices report each metric in a window; of `silent`, none does."""
 
 
-def labels_of(name: str) -> list[str]:
+def labels_of(name):
     """The windows in which a metric has reports."""
     last = date.fromisoformat(LAST_DAY)
     days = (last - timedelta(back) for back in reversed(range(DAYS.get(name, 0))))
     return LABELS.get(name) or [each.isoformat() for each in days]
 
 
-def is_weekend(label: str) -> bool:
+def is_weekend(label):
     """Whether a window is a Saturday or a Sunday."""
     return len(label) == 10 and date.fromisoformat(label).weekday() >= 5
 
 
-def shares_of(metric: Metric, label: str) -> NDArray[np.float64]:
+def shares_of(metric, label):
     """How common each value of a metric is in a window."""
     name = metric.name
     if name == "dark_mode":
@@ -95,9 +92,7 @@ def shares_of(metric: Metric, label: str) -> NDArray[np.float64]:
     return shares / shares.sum()
 
 
-def tally_of(
-    metric: Metric, scheme: Scheme, label: str, devices: int, rng: np.random.Generator
-) -> list[Tally]:
+def tally_of(metric, scheme, label, devices, rng):
     """What devices report in a window: a tally for each combination of segments."""
     found = []
     for place, _ in enumerate(scheme.combinations):
@@ -116,7 +111,7 @@ def tally_of(
     return found
 
 
-def parts() -> Iterator[tuple[Metric, Scheme, list[str]]]:
+def parts():
     """Each metric with each of its schemes, and the windows in which devices had it."""
     known = schemes()
     for metric in registry():
@@ -129,7 +124,7 @@ def parts() -> Iterator[tuple[Metric, Scheme, list[str]]]:
             yield metric, metric.scheme, labels
 
 
-def draw() -> None:
+def draw():
     """Draw the sums, and keep them."""
     rng = np.random.default_rng(20_261_121)
     kept: dict[str, NDArray[np.generic]] = {}

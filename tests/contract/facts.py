@@ -14,9 +14,8 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
 from itertools import takewhile
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 Facts: TypeAlias = Counter[tuple[str, str]]
 """How often each fact is said, with its subject; that of the whole output is empty."""
@@ -53,7 +52,7 @@ _NUMBERS = re.compile(
 _ONE = re.compile(rf"{_NUMBER} \.\. {_NUMBER}|{_NUMBER}")
 
 
-def facts_of(text: str, form: str, *, around: bool = False) -> Facts:
+def facts_of(text, form, *, around=False):
     """The facts of an output in one of the forms html, svg, json, openapi, csv and text.
 
     Args:
@@ -64,28 +63,28 @@ def facts_of(text: str, form: str, *, around: bool = False) -> Facts:
     return Counter((_plain(subject), fact) for subject, each in found if (fact := _plain(each)))
 
 
-def _plain(text: str) -> str:
+def _plain(text):
     """The text with single spaces, and its longer numbers rounded; empty if nothing is said."""
     text = re.sub(r"\s+([,;:!?)]|\.(?!\.))", r"\1", " ".join(text.split()))
     return _rounded(text) if any(each.isalnum() for each in text) else ""
 
 
-def _rounded(text: str) -> str:
-    def shorter(found: re.Match[str]) -> str:
+def _rounded(text):
+    def shorter(found):
         return found[0] if _digits(found[0]) <= DIGITS else f"{float(found[0]):.{DIGITS}g}"
 
     return _FLOAT.sub(shorter, text)
 
 
-def _digits(number: str) -> int:
+def _digits(number):
     return len(number.partition("e")[0].replace(".", "").lstrip("0"))
 
 
-def _of_json(text: str) -> Iterator[tuple[str, str]]:
+def _of_json(text):
     yield from _of_value((), "", json.loads(text))
 
 
-def _of_value(subject: tuple[str, ...], key: str, value: Any) -> Iterator[tuple[str, str]]:
+def _of_value(subject, key, value):
     """The facts of a JSON value: what it is about are the names of the objects around it."""
     if isinstance(value, dict):
         named = next((each for each in NAMES if isinstance(value.get(each), str)), None)
@@ -106,11 +105,11 @@ def _of_value(subject: tuple[str, ...], key: str, value: Any) -> Iterator[tuple[
         yield " · ".join(subject), f"{key}: {_scalar(value)}" if key else _scalar(value)
 
 
-def _scalar(value: Any) -> str:
+def _scalar(value):
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _of_openapi(text: str) -> Iterator[tuple[str, str]]:
+def _of_openapi(text):
     """Which requests an OpenAPI document describes, what they take, and what answers they get."""
     document = json.loads(text)
     for path, methods in document["paths"].items():
@@ -132,7 +131,7 @@ def _of_openapi(text: str) -> Iterator[tuple[str, str]]:
                 yield request, f"responds {status}"
 
 
-def _of_csv(text: str) -> Iterator[tuple[str, str]]:
+def _of_csv(text):
     rows = list(csv.DictReader(io.StringIO(text)))
     same = {key for key in rows[0] if len({row[key] for row in rows}) == 1} if rows[1:] else set()
     for key in sorted(same):
@@ -145,7 +144,7 @@ def _of_csv(text: str) -> Iterator[tuple[str, str]]:
                 yield subject, f"{key}: {cell}"
 
 
-def _of_text(text: str) -> Iterator[tuple[str, str]]:
+def _of_text(text):
     """A line with several cells is a row; one that has a single cell is a sentence."""
     for line in text.splitlines():
         cells = [each for each in re.split(r"\s{2,}", _DRAWN.sub("  ", line).strip()) if each]
@@ -162,7 +161,7 @@ def _of_text(text: str) -> Iterator[tuple[str, str]]:
             yield " · ".join(about), part
 
 
-def _parts(cell: str) -> list[str]:
+def _parts(cell):
     """Numbers side by side are cells of their own, also those that follow a word or two."""
     if _NUMBERS.fullmatch(cell):
         return _ONE.findall(cell)
@@ -174,7 +173,7 @@ class _Reader(html.parser.HTMLParser):
     """Gathers the phrases of a page, the cells of its tables with their columns, and what its
     attributes say."""
 
-    def __init__(self, around: bool) -> None:
+    def __init__(self, around):
         super().__init__()
         self.found: list[tuple[str, str]] = []
         self._around = around
@@ -185,7 +184,7 @@ class _Reader(html.parser.HTMLParser):
         self._row: list[str] | None = None
         self._term = ""
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         given = {name: value or "" for name, value in attrs}
         if tag not in VOID:
             hidden = tag in UNSEEN or "hidden" in given or given.get("type") == "hidden"
@@ -210,14 +209,14 @@ class _Reader(html.parser.HTMLParser):
         if tag == "option" and "selected" in given:
             self._phrase.append("(chosen) ")
 
-    def _input(self, given: Mapping[str, str]) -> None:
+    def _input(self, given):
         kind = given.get("type", "text")
         if kind in ("radio", "checkbox"):
             self._phrase.append("(chosen) " if "checked" in given else "")
         elif kind != "hidden" and given.get("value"):
             self.found.append(("", f"{given.get('name', '')} = {given['value']}"))
 
-    def handle_endtag(self, tag: str) -> None:
+    def handle_endtag(self, tag):
         if tag in VOID or tag not in self._open:
             return
         while True:
@@ -229,7 +228,7 @@ class _Reader(html.parser.HTMLParser):
             if ended == tag:
                 return
 
-    def _end(self, tag: str) -> None:
+    def _end(self, tag):
         if tag in ("td", "th") and self._row is not None:
             self._row.append(self._taken())
         elif tag == "tr" and self._row is not None:
@@ -244,7 +243,7 @@ class _Reader(html.parser.HTMLParser):
         else:
             self._end_phrase()
 
-    def _end_row(self, row: list[str]) -> None:
+    def _end_row(self, row):
         if "thead" in self._open:
             self._columns = row
             return
@@ -255,16 +254,16 @@ class _Reader(html.parser.HTMLParser):
             if cell:
                 self.found.append((row[0], f"{column}: {cell}" if column else cell))
 
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data):
         if not self._unseen:
             self._phrase.append(data)
 
-    def _taken(self) -> str:
+    def _taken(self):
         text = " ".join("".join(self._phrase).split())
         self._phrase.clear()
         return text
 
-    def _end_phrase(self) -> None:
+    def _end_phrase(self):
         if self._row is not None and {"td", "th"} & {*self._open}:
             # A cell of several paragraphs is one fact.
             self._phrase.append(" ")
@@ -275,14 +274,14 @@ class _Reader(html.parser.HTMLParser):
             self.found.append(("", text))
 
 
-def _of_markup(text: str, around: bool) -> Iterator[tuple[str, str]]:
+def _of_markup(text, around):
     reader = _Reader(around)
     reader.feed(text)
     reader.close()
     return iter(reader.found)
 
 
-def written(facts: Facts) -> list[str]:
+def written(facts):
     """The lines in which facts are kept: sorted, under their subjects, each once."""
     lines = []
     subject = ""
@@ -295,7 +294,7 @@ def written(facts: Facts) -> list[str]:
     return lines
 
 
-def same(kept: str, found: str) -> bool:
+def same(kept, found):
     """Whether two facts differ in nothing but the last digits of long numbers."""
     if kept == found:
         return True
@@ -311,7 +310,7 @@ def same(kept: str, found: str) -> bool:
     )
 
 
-def difference(kept: list[str], found: list[str]) -> list[str]:
+def difference(kept, found):
     """The facts that are missing (-) and new (+), each below its subject."""
     missing, new = Counter(_told(kept)), Counter(_told(found))
     missing, new = missing - new, new - missing
@@ -322,7 +321,7 @@ def difference(kept: list[str], found: list[str]) -> list[str]:
     return [line for _, line in sorted(marked)]
 
 
-def _told(lines: list[str]) -> Iterator[str]:
+def _told(lines):
     """Each line with the output and the subject that it belongs to."""
     output = subject = ""
     for line in lines:

@@ -7,8 +7,6 @@ requests what the pages below it would wait for, and keeps no facts. A line that
 backslash goes on in the next one.
 """
 
-from __future__ import annotations
-
 from importlib.metadata import entry_points
 
 _RELEASE = "Release 4.2: <dark> by default"
@@ -86,7 +84,7 @@ _WRONG_LIMITS = """
 """
 
 
-def _mistakes() -> str:
+def _mistakes():
     """The common mistakes, made with each command that can have them made."""
     metric = dict.fromkeys(_OF_A_METRIC, "browser")
     metric |= {
@@ -173,7 +171,7 @@ def _mistakes() -> str:
     return "\n".join(f"deniable {each}" for each in lines)
 
 
-def _commands() -> str:
+def _commands():
     """What each command takes."""
     return "\n".join(f"deniable {each} --help" for each in COMMANDS)
 

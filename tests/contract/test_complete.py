@@ -1,7 +1,5 @@
 """No command and no address is left out of the contract."""
 
-from __future__ import annotations
-
 import shlex
 
 import pytest
@@ -10,7 +8,7 @@ from werkzeug.exceptions import HTTPException
 from deniable.tools.command_line import find
 from deniable.tools.sent_command import main as sent
 
-from .asking import Dashboard, run
+from .asking import run
 from .questions import COMMANDS, QUESTIONS
 from .test_facts import FACTS
 
@@ -37,7 +35,7 @@ KEPT = dict(
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_example_runs_here(name: str) -> None:
+def test_every_example_runs_here(name):
     """The help of each command begins with an example. It is asked here and ends well; those of
     servers, and of commands whose answer is random, can be typed as they stand."""
     example = run([*name.split(), "--help"]).stdout.splitlines()[0].removeprefix("Example: ")
@@ -53,7 +51,7 @@ def test_every_example_runs_here(name: str) -> None:
         find(*name.split()).make_context(name, arguments)
 
 
-def test_every_address_is_requested_here(dashboard: Dashboard) -> None:
+def test_every_address_is_requested_here(dashboard):
     """Each address of the dashboard is requested, with each method that it takes."""
     routes = dashboard.app.url_map.bind("deniable.acme.example", url_scheme="https")
     found = set()

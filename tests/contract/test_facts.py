@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from .asking import Crowd
 from .facts import difference, written
 from .questions import QUESTIONS
 
@@ -20,13 +19,13 @@ MOST = 60
 """So many lines of a difference are shown."""
 
 
-def file_of(name: str) -> Path:
+def file_of(name):
     """Where the facts of a question are kept."""
     return FACTS / f"{name.replace(' ', '-')}.txt"
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
-def test_facts(name: str, people: Crowd, request: pytest.FixtureRequest) -> None:
+def test_facts(name, people, request):
     """The outputs of a question say what they said; of some questions there are dozens, drawn and
     decoded anew."""
     found: list[str] = []
@@ -53,6 +52,6 @@ def test_facts(name: str, people: Crowd, request: pytest.FixtureRequest) -> None
         )
 
 
-def test_no_file_is_left_over() -> None:
+def test_no_file_is_left_over():
     """Each file of facts belongs to a question."""
     assert {*FACTS.iterdir()} == {file_of(name) for name in QUESTIONS}

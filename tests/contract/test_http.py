@@ -6,7 +6,6 @@ import gzip
 import hashlib
 import json
 import urllib.request
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -48,20 +47,20 @@ CHECKS = [
 ]
 
 
-def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
+def operations():
     for path, item in DOCUMENT["paths"].items():
         for method in item.keys() & {"get", "post", "options", "put", "delete", "head", "patch"}:
             yield path, method, item[method]
 
 
-def test_every_problem_has_a_vector() -> None:
+def test_every_problem_has_a_vector():
     """The responses that devices are tested with hold each problem of the collector."""
     cases = json.loads(VECTORS.read_text(encoding="utf-8"))["answers"]["problems"]
     known = {code: each.status for code, each in PROBLEMS.items()}
     assert {each["why"]: each["status"] for each in cases if each["why"] in known} == known
 
 
-def test_every_route_is_described_and_no_other(tmp_path: Path) -> None:
+def test_every_route_is_described_and_no_other(tmp_path):
     """The paths and methods are those of the app, and /metrics at its own address."""
     with closing(open_store(f"sqlite:///{tmp_path / 'store.db'}")) as store:
         app = create_app(Settings(), store, Registry.parse(METRICS))
@@ -76,7 +75,7 @@ def test_every_route_is_described_and_no_other(tmp_path: Path) -> None:
     assert DOCUMENT["paths"][PRIVATE]["servers"]
 
 
-def test_a_batch_may_meet_every_problem_but_a_wrong_path() -> None:
+def test_a_batch_may_meet_every_problem_but_a_wrong_path():
     """Each code stands at its status in the responses to a batch, and in the words of it."""
     responses = DOCUMENT["paths"]["/v1/reports"]["post"]["responses"]
     for code, problem in PROBLEMS.items():
@@ -91,7 +90,7 @@ def test_a_batch_may_meet_every_problem_but_a_wrong_path() -> None:
     assert [each["const"] for each in reasons] == [*REASONS]
 
 
-def response_schema(path: str, method: str, status: int, content_type: str) -> Any:
+def response_schema(path, method, status, content_type):
     """The schema of a response, which the document must have; None for one without a body."""
     response = DOCUMENT["paths"][path][method]["responses"][str(status)]
     if "content" not in response:
@@ -131,7 +130,7 @@ REQUESTS: list[tuple[str, str, bytes, dict[str, str], int]] = [
 ]  # fmt: skip
 
 
-def test_each_response_is_one_that_the_document_has(tmp_path: Path) -> None:
+def test_each_response_is_one_that_the_document_has(tmp_path):
     """Requests of every kind get the status that they should, with a body and the headers that the
     document gives to that status, on the path that serves them."""
     hashed = (hashlib.sha256(KEY.encode()).digest(),)
@@ -155,7 +154,7 @@ def test_each_response_is_one_that_the_document_has(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def address(tmp_path_factory):
     """A running collector."""
     folder = tmp_path_factory.mktemp("collector")
     (folder / "metrics.toml").write_text(METRICS)
@@ -166,7 +165,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.mark.campaign
-def test_responses_conform(address: str) -> None:
+def test_responses_conform(address):
     """Requests that schemathesis makes of the document, good ones and bad ones (the same in each
     run), meet no 5xx, and every response is one that the document describes."""
     with urllib.request.urlopen(f"{address}/v1/openapi.json", timeout=60) as response:
@@ -191,7 +190,7 @@ def test_responses_conform(address: str) -> None:
                 database=None,
                 suppress_health_check=list(HealthCheck),
             )
-            def conforms(case: Any) -> None:
+            def conforms(case):
                 answer = case.call(base_url=address)
                 seen.add(answer.status_code)
                 case.validate_response(answer, checks=CHECKS)

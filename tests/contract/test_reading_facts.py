@@ -1,7 +1,5 @@
 """Facts are read from each form of output; outputs that say the same have the same facts."""
 
-from __future__ import annotations
-
 from .facts import difference, facts_of, same, written
 
 PAGE = """<html><head><title>Browsers</title><style>p {}</style></head><body>
@@ -13,11 +11,11 @@ PAGE = """<html><head><title>Browsers</title><style>p {}</style></head><body>
 </body></html>"""
 
 
-def lines(text: str, form: str) -> list[str]:
+def lines(text, form):
     return written(facts_of(text, form))
 
 
-def test_a_cell_that_moves_to_another_row() -> None:
+def test_a_cell_that_moves_to_another_row():
     """Shares that are exchanged are another answer."""
     swapped = PAGE.replace("40.1%", "@").replace("30%", "40.1%").replace("@", "30%")
     assert difference(lines(PAGE, "html"), lines(swapped, "html")) == [
@@ -26,7 +24,7 @@ def test_a_cell_that_moves_to_another_row() -> None:
     ]
 
 
-def test_what_counts_as_the_same() -> None:
+def test_what_counts_as_the_same():
     """The last digits of long numbers may differ, and nothing else."""
     assert same("share: 0.123456789, 1.25", "share: 0.123456788, 1.25")
     assert not same("share: 0.123456789, 1.25", "share: 0.123456589, 1.25")

@@ -5,8 +5,6 @@ exports and restarts; what a course does not reach (races, clocks, limits) has t
 """
 # ruff: noqa: F811  (fixtures are imported, and are arguments)
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import itertools

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from fractions import Fraction
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,7 +14,7 @@ CASES = json.loads(FILE.read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="session")
-def taken(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> None:
+def taken(request, tmp_path_factory):
     """With `--take`, runs all cases and writes what they give."""
     if not request.config.getoption("--take"):
         return
@@ -29,7 +27,7 @@ def taken(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.mark.usefixtures("taken")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
-def test_the_device_does_what_its_transcript_says(case: dict[str, Any], tmp_path: Path) -> None:
+def test_the_device_does_what_its_transcript_says(case, tmp_path):
     """From the same bytes and steps the device gives the same bodies, delays and ledger, and draws
     neither more nor less than the stream. No transcript breaks a promise."""
     stream = Stream(iter(bytes.fromhex(case["bytes"])))
@@ -39,7 +37,7 @@ def test_the_device_does_what_its_transcript_says(case: dict[str, Any], tmp_path
     keeps_its_promises(case)
 
 
-def keeps_its_promises(case: dict[str, Any]) -> None:
+def keeps_its_promises(case):
     """In what has left the device no metric has two reports of one window, one batch id has one
     body, no report leaves that is not charged, and no sum is beyond a lifetime."""
     bodies: dict[str, str] = {}
@@ -74,7 +72,7 @@ def keeps_its_promises(case: dict[str, Any]) -> None:
         )
 
 
-def test_a_step_that_differs_is_noticed(tmp_path: Path) -> None:
+def test_a_step_that_differs_is_noticed(tmp_path):
     """Another bit in the stream gives another report: the comparison can fail."""
     (case,) = [each for each in CASES if each["name"] == "boolean"]
     data = bytearray.fromhex(case["bytes"])

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,18 +48,18 @@ ASKED = frozenset(
 class Stream:
     """A source of bits over a stream of bytes, read as `system_bits` reads the system's."""
 
-    def __init__(self, data: Iterator[int]) -> None:
+    def __init__(self, data):
         self.data = data
         self.drawn = bytearray()
 
-    def __call__(self, count: int) -> int:
+    def __call__(self, count):
         size = (count + 7) >> 3
         taken = bytes(next(self.data) for _ in range(size))
         self.drawn += taken
         return int.from_bytes(taken, "little") >> (8 * size - count)
 
 
-def seeded(name: str) -> Iterator[int]:
+def seeded(name):
     """Bytes that look random and depend on the name alone, without end."""
     block = 0
     while True:
@@ -71,10 +70,10 @@ def seeded(name: str) -> Iterator[int]:
 class Script:
     """A collector that replies as a step says."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.reply: Any = None
 
-    def send(self, body: bytes) -> Reply:
+    def send(self, body):
         reply = self.reply
         if reply == "lost":
             raise TransportError("the reply was lost")
@@ -98,7 +97,7 @@ class Script:
 class Driver:
     """One device with its state in a folder, driven step by step."""
 
-    def __init__(self, document: Any, spread: float, bits: Callable[[int], int], folder: Path):
+    def __init__(self, document, spread, bits, folder):
         self.spread, self.bits, self.folder = spread, bits, folder
         self.now = 0.0
         self.consent = True
@@ -106,7 +105,7 @@ class Driver:
         self.batch: OutgoingBatch | None = None
         self.upgrade(document)
 
-    def upgrade(self, document: Any) -> None:
+    def upgrade(self, document):
         """Begin anew with a registry, as a process does: memory is lost, the state is not."""
         self.registry: Registry = compiled.from_document(document)
         self.recorder = Recorder(self.registry)
@@ -124,7 +123,7 @@ class Driver:
         )
         self.document = document
 
-    def step(self, step: Step) -> Step:
+    def step(self, step):
         """Do one step. Returns it with everything that it must give."""
         self.now = step.get("at", self.now)
         if "segments" in step:
@@ -158,7 +157,7 @@ class Driver:
             return {**step, **self._holds()}
         return step
 
-    def _write(self, records: list[list[Any]]) -> Step:
+    def _write(self, records):
         if not self.consent:
             return {}
         with self.state.transaction() as connection:
@@ -175,7 +174,7 @@ class Driver:
             ).fetchall()
         return {"sealed": [list(row) for row in rows]} if rows else {}
 
-    def _reply(self, reply: Any) -> Step:
+    def _reply(self, reply):
         assert self.batch is not None
         self.script.reply = reply
         try:
@@ -185,7 +184,7 @@ class Driver:
         waits = [each.reason for each in left_out if each.waits]
         return {"counted": True, "waits": waits} if waits else {"counted": True}
 
-    def _holds(self) -> Step:
+    def _holds(self):
         with self.state.transaction() as connection:
             ledger = Ledger(connection)
             (waiting,) = connection.execute(
@@ -218,7 +217,7 @@ class Driver:
         }
 
 
-def run(case: dict[str, Any], stream: Stream, folder: Path) -> list[Step]:
+def run(case, stream, folder):
     """Do what all steps of a transcript say. Returns them with everything that they gave."""
     driver = Driver(case["registry"], case["spread"], stream, folder)
     done = [
@@ -229,7 +228,7 @@ def run(case: dict[str, Any], stream: Stream, folder: Path) -> list[Step]:
     return done
 
 
-def text(cases: list[dict[str, Any]]) -> str:
+def text(cases):
     """The text of the file: a line for each step."""
     parts = []
     for case in cases:

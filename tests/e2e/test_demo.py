@@ -10,7 +10,6 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -35,7 +34,6 @@ from deniable_demo.population import (
     LEAVING,
     RELEASED,
     USAGE,
-    Population,
     conditional_shares,
     draw,
 )
@@ -48,14 +46,12 @@ from deniable_estimator.watching.state import WatchState
 DEVICES = 2_400
 
 
-def accepted(body: bytes) -> Reply:
+def accepted(body):
     """A collector's reply to a batch that it takes whole."""
     return Reply(202, json.dumps({"batch": json.loads(body)["batch"], "rejected": []}).encode())
 
 
-def reported(
-    registry: Path, crowd: Population, now: float, monkeypatch: pytest.MonkeyPatch
-) -> list[bytes]:
+def reported(registry, crowd, now, monkeypatch):
     """What the devices send with the real SDK."""
     sent: list[bytes] = []
     monkeypatch.setattr(fleet.Relay, "forward", lambda relay: None)
@@ -67,7 +63,7 @@ def reported(
     return sent
 
 
-def processes_below(folder: str) -> list[int]:
+def processes_below(folder):
     """The processes whose environment names this temporary folder."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
@@ -81,7 +77,7 @@ def processes_below(folder: str) -> list[int]:
     return found
 
 
-def left_below(folder: str) -> list[int]:
+def left_below(folder):
     """The processes that stay. A helper of multiprocessing ends just after its parent, when
     the pipe between them closes, so the last one is given a moment."""
     deadline = time.monotonic() + 60
@@ -90,7 +86,7 @@ def left_below(folder: str) -> list[int]:
     return found
 
 
-def test_once_prints_numbers_that_hold(command: list[str], environ: dict[str, str]) -> None:
+def test_once_prints_numbers_that_hold(command, environ):
     """`--once --json` prints JSON alone, and every estimate is near the truth.
 
     Alpha 1e-5 for all 36 comparisons together: 35 shares, six of them in the three groups of a
@@ -154,12 +150,7 @@ def test_once_prints_numbers_that_hold(command: list[str], environ: dict[str, st
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks into /proc")
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
-def test_the_staying_demo_shows_itself_and_leaves_nothing(
-    command: list[str],
-    environ: dict[str, str],
-    start: Callable[[list[str]], subprocess.Popen[str]],
-    ending: signal.Signals,
-) -> None:
+def test_the_staying_demo_shows_itself_and_leaves_nothing(command, environ, start, ending):
     """The printed link opens the dashboard; Ctrl-C ends every process and removes every file."""
     demo = start([*command, "demo", "--devices", "50", "--port", "0"])
     assert demo.stdout is not None
@@ -188,7 +179,7 @@ def test_the_staying_demo_shows_itself_and_leaves_nothing(
     assert list(Path(environ["TMPDIR"]).iterdir()) == []
 
 
-def test_what_is_made_up_goes_together() -> None:
+def test_what_is_made_up_goes_together():
     """The drawn crowd crashes as often on each system as it is made up to, and whoever pays uses
     the app longer. Alpha 1e-4 for the three systems, by binomial tails; seed 1."""
     random = np.random.default_rng(1)
@@ -204,9 +195,7 @@ def test_what_is_made_up_goes_together() -> None:
     assert longest[-1] - longest[0] > 0.4
 
 
-def test_drawn_days_are_like_those_of_the_sdk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_drawn_days_are_like_those_of_the_sdk(tmp_path, monkeypatch):
     """Of every metric, each cell of the tally is as frequent in a drawn day as in one that 4,000
     devices reported with the real SDK. Alpha 1e-4 for all cells together (normal tails); the SDK's
     randomness is the operating system's, the drawn day's has seed 1."""
@@ -247,7 +236,7 @@ def test_drawn_days_are_like_those_of_the_sdk(
     assert min(p_values) > 1e-4 / len(p_values)
 
 
-def test_a_release_after_which_fewer_come_back_is_found(tmp_path: Path) -> None:
+def test_a_release_after_which_fewer_come_back_is_found(tmp_path):
     """Twelve demos of 50,000 devices (seeds 0 to 11): the planted fall is found in each but one at
     most (it is 5.8 standard errors, and has to be beyond 2.9), and inside its interval in eight at
     least (alpha 2e-4)."""
@@ -272,9 +261,7 @@ def test_a_release_after_which_fewer_come_back_is_found(tmp_path: Path) -> None:
     assert inside >= 8
 
 
-def test_the_newest_day_continues_the_memos_of_the_drawn_days(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_newest_day_continues_the_memos_of_the_drawn_days(tmp_path, monkeypatch):
     """With memos of much noise and next to none on top, 1,000 devices with the real SDK report what
     they did on the drawn day before, where all of them took part. With memos of their own, counts
     would be 6 to 20 apart (a standard deviation), not .2 to 2."""
@@ -305,7 +292,7 @@ def test_the_newest_day_continues_the_memos_of_the_drawn_days(
             assert after.cells.max() - after.cells.min() > 50
 
 
-def test_watch_tells_each_planted_change_once(tmp_path: Path) -> None:
+def test_watch_tells_each_planted_change_once(tmp_path):
     """`deniable watch` after each of the demo's days, on all metrics, with .2 false alarms expected
     in all days: crashes after the release, both sides of the drift of a metric with memos, and the
     numbers that grow, each once; and nothing else. Seed 1; one other in all days has a chance of

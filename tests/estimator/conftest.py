@@ -59,13 +59,7 @@ def make_scheme():
 def make_tally():
     """A one-row tally: make_tally(scheme, reports, cells, windows=..., metric=...)."""
 
-    def make(
-        scheme,
-        reports,
-        cells,
-        windows=("2026-11-16",),
-        metric="browser",
-    ):
+    def make(scheme, reports, cells, windows=("2026-11-16",), metric="browser"):
         row = TallyRow(reports, np.array(cells, np.int64))
         return Tally(metric, scheme.fingerprint, tuple(windows), (row,))
 

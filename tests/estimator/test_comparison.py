@@ -1,7 +1,5 @@
 """Changes between two estimates: their intervals, their words and what is refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from statistics import NormalDist
 
@@ -11,18 +9,16 @@ import pytest
 from deniable import Scheme
 from deniable.protocol.mechanisms import design
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.answers.shares import Shares, estimate
+from deniable_estimator.answers.shares import estimate
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.counts import share_interval
-from deniable_estimator.statistics.intervals import FloatArray, Noise, interval_of_difference
+from deniable_estimator.statistics.intervals import Noise, interval_of_difference
 
 VALUES = tuple(f"v{i}" for i in range(50))
 
 
-def drawn(
-    shares: list[float], n: int, rng: np.random.Generator, window: str = "2026-11-16"
-) -> Shares:
+def drawn(shares, n, rng, window="2026-11-16"):
     """An estimate from a simulated crowd of n devices with these shares."""
     size = len(shares)
     values = ("true", "false") if size == 2 else VALUES[:size]
@@ -31,7 +27,7 @@ def drawn(
     return estimate(sample_tally(scheme, counts, rng, metric="m", window=window), scheme)
 
 
-def wilson(yes: int, n: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+def wilson(yes, n):
     """A share with the ends of Wilson's interval."""
     share, z = yes / n, 1.959963984540054
     middle, scale = share + z**2 / (2 * n), 1 + z**2 / n
@@ -48,9 +44,7 @@ def wilson(yes: int, n: int) -> tuple[FloatArray, FloatArray, FloatArray]:
         ((5, 56), (0, 29), -0.0381, 0.1926),
     ],
 )
-def test_the_interval_is_newcombes(
-    after: tuple[int, int], before: tuple[int, int], low: float, high: float
-) -> None:
+def test_the_interval_is_newcombes(after, before, low, high):
     """Each end takes the end of the old interval on its own side, as in the examples of Newcombe's
     paper (Table II, method 10, to the four digits printed there)."""
     found = interval_of_difference(wilson(*before), wilson(*after))
@@ -59,7 +53,7 @@ def test_the_interval_is_newcombes(
     assert (back[0][0], back[1][0]) == pytest.approx((-high, -low), abs=5.1e-5)
 
 
-def test_values_are_matched_by_name() -> None:
+def test_values_are_matched_by_name():
     """What only one of the two knows is left out, and the order is that of the later one."""
     rng = np.random.default_rng(5)
     small, large = drawn([0.4, 0.3, 0.3], 5000, rng), drawn([0.25] * 4, 5000, rng, "2026-11-17")
@@ -75,7 +69,7 @@ def test_values_are_matched_by_name() -> None:
     assert found.std_error == pytest.approx(backwards.std_error[::-1])
 
 
-def test_what_cannot_be_compared_is_refused() -> None:
+def test_what_cannot_be_compared_is_refused():
     """A window with itself, another metric and another level raise."""
     rng = np.random.default_rng(6)
     one = drawn([0.5, 0.5], 100, rng)
@@ -91,7 +85,7 @@ def test_what_cannot_be_compared_is_refused() -> None:
         compare(one, wide)
 
 
-def normal(shares: list[float], window: str, *, complete: bool = True) -> Shares:
+def normal(shares, window, *, complete=True):
     """An estimate with these shares, each with a standard error of 0.01 and normal noise."""
     size = len(shares)
     known = drawn([1 / max(2, size)] * max(2, size), 100, np.random.default_rng(0), window)
@@ -113,9 +107,7 @@ def normal(shares: list[float], window: str, *, complete: bool = True) -> Shares
     ("size", "complete", "family"),
     [(1, True, 1), (1, False, 1), (2, True, 1), (2, False, 2), (3, True, 3), (3, False, 3)],
 )
-def test_changes_are_corrected_for_the_values_that_are_free(
-    size: int, complete: bool, family: int
-) -> None:
+def test_changes_are_corrected_for_the_values_that_are_free(size, complete, family):
     """Two values of a complete list count as one, any others each; the ends are not widened."""
     limit = NormalDist().inv_cdf(1 - 0.025 / family) * 0.01 * 2**0.5
     for change, changed in ((limit * 0.999, False), (limit * 1.001, True)):
@@ -145,7 +137,7 @@ def test_changes_are_corrected_for_the_values_that_are_free(
         (["2026-W47"], ["2026-W48"], 0),
     ],
 )
-def test_other_weekdays_are_noted(before: list[str], after: list[str], notes: int) -> None:
+def test_other_weekdays_are_noted(before, after, notes):
     """A note says where the two periods hold other weekdays, or the same in other parts."""
     one, two = (
         replace(normal([0.3, 0.7], each[0]), windows=tuple(each)) for each in (before, after)

@@ -1,7 +1,5 @@
 """Many ranges at once, and windows that were dropped, whose sums are kept."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, timedelta
 
 import numpy as np

@@ -1,8 +1,5 @@
 """Windows against the windows before them, looked at together."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -13,13 +10,12 @@ from tests.estimator.schemes import SCHEMES, SIZE
 
 from deniable import Scheme
 from deniable.protocol.mechanisms import HashedProjectiveGeometry, SubsetSelection
-from deniable_collector.tally import Tally, TallyRow
+from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.anomalies import Figure
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate
 from deniable_estimator.asking.history import (
     LEAST_HISTORY,
-    History,
     Look,
     inspect,
     look,
@@ -33,7 +29,7 @@ VALUES = ("a", "b", "c", "d", "e")
 SCHEME = Scheme("category", SubsetSelection.design(5, 1.0), VALUES)
 
 
-def history(windows: list[tuple[int, np.ndarray]], rng: np.random.Generator) -> History:
+def history(windows, rng):
     """Of so many devices with such shares in each window."""
     looks = []
     for number, (devices, shares) in enumerate(windows):
@@ -42,14 +38,14 @@ def history(windows: list[tuple[int, np.ndarray]], rng: np.random.Generator) -> 
     return inspect("browser", looks)
 
 
-def steady(count: int, rng: np.random.Generator) -> Iterator[tuple[int, np.ndarray]]:
+def steady(count, rng):
     """Windows whose crowd and shares vary by some percent from day to day."""
     for _ in range(count):
         devices = int(20_000 * np.exp(rng.normal(0, 0.05)))
         yield devices, np.array([5, 4, 3, 2, 1]) * np.exp(rng.normal(0, 0.03, 5))
 
 
-def test_a_flood_is_noticed_and_a_change_is_none() -> None:
+def test_a_flood_is_noticed_and_a_change_is_none():
     """A crowd that quadruples is noticed where it does. A share that triples is what honest devices
     send after a release: no alarm.
 
@@ -66,7 +62,7 @@ def test_a_flood_is_noticed_and_a_change_is_none() -> None:
     assert alarms["reports"].expected == pytest.approx(20_000, rel=0.1)
 
 
-def test_a_short_history_is_no_measure() -> None:
+def test_a_short_history_is_no_measure():
     """Until there are enough windows before it, none is compared, but each has its figures."""
     rng = np.random.default_rng(3)
     found = history(list(steady(LEAST_HISTORY + 1, rng)), rng)
@@ -75,7 +71,7 @@ def test_a_short_history_is_no_measure() -> None:
     assert all(each == {"low", "lowest"} for each in names[:-1])
 
 
-def test_strings_are_looked_at_undecoded() -> None:
+def test_strings_are_looked_at_undecoded():
     """Of strings that nobody has named the rows and the messages are looked at all the same: 300
     fakes in one row of hashed tables are noticed; seed 6, 20 standard errors."""
     rng = np.random.default_rng(6)
@@ -94,7 +90,7 @@ def test_strings_are_looked_at_undecoded() -> None:
     assert [each.label for each in inspect("site", [honest, bad]).anomalous] == ["2026-11-10"]
 
 
-def question(tally: Tally, scheme: Scheme) -> Question:
+def question(tally, scheme):
     return Question((Part(tally, scheme, None, Participation.evenly(tally)),))
 
 
@@ -103,7 +99,7 @@ LARGE = Scheme(
 )
 
 
-def drawn(shares: np.ndarray, n: int, rng: np.random.Generator, fakes: int = 0) -> Tally:
+def drawn(shares, n, rng, fakes=0):
     """One window of so many honest devices, and of fakes that all push v5: their other columns
     are filled up at random."""
     tally = sample_tally(LARGE, rng.multinomial(n, shares / shares.sum()), rng)
@@ -117,13 +113,13 @@ def drawn(shares: np.ndarray, n: int, rng: np.random.Generator, fakes: int = 0) 
     return tally
 
 
-def looked(label: str, tally: Tally) -> Look:
+def looked(label, tally):
     found = look(label, question(tally, LARGE))
     assert found is not None
     return found
 
 
-def test_reports_that_are_still_coming_in_are_no_alarm() -> None:
+def test_reports_that_are_still_coming_in_are_no_alarm():
     """A newest window with a tenth of the usual reports raises no alarm, because devices that are
     offline send later; one with three times as many does. Seed 9."""
     rng = np.random.default_rng(9)
@@ -134,7 +130,7 @@ def test_reports_that_are_still_coming_in_are_no_alarm() -> None:
     assert inspect("m", [*looks, flood]).anomalous
 
 
-def test_a_window_that_runs_is_compared_with_none() -> None:
+def test_a_window_that_runs_is_compared_with_none():
     """It has the figures of its own tally: what would be a flood at its end is none before. Seed
     8."""
     rng = np.random.default_rng(8)
@@ -147,7 +143,7 @@ def test_a_window_that_runs_is_compared_with_none() -> None:
     assert {each.name for each in found.windows[-1].verdict.figures} == own
 
 
-def test_what_is_not_shown_is_a_measure_and_no_alarm() -> None:
+def test_what_is_not_shown_is_a_measure_and_no_alarm():
     """Windows before those that are shown are compared with, and their own alarms are another
     page's; the figures of the sum are adjusted with those of the windows. Seed 10."""
     rng = np.random.default_rng(10)
@@ -166,12 +162,12 @@ def test_what_is_not_shown_is_a_measure_and_no_alarm() -> None:
     assert inspect("m", looks).anomalous[0].label == "09"
 
 
-def made(scheme: Scheme, reports: int, rng: np.random.Generator, label: str) -> Question:
+def made(scheme, reports, rng, label):
     counts = rng.multinomial(reports, rng.dirichlet(np.ones(SIZE)))
     return question(sample_tally(scheme, counts, rng, window=label), scheme)
 
 
-def same(one: Look | None, other: Look | None) -> bool:
+def same(one, other):
     """Whether two looks agree to the last bit."""
     if one is None or other is None:
         return one is other
@@ -184,7 +180,7 @@ def same(one: Look | None, other: Look | None) -> bool:
 
 @settings(max_examples=25)
 @given(st.data())
-def test_windows_together_are_as_each_alone(data: st.DataObject) -> None:
+def test_windows_together_are_as_each_alone(data):
     """Any windows of any schemes, with few reports, many or none, and of two schemes at once, have
     the same look together as each has alone, to the last bit."""
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
@@ -204,7 +200,7 @@ def test_windows_together_are_as_each_alone(data: st.DataObject) -> None:
     assert all(map(same, found, alone))
 
 
-def test_a_tally_of_another_scheme_is_refused() -> None:
+def test_a_tally_of_another_scheme_is_refused():
     """Rows of other widths than the scheme's are an error that names the metric, also among
     others that are right."""
     rng = np.random.default_rng(1)

@@ -4,7 +4,6 @@ often intervals of a change hold it."""
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
 from datetime import date, timedelta
 from itertools import product
 from typing import Any
@@ -72,7 +71,7 @@ CASES: dict[str, tuple[Memoizing[Any], list[Any]]] = {
 }
 
 
-def _flips(true: int, width: int, one: float, zero: float) -> Matrix:
+def _flips(true, width, one, zero):
     """The distribution of the bitmaps that come of one whose bits are 1 with these chances."""
     each = [one if true >> place & 1 else zero for place in range(width)]
     return np.array(
@@ -83,7 +82,7 @@ def _flips(true: int, width: int, one: float, zero: float) -> Matrix:
     )
 
 
-def rounds_of(mechanism: Memoizing[Any], entry: int, width: int) -> tuple[Matrix, Matrix]:
+def rounds_of(mechanism, entry, width):
     """The chances of the memos of an entry, and of the reports of each memo."""
     if isinstance(mechanism, MemoizedLocalHashing):
         return rounds_of(mechanism.channel, entry, width)
@@ -115,7 +114,7 @@ def rounds_of(mechanism: Memoizing[Any], entry: int, width: int) -> tuple[Matrix
     return memo, np.array([_flips(m, width, q, p) for m in range(1 << width)])
 
 
-def covariance(mechanism: Memoizing[Any], row: int, x: Any, y: Any) -> Matrix:
+def covariance(mechanism, row, x, y):
     """That of the indicators of all reports of a device in two windows, in which it has the values
     x and y: whatever is read from a report is a weighted sum of these."""
     width = mechanism.rows[row].width
@@ -131,7 +130,7 @@ def covariance(mechanism: Memoizing[Any], row: int, x: Any, y: Any) -> Matrix:
     return np.asarray(joint - np.outer(memo @ fresh, other @ again))
 
 
-def test_every_mechanism_with_memos_is_here() -> None:
+def test_every_mechanism_with_memos_is_here():
     """A mechanism with memos that ships is enumerated."""
     shipped = {mechanism.name for mechanism, _ in CASES.values()}
     assert shipped == {name for name in all_names() if "memo" in name} | {
@@ -140,7 +139,7 @@ def test_every_mechanism_with_memos_is_here() -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_memos_never_make_up_for_each_other(case: str) -> None:
+def test_memos_never_make_up_for_each_other(case):
     """Given a device's row, no function of one report has a negative covariance in two windows:
     the same entry has a covariance without negative eigenvalues, and another entry has none. So
     sqrt(sigma1**2 + sigma2**2) holds for cells, sums of cells, means and quantiles alike."""
@@ -162,7 +161,7 @@ def test_memos_never_make_up_for_each_other(case: str) -> None:
 
 
 @pytest.mark.parametrize(("cells", "most"), [(16, 0.0), (64, 0.03)])
-def test_rows_take_little_from_a_sum_of_cells(cells: int, most: float) -> None:
+def test_rows_take_little_from_a_sum_of_cells(cells, most):
     """A device of dBitFlip keeps its row. If its number moves to a cell of another row, sums that
     hold both cells are negatively correlated: at epsilon 1 never with 16 cells, which are one row,
     and with 64 by at most 3% of the variance, were all devices to move between the same two."""
@@ -180,15 +179,7 @@ def test_rows_take_little_from_a_sum_of_cells(cells: int, most: float) -> None:
     assert most == 0 or max(found) > most / 2
 
 
-def drawn_shares(
-    mechanism: MemoizedSubsetSelection,
-    changing: float,
-    churn: float,
-    rng: np.random.Generator,
-    *,
-    trials: int = 1_000,
-    devices: int = 1_500,
-) -> tuple[Matrix, Matrix]:
+def drawn_shares(mechanism, changing, churn, rng, *, trials=1_000, devices=1_500):
     """How many reports support value 0 in each of two windows of so many trials.
 
     In the first window 30% of devices have value 0, and all others are alike. A device is replaced
@@ -197,15 +188,15 @@ def drawn_shares(
     """
     size, shape = mechanism.size, (trials, devices)
 
-    def values(first: float) -> NDArray[np.int64]:
+    def values(first):
         return np.where(rng.random(shape) < first, 0, rng.integers(1, size, shape))
 
-    def memos(value: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def memos(value):
         """Whether each memo is value 0."""
         chance = np.where(value == 0, float(mechanism.permanent.p), float(mechanism.permanent.q))
         return rng.random(shape) < chance
 
-    def reports(memo: NDArray[np.bool_]) -> Matrix:
+    def reports(memo):
         chance = np.where(memo, float(mechanism.fresh.p), float(mechanism.fresh.q))
         return (rng.random(shape) < chance).sum(axis=1)
 
@@ -223,7 +214,7 @@ def drawn_shares(
 @pytest.mark.parametrize("size", [2, 5, 50])
 @pytest.mark.parametrize("churn", [0.0, 0.2])
 @pytest.mark.parametrize("changing", [0.0, 0.01, 0.1, 1.0])
-def test_intervals_of_a_change_hold_it(changing: float, churn: float, size: int) -> None:
+def test_intervals_of_a_change_hold_it(changing, churn, size):
     """95% intervals hold the change among all devices in 95% of 1,000 crowds or more, whatever part
     of the values changes: seed 31; not below .93, 2.9 standard errors (24 comparisons, alpha .05
     of all)."""
@@ -239,7 +230,7 @@ def test_intervals_of_a_change_hold_it(changing: float, churn: float, size: int)
     assert np.mean((low <= truth) & (truth <= high)) >= 0.93
 
 
-def crowd_of_memos(rng: np.random.Generator, windows: int, shift: float) -> list[Tally]:
+def crowd_of_memos(rng, windows, shift):
     """The tallies of 20,000 devices that keep their memos over so many days; in the last one so
     many devices more have the first value."""
     scheme = DAILY
@@ -265,7 +256,7 @@ DAILY = Scheme("category", MemoizedSubsetSelection.design(5, 1.0, 3.0), tuple("a
 
 
 @pytest.mark.campaign
-def test_a_shift_is_a_change_and_no_anomaly() -> None:
+def test_a_shift_is_a_change_and_no_anomaly():
     """A share that rises by 12 points in a day is told as a change of that day in each of 5 crowds,
     and never as an anomaly; in the days before, 140 judgements tell nothing at levels that allow
     .013 false findings in all: seed 34, which is the alpha."""
@@ -278,7 +269,7 @@ def test_a_shift_is_a_change_and_no_anomaly() -> None:
         looks = [Look.of(label, estimate(each, DAILY)) for label, each in of.items()]
         assert not inspect("m", looks).anomalous
 
-        def ask(labels: Collection[str], of: dict[str, Tally] = of) -> Question:
+        def ask(labels, of=of):
             chosen = [of[each] for each in labels]
             rows = sum(each.rows[0].cells for each in chosen)
             n = sum(each.reports for each in chosen)

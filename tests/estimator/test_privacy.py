@@ -59,13 +59,7 @@ mechanism = "{strings}"
 """
 
 
-def declared(
-    rate=1.0,
-    window="day",
-    cap="",
-    memory=False,
-    strings="auto",
-):
+def declared(rate=1.0, window="day", cap="", memory=False, strings="auto"):
     text = HEAD.format(cap=cap) + FRESH.format(rate=rate, window=window)
     return Registry.parse(text + (MEMORY.format(strings=strings) if memory else ""))
 

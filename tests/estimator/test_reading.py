@@ -1,18 +1,14 @@
 """Reading an answer out of a real store: ranges, windows, schemes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.estimator.conftest import Fill, MakeScheme, MakeTally
 
-from deniable import Registry, Scheme
+from deniable import Registry
 from deniable.protocol.mechanisms import Memoizing
-from deniable_collector.stores.base import Store
 from deniable_estimator.asking.query import windows_within
 from deniable_estimator.asking.reading import read, select
 from deniable_estimator.errors import EstimateError
@@ -20,12 +16,12 @@ from deniable_estimator.statistics.participation import Participation
 
 
 @pytest.fixture
-def current(registry: Registry) -> Scheme:
+def current(registry):
     return registry["browser"].scheme
 
 
 @pytest.fixture
-def three_days(fill: Fill, make_tally: MakeTally, current: Scheme) -> None:
+def three_days(fill, make_tally, current):
     """1,000, 2,000 and 4,000 reports on three days."""
     for day, n in (("2026-11-14", 1000), ("2026-11-15", 2000), ("2026-11-16", 4000)):
         cells = np.array([5, 3, 1, 1]) * n // 10
@@ -44,17 +40,13 @@ def three_days(fill: Fill, make_tally: MakeTally, current: Scheme) -> None:
     ],
 )
 @pytest.mark.usefixtures("three_days")
-def test_range(
-    first: date | None, last: date | None, n: int, store: Store, registry: Registry
-) -> None:
+def test_range(first, last, n, store, registry):
     """Both ends of the range count; an open end has no limit; an empty range has n = 0."""
     assert read(store, registry, "browser", first, last).n == n
 
 
 @pytest.mark.usefixtures("three_days")
-def test_candidates_that_an_earlier_scheme_lacks(
-    store: Store, registry: Registry, fill: Fill, make_scheme: MakeScheme, make_tally: MakeTally
-) -> None:
+def test_candidates_that_an_earlier_scheme_lacks(store, registry, fill, make_scheme, make_tally):
     """An earlier scheme answers for the candidates that it knew, and not at all for none."""
     earlier = make_scheme(2, 1.0, values=["firefox", "netscape"])
     fill(make_tally(earlier, 1000, [600, 400], ["2026-11-13"]), earlier)
@@ -64,7 +56,7 @@ def test_candidates_that_an_earlier_scheme_lacks(
         read(store, registry, "browser", candidates=["netscape"])
 
 
-def test_windows_that_a_range_touches(registry: Registry) -> None:
+def test_windows_that_a_range_touches(registry):
     """Of each range those of the metric's kind, if only a day of them is in it; others in none."""
     metric = replace(registry["browser"], window="week")
     ranges = [
@@ -87,9 +79,7 @@ LEDGERS = {
 
 
 @pytest.mark.parametrize("ledger", LEDGERS)
-def test_who_may_have_reported_again(
-    ledger: str, store: Store, registry: Registry, fill: Fill, make_tally: MakeTally
-) -> None:
+def test_who_may_have_reported_again(ledger, store, registry, fill, make_tally):
     """Reports by window, the sample rate, and what the ledger allows come with the tallies; a
     change of the ledger is another version of the answer."""
     cap, memory, budget = LEDGERS[ledger]
@@ -114,8 +104,8 @@ def test_who_may_have_reported_again(
 
 
 def test_a_lifetime_of_memos_is_no_budget_of_earlier_reports(
-    store: Store, registry: Registry, fill: Fill, make_tally: MakeTally, current: Scheme
-) -> None:
+    store, registry, fill, make_tally, current
+):
     """Where a metric has memory now, nothing is known of what ended its fresh reports."""
     for day in ("2026-11-14", "2026-11-15"):
         fill(make_tally(current, 100, [50, 30, 10, 10], [day]), current)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any
 
 import numpy as np
 import pytest
@@ -63,9 +62,7 @@ class World:
     fill: Fill
     rng: np.random.Generator
 
-    def crowd(
-        self, metric: str, place: int, counts: Any, day: int = 0, registry: Registry | None = None
-    ) -> None:
+    def crowd(self, metric, place, counts, day=0, registry=None):
         """So many devices of a combination have each value on a day."""
         scheme = (registry or self.registry)[metric].scheme
         values = np.arange(len(counts))
@@ -77,14 +74,14 @@ class World:
 
 
 @pytest.fixture
-def world(store: Store, fill: Fill) -> World:
+def world(store, fill):
     registry = Registry.parse(REGISTRY)
     store.publish({each.name: [each.scheme] for each in registry})
     return World(store, registry, fill, np.random.default_rng(7))
 
 
 @pytest.fixture
-def dark(world: World) -> World:
+def dark(world):
     """Dark mode on 30% of the devices, 45% on Android, on three days."""
     for day in range(3):
         for place, (name, n) in enumerate(SIZES.items()):
@@ -93,7 +90,7 @@ def dark(world: World) -> World:
     return world
 
 
-def test_the_total_ignores_segments(dark: World) -> None:
+def test_the_total_ignores_segments(dark):
     """The total is the answer of the sum of all rows: to the last bit what the same reports say
     without segments; and so is the sum over the segments."""
     scheme = dark.registry["dark_mode"].scheme
@@ -112,7 +109,7 @@ def test_the_total_ignores_segments(dark: World) -> None:
     assert split.unsplit == 0
 
 
-def test_one_segment_is_its_rows_alone(dark: World) -> None:
+def test_one_segment_is_its_rows_alone(dark):
     """`where` reads the rows of a segment, with the reports of its own windows; it is what `by`
     says of it; and versions differ with it."""
     split = by_segment(dark.store, dark.registry, "dark_mode", ["platform"], now=NOW)
@@ -128,7 +125,7 @@ def test_one_segment_is_its_rows_alone(dark: World) -> None:
     assert len(versions) == 3
 
 
-def test_differences_and_tests(dark: World) -> None:
+def test_differences_and_tests(dark):
     """Android differs from the largest, the others do not; small segments fold, with their
     number; the reference can be another one."""
     split = by_segment(dark.store, dark.registry, "dark_mode", ["platform"], now=NOW, least=200)
@@ -152,7 +149,7 @@ def test_differences_and_tests(dark: World) -> None:
     assert (now.low[0], now.high[0]) == pytest.approx((-was.high[0], -was.low[0]))
 
 
-def test_earlier_lists_of_a_segment(dark: World) -> None:
+def test_earlier_lists_of_a_segment(dark):
     """After a change of the list, reports of both schemes of a value are combined; those of a
     value that is gone stay; those without the segment count in the total alone."""
     after = Registry.parse(REGISTRY.replace('"web"]\nother = "other"', '"web", "tv"]'))
@@ -184,13 +181,13 @@ def test_earlier_lists_of_a_segment(dark: World) -> None:
         ("dark_mode", {"by": ["platform"], "against": {"platform": "web"}}, "fewer than 100"),
     ],
 )
-def test_bad_questions(world: World, metric: str, options: dict[str, Any], told: str) -> None:
+def test_bad_questions(world, metric, options, told):
     """What is no segment, or none with enough reports, is refused by its name."""
     with pytest.raises(EstimateError, match=told):
         by_segment(world.store, world.registry, metric, now=NOW, **options)
 
 
-def test_each_segment_has_its_own_windows(world: World) -> None:
+def test_each_segment_has_its_own_windows(world):
     """With `recent` a segment is over the newest windows with enough reports: one, 7, 28 or all;
     nothing is compared."""
     enough = enough_reports(world.registry["dark_mode"].scheme)

@@ -1,14 +1,11 @@
 """The days since something happened, and what is said of them."""
 
-from __future__ import annotations
-
 from datetime import date, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable.protocol import windows
 from deniable_estimator.annotations import parse_annotations
 from deniable_estimator.asking.since import Moment, SinceDays, days_since, find_moment
 from deniable_estimator.errors import EstimateError
@@ -29,7 +26,7 @@ metrics = ["checkout_*"]
 """)
 
 
-def day(text: str) -> date:
+def day(text):
     return date.fromisoformat(text)
 
 
@@ -46,9 +43,7 @@ def day(text: str) -> date:
         ("month", "2026-11-05", "2026-12-31", ("12-01", "12-31", "10-01", "10-31")),
     ],
 )
-def test_the_windows_after_are_compared_with_as_many_before(
-    kind: windows.Kind, moment: str, last: str, expected: tuple[str, ...]
-) -> None:
+def test_the_windows_after_are_compared_with_as_many_before(kind, moment, last, expected):
     """The window in which it happened is in neither."""
     found = days_since(Moment("m", day(moment)), kind, day(last))
     assert found == SinceDays(*(day(f"2026-{each}") for each in expected))
@@ -59,7 +54,7 @@ def test_the_windows_after_are_compared_with_as_many_before(
     st.integers(1, 800),
     st.none() | st.integers(6, 900),
 )
-def test_days_before_hold_the_same_weekdays(happened: date, count: int, ago: int | None) -> None:
+def test_days_before_hold_the_same_weekdays(happened, count, ago):
     """As many as after it, on the same weekdays, all before it and none of them dropped, and as
     late as that allows."""
     last = happened + timedelta(count)
@@ -73,7 +68,7 @@ def test_days_before_hold_the_same_weekdays(happened: date, count: int, ago: int
     assert timedelta(1) <= happened - found.before_last <= timedelta(7)
 
 
-def test_a_moment_is_found_by_its_text_or_day() -> None:
+def test_a_moment_is_found_by_its_text_or_day():
     """The latest of a text, whatever its case, among those that concern the metric."""
     assert find_moment("release 4.2", NOTED, "browser") == Moment("release 4.2", day("2026-11-10"))
     assert find_moment("RELEASE 4.2", NOTED, "other") == Moment("Release 4.2", day("2026-11-01"))
@@ -97,9 +92,7 @@ def test_a_moment_is_found_by_its_text_or_day() -> None:
         ("month", "2026-09-30", ("12-01", "12-31", "10-01", "10-31")),
     ],
 )
-def test_both_periods_are_as_long_as_what_is_kept(
-    kind: windows.Kind, kept: str, expected: tuple[str, ...]
-) -> None:
+def test_both_periods_are_as_long_as_what_is_kept(kind, kept, expected):
     """Where the registry drops windows, the days before reach back no further."""
     last = day("2027-01-31" if kind == "month" else "2026-11-22")
     found = days_since(Moment("m", day("2026-11-05")), kind, last, day(kept))
@@ -116,9 +109,7 @@ def test_both_periods_are_as_long_as_what_is_kept(
         ("9999-12-31", "complete yet"),
     ],
 )
-def test_what_has_nothing_before_or_after_is_refused(
-    kind: windows.Kind, moment: str, told: str
-) -> None:
+def test_what_has_nothing_before_or_after_is_refused(kind, moment, told):
     """At the ends of the calendar, and before what is kept."""
     kept = day("2026-10-01") if moment > "2000" else None
     with pytest.raises(EstimateError, match=told):

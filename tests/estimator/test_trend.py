@@ -1,16 +1,12 @@
 """A metric over time: periods, their changes, and windows that have not ended."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.estimator.conftest import Fill, MakeTally
 
-from deniable import Registry, Scheme
+from deniable import Registry
 from deniable.protocol import windows
-from deniable_collector.stores.base import Store
 from deniable_estimator.answers.shares import estimate
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.reading import unfinished
@@ -33,7 +29,7 @@ LATER = datetime(2026, 11, 30, tzinfo=UTC).timestamp()
 
 
 @pytest.fixture
-def scheme(registry: Registry, fill: Fill, make_tally: MakeTally) -> Scheme:
+def scheme(registry, fill, make_tally):
     """The browser metric's, with seven days of reports in the store."""
     scheme = registry["browser"].scheme
     for day, support in DAYS.items():
@@ -41,9 +37,7 @@ def scheme(registry: Registry, fill: Fill, make_tally: MakeTally) -> Scheme:
     return scheme
 
 
-def test_a_period_is_the_estimate_of_its_windows(
-    store: Store, registry: Registry, scheme: Scheme, make_tally: MakeTally
-) -> None:
+def test_a_period_is_the_estimate_of_its_windows(store, registry, scheme, make_tally):
     """A week's estimate is that of the sum of its tallies, and its change is the comparison
     with the week before; one of other weekdays is no measure."""
     sunday = date(2026, 11, 22)
@@ -63,7 +57,7 @@ def test_a_period_is_the_estimate_of_its_windows(
 
 
 @pytest.mark.usefixtures("scheme")
-def test_a_day_is_compared_with_its_weekday(store: Store, registry: Registry) -> None:
+def test_a_day_is_compared_with_its_weekday(store, registry):
     """A day's change is that since a week before, also where the range begins in between; a day
     that has no such day before it has none."""
     found = trend(store, registry, "browser", date(2026, 11, 17), date(2026, 11, 20), now=LATER)
@@ -82,7 +76,7 @@ def test_a_day_is_compared_with_its_weekday(store: Store, registry: Registry) ->
 
 
 @pytest.mark.usefixtures("scheme")
-def test_a_group_that_the_range_cuts_is_partial(store: Store, registry: Registry) -> None:
+def test_a_group_that_the_range_cuts_is_partial(store, registry):
     """A week of which the range holds some days counts those alone, and is marked; so is one
     that has not ended."""
     days = (date(2026, 11, 17), date(2026, 11, 22))
@@ -98,7 +92,7 @@ def test_a_group_that_the_range_cuts_is_partial(store: Store, registry: Registry
 
 
 @pytest.mark.usefixtures("scheme")
-def test_weeks_do_not_add_up_to_months(store: Store, registry: Registry) -> None:
+def test_weeks_do_not_add_up_to_months(store, registry):
     """A grouping that would cut windows is refused, with what to ask instead."""
     text = Path(registry.source).read_text()
     weekly = Registry.parse(text.replace("[defaults]", '[defaults]\nwindow = "week"'))
@@ -108,7 +102,7 @@ def test_weeks_do_not_add_up_to_months(store: Store, registry: Registry) -> None
 
 
 @pytest.mark.usefixtures("scheme")
-def test_bad_ranges_are_refused(store: Store, registry: Registry) -> None:
+def test_bad_ranges_are_refused(store, registry):
     """A reversed range and one with too many periods raise."""
     with pytest.raises(EstimateError, match="swap"):
         trend(store, registry, "browser", date(2026, 11, 2), date(2026, 11, 1))
@@ -117,7 +111,7 @@ def test_bad_ranges_are_refused(store: Store, registry: Registry) -> None:
 
 
 @pytest.mark.parametrize("by", ["day", "week", "month"])
-def test_periods_are_counted_as_they_are_named(by: windows.Kind) -> None:
+def test_periods_are_counted_as_they_are_named(by):
     """The number of periods is that of their labels, wherever a range begins and ends."""
     for begin in range(0, 800, 13):
         for length in (0, 1, 5, 6, 7, 8, 27, 31, 366):
@@ -131,7 +125,7 @@ TODAY = datetime(2026, 11, 18, 9, tzinfo=UTC).timestamp()
 
 
 @pytest.fixture
-def filled(registry: Registry, fill: Fill, make_tally: MakeTally) -> Scheme:
+def filled(registry, fill, make_tally):
     """Reports of a Wednesday, the Tuesday after it and the Wednesday that runs."""
     scheme = registry["browser"].scheme
     for day in ("2026-11-11", "2026-11-17", "2026-11-18"):
@@ -139,7 +133,7 @@ def filled(registry: Registry, fill: Fill, make_tally: MakeTally) -> Scheme:
     return scheme
 
 
-def test_a_window_is_unfinished_until_it_ends() -> None:
+def test_a_window_is_unfinished_until_it_ends():
     """The last second of a day, week or month still belongs to it; its end does not."""
     for label in ("2026-11-18", "2026-W47", "2026-11"):
         end = windows.end(label)
@@ -148,7 +142,7 @@ def test_a_window_is_unfinished_until_it_ends() -> None:
 
 
 @pytest.mark.usefixtures("filled")
-def test_a_trend_marks_it_and_compares_it_with_none(store: Store, registry: Registry) -> None:
+def test_a_trend_marks_it_and_compares_it_with_none(store, registry):
     """The day that runs has its estimate and no change; once it has ended, it is compared with
     the same weekday before."""
     running = trend(store, registry, "browser", now=TODAY).reported[-1]
@@ -166,7 +160,7 @@ def test_a_trend_marks_it_and_compares_it_with_none(store: Store, registry: Regi
 
 
 @pytest.mark.usefixtures("filled")
-def test_a_week_is_unfinished_if_one_of_its_days_is(store: Store, registry: Registry) -> None:
+def test_a_week_is_unfinished_if_one_of_its_days_is(store, registry):
     """A running week of ended days is partial; with reports of a day that runs, unfinished."""
     on_time = trend(store, registry, "browser", by="week", now=TODAY).reported[-1]
     assert (on_time.unfinished, on_time.partial) == (True, True)

@@ -73,7 +73,7 @@ def main(words: tuple[str, ...], sample: int, seed: int, tests: str, again: bool
     sys.exit(_noticed(total) < LEAST_NOTICED * total.total())
 
 
-def measure(tests: str) -> None:
+def measure(tests):
     """Run `make test` with a plugin that notes what each test executes."""
     shutil.rmtree(MAP, ignore_errors=True)
     MAP.mkdir(parents=True)
@@ -82,15 +82,15 @@ def measure(tests: str) -> None:
     subprocess.run(command, cwd=ROOT, env={**os.environ, "DENIABLE_MUTANTS": str(MAP)}, check=False)
 
 
-def _verdict(place: int) -> str:
+def _verdict(place):
     return _judges.judge(_mutants[place])
 
 
-def _noticed(counts: Counter[str]) -> int:
+def _noticed(counts):
     return counts["noticed"] + counts["timeout"]
 
 
-def _row(name: str, counts: Counter[str]) -> str:
+def _row(name, counts):
     """A line of the table."""
     tried, noticed = counts.total(), _noticed(counts)
     share = f"{noticed / tried:.1%}" if tried else ""

@@ -19,12 +19,11 @@ from contextlib import suppress
 from importlib.machinery import SourceFileLoader
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import Phase, settings
 
-from .mutants import Mutant, statement_lines
+from .mutants import statement_lines
 
 _LIBRARIES = (
     *("scipy.stats", "numpy.testing", "hypothesis.extra.numpy", "hypothesis.strategies", "redis"),
@@ -49,7 +48,7 @@ _MEMORY = 4 << 30
 """Bytes that a child may take: a fault in a size must not take the machine's."""
 
 
-def preload() -> None:
+def preload():
     """Import what all tests need, once."""
     for name in _LIBRARIES:
         importlib.import_module(name)
@@ -59,7 +58,7 @@ def preload() -> None:
 class Judges:
     """Which tests execute which line, and how long each takes."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self._seconds: dict[str, float] = {}
         self._lines: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
         for file in folder.glob("*.pickle"):
@@ -69,7 +68,7 @@ class Judges:
                 for line, tests in contexts.items():
                     self._lines[path][line].update(tests)
 
-    def judge(self, mutant: Mutant) -> str:
+    def judge(self, mutant):
         """`noticed`, `timeout` (which is noticed as well), `unseen` (no test executes the line)
         or `survived`."""
         chosen = self._chosen(mutant)
@@ -79,7 +78,7 @@ class Judges:
         status = _in_child(mutant, chosen, allowed)
         return "timeout" if status is None else "survived" if status == 0 else "noticed"
 
-    def _chosen(self, mutant: Mutant) -> list[str]:
+    def _chosen(self, mutant):
         """The tests that execute the statement, the quickest first, up to the limit."""
         if mutant.path.suffix != ".py":
             # Nobody knows who executes a script: those who use what hands it over.
@@ -105,31 +104,31 @@ class Judges:
 class _Chosen:
     """Runs only these tests, in this order, and each example without shrinking."""
 
-    def __init__(self, tests: list[str]) -> None:
+    def __init__(self, tests):
         self._order = {test: place for place, test in enumerate(tests)}
 
-    def pytest_sessionstart(self) -> None:
+    def pytest_sessionstart(self):
         hurried = settings(deadline=None, database=None, phases=[Phase.explicit, Phase.generate])
         settings.register_profile("hurried", hurried)
         settings.load_profile("hurried")
 
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+    def pytest_collection_modifyitems(self, items):
         items[:] = sorted(
             (each for each in items if each.nodeid in self._order),
             key=lambda each: self._order[each.nodeid],
         )
 
 
-def _run(mutant: Mutant, chosen: list[str]) -> int:
+def _run(mutant, chosen):
     original, read = SourceFileLoader.get_code, Path.read_text
     faulty = mutant.make()
 
-    def get_code(loader: SourceFileLoader, fullname: str) -> Any:
+    def get_code(loader, fullname):
         if Path(loader.path).resolve() == mutant.path:
             return compile(faulty, str(mutant.path), "exec", dont_inherit=True)
         return original(loader, fullname)
 
-    def read_text(file: Path, *arguments: Any, **options: Any) -> str:
+    def read_text(file, *arguments, **options):
         return faulty if file == mutant.path else read(file, *arguments, **options)
 
     SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
@@ -139,7 +138,7 @@ def _run(mutant: Mutant, chosen: list[str]) -> int:
     return int(pytest.main([*_OPTIONS, *files], plugins=[_Chosen(chosen)]))
 
 
-def _in_child(mutant: Mutant, chosen: list[str], seconds: float) -> int | None:
+def _in_child(mutant, chosen, seconds):
     """How the tests end in a process of their own, which ends with all that it has started; None
     if they take longer or it dies."""
     # Seconds of calculation, which a busy machine does not shorten; of waiting, many more.
@@ -147,7 +146,7 @@ def _in_child(mutant: Mutant, chosen: list[str], seconds: float) -> int | None:
     context = get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
 
-    def run() -> None:
+    def run():
         os.setsid()
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
         resource.setrlimit(resource.RLIMIT_CPU, (calculating, calculating + 1))

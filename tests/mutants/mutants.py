@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,7 +41,7 @@ class Mutant(NamedTuple):
     make: Callable[[], Any]
     """Makes the faulty file: a syntax tree, or the text of a script that is no Python."""
 
-    def __str__(self) -> str:
+    def __str__(self):
         return f"{self.path}:{self.line}: {self.was}  ->  {self.becomes}"
 
 
@@ -51,13 +51,13 @@ class _Edit(NamedTuple):
     put_in: Callable[[], None]
 
 
-def mutants_of(path: Path) -> list[Mutant]:
+def mutants_of(path):
     """All of them, in the order of the text."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".lua":
         return list(_of_lua(path, text))
 
-    def make(place: int) -> ast.Module:
+    def make(place):
         tree = ast.parse(text)
         list(_edits(tree))[place].put_in()
         return ast.fix_missing_locations(tree)
@@ -68,7 +68,7 @@ def mutants_of(path: Path) -> list[Mutant]:
     ]
 
 
-def statement_lines(text: str, line: int) -> range:
+def statement_lines(text, line):
     """The lines of the statement that holds this line; of one that holds others, its head's."""
     found = [
         range(node.lineno, body[0].lineno if (body := getattr(node, "body", None)) else end + 1)
@@ -78,7 +78,7 @@ def statement_lines(text: str, line: int) -> range:
     return min((each for each in found if line in each), key=len, default=range(line, line + 1))
 
 
-def _of_lua(path: Path, text: str) -> Iterator[Mutant]:
+def _of_lua(path, text):
     for number, line in enumerate(text.splitlines(keepends=True)):
         for pattern, other in _LUA:
             for match in re.finditer(pattern, line.partition("--")[0]):
@@ -91,7 +91,7 @@ def _of_lua(path: Path, text: str) -> Iterator[Mutant]:
                 )
 
 
-def _edits(node: ast.AST) -> Iterator[_Edit]:
+def _edits(node):
     """Every fault of the tree below a node, in the order of the text."""
     yield from _here(node)
     for field, value in ast.iter_fields(node):
@@ -105,8 +105,8 @@ def _edits(node: ast.AST) -> Iterator[_Edit]:
             yield from _edits(child)
 
 
-def _here(node: Any) -> Iterator[_Edit]:
-    def setting(field: str, becomes: Any, at: ast.AST = node) -> _Edit:
+def _here(node):
+    def setting(field, becomes, at=node):
         old = getattr(node, field)
         setattr(node, field, becomes)
         shown = _short(at)
@@ -149,20 +149,20 @@ def _here(node: Any) -> Iterator[_Edit]:
         yield setting("type", ast.Tuple([], ast.Load()))
 
 
-def _can_leave(node: ast.AST) -> bool:
+def _can_leave(node):
     """A statement that is a call, that changes a variable in place, or that leaves a loop."""
     called = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call | ast.Await)
     return called or isinstance(node, ast.AugAssign | ast.Break | ast.Continue)
 
 
-def _pass(body: list[ast.stmt], place: int) -> None:
+def _pass(body, place):
     body[place] = ast.copy_location(ast.Pass(), body[place])
 
 
-def _is_spared(node: ast.AST) -> bool:
+def _is_spared(node):
     guard = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
     return guard or (isinstance(node, ast.keyword) and node.arg in _SPARED)
 
 
-def _short(node: ast.AST) -> str:
+def _short(node):
     return " ".join(ast.unparse(ast.fix_missing_locations(node)).split("\n", 1)[0].split())[:90]

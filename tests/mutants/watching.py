@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pickle
 import time
-from collections.abc import Generator
 from pathlib import Path
 
 import coverage
@@ -23,14 +22,14 @@ _seconds: dict[str, float] = {}
 _passed: set[str] = set()
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure(config):
     """Begin before anything of ours is imported; of several processes, in the workers alone."""
     if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
         _watched.start()
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+def pytest_runtest_protocol(item):
     """Note a test's lines under its name."""
     _watched.switch_context(item.nodeid)
     begun = time.process_time() + _WAITING * time.monotonic()
@@ -40,13 +39,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     return done
 
 
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+def pytest_runtest_logreport(report):
     """A test that fails or is left out without a fault judges nothing."""
     if report.when == "call" and report.passed:
         _passed.add(report.nodeid)
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
+def pytest_sessionfinish(session):
     """Write what this process has seen into the folder that the environment names."""
     if not _seconds:
         return

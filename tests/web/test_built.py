@@ -99,7 +99,7 @@ def test_the_script_sets_one_name(node):
         assert done.stdout.split() == ["deniable", "no_consent"], done.stderr
 
 
-def test_the_modules_find_one_another(node: str, tmp_path: Path) -> None:
+def test_the_modules_find_one_another(node, tmp_path):
     """The registry's module brings along the parts that it needs, from its own folder, and the
     SDK's module takes them; no file asks for another name."""
     text = TEXT.replace("lifetime", 'longitudinal = "memoize"\nmemo_epsilon = 2.0\nlifetime')

@@ -38,13 +38,7 @@ lifetime_epsilon = 8.0
 """
 
 
-def declared(
-    ask='"mean"',
-    low=0,
-    high=100,
-    scale="linear",
-    epsilon=2.0,
-):
+def declared(ask='"mean"', low=0, high=100, scale="linear", epsilon=2.0):
     """A metric of a number."""
     text = REGISTRY.format(ask=ask, low=low, high=high, scale=scale, epsilon=epsilon)
     return Registry.parse(text)["number"]

@@ -1,17 +1,10 @@
 """Who is let in, and who is not."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
-from flask import Flask, g, request
+from flask import g, request
 from flask import session as cookie
-from flask.testing import FlaskClient
 
-from deniable import Registry
 from deniable_collector.settings import SettingsError
-from deniable_collector.stores import Store
 from deniable_estimator.dashboard.access.caller import reader_of
 from deniable_estimator.dashboard.access.tokens import ApiToken
 
@@ -21,7 +14,7 @@ PRIVATE = ["/", "/metric/browser", "/metric/browser.csv", "/metric/browser.json"
 
 
 @pytest.mark.parametrize("path", PRIVATE)
-def test_nothing_is_shown_without_a_token(anybody: FlaskClient, path: str) -> None:
+def test_nothing_is_shown_without_a_token(anybody, path):
     """A stranger gets no page, no file, and cannot even tell which metrics there are."""
     answer = anybody.get(path)
     assert answer.status_code in (303, 401)
@@ -29,7 +22,7 @@ def test_nothing_is_shown_without_a_token(anybody: FlaskClient, path: str) -> No
 
 
 @pytest.mark.parametrize("target", ["https://evil.example/", "//evil.example", "/\\evil", "x", ""])
-def test_signing_in_never_leads_elsewhere(anybody: FlaskClient, token: str, target: str) -> None:
+def test_signing_in_never_leads_elsewhere(anybody, token, target):
     """Whatever `next` says, signing in leads to a page of the dashboard."""
     answer = anybody.post("/login", data={"token": token, "next": target})
     assert answer.status_code == 303
@@ -37,7 +30,7 @@ def test_signing_in_never_leads_elsewhere(anybody: FlaskClient, token: str, targ
 
 
 @pytest.mark.parametrize("wrong", ["", "wrong", TOKEN[:-1], "ü\udce4\x00"])
-def test_a_wrong_token_is_refused(anybody: FlaskClient, wrong: str) -> None:
+def test_a_wrong_token_is_refused(anybody, wrong):
     """A wrong token sets no cookie and says so."""
     answer = anybody.post("/login", data={"token": wrong.encode("utf-8", "surrogateescape")})
     assert answer.status_code == 403
@@ -45,7 +38,7 @@ def test_a_wrong_token_is_refused(anybody: FlaskClient, wrong: str) -> None:
     assert b"not the token" in answer.data
 
 
-def test_the_cookie_is_for_this_site_alone(anybody: FlaskClient, token: str) -> None:
+def test_the_cookie_is_for_this_site_alone(anybody, token):
     """The cookie is out of reach of scripts and other sites, and Secure over https."""
     plain = anybody.post("/login", data={"token": token}).headers["Set-Cookie"]
     assert "HttpOnly" in plain
@@ -57,7 +50,7 @@ def test_the_cookie_is_for_this_site_alone(anybody: FlaskClient, token: str) -> 
     assert "Secure" in over_tls.headers["Set-Cookie"]
 
 
-def test_each_way_leads_on_by_a_page(app: Flask, browser: FlaskClient) -> None:
+def test_each_way_leads_on_by_a_page(app, browser):
     """Every redirect is a 303, after which a browser asks for a page, whatever it has sent."""
     stranger = app.test_client()
     stranger.environ_base["HTTP_ACCEPT"] = "text/html"
@@ -81,7 +74,7 @@ def test_each_way_leads_on_by_a_page(app: Flask, browser: FlaskClient) -> None:
     ]
 
 
-def test_readers_are_told_apart(app: Flask) -> None:
+def test_readers_are_told_apart(app):
     """The holder of a token of the read API, the dashboard's token, each session, and all
     who have not signed in have limits of their own."""
     holder = ApiToken("reports", "0" * 64, frozenset(("plan",)))
@@ -97,7 +90,7 @@ def test_readers_are_told_apart(app: Flask) -> None:
         assert reader_of(request) == "anybody"
 
 
-def test_only_people_are_led_to_the_form(app: Flask) -> None:
+def test_only_people_are_led_to_the_form(app):
     """Who asks for a file, the read API, or no page gets an error instead."""
     stranger = app.test_client()
     page = {"Accept": "text/html"}
@@ -121,15 +114,13 @@ def test_only_people_are_led_to_the_form(app: Flask) -> None:
     ],
 )
 @pytest.mark.parametrize("path", ["/login", "/logout"])
-def test_forms_of_other_sites_are_refused(
-    browser: FlaskClient, token: str, path: str, headers: dict[str, str]
-) -> None:
+def test_forms_of_other_sites_are_refused(browser, token, path, headers):
     """A form that another site makes the browser send does nothing."""
     assert browser.post(path, data={"token": token}, headers=headers).status_code == 403
     assert browser.get("/").status_code == 200
 
 
-def test_programs_show_the_token_with_each_request(app: Flask, token: str) -> None:
+def test_programs_show_the_token_with_each_request(app, token):
     """A bearer token opens files and pages, sets no cookie, and a wrong one is told what to do."""
     program = app.test_client()
     answer = program.get("/metric/browser.json", headers={"Authorization": f"Bearer {token}"})
@@ -142,7 +133,7 @@ def test_programs_show_the_token_with_each_request(app: Flask, token: str) -> No
         assert refused.headers["WWW-Authenticate"].startswith("Bearer")
 
 
-def test_a_login_link_works_once(app: Flask, token: str) -> None:
+def test_a_login_link_works_once(app, token):
     """The link signs in and leaves the address bar; whoever finds it later is asked again."""
     first, second = app.test_client(), app.test_client()
     answer = first.get(f"/login?token={token}")
@@ -155,7 +146,7 @@ def test_a_login_link_works_once(app: Flask, token: str) -> None:
     assert second.get("/").status_code == 401
 
 
-def test_a_copied_cookie_ends_with_its_session(app: Flask, browser: FlaskClient) -> None:
+def test_a_copied_cookie_ends_with_its_session(app, browser):
     """Signing out ends the session for every copy of its cookie, and no other session."""
     cookie = browser.get_cookie("deniable_dashboard")
     assert cookie is not None
@@ -168,9 +159,7 @@ def test_a_copied_cookie_ends_with_its_session(app: Flask, browser: FlaskClient)
     assert other.get("/").status_code == 200
 
 
-def test_sessions_are_shared_and_outlive_a_restart(
-    store: Store, registry: Registry, tmp_path: Path
-) -> None:
+def test_sessions_are_shared_and_outlive_a_restart(store, registry, tmp_path):
     """Two applications with one file, as processes of one dashboard or before and after a restart
     are, let the same sessions in and end them for each other; the file is its owner's alone and
     holds nothing that lets anybody in."""
@@ -195,7 +184,7 @@ def test_sessions_are_shared_and_outlive_a_restart(
         dashboard_of(store, registry, data=str(path / "none"))
 
 
-def test_a_cookie_is_secure_where_the_public_address_is(store: Store, registry: Registry) -> None:
+def test_a_cookie_is_secure_where_the_public_address_is(store, registry):
     """DENIABLE_PUBLIC_URL decides, not what the request says of itself: both cookies."""
     for address, secure in (("https://d.example", True), ("http://d.example:81", False)):
         client = dashboard_of(store, registry, public_url=address).test_client()
@@ -212,7 +201,7 @@ def test_a_cookie_is_secure_where_the_public_address_is(store: Store, registry: 
         assert client.post("/login", data={"token": TOKEN}, headers=theirs).status_code == 403
 
 
-def test_a_stranger_locks_nobody_out(app: Flask) -> None:
+def test_a_stranger_locks_nobody_out(app):
     """After ten wrong tokens within a minute, by form or header, further wrong ones of that network
     are told to wait; a right one is let in by form and header at any time."""
     guesser = app.test_client()
@@ -234,7 +223,7 @@ def test_a_stranger_locks_nobody_out(app: Flask) -> None:
     assert guesser.get("/").status_code == 200
 
 
-def test_links_are_counted_only_where_they_sign_in(store: Store, registry: Registry) -> None:
+def test_links_are_counted_only_where_they_sign_in(store, registry):
     """Any web page can ask for /login?token=x by an image: this counts only while a link can sign
     in, and then keeps the right link from nobody."""
     for open_ in (False, True):
@@ -247,9 +236,7 @@ def test_links_are_counted_only_where_they_sign_in(store: Store, registry: Regis
         assert signed == ("/" if open_ else "/login?used=1")
 
 
-def test_a_new_token_ends_all_sessions(
-    browser: FlaskClient, store: Store, registry: Registry, token: str
-) -> None:
+def test_a_new_token_ends_all_sessions(browser, store, registry, token):
     """A cookie that was signed under another token is worth nothing."""
     cookie = browser.get_cookie("deniable_dashboard")
     assert cookie is not None

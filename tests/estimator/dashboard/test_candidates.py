@@ -1,18 +1,13 @@
 """Strings: candidates that are uploaded, or that the operator has listed."""
 
-from __future__ import annotations
-
 import threading
 import time
-from pathlib import Path
 
 import pytest
-from flask.testing import FlaskClient
 from tests.registries import declared
 
 from deniable import Registry
-from deniable_collector.stores import Store
-from deniable_estimator.asking.reading import Question, Selection
+from deniable_estimator.asking.reading import Selection
 
 from .conftest import browser_of, dashboard_of, fill_drawn
 
@@ -20,25 +15,25 @@ REGISTRY = declared(site={"type": "string", "epsilon": 4.0, "mechanism": "cohort
 
 
 @pytest.fixture
-def registry() -> Registry:
+def registry():
     return Registry.parse(REGISTRY)
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     folder = tmp_path / "candidates"
     folder.mkdir()
     return folder
 
 
 @pytest.fixture
-def client(empty_store: Store, registry: Registry, folder: Path) -> FlaskClient:
+def client(empty_store, registry, folder):
     """A signed-in browser; 20,000 devices have named two sites."""
     fill_drawn(empty_store, registry, "site", {"a.example": 15_000, "b.example": 5_000})
     return browser_of(dashboard_of(empty_store, registry, candidates_dir=str(folder)), accept="")
 
 
-def test_the_operators_list_is_used(client: FlaskClient, folder: Path) -> None:
+def test_the_operators_list_is_used(client, folder):
     """A file named like the metric gives the page, its files and its trend their strings."""
     assert client.get("/metric/site.csv").status_code == 400
     (folder / "site.txt").write_text("b.example\na.example\n")
@@ -57,15 +52,13 @@ def test_the_operators_list_is_used(client: FlaskClient, folder: Path) -> None:
     assert client.get("/metric/site.csv").status_code == 400
 
 
-def test_a_slow_list_does_not_hold_up_the_overview(
-    client: FlaskClient, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slow_list_does_not_hold_up_the_overview(client, folder, monkeypatch):
     """While strings are being decoded the page is there, says so on their card, and looks again
     by itself."""
     held = threading.Event()
     honest = Selection.read
 
-    def slow(selection: Selection) -> Question:
+    def slow(selection):
         held.wait(30)
         return honest(selection)
 

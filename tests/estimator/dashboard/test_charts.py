@@ -1,7 +1,5 @@
 """The geometry of charts."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,12 +8,12 @@ from hypothesis import strategies as st
 from deniable import Scheme
 from deniable.protocol.mechanisms import design
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.answers.shares import Shares, estimate
+from deniable_estimator.answers.shares import estimate
 from deniable_estimator.dashboard.changes import table
 from deniable_estimator.dashboard.kinds.shares import bar_chart, folded_chart
 
 
-def estimated(counts: list[int], n: int, values: tuple[str, ...] | None = None) -> Shares:
+def estimated(counts, n, values=None):
     """The estimate of a tally with these counts."""
     names = values or tuple(f"v{index}" for index in range(len(counts)))
     scheme = Scheme("category", design("randomized_response", len(counts), 1.0), names)
@@ -24,7 +22,7 @@ def estimated(counts: list[int], n: int, values: tuple[str, ...] | None = None) 
 
 
 @given(st.lists(st.integers(0, 1000), min_size=2, max_size=30))
-def test_everything_is_inside_the_plot(counts: list[int]) -> None:
+def test_everything_is_inside_the_plot(counts):
     """No bar, whisker or tick leaves the plot, and zero is a tick."""
     chart = bar_chart(estimated(counts, max(1, sum(counts))))
     for row in chart.rows:
@@ -35,7 +33,7 @@ def test_everything_is_inside_the_plot(counts: list[int]) -> None:
     assert 3 <= len(chart.ticks) <= 5
 
 
-def test_positions_follow_the_shares() -> None:
+def test_positions_follow_the_shares():
     """The distance from zero is proportional to the share, whatever its sign."""
     result = estimated([900, 300, 290, 10], 1500)
     chart = bar_chart(result)
@@ -47,14 +45,14 @@ def test_positions_follow_the_shares() -> None:
     )
 
 
-def test_the_largest_comes_first_and_the_rest_is_counted() -> None:
+def test_the_largest_comes_first_and_the_rest_is_counted():
     """A limit keeps the largest values and says how many are left out."""
     chart = bar_chart(estimated([10, 500, 200, 290], 1000), limit=2)
     assert [bar.label for bar in chart.rows] == ["v1", "v3"]
     assert chart.more == 2
 
 
-def test_what_is_noise_is_a_chart_of_its_own() -> None:
+def test_what_is_noise_is_a_chart_of_its_own():
     """Every value is in one of two charts, by whether it is detected, and both have one scale."""
     result = estimated([4454, 2048, 1749, 1749], 10_000)
     folded = folded_chart(result, limit=40, noise_limit=40)
@@ -70,7 +68,7 @@ def test_what_is_noise_is_a_chart_of_its_own() -> None:
 
 
 @given(st.lists(st.integers(0, 1000), min_size=3, max_size=30), st.integers(1, 40))
-def test_the_table_loses_no_value(counts: list[int], limit: int) -> None:
+def test_the_table_loses_no_value(counts, limit):
     """Lines that stand, lines that are folded and those that are counted make all values."""
     result = estimated(counts, max(1, sum(counts)))
     lines = table(result, limit)

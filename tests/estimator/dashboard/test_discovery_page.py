@@ -1,18 +1,14 @@
 """The page of the strings that were found: its parameters, and the trend of one of them."""
 
-from __future__ import annotations
-
 import json
 import re
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from flask.testing import FlaskClient
 from tests.registries import declared
 
 from deniable import Registry
-from deniable_collector.stores import Store, open_store
+from deniable_collector.stores import open_store
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.asking.work import Workers
 
@@ -32,7 +28,7 @@ DAYS = "from=2026-11-02&to=2026-11-15"
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, Registry]]:
+def found(tmp_path_factory):
     """Three days of two strings, of which git becomes more frequent at last."""
     registry = Registry.parse(FOUND)
     store = open_store(f"sqlite:///{tmp_path_factory.mktemp('found')}/store.db")
@@ -48,13 +44,13 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, Reg
 
 
 @pytest.fixture
-def reader(found: tuple[Store, Registry], monkeypatch: pytest.MonkeyPatch) -> FlaskClient:
+def reader(found, monkeypatch):
     """A browser of a dashboard that calculates in its own process: to start another takes long."""
     monkeypatch.setattr(Workers, "run", lambda _, work, *of, strings=None: work(*of))
     return browser_of(dashboard_of(*found))
 
 
-def test_the_trend_of_a_find(reader: FlaskClient) -> None:
+def test_the_trend_of_a_find(reader):
     """A find that is chosen is drawn by the period and in the days that are asked for."""
     text = text_of(reader, f"/metric/terms/strings?find=git&by=week&{DAYS}")
     assert "git by week" in text
@@ -82,7 +78,7 @@ def test_the_trend_of_a_find(reader: FlaskClient) -> None:
         ("find=git&to=2026-10-01&from=2026-10-02", "from"),
     ],
 )
-def test_what_there_is_not(reader: FlaskClient, asked: str, told: str) -> None:
+def test_what_there_is_not(reader, asked, told):
     """It is refused in words, by the page and by the file."""
     for address in ("strings", "strings.json"):
         answer = reader.get(f"/metric/terms/{address}?{asked}")
@@ -93,7 +89,7 @@ def test_what_there_is_not(reader: FlaskClient, asked: str, told: str) -> None:
         assert told in re.sub("[\u2068\u2069]|\\\\u206[89]", "", text)
 
 
-def test_its_files(reader: FlaskClient) -> None:
+def test_its_files(reader):
     """The finds with their shares, or the trend of the chosen one."""
     finds = json.loads(text_of(reader, f"/metric/terms/strings.json?{DAYS}"))
     assert (finds["metric"], finds["from"], finds["to"]) == ("terms", "2026-11-02", "2026-11-15")

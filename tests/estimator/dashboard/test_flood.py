@@ -7,12 +7,9 @@ from datetime import date, timedelta
 
 import numpy as np
 import pytest
-from flask import Flask
-from flask.testing import FlaskClient
 from tests.registries import declared
 
 from deniable import Registry
-from deniable_collector.stores import Store
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.dashboard import alarms, gunicorn_conf
@@ -28,7 +25,7 @@ JSON = {"Accept": "application/json"}
 
 
 @pytest.fixture
-def registry() -> Registry:
+def registry():
     values = ["chrome", "firefox", "safari", "edge", "opera", "other"]
     return Registry.parse(
         declared(
@@ -38,7 +35,7 @@ def registry() -> Registry:
     )
 
 
-def flood(registry: Registry, metric: str, value: int, day: str, fakes: int = FAKES) -> Tally:
+def flood(registry, metric, value, day, fakes=FAKES):
     """Fakes that all push one value; their other columns are filled up at random."""
     scheme = registry[metric].scheme
     size = scheme.mechanism.rows[0].width
@@ -52,7 +49,7 @@ def flood(registry: Registry, metric: str, value: int, day: str, fakes: int = FA
 
 
 @pytest.fixture
-def store(empty_store: Store, registry: Registry) -> Store:
+def store(empty_store, registry):
     """60 honest days of 9,000 browsers and of as many reports about dark mode; on one of them
     6,000 fakes say firefox."""
     rng = np.random.default_rng(5)
@@ -73,7 +70,7 @@ def store(empty_store: Store, registry: Registry) -> Store:
     return empty_store
 
 
-def test_the_api_leaves_it_out_too(browser: FlaskClient) -> None:
+def test_the_api_leaves_it_out_too(browser):
     """Estimate, trend and comparison take the same parameter, as JSON and as CSV, and say so;
     the days before leave out the same weekday."""
     days = f"from=2026-11-07&to=2026-11-20&without={FLOOD}"
@@ -97,19 +94,13 @@ def test_the_api_leaves_it_out_too(browser: FlaskClient) -> None:
     assert "without" in wrong.json["detail"]
 
 
-def test_what_has_not_changed_is_not_looked_at_again(
-    app: Flask,
-    browser: FlaskClient,
-    store: Store,
-    registry: Registry,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_has_not_changed_is_not_looked_at_again(app, browser, store, registry, monkeypatch):
     """Windows are looked at once, before anybody asks; when one has changed, it alone is looked at
     again."""
     seen: list[str] = []
     real: Callable[..., object] = alarms.looks_in
 
-    def look(selection: object, labels: list[str]) -> object:
+    def look(selection, labels):
         seen.extend(labels)
         return real(selection, labels)
 

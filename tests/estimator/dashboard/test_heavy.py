@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from itertools import count
 
@@ -13,7 +13,6 @@ from flask import Flask
 from tests.registries import declared
 
 from deniable import Registry
-from deniable_collector.stores import Store
 from deniable_estimator.asking.work import Workers
 from deniable_estimator.dashboard.access.tokens import ApiToken, digest_of_token, token_lines
 from deniable_estimator.dashboard.app import close_app
@@ -30,23 +29,23 @@ Made = Callable[..., Flask]
 
 
 @pytest.fixture
-def registry() -> Registry:
+def registry():
     return Registry.parse(REGISTRY)
 
 
 @pytest.fixture
-def store(empty_store: Store, registry: Registry) -> Store:
+def store(empty_store, registry):
     """Yesterday 20,000 devices had one of the first ten values."""
     fill_drawn(empty_store, registry, "long", {each: 2_000 * (each < 10) for each in range(2_000)})
     return empty_store
 
 
 @pytest.fixture
-def made(store: Store, registry: Registry) -> Iterator[Made]:
+def made(store, registry):
     """Makes an application with such settings, and ends its processes."""
     apps: list[Flask] = []
 
-    def make(**settings: object) -> Flask:
+    def make(**settings):
         lines = token_lines(
             ApiToken("other", digest_of_token(OTHER), frozenset({"plan", "read:estimates"}))
         )
@@ -59,12 +58,12 @@ def made(store: Store, registry: Registry) -> Iterator[Made]:
 
 
 @pytest.fixture
-def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+def held(monkeypatch):
     """Calculations that do not end before the test lets them; and readers of little patience."""
     gate = threading.Event()
     run = Workers.run
 
-    def wait(self: Workers, *arguments: object, **options: object) -> object:
+    def wait(self, *arguments, **options):
         assert gate.wait(30)
         return run(self, *arguments, **options)  # type: ignore[arg-type]
 
@@ -75,7 +74,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     gate.set()
 
 
-def test_a_full_queue_says_when(made: Made, held: threading.Event) -> None:
+def test_a_full_queue_says_when(made, held):
     """Page and API answer 503 with Retry-After, the page in words, the API as a problem; once there
     is room again, the same question is answered."""
     app = made(dashboard_queue=2)
@@ -102,7 +101,7 @@ def test_a_full_queue_says_when(made: Made, held: threading.Event) -> None:
     assert answer.json["devices"] == 1003
 
 
-def test_one_reader_leaves_room_for_others(made: Made, held: threading.Event) -> None:
+def test_one_reader_leaves_room_for_others(made, held):
     """A reader has a part of the queue; another token, and a browser, each have theirs."""
     app = made(dashboard_queue=12, dashboard_queue_of_one=2)
     readers = program_of(app), program_of(app, OTHER), browser_of(app)
@@ -121,7 +120,7 @@ def test_one_reader_leaves_room_for_others(made: Made, held: threading.Event) ->
 
 
 @pytest.mark.campaign
-def test_few_large_pages_are_written_at_a_time(made: Made) -> None:
+def test_few_large_pages_are_written_at_a_time(made):
     """Four pages that list every value; the fifth reader is told to come back, and others are not
     concerned."""
     app = made()

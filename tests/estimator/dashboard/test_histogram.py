@@ -1,9 +1,6 @@
 """The geometry of numbers: bars whose areas are shares, marks with and without limits, axes."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable
 from datetime import date
 from itertools import pairwise
 
@@ -12,7 +9,6 @@ import pytest
 
 from deniable import Registry
 from deniable.protocol.mechanisms.number_range import NumberRange
-from deniable_collector.stores import Store
 from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.asking.reading import read
 from deniable_estimator.dashboard.kinds.number_charts import (
@@ -20,7 +16,6 @@ from deniable_estimator.dashboard.kinds.number_charts import (
     curve_chart,
     histogram_chart,
 )
-from deniable_estimator.document.plot.marks import Columns
 from deniable_estimator.document.plot.scales import STRIP, NumberAxis
 
 from .conftest import NUMBERS, fill_numbers
@@ -29,8 +24,8 @@ HEIGHT = 200
 
 
 @pytest.fixture
-def answer(number_store: Store, numbers: Registry) -> Callable[[str], Distribution]:
-    def find(name: str) -> Distribution:
+def answer(number_store, numbers):
+    def find(name):
         found = read(number_store, numbers, name)
         assert isinstance(found, Distribution)
         return found
@@ -38,14 +33,12 @@ def answer(number_store: Store, numbers: Registry) -> Callable[[str], Distributi
     return find
 
 
-def chart_of(answer: Distribution) -> Columns:
+def chart_of(answer):
     return histogram_chart(answer, height=HEIGHT, name="chart")
 
 
 @pytest.mark.parametrize("name", ["load", "plugins", "narrow"])
-def test_bars_tile_the_plot_between_the_strips(
-    answer: Callable[[str], Distribution], name: str
-) -> None:
+def test_bars_tile_the_plot_between_the_strips(answer, name):
     """Bars follow each other without gap or overlap, at most 64 of them, and what lies outside of
     the range has a strip at each end."""
     chart = chart_of(answer(name))
@@ -62,9 +55,7 @@ def test_bars_tile_the_plot_between_the_strips(
 
 
 @pytest.mark.parametrize("cells", [64, 256, 1024])
-def test_the_area_of_bars_is_their_share(
-    number_store: Store, numbers: Registry, cells: int
-) -> None:
+def test_the_area_of_bars_is_their_share(number_store, numbers, cells):
     """However many cells there are, as many bars are drawn as fit, and the area of a bar is in
     proportion to the share of its cells."""
     text = NUMBERS.replace('ask = "distribution"\n', f'ask = "distribution"\ncells = {cells}\n')
@@ -83,7 +74,7 @@ def test_the_area_of_bars_is_their_share(
     assert area / area.sum() == pytest.approx(shares / shares.sum(), abs=2e-3)
 
 
-def test_marks_lie_where_the_quantiles_are(answer: Callable[[str], Distribution]) -> None:
+def test_marks_lie_where_the_quantiles_are(answer):
     """Each series is marked at its place on the axis of the bars, its interval around it."""
     found = answer("load")
     chart = chart_of(found)
@@ -98,7 +89,7 @@ def test_marks_lie_where_the_quantiles_are(answer: Callable[[str], Distribution]
     assert marks[0].at == pytest.approx(axis.across(math.sqrt(2)), abs=3)
 
 
-def test_an_open_end_is_told_as_at_least(answer: Callable[[str], Distribution]) -> None:
+def test_an_open_end_is_told_as_at_least(answer):
     """Where a third lies above the range, p90 has no upper limit: no dot, an interval up to the
     edge, and "at least"."""
     mark = chart_of(answer("narrow")).marks.rows[1]
@@ -109,12 +100,12 @@ def test_an_open_end_is_told_as_at_least(answer: Callable[[str], Distribution]) 
     assert mark.high_text == "no upper limit"
 
 
-def test_the_curve_rises_inside_of_its_band(answer: Callable[[str], Distribution]) -> None:
+def test_the_curve_rises_inside_of_its_band(answer):
     """The line never falls; at each point it lies between the ends of the band."""
     found = answer("load")
     chart = curve_chart(found, height=160, name="below", limit=2.0)
 
-    def heights(path: str) -> list[float]:
+    def heights(path):
         return [float(each.split(" ")[1]) for each in path.strip("MZ").split("L")]
 
     line = heights(chart.lines[0].paths[0])
@@ -128,7 +119,7 @@ def test_the_curve_rises_inside_of_its_band(answer: Callable[[str], Distribution
     assert [level.text for level in chart.levels] == ["0%", "25%", "50%", "75%", "100%"]
 
 
-def test_ticks_are_round_and_leave_room_at_the_ends() -> None:
+def test_ticks_are_round_and_leave_room_at_the_ends():
     """Linear axes have steps of 1, 2 or 5; narrow logarithmic ones also 2 and 5 times powers of
     ten; no tick is where the ends are told or touches another, and none is told like another."""
     linear = NumberAxis.of(NumberRange("0", "50"))

@@ -1,16 +1,11 @@
 """Pages of numbers: what they say of means, distributions, and limits that are typed in."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 from datetime import date
 
 import pytest
-from flask.testing import FlaskClient
 
 from deniable import Registry
-from deniable_collector.stores import Store
 from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.asking.reading import read
 from deniable_estimator.dashboard.words import percent
@@ -28,23 +23,23 @@ DAY = date.fromisoformat(YESTERDAY)
 
 
 @pytest.fixture(scope="module")
-def numbers() -> Registry:
+def numbers():
     return Registry.parse(NUMBERS)
 
 
 @pytest.fixture(scope="module")
-def number_store(tmp_path_factory: pytest.TempPathFactory, numbers: Registry) -> Iterator[Store]:
+def number_store(tmp_path_factory, numbers):
     with store_of_numbers(tmp_path_factory.mktemp("numbers"), numbers) as store:
         yield store
 
 
 @pytest.fixture(scope="module")
-def number_reader(number_store: Store, numbers: Registry) -> FlaskClient:
+def number_reader(number_store, numbers):
     """A browser that has signed in to a dashboard of numbers."""
     return browser_of(dashboard_of(number_store, numbers))
 
 
-def headline(page: str) -> str:
+def headline(page):
     found = re.search(r'<h2 id="estimate" class="headline[^"]*">([^<]*)</h2>', page)
     assert found
     return found[1]
@@ -52,8 +47,8 @@ def headline(page: str) -> str:
 
 @pytest.mark.parametrize("limit", ["1", "2.5", "5e1", " 2.5 ", "0.01", "100"])
 def test_the_share_below_a_limit_is_that_of_the_library(
-    number_reader: FlaskClient, number_store: Store, numbers: Registry, limit: str
-) -> None:
+    number_reader, number_store, numbers, limit
+):
     """A limit that is typed in is answered with the shares below and above it."""
     answer = number_reader.get("/metric/load", query_string={"limit": limit})
     assert answer.status_code == 200
@@ -72,7 +67,7 @@ def test_the_share_below_a_limit_is_that_of_the_library(
 
 
 @pytest.mark.parametrize("limit", ["soon", "nan", "inf", "1e9", "0.001", "-1", "2,5", "<b>"])
-def test_a_bad_limit_names_its_field(number_reader: FlaskClient, limit: str) -> None:
+def test_a_bad_limit_names_its_field(number_reader, limit):
     """What is no number, and what lies outside of the range, is refused beside the field; the rest
     of the page stands."""
     answer = number_reader.get("/metric/load", query_string={"limit": limit})
@@ -91,7 +86,7 @@ def test_a_bad_limit_names_its_field(number_reader: FlaskClient, limit: str) -> 
     assert "“limit”" in problem.json["detail"]
 
 
-def test_a_view_of_a_number_has_its_own_parameters(number_reader: FlaskClient) -> None:
+def test_a_view_of_a_number_has_its_own_parameters(number_reader):
     """Numbers have no order, no normalized shares; a mean has no limit: such parameters are
     refused, and no switch offers them."""
     for path in (
@@ -107,9 +102,7 @@ def test_a_view_of_a_number_has_its_own_parameters(number_reader: FlaskClient) -
     assert "limit=2" in page.replace("&amp;", "&").partition('class="switch"')[2]
 
 
-def test_too_few_and_no_reports_have_words(
-    number_store: Store, numbers: Registry, number_reader: FlaskClient
-) -> None:
+def test_too_few_and_no_reports_have_words(number_store, numbers, number_reader):
     """Three devices bound no median; where nobody has reported, the page says what to check."""
     fill_numbers(number_store, numbers, "load", [1.0, 2.0, 3.0], "2026-09-01")
     few = number_reader.get("/metric/load?from=2026-09-01&to=2026-09-01")

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
 import numpy as np
 import pytest
 import schemathesis
-from flask import Flask
 from hypothesis import HealthCheck, given, settings
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
@@ -23,7 +20,7 @@ from schemathesis.specs.openapi.checks import (
 from tests.registries import tables
 
 from deniable import Registry
-from deniable_collector.stores import Store, open_store
+from deniable_collector.stores import open_store
 from deniable_collector.upkeep.keeper import SETTLED
 from deniable_estimator.dashboard.access.tokens import SCOPES
 from deniable_estimator.development.crowd import fold_tally
@@ -71,12 +68,12 @@ GOOD = {
 
 
 @pytest.fixture(scope="module")
-def registry() -> Registry:
+def registry():
     return Registry.parse(REGISTRY + SEGMENTED + KINDS)
 
 
 @pytest.fixture(scope="module")
-def kinds(registry: Registry, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+def kinds(registry, tmp_path_factory):
     """Two days of reports of each kind."""
     folder = tmp_path_factory.mktemp("kinds")
     store = open_store(f"sqlite:///{folder}/tallies.db")
@@ -97,7 +94,7 @@ def kinds(registry: Registry, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 @pytest.fixture(scope="module")
-def ledger(kinds: Store, registry: Registry, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def ledger(kinds, registry, tmp_path_factory):
     """A ledger with one release."""
     path = tmp_path_factory.mktemp("ledger") / "releases.sqlite"
     kept = ReleaseLedger(path, 1e-6, None)
@@ -108,9 +105,7 @@ def ledger(kinds: Store, registry: Registry, tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.fixture(scope="module")
-def app(
-    kinds: Store, registry: Registry, ledger: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Flask:
+def app(kinds, registry, ledger, tmp_path_factory):
     """A dashboard with everything that the API can show."""
     data = tmp_path_factory.mktemp("data")
     (data / "annotations.toml").write_text(
@@ -121,7 +116,7 @@ def app(
 
 
 @pytest.fixture(scope="module")
-def document(app: Flask) -> dict[str, Any]:
+def document(app):
     """The description, which is served without a token."""
     answer = app.test_client().get("/api/v1/openapi.json")
     assert answer.status_code == 200
@@ -129,7 +124,7 @@ def document(app: Flask) -> dict[str, Any]:
     return found
 
 
-def test_every_route_is_described_and_no_other(app: Flask, document: dict[str, Any]) -> None:
+def test_every_route_is_described_and_no_other(app, document):
     """With all scopes that tokens can have."""
     routes = {
         (rule.rule.replace("<", "{").replace(">", "}"), method.lower())
@@ -148,7 +143,7 @@ def test_every_route_is_described_and_no_other(app: Flask, document: dict[str, A
     assert len({each["operationId"] for each in operations.values()}) == len(operations)
 
 
-def closed(schema: Any) -> Any:
+def closed(schema):
     """The schema, which now takes no key that it does not have."""
     if isinstance(schema, dict):
         found = {name: closed(each) for name, each in schema.items()}
@@ -156,9 +151,7 @@ def closed(schema: Any) -> Any:
     return [closed(each) for each in schema] if isinstance(schema, list) else schema
 
 
-def mistakes(
-    app: Flask, document: dict[str, Any], path: str, query: str, release: str
-) -> list[str]:
+def mistakes(app, document, path, query, release):
     """What is otherwise in a response than the description says: a key, or its type."""
     client, at = app.test_client(), path.replace("RELEASE", release)
     while (answer := client.get(f"{at}?{query}", headers=HEADERS)).status_code == 503:
@@ -178,18 +171,14 @@ def mistakes(
 
 
 @pytest.mark.parametrize("path", GOOD)
-def test_responses_hold_what_is_described(
-    app: Flask, document: dict[str, Any], ledger: Path, path: str
-) -> None:
+def test_responses_hold_what_is_described(app, document, ledger, path):
     """Every key with its type, and no other key."""
     (made,) = listed_releases(ledger, 1)
     assert mistakes(app, document, path, GOOD[path], made.id) == []
 
 
 @pytest.mark.campaign
-def test_finds_hold_what_is_described(
-    app: Flask, kinds: Store, registry: Registry, document: dict[str, Any]
-) -> None:
+def test_finds_hold_what_is_described(app, kinds, registry, document):
     """The same of a discovery, which takes a process of its own to decode."""
     fill_drawn(kinds, registry, "terms", {"ab": 40_000, "cd": 20_000})
     for path, query in (("finds", ""), ("finds/trend", "find=ab&by=day")):
@@ -197,7 +186,7 @@ def test_finds_hold_what_is_described(
 
 
 @pytest.mark.campaign
-def test_whatever_is_asked_is_answered_as_described(app: Flask, ledger: Path) -> None:
+def test_whatever_is_asked_is_answered_as_described(app, ledger):
     """Of 20 made-up requests of each operation, always the same, no response is a failure, and each
     has the status, type and shape that the description gives it; of metrics that there are, mostly.
     """
@@ -215,11 +204,11 @@ def test_whatever_is_asked_is_answered_as_described(app: Flask, ledger: Path) ->
         assert statuses & {200, 409}, f"no request of {result.ok().path} was understood"
 
 
-def asked_of(operation: Any, release_id: str, checks: list[Any]) -> set[int]:
+def asked_of(operation, release_id, checks):
     """The statuses of made-up requests, each of which is checked."""
     statuses = set()
 
-    def check(case: Any) -> None:
+    def check(case):
         if len(case.path_parameters.get("name", "")) > 1:
             metric = "terms" if operation.path.endswith("/finds") else "browser"
             case.path_parameters["name"] = "theme" if "/segments" in operation.path else metric

@@ -6,30 +6,25 @@ import hashlib
 import struct
 import threading
 import zlib
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from flask import Flask
-from flask.testing import FlaskClient
 from tests.stores import wait_until as until
 
-from deniable import Registry
-from deniable_collector.stores import Store
 from deniable_estimator.asking.work import Workers
 from deniable_estimator.dashboard.calculations import FONT, png
 
 from .conftest import fill, program_of
 
 
-def size(picture: bytes) -> tuple[int, int]:
+def size(picture):
     """Width and height of a PNG, from its header."""
     assert picture[:8] == b"\x89PNG\r\n\x1a\n"
     width, height = struct.unpack(">II", picture[16:24])
     return width, height
 
 
-def pixels(picture: bytes) -> bytes:
+def pixels(picture):
     """The compressed rows of a PNG, unpacked: enough to see whether anything is drawn."""
     place, data = 8, b""
     while place < len(picture):
@@ -40,7 +35,7 @@ def pixels(picture: bytes) -> bytes:
     return zlib.decompress(data)
 
 
-def test_the_picture_stands_by_itself(browser: FlaskClient) -> None:
+def test_the_picture_stands_by_itself(browser):
     """The SVG is well-formed, escapes hostile values, needs no style sheet and is a download."""
     answer = browser.get("/metric/browser.svg")
     assert answer.mimetype == "image/svg+xml"
@@ -55,9 +50,7 @@ def test_the_picture_stands_by_itself(browser: FlaskClient) -> None:
 
 
 @pytest.mark.parametrize("path", ["/metric/dark_mode", "/metric/dark_mode/trend"])
-def test_a_png_is_the_svg_scaled(
-    browser: FlaskClient, store: Store, registry: Registry, path: str
-) -> None:
+def test_a_png_is_the_svg_scaled(browser, store, registry, path):
     """The PNG has the SVG's size times the scale, 2 if none is given, and is a download. (To start
     the process that draws takes a second.)"""
     fill(store, registry, "dark_mode", [0.3, 0.7], 20_000, "2026-11-19")
@@ -73,15 +66,13 @@ def test_a_png_is_the_svg_scaled(
         assert browser.get(f"{path}.png?scale={bad}").status_code == 400
 
 
-def test_a_picture_is_drawn_once_and_no_thread_waits_for_it(
-    app: Flask, browser: FlaskClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_picture_is_drawn_once_and_no_thread_waits_for_it(app, browser, monkeypatch):
     """Another process draws it, once for all who ask. Of twelve who ask at the same time at most
     eight wait, and the others are told to ask again; afterwards it is known."""
     drawn, leave = [], threading.Event()
     real = Workers.run
 
-    def run(workers: Workers, function: Any, *arguments: Any, **options: Any) -> Any:
+    def run(workers, function, *arguments, **options):
         drawn.append(function)
         leave.wait(60)
         return real(workers, function, *arguments, **options)
@@ -90,7 +81,7 @@ def test_a_picture_is_drawn_once_and_no_thread_waits_for_it(
     told: list[int] = []
     path = "/metric/browser.png?scale=1"
 
-    def ask() -> None:
+    def ask():
         told.append(program_of(app).get(path).status_code)
 
     crowd = [threading.Thread(target=ask) for _ in range(12)]
@@ -108,7 +99,7 @@ def test_a_picture_is_drawn_once_and_no_thread_waits_for_it(
     assert drawn == [png]
 
 
-def test_text_is_drawn_without_fonts_of_the_machine() -> None:
+def test_text_is_drawn_without_fonts_of_the_machine():
     """The font that comes along is the one whose licence stands beside it, and it is used:
     letters leave marks on the ground, different letters different ones."""
     assert (
@@ -117,7 +108,7 @@ def test_text_is_drawn_without_fonts_of_the_machine() -> None:
     )
     assert "DejaVu Sans 2.37" in (FONT.parent / "LICENSE").read_text(encoding="utf-8")
 
-    def drawn(text: str) -> bytes:
+    def drawn(text):
         return pixels(
             png(
                 '<svg xmlns="http://www.w3.org/2000/svg" width="80" height="30" '

@@ -1,14 +1,11 @@
 """A plan is said once: in a terminal, on its page and by the read API."""
 
-from __future__ import annotations
-
 import html
 import json
 import re
 
 import pytest
 from click.testing import CliRunner
-from flask.testing import FlaskClient
 
 from deniable.tools.command_line import find
 from deniable_estimator.document.document import cell
@@ -26,12 +23,12 @@ ASKED = {
 }
 
 
-def plain(text: str) -> str:
+def plain(text):
     return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", text)).split())
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_all_say_the_same(shared_browser: FlaskClient, name: str) -> None:
+def test_all_say_the_same(shared_browser, name):
     """What the document of a plan says stands in the terminal and on the page, and its JSON is the
     same from the command and from the API."""
     kind, below = PLANS[name], "" if name == "values" else f"/{name}"

@@ -1,7 +1,5 @@
 """The planner's pages: what they declare, draw and refuse."""
 
-from __future__ import annotations
-
 import html
 import itertools
 import json
@@ -9,7 +7,6 @@ import re
 
 import pytest
 from click.testing import CliRunner
-from flask.testing import FlaskClient
 from tests.estimator.planning.conftest import plan
 
 from deniable import Registry
@@ -25,7 +22,7 @@ from .conftest import text_of
 REST = 'description = "?"\nowner = "me"\nexpires = 2027-06-30\n'
 
 
-def declared(page: str, values: int = 0) -> Registry:
+def declared(page, values=0):
     """The registry with what the page says to declare, and with the two metrics of a pair."""
     found = re.search(r"<pre[^>]*><code>(\[metrics.*?)</code></pre>", page, re.DOTALL)
     assert found is not None
@@ -39,7 +36,7 @@ def declared(page: str, values: int = 0) -> Registry:
 
 
 @pytest.mark.parametrize("size", [2, 20, 3_000])
-def test_memory_is_planned(shared_browser: FlaskClient, size: int) -> None:
+def test_memory_is_planned(shared_browser, size):
     """With the box ticked the page says what a memo reveals, as `deniable plan --memoize` does,
     and declares it; the box stays ticked."""
     query = f"size={size}&epsilon=1&lifetime_epsilon=8&devices=50000&sample_rate=0.2"
@@ -60,7 +57,7 @@ def test_memory_is_planned(shared_browser: FlaskClient, size: int) -> None:
         assert text not in fresh
 
 
-def test_the_declaration_is_a_registry(shared_browser: FlaskClient) -> None:
+def test_the_declaration_is_a_registry(shared_browser):
     """What the page says to declare is understood by the registry, once the values are named."""
     page = text_of(shared_browser, "/plan?size=3&epsilon=0.5&sample_rate=0.25")
     metric = declared(page, values=3)["my_metric"]
@@ -118,7 +115,7 @@ def test_the_declaration_is_a_registry(shared_browser: FlaskClient) -> None:
         ("/lifetime?window=year", "Choose one of"),
     ],
 )
-def test_mistakes_are_marked(shared_browser: FlaskClient, path: str, words: str) -> None:
+def test_mistakes_are_marked(shared_browser, path, words):
     """What cannot be planned is a 400 that keeps the form and says beside its field what to
     write."""
     answer = shared_browser.get(f"/plan{path}")
@@ -138,12 +135,12 @@ def test_mistakes_are_marked(shared_browser: FlaskClient, path: str, words: str)
         "size=2&epsilon=0.001",
     ],
 )
-def test_the_extremes_are_planned(shared_browser: FlaskClient, query: str) -> None:
+def test_the_extremes_are_planned(shared_browser, query):
     """The smallest and the largest numbers that the form takes have a page."""
     assert 'id="reach"' in text_of(shared_browser, f"/plan?{query}")
 
 
-def test_conditionals_of_rare_values_are_too_few(shared_browser: FlaskClient) -> None:
+def test_conditionals_of_rare_values_are_too_few(shared_browser):
     """A value that hardly stands out has no conditional shares, from the same share on as the plan
     says; and a larger crowd shows more of them."""
     made = plan("pair", rows=6, columns=6, epsilon=1.0, devices=5_000)
@@ -167,7 +164,7 @@ def test_conditionals_of_rare_values_are_too_few(shared_browser: FlaskClient) ->
 @pytest.mark.parametrize(
     ("lifetime", "years"), [(0.001, 0.01), (0.5, 1), (8, 2), (100, 20), (10_000, 20), (10_000, 0.1)]
 )
-def test_every_chart_stays_inside(lifetime: float, years: float) -> None:
+def test_every_chart_stays_inside(lifetime, years):
     """Dots and ticks lie within the plot, and ticks do not overlap."""
     made = plan("lifetime", lifetime_epsilon=lifetime, years=years, devices=1000)
     chart = division_chart(made["choices"], made["best"])
@@ -180,7 +177,7 @@ def test_every_chart_stays_inside(lifetime: float, years: float) -> None:
     assert all(0 <= tick.at <= chart.height for tick in chart.levels)
 
 
-def test_a_long_list_is_planned_elsewhere(shared_browser: FlaskClient) -> None:
+def test_a_long_list_is_planned_elsewhere(shared_browser):
     """Of more than 100 values another process makes the plan, with the same figures; of other
     windows it makes another one."""
     for window, windows in (("day", 730), ("month", 24)):

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import pytest
-
-from deniable import Registry
-from deniable_collector.stores import Store
 from deniable_estimator.asking.reader import Reader
 
 from .conftest import YESTERDAY, fill
 
 
-def test_versions_in_a_snapshot(store: Store, registry: Registry) -> None:
+def test_versions_in_a_snapshot(store, registry):
     """Ranges of windows have different versions, each changes with its windows and with nothing
     else, and one snapshot never sees a change."""
     fingerprint, day = registry["browser"].scheme.fingerprint, "2026-11-19"
     ranges = [(), (day,), (YESTERDAY,), (day, YESTERDAY)]
 
-    def versions(seen: Reader) -> list[bytes]:
+    def versions(seen):
         return [seen.version("browser", fingerprint, each) for each in ranges]
 
     seen = Reader(store)
@@ -38,16 +34,14 @@ def test_versions_in_a_snapshot(store: Store, registry: Registry) -> None:
     ]
 
 
-def test_windows_of_a_snapshot_are_read_once(
-    store: Store, registry: Registry, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_windows_of_a_snapshot_are_read_once(store, registry, monkeypatch):
     """The tally of a window is read once for a page, unless it has more counters than are kept."""
     fingerprint, days = registry["browser"].scheme.fingerprint, ["2026-11-19", YESTERDAY]
     fill(store, registry, "browser", [0.25] * 4, 100, days[0])
     asked: list[str] = []
     real = store.each_tally
 
-    def each_tally(metric: str, scheme: str, windows: list[str]) -> object:
+    def each_tally(metric, scheme, windows):
         asked.extend(windows)
         return real(metric, scheme, windows)
 

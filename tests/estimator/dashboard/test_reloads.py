@@ -1,18 +1,11 @@
 """A reload reads no tally, and is never out of date."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterable
-from pathlib import Path
 
 import pytest
-from flask.testing import FlaskClient
 from tests.registries import declared
 
 from deniable import Registry
-from deniable_collector.stores import Store
-from deniable_collector.tally import Tally
 from deniable_estimator.asking.reading import read
 
 from .conftest import TOKEN, YESTERDAY, dashboard_of, fill_drawn, program_of
@@ -41,18 +34,18 @@ PATHS = (
 
 
 @pytest.fixture
-def registry() -> Registry:
+def registry():
     return Registry.parse(REGISTRY)
 
 
-def report(store: Store, registry: Registry, name: str, day: str, counts: list[int]) -> None:
+def report(store, registry, name, day, counts):
     """So many devices report each of the values, or two sites."""
     named = ["a.example", "b.example"] if name == "site" else range(len(counts))
     fill_drawn(store, registry, name, dict(zip(named, counts, strict=True)), day)
 
 
 @pytest.fixture
-def store(empty_store: Store, registry: Registry) -> Store:
+def store(empty_store, registry):
     for day in DAYS:
         report(empty_store, registry, "color", day, [300, 200, 100])
         report(empty_store, registry, "mood", day, [300, 200, 100])
@@ -61,7 +54,7 @@ def store(empty_store: Store, registry: Registry) -> Store:
 
 
 @pytest.fixture
-def client(store: Store, registry: Registry, tmp_path: Path) -> FlaskClient:
+def client(store, registry, tmp_path):
     """A visitor who is signed in, and holds the token of a program too."""
     (tmp_path / "site.txt").write_text("a.example\nb.example\nc.example\n")
     client = program_of(dashboard_of(store, registry, candidates_dir=str(tmp_path)))
@@ -72,18 +65,18 @@ def client(store: Store, registry: Registry, tmp_path: Path) -> FlaskClient:
 class Read(list[str]):
     """The metrics whose tallies were read from a store."""
 
-    def __init__(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, store, monkeypatch):
         super().__init__()
         tally = store.tally
 
-        def noted(metric: str, scheme: str, windows: Iterable[str]) -> Tally:
+        def noted(metric, scheme, windows):
             self.append(metric)
             return tally(metric, scheme, windows)
 
         monkeypatch.setattr(store, "tally", noted)
 
 
-def get(client: FlaskClient, path: str) -> str:
+def get(client, path):
     """The answer, once it is calculated."""
     for _ in range(300):
         answer = client.get(path)
@@ -94,9 +87,7 @@ def get(client: FlaskClient, path: str) -> str:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_reload_reads_no_tally(
-    client: FlaskClient, store: Store, monkeypatch: pytest.MonkeyPatch, path: str
-) -> None:
+def test_a_reload_reads_no_tally(client, store, monkeypatch, path):
     """What was calculated is told again from memory, on pages, in files and by the API; a
     condition on the tag, too, is responded to without."""
     first = get(client, path)
@@ -109,13 +100,11 @@ def test_a_reload_reads_no_tally(
 
 
 @pytest.mark.parametrize(("name", "counts"), [("color", [50, 0, 0]), ("site", [500, 0])])
-def test_a_reload_is_never_out_of_date(
-    client: FlaskClient, store: Store, registry: Registry, name: str, counts: list[int]
-) -> None:
+def test_a_reload_is_never_out_of_date(client, store, registry, name, counts):
     """After each fold, drop and beginning again of a window as it was, the API tells what the
     store holds by then, and so does the list of metrics."""
 
-    def agrees() -> int:
+    def agrees():
         strings = None if registry[name].values else ["a.example", "b.example", "c.example"]
         expected = read(store, registry, name, candidates=strings)
         told = json.loads(get(client, f"/api/v1/metrics/{name}/estimate"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, is_dataclass, replace
 from datetime import date
@@ -20,7 +20,6 @@ from deniable_estimator.asking.results import (
     Results,
     StillDecoding,
     TooManyDecodes,
-    Turn,
     size_of,
 )
 from deniable_estimator.statistics.participation import Participation
@@ -31,28 +30,28 @@ Progress = Callable[[int, int], None]
 
 
 @pytest.fixture
-def clock() -> Clock:
+def clock():
     return Clock()
 
 
 @pytest.fixture
-def results(clock: Clock) -> Results:
+def results(clock):
     return Results(10_000, clock, most=16, most_of_one=4)
 
 
 @pytest.fixture
-def gate() -> Iterator[threading.Event]:
+def gate():
     """What slow work waits for; opened at the end, so that no thread stays behind."""
     event = threading.Event()
     yield event
     event.set()
 
 
-def test_what_is_known_is_not_calculated_again(results: Results) -> None:
+def test_what_is_known_is_not_calculated_again(results):
     """The second call with a key returns the first one's object."""
     calls = []
 
-    def calculate() -> list[int]:
+    def calculate():
         calls.append(1)
         return [1]
 
@@ -61,12 +60,12 @@ def test_what_is_known_is_not_calculated_again(results: Results) -> None:
     assert len(calls) == 2
 
 
-def test_two_who_ask_at_once_share_one_calculation(results: Results, gate: threading.Event) -> None:
+def test_two_who_ask_at_once_share_one_calculation(results, gate):
     """While one calculates, the others wait for it and are given the same."""
     calls = []
     begun = threading.Event()
 
-    def calculate() -> list[int]:
+    def calculate():
         calls.append(1)
         begun.set()
         assert gate.wait(10)
@@ -81,10 +80,10 @@ def test_two_who_ask_at_once_share_one_calculation(results: Results, gate: threa
     assert len(calls) == 1
 
 
-def test_a_failure_is_not_kept(results: Results) -> None:
+def test_a_failure_is_not_kept(results):
     """Whoever asks after a failure makes another attempt."""
 
-    def fail() -> int:
+    def fail():
         raise ValueError("once")
 
     with pytest.raises(ValueError, match="once"):
@@ -92,7 +91,7 @@ def test_a_failure_is_not_kept(results: Results) -> None:
     assert results.get(b"a", lambda: 2) == 2
 
 
-def test_memory_is_bounded_in_bytes(results: Results) -> None:
+def test_memory_is_bounded_in_bytes(results):
     """What was asked for longest ago makes room, and what is larger than all is not kept."""
     for key in (b"a", b"b", b"c"):
         results.get(key, lambda: ["a"] * 39)
@@ -104,7 +103,7 @@ def test_memory_is_bounded_in_bytes(results: Results) -> None:
     assert results.size == before
 
 
-def weight(found: object, known: set[int]) -> int:
+def weight(found, known):
     """The bytes of everything that hangs on it, but for strings."""
     if id(found) in known or isinstance(found, str):
         return 0
@@ -122,7 +121,7 @@ def weight(found: object, known: set[int]) -> int:
 
 
 @pytest.mark.parametrize(("count", "listed"), [(10, True), (1_000, True), (20_000, False)])
-def test_estimates_and_texts_are_weighed(count: int, listed: bool) -> None:
+def test_estimates_and_texts_are_weighed(count, listed):
     """The bytes of an estimate over a year are told to within a third, orders and all; those of a
     list are about a hundred for each string."""
     values = tuple(f"{place}.example" for place in range(count))
@@ -144,25 +143,23 @@ def test_estimates_and_texts_are_weighed(count: int, listed: bool) -> None:
     assert 50_000 < size_of(["a.example"] * 1000) < 200_000
 
 
-def test_short_work_is_answered_at_once(results: Results) -> None:
+def test_short_work_is_answered_at_once(results):
     """Work that ends within one's patience needs no second request, and its error is raised."""
     assert results.job(b"a", lambda progress: 7, 10) == 7
 
-    def fail(progress: Progress) -> int:
+    def fail(progress):
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
         results.job(b"a", fail, 10)
 
 
-def test_long_work_says_how_far_it_is(
-    results: Results, clock: Clock, gate: threading.Event
-) -> None:
+def test_long_work_says_how_far_it_is(results, clock, gate):
     """Whoever loses patience is told, and finds the same work, and then its result."""
     calls = []
     counted = threading.Event()
 
-    def work(progress: Progress) -> str:
+    def work(progress):
         calls.append(1)
         progress(3, 12)
         counted.set()
@@ -183,14 +180,12 @@ def test_long_work_says_how_far_it_is(
     assert len(calls) == 2
 
 
-def test_work_that_nobody_asks_for_stops(
-    results: Results, clock: Clock, gate: threading.Event
-) -> None:
+def test_work_that_nobody_asks_for_stops(results, clock, gate):
     """An abandoned job ends at its next step, and asking again begins anew."""
     ended = threading.Event()
     steps = []
 
-    def work(progress: Progress) -> str:
+    def work(progress):
         try:
             for step in range(3):
                 progress(step, 3)
@@ -209,13 +204,13 @@ def test_work_that_nobody_asks_for_stops(
     assert results.job(b"a", work, 10) == "done"
 
 
-def test_a_refusal_says_when_there_will_be_room(clock: Clock) -> None:
+def test_a_refusal_says_when_there_will_be_room(clock):
     """After jobs that took half a minute each, one of two that run ends in about 15 seconds; of
     the four of a reader who shares the queue with another's four, in twice that time."""
     results = Results(10_000, clock, workers=2, most=8, most_of_one=4)
     gate = threading.Event()
 
-    def long(progress: Progress) -> None:
+    def long(progress):
         clock.now += 30
 
     for number in range(30):
@@ -230,12 +225,12 @@ def test_a_refusal_says_when_there_will_be_room(clock: Clock) -> None:
     gate.set()
 
 
-def test_few_may_wait_long(results: Results, gate: threading.Event) -> None:
+def test_few_may_wait_long(results, gate):
     """Four wait as long as they like, four more for a second, and the ninth is told at once to
     come back, so that threads stay free for others."""
     waiting = threading.Semaphore(0)
 
-    def work(progress: Progress) -> bool:
+    def work(progress):
         waiting.release()
         return gate.wait(30)
 
@@ -256,12 +251,12 @@ def test_few_may_wait_long(results: Results, gate: threading.Event) -> None:
         assert [each.result(30) for each in patient] == [True] * 4
 
 
-def test_results_that_nobody_fetches_are_forgotten(results: Results, clock: Clock) -> None:
+def test_results_that_nobody_fetches_are_forgotten(results, clock):
     """A result waits a minute for whoever has asked for it."""
     calls = []
     ended = threading.Event()
 
-    def work(progress: Progress) -> int:
+    def work(progress):
         assert begin.wait(10)
         calls.append(1)
         ended.set()
@@ -277,12 +272,12 @@ def test_results_that_nobody_fetches_are_forgotten(results: Results, clock: Cloc
     assert results.job(b"a", work, 10) == 2
 
 
-def test_what_is_known_is_not_kept_waiting(results: Results, gate: threading.Event) -> None:
+def test_what_is_known_is_not_kept_waiting(results, gate):
     """While long work of others fills all places, what is known is fetched at once, and what is
     not known has to wait; a job whose result became known meanwhile is given to nobody later."""
 
-    def sum_of(*keys: bytes) -> Callable[[Turn], int]:
-        def work(turn: Turn) -> int:
+    def sum_of(*keys):
+        def work(turn):
             assert turn.known or gate.wait(30)
             return sum(turn.get(key, lambda: 1) for key in keys)
 

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from threading import Event, Thread
-from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from flask import Flask
-from flask.testing import FlaskClient
 from tests.registries import tables
 
 from deniable import Registry
-from deniable_collector.stores import Store
 from deniable_collector.tally import TallyRow
 from deniable_estimator.dashboard.access.token_command import new as new_token
 
@@ -41,12 +36,12 @@ READ = (
 
 
 @pytest.fixture
-def registry() -> Registry:
+def registry():
     return Registry.parse(REGISTRY + MORE + SEGMENTED)
 
 
 @pytest.fixture
-def new_reader(store: Store, registry: Registry) -> Callable[..., FlaskClient]:
+def new_reader(store, registry):
     """A program at a dashboard, which is a new one unless it is given."""
     made = [
         json.loads(
@@ -56,7 +51,7 @@ def new_reader(store: Store, registry: Registry) -> Callable[..., FlaskClient]:
     ]
     lines = "\n".join(each["lines"] for each in made)
 
-    def new(settled: bool = True, app: Flask | None = None) -> FlaskClient:
+    def new(settled=True, app=None):
         if app is None:
             app = dashboard_of(store, registry, api_tokens=lines)
         return program_of(app, made[settled]["token"])
@@ -64,7 +59,7 @@ def new_reader(store: Store, registry: Registry) -> Callable[..., FlaskClient]:
     return new
 
 
-def fill_day(store: Store, registry: Registry, day: str, n: int = 3_000) -> None:
+def fill_day(store, registry, day, n=3_000):
     fill(store, registry, "browser", [0.25, 0.74, 0.01, 0.0], n, day)
     fill(store, registry, "theme", [0.25, 0.75], n, day)
     rows = registry["word"].scheme.rows
@@ -73,9 +68,7 @@ def fill_day(store: Store, registry: Registry, day: str, n: int = 3_000) -> None
     put(store, registry["word"], alike, day)
 
 
-def test_late_reports_change_nothing_that_a_settled_token_reads(
-    store: Store, registry: Registry, new_reader: Callable[..., FlaskClient]
-) -> None:
+def test_late_reports_change_nothing_that_a_settled_token_reads(store, registry, new_reader):
     """Before and after reports of windows that still take them, every response is the same, byte
     by byte, from a running dashboard and from a new one; an open token sees the difference."""
     for day in (OLDEST, OLD):
@@ -100,9 +93,7 @@ def test_late_reports_change_nothing_that_a_settled_token_reads(
         assert "Deniable-Settled" not in newer.headers
 
 
-def test_settled_days_are_counted(
-    store: Store, registry: Registry, new_reader: Callable[..., FlaskClient]
-) -> None:
+def test_settled_days_are_counted(store, registry, new_reader):
     """A settled token reads all reports of the windows that take none any more, and by default its
     ranges end with the newest of them."""
     fill_day(store, registry, OLD, 3_000)
@@ -115,11 +106,8 @@ def test_settled_days_are_counted(
 
 
 def test_a_settled_reader_is_not_given_what_others_wait_for(
-    store: Store,
-    registry: Registry,
-    new_reader: Callable[..., FlaskClient],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    store, registry, new_reader, monkeypatch
+):
     """Two readers who ask for the same strings and days at once wait for one calculation only if
     they see the same windows."""
     fill_day(store, registry, OLD, 3_000)
@@ -131,7 +119,7 @@ def test_a_settled_reader_is_not_given_what_others_wait_for(
     began, go = Event(), Event()
     whole = results._run
 
-    def slowly(*arguments: Any) -> None:
+    def slowly(*arguments):
         began.set()
         go.wait(20)
         whole(*arguments)
@@ -139,7 +127,7 @@ def test_a_settled_reader_is_not_given_what_others_wait_for(
     monkeypatch.setattr(results, "_run", slowly)
     found: dict[str, int] = {}
 
-    def ask(name: str, client: FlaskClient) -> None:
+    def ask(name, client):
         found[name] = client.get(path).json["n"]
 
     first = Thread(target=ask, args=("open", open_one))

@@ -23,14 +23,14 @@ _POINTS = st.lists(
 )
 
 
-def corners(path: str) -> list[tuple[float, float]]:
+def corners(path):
     numbers = [float(each) for each in re.findall(r"-?[\d.]+", path.replace("h0", ""))]
     return list(zip(numbers[::2], numbers[1::2], strict=True))
 
 
 @settings(deadline=None, derandomize=True, max_examples=200)
 @given(_POINTS, st.sampled_from((SHARES, NumberUnit("s", log=True))))
-def test_it_stays_in_its_box(points: list[SparkPoint | None], unit: NumberUnit) -> None:
+def test_it_stays_in_its_box(points, unit):
     """Whatever the numbers, line and band lie in the box of 100 by 24, from left to right, with at
     most as many points as fit; fewer than two known points are no line."""
     drawn = sparkline(points, unit)
@@ -54,7 +54,7 @@ def test_it_stays_in_its_box(points: list[SparkPoint | None], unit: NumberUnit) 
     assert along == sorted(along)
 
 
-def test_a_gap_breaks_the_line_and_a_lonely_point_is_a_dot() -> None:
+def test_a_gap_breaks_the_line_and_a_lonely_point_is_a_dot():
     """Windows without reports are not drawn over."""
     point = SparkPoint(10, 0.5, 0.01)
     drawn = sparkline([point, point, None, point], SHARES)
@@ -63,7 +63,7 @@ def test_a_gap_breaks_the_line_and_a_lonely_point_is_a_dot() -> None:
     assert drawn.band.count("M") == 1
 
 
-def test_long_ranges_are_drawn_by_weighted_means() -> None:
+def test_long_ranges_are_drawn_by_weighted_means():
     """Almost twice as many windows as fit are drawn two by two from the newest back, each with the
     weight of its reports."""
     points: list[SparkPoint | None] = [SparkPoint(1, 0.0, 0.0), SparkPoint(3, 1.0, 0.0)]

@@ -1,7 +1,5 @@
 """The picture of what releases spend: what is drawn where."""
 
-from __future__ import annotations
-
 import re
 from datetime import date, timedelta
 
@@ -14,17 +12,17 @@ from deniable_estimator.releasing.charge import MOST_STEPS, Charge, ReleaseAccou
 FIRST = date(2026, 11, 2)
 
 
-def charge(epsilon: float, metric: str = "browser", window: str = "2026-10-01") -> Charge:
+def charge(epsilon, metric="browser", window="2026-10-01"):
     return Charge(metric, (window,), None, "laplace", epsilon, 0.0, epsilon)
 
 
-def account(*made: tuple[int, Charge], budget: float | None = None) -> ReleaseAccount:
+def account(*made, budget=None):
     """Releases, each so many days after the first day."""
     rows = [(FIRST + timedelta(days), each, True) for days, each in made]
     return ReleaseAccount.of(rows, 1e-6, budget)
 
 
-def test_the_line_climbs_by_what_each_day_spends() -> None:
+def test_the_line_climbs_by_what_each_day_spends():
     """Stairs from nothing: half of the height at the half of the time, and the top at the end."""
     found = spending_of(
         account((0, charge(1.0)), (5, charge(1.0)), budget=2.0), FIRST + timedelta(10)
@@ -40,9 +38,7 @@ def test_the_line_climbs_by_what_each_day_spends() -> None:
     st.lists(st.tuples(st.integers(0, 400), st.floats(1e-6, 50.0)), max_size=60),
     st.none() | st.floats(1e-3, 1e4),
 )
-def test_everything_is_drawn_inside_and_nothing_goes_down(
-    made: list[tuple[int, float]], budget: float | None
-) -> None:
+def test_everything_is_drawn_inside_and_nothing_goes_down(made, budget):
     """Whatever was released: bars are from 0 to 100%, and the line stays in its plot, never
     descends, and ends at the total."""
     whole = account(*((days, charge(epsilon)) for days, epsilon in made), budget=budget)

@@ -1,19 +1,11 @@
 """Long lists of strings: decoded in the background, once, and told how far it has come."""
 
-from __future__ import annotations
-
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from flask import Flask
-from flask.testing import FlaskClient
 from tests.registries import declared
-from werkzeug.test import TestResponse
 
 from deniable import Registry
-from deniable_collector.stores import Store
 from deniable_estimator.asking import reading
 
 from .conftest import TOKEN, dashboard_of, fill_drawn, program_of
@@ -26,12 +18,12 @@ SITE = "/api/v1/metrics/site"
 
 
 @pytest.fixture
-def registry() -> Registry:
+def registry():
     return Registry.parse(REGISTRY)
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     folder = tmp_path / "candidates"
     folder.mkdir()
     (folder / "site.txt").write_text("a.example\nb.example\nc.example\n")
@@ -39,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def app(empty_store: Store, registry: Registry, folder: Path) -> Flask:
+def app(empty_store, registry, folder):
     """On each of three days 20,000 devices have named two sites."""
     for day in DAYS:
         fill_drawn(empty_store, registry, "site", {"a.example": 15_000, "b.example": 5_000}, day)
@@ -47,21 +39,21 @@ def app(empty_store: Store, registry: Registry, folder: Path) -> Flask:
 
 
 @pytest.fixture
-def program(app: Flask) -> FlaskClient:
+def program(app):
     return program_of(app)
 
 
 class Slow:
     """Decoding that waits at a gate, and counts how often it was done."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.gate = threading.Event()
         self.held = threading.Event()
         self.count = 0
         self.free = 0
         """So many may pass before the gate."""
 
-    def __call__(self, *arguments: object, **options: object) -> object:
+    def __call__(self, *arguments, **options):
         self.count += 1
         if self.count > self.free:
             self.held.set()
@@ -73,7 +65,7 @@ DECODE = reading.answer_of
 
 
 @pytest.fixture
-def slow(monkeypatch: pytest.MonkeyPatch, app: Flask) -> Iterator[Slow]:
+def slow(monkeypatch, app):
     """The estimator, at a pace that the test sets; and people who wait a moment only."""
     slow = Slow()
     monkeypatch.setattr(reading, "answer_of", slow)
@@ -83,7 +75,7 @@ def slow(monkeypatch: pytest.MonkeyPatch, app: Flask) -> Iterator[Slow]:
     slow.gate.set()
 
 
-def answered(client: FlaskClient, path: str) -> TestResponse:
+def answered(client, path):
     """The answer, once it is no longer being calculated."""
     for _ in range(2000):
         answer = client.get(path)
@@ -93,7 +85,7 @@ def answered(client: FlaskClient, path: str) -> TestResponse:
     raise AssertionError("it is never done")
 
 
-def test_a_page_comes_back_by_itself_until_it_is_done(browser: FlaskClient, slow: Slow) -> None:
+def test_a_page_comes_back_by_itself_until_it_is_done(browser, slow):
     """It says so at once and refreshes without a script; then it is what it always was."""
     answer = browser.get("/metric/site")
     assert answer.status_code == 202
@@ -105,7 +97,7 @@ def test_a_page_comes_back_by_itself_until_it_is_done(browser: FlaskClient, slow
     assert "a.example leads" in answered(browser, "/metric/site").text
 
 
-def test_a_trend_tells_how_many_periods_are_done(browser: FlaskClient, slow: Slow) -> None:
+def test_a_trend_tells_how_many_periods_are_done(browser, slow):
     """The bar counts periods with reports: the range's estimate and two of three days are free."""
     slow.free = 3
     path = "/metric/site?by=day"
@@ -121,7 +113,7 @@ def test_a_trend_tells_how_many_periods_are_done(browser: FlaskClient, slow: Slo
     assert "Over time: a.example" in answered(browser, path).text
 
 
-def test_a_program_waits_and_is_then_told_to_come_back(program: FlaskClient, slow: Slow) -> None:
+def test_a_program_waits_and_is_then_told_to_come_back(program, slow):
     """503 with Retry-After and how far it is, never a body that could be taken for the table;
     two programs that ask for the same wait for one decode."""
     path = f"{SITE}/trend?by=day&format=csv"
@@ -139,7 +131,7 @@ def test_a_program_waits_and_is_then_told_to_come_back(program: FlaskClient, slo
     assert slow.count == 3
 
 
-def test_strings_are_named_in_three_ways(program: FlaskClient, folder: Path) -> None:
+def test_strings_are_named_in_three_ways(program, folder):
     """By the operator's list, by `value`, or in the body of a POST; without any, it says so."""
     text = {"data": "b.example\n", "content_type": "text/plain"}
     body = {"json": {"candidates": ["b.example"]}}
@@ -162,7 +154,7 @@ def test_strings_are_named_in_three_ways(program: FlaskClient, folder: Path) -> 
 
 
 @pytest.mark.parametrize("call", ["estimate", "trend", "comparison"])
-def test_strings_are_found_in_any_spelling(program: FlaskClient, call: str) -> None:
+def test_strings_are_found_in_any_spelling(program, call):
     """What is asked for and what is told are in the form that devices report."""
     for asked in (
         program.get(f"{SITE}/{call}?value=cafe%CC%81.example&from=2026-11-18"),
@@ -186,9 +178,7 @@ def test_strings_are_found_in_any_spelling(program: FlaskClient, call: str) -> N
         (b"x" * ((2 << 20) + 1), "text/plain", 413, "2,097,152 bytes"),
     ],
 )
-def test_a_bad_list_is_a_problem(
-    program: FlaskClient, body: bytes, kind: str, status: int, advice: str
-) -> None:
+def test_a_bad_list_is_a_problem(program, body, kind, status, advice):
     """The document says what is wrong with what was sent, and where a long list belongs."""
     answer = program.post(f"{SITE}/estimate", data=body, content_type=kind)
     assert answer.status_code == status

@@ -1,7 +1,5 @@
 """Ticks: four or five at round numbers, Mondays, first days of months."""
 
-from __future__ import annotations
-
 import math
 from datetime import date, timedelta
 from itertools import pairwise
@@ -22,7 +20,7 @@ LAST = date(2026, 11, 20)
 
 
 @given(st.floats(-1e4, 1e4), st.floats(1e-3, 1e7))
-def test_a_linear_axis_has_four_or_five_round_ticks(lowest: float, span: float) -> None:
+def test_a_linear_axis_has_four_or_five_round_ticks(lowest, span):
     """The ticks are multiples of 1, 2, 2.5 or 5 times a power of ten, hold both ends, and are four
     or five; three only where an end lies within a billionth of one of them."""
     highest = lowest + span
@@ -38,7 +36,7 @@ def test_a_linear_axis_has_four_or_five_round_ticks(lowest: float, span: float) 
 
 
 @given(st.floats(1e-6, 10))
-def test_bars_begin_at_zero(highest: float) -> None:
+def test_bars_begin_at_zero(highest):
     """The scale of bars has zero and three or four round ticks more, and hardly longer than the
     longest bar."""
     levels, step = levels_from_zero(highest)
@@ -48,7 +46,7 @@ def test_bars_begin_at_zero(highest: float) -> None:
     assert levels[-1] > highest - step * 1.0001
 
 
-def test_ticks_are_written_exactly() -> None:
+def test_ticks_are_written_exactly():
     """A step of 2.5 points shows its half points, in shares and in numbers."""
     assert [SHARES.tick(each, 0.025) for each in (0.025, 0.05, 0.075)] == ["2.5%", "5.0%", "7.5%"]
     assert SHARES.tick(0.25, 0.25) == "25%"
@@ -66,18 +64,16 @@ def test_ticks_are_written_exactly() -> None:
         (0.9, 1.1, [0.9, 0.95, 1, 1.05, 1.1]),
     ],
 )
-def test_a_logarithmic_axis_has_round_ticks(
-    lowest: float, highest: float, levels: list[float]
-) -> None:
+def test_a_logarithmic_axis_has_round_ticks(lowest, highest, levels):
     """Powers of ten where there are many, and round numbers between them where there are few."""
     assert [each for each, _ in log_levels(lowest, highest)] == pytest.approx(levels)
 
 
-def texts(days: int, shortest: str = "day") -> list[str]:
+def texts(days, shortest="day"):
     return [tick.text for tick in date_ticks(LAST - timedelta(days - 1), LAST, shortest)]
 
 
-def test_four_weeks_have_their_mondays() -> None:
+def test_four_weeks_have_their_mondays():
     """A month of days shows its Mondays, a quarter every third one, half a year and a year the
     first days of months, with the year where one begins."""
     assert texts(28) == ["26 Oct", "2 Nov", "9 Nov", "16 Nov"]
@@ -88,7 +84,7 @@ def test_four_weeks_have_their_mondays() -> None:
 
 
 @given(st.dates(date(2000, 1, 1), date(2090, 1, 1)), st.integers(2, 3660))
-def test_dates_are_few_and_inside(first: date, days: int) -> None:
+def test_dates_are_few_and_inside(first, days):
     """Of any range there are two to six dates, all of them inside, ascending and equally spaced in
     days, Mondays or months."""
     last = first + timedelta(days - 1)

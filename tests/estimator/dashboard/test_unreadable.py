@@ -1,14 +1,9 @@
 """A sealed window that cannot be read: everything else is answered, and it is never silent."""
 
-from __future__ import annotations
-
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import pytest
-from flask.testing import FlaskClient
 
 from deniable import Registry
 from deniable_collector.stores import open_store
@@ -27,7 +22,7 @@ EACH = 1_000
 class Damage:
     """A store with sealed days of dark_mode and browser, of which blocks can be damaged."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.path = folder / "store.db"
         self.url = f"sqlite:///{self.path}"
         self.registry = Registry.parse(REGISTRY)
@@ -41,43 +36,43 @@ class Damage:
             (self.right,) = file.execute(f"SELECT block FROM blocks {ITS}", (BAD,)).fetchone()
         self.write(self.right[:-1])
 
-    def write(self, block: bytes, days: list[str] | None = None) -> None:
+    def write(self, block, days=None):
         """Put this in the place of the block of the bad day, or of the blocks of these days."""
         with closing(sqlite3.connect(self.path)) as file, file:
             for day in days or [BAD]:
                 file.execute(f"UPDATE blocks SET block = ? {ITS}", (block, day))
 
     @property
-    def scheme(self) -> str:
+    def scheme(self):
         return self.registry["dark_mode"].scheme.fingerprint
 
     def opened(self):  # type: ignore[no-untyped-def]
         return closing(open_store(self.url))
 
-    def restore(self) -> None:
+    def restore(self):
         self.write(self.right)
 
 
 @pytest.fixture
-def damage(tmp_path: Path) -> Damage:
+def damage(tmp_path):
     return Damage(tmp_path)
 
 
 @pytest.fixture
-def minutes() -> Clock:
+def minutes():
     """The clock by which unreadable windows are tried again."""
     return Clock()
 
 
 @pytest.fixture
-def client(damage: Damage, minutes: Clock) -> Iterator[FlaskClient]:
+def client(damage, minutes):
     with damage.opened() as store:
         app = dashboard_of(store, damage.registry)
         app.extensions["deniable_source"].reader.unreadable.clock = minutes
         yield browser_of(app)
 
 
-def test_pages_answer_without_the_window(client: FlaskClient) -> None:
+def test_pages_answer_without_the_window(client):
     """Overview, metric page, comparison and files answer for all other windows; each names the one
     that is missing, at the first visit and from what is kept."""
     days = f"from={DAYS[0]}&to={DAYS[-1]}"
@@ -100,7 +95,7 @@ def test_pages_answer_without_the_window(client: FlaskClient) -> None:
     assert "cannot be read" not in other.text
 
 
-def test_programs_are_told(client: FlaskClient) -> None:
+def test_programs_are_told(client):
     """The API lists all metrics and answers with the windows that it has, names the others in the
     answer, and in a header where a file has no room for it."""
     headers = {"Authorization": f"Bearer {TOKEN}", "Accept": "application/json"}
@@ -128,13 +123,13 @@ def test_programs_are_told(client: FlaskClient) -> None:
     assert any(BAD in each for each in over_time.json["notes"])  # type: ignore[index]
 
 
-def test_what_cannot_be_read_is_marked_in_versions(damage: Damage, minutes: Clock) -> None:
+def test_what_cannot_be_read_is_marked_in_versions(damage, minutes):
     """The version of the tallies changes when a window is found unreadable, when it is tried again
     and when it can be read; that of other windows and metrics stays."""
     with damage.opened() as store:
         first = Reader(store, Unreadable(minutes))
 
-        def versions() -> tuple[bytes, bytes, bytes, bytes]:
+        def versions():
             reader = first.renewed()
             each = reader.each_version("dark_mode", damage.scheme, DAYS)
             whole = reader.version("dark_mode", damage.scheme, DAYS)

@@ -1,7 +1,5 @@
 """Uploaded lists of strings: kept for one session, within limits, and told to nobody."""
 
-from __future__ import annotations
-
 import csv
 import errno
 import html
@@ -15,7 +13,6 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
-from flask.testing import FlaskClient
 
 from deniable_collector.operation.events import EventFormatter
 from deniable_estimator.dashboard.data import DataSource
@@ -37,21 +34,21 @@ ME, YOU = "1" * 32, "2" * 32
 
 
 @pytest.fixture
-def clock() -> Clock:
+def clock():
     return Clock(NOW)
 
 
 @pytest.fixture
-def uploads(temporary: Path, clock: Clock) -> Uploads:
+def uploads(temporary, clock):
     return Uploads(temporary / "lists", clock, 1000)
 
 
-def files(folder: Path) -> list[Path]:
+def files(folder):
     """What is kept, locks not counted."""
     return [each for each in folder.rglob("*") if each.is_file() and each.stat().st_size]
 
 
-def test_a_list_is_forgotten_on_request(uploads: Uploads, temporary: Path) -> None:
+def test_a_list_is_forgotten_on_request(uploads, temporary):
     """One list, or all of a session's, leave the disk; those of others stay."""
     for session in (ME, YOU):
         for metric in ("site", "page"):
@@ -65,7 +62,7 @@ def test_a_list_is_forgotten_on_request(uploads: Uploads, temporary: Path) -> No
     assert len(files(temporary)) == 2
 
 
-def test_a_list_is_forgotten_after_a_time(uploads: Uploads, clock: Clock, temporary: Path) -> None:
+def test_a_list_is_forgotten_after_a_time(uploads, clock, temporary):
     """To look at a list keeps it; after the time without that it is given to nobody, and the next
     request of anybody deletes it."""
     uploads.keep(ME, "site", b"a")
@@ -80,7 +77,7 @@ def test_a_list_is_forgotten_after_a_time(uploads: Uploads, clock: Clock, tempor
     assert files(temporary) == []
 
 
-def test_one_session_has_a_bounded_number(uploads: Uploads, clock: Clock) -> None:
+def test_one_session_has_a_bounded_number(uploads, clock):
     """One more than the most pushes out the one that was looked at the longest ago, of the same
     session alone."""
     uploads.keep(YOU, "site", b"y")
@@ -95,9 +92,7 @@ def test_one_session_has_a_bounded_number(uploads: Uploads, clock: Clock) -> Non
     assert uploads.find(YOU, "site") == b"y"
 
 
-def test_all_sessions_have_a_bounded_number_and_size(
-    uploads: Uploads, clock: Clock, temporary: Path
-) -> None:
+def test_all_sessions_have_a_bounded_number_and_size(uploads, clock, temporary):
     """However many sessions there are, no more lists and bytes are kept than the most; a list that
     is larger than that is refused and pushes out nothing."""
     for number in range(MOST_LISTS + 5):
@@ -116,7 +111,7 @@ def test_all_sessions_have_a_bounded_number_and_size(
     assert uploads.find(YOU, "site") == b"y" * 200
 
 
-def _keep(folder: str, worker: int) -> int:
+def _keep(folder, worker):
     """Keep many lists, and count the most that were there at any time."""
     uploads, most = Uploads(Path(folder), Clock(), 1000), 0
     for number in range(40):
@@ -131,7 +126,7 @@ def _keep(folder: str, worker: int) -> int:
     return most
 
 
-def test_the_limits_hold_for_several_processes(temporary: Path) -> None:
+def test_the_limits_hold_for_several_processes(temporary):
     """Processes that keep lists at once never have more than the most between them. It takes two
     seconds to start them."""
     folder = temporary / "lists"
@@ -142,12 +137,10 @@ def test_the_limits_hold_for_several_processes(temporary: Path) -> None:
     assert sum(each.stat().st_size for each in files(folder)) == 1000
 
 
-def test_a_full_disk_keeps_no_half_of_a_list(
-    uploads: Uploads, temporary: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_keeps_no_half_of_a_list(uploads, temporary, monkeypatch):
     """A list that cannot be written whole is told, and leaves nothing behind."""
 
-    def full(*arguments: object, **more: object) -> None:
+    def full(*arguments, **more):
         raise OSError(errno.ENOSPC, "no space left")
 
     monkeypatch.setattr(os, "utime", full)
@@ -156,7 +149,7 @@ def test_a_full_disk_keeps_no_half_of_a_list(
     assert files(temporary) == []
 
 
-def test_files_are_for_their_owner_alone(uploads: Uploads, temporary: Path) -> None:
+def test_files_are_for_their_owner_alone(uploads, temporary):
     """Folder and files open for nobody else, and no name in them tells a session or a metric."""
     uploads.keep(ME, "site", b"a")
     (path,) = files(temporary)
@@ -167,7 +160,7 @@ def test_files_are_for_their_owner_alone(uploads: Uploads, temporary: Path) -> N
 
 
 @pytest.mark.parametrize("trap", ["open", "link", "file"])
-def test_a_folder_of_somebody_else_is_not_used(temporary: Path, trap: str) -> None:
+def test_a_folder_of_somebody_else_is_not_used(temporary, trap):
     """A folder that others may read, a link and a file in its place are refused."""
     folder, elsewhere = temporary / "lists", temporary / "elsewhere"
     elsewhere.mkdir(mode=0o700)
@@ -188,7 +181,7 @@ def test_a_folder_of_somebody_else_is_not_used(temporary: Path, trap: str) -> No
 # The dashboard
 
 
-def send(client: FlaskClient, data: bytes, query: str = "") -> str:
+def send(client, data, query=""):
     """Upload a list as the page does; where its answer leads."""
     form = {"candidates": (io.BytesIO(data), "secret-name.txt")}
     answer = client.post(f"/metric/site{query}", data=form, content_type="multipart/form-data")
@@ -196,11 +189,11 @@ def send(client: FlaskClient, data: bytes, query: str = "") -> str:
     return str(answer.headers["Location"])
 
 
-def links(page: str) -> list[str]:
+def links(page):
     return [html.unescape(each) for each in re.findall(r'(?:href|action|src)="([^"]*)"', page)]
 
 
-def test_an_uploaded_list_stays(client: FlaskClient) -> None:
+def test_an_uploaded_list_stays(client):
     """After one upload every view of the metric has its strings: other days, the trend, order,
     comparison, files and pictures; until it is forgotten."""
     target = send(client, b"b.example\na.example\n", "?from=2026-11-01&to=2026-11-20")
@@ -223,7 +216,7 @@ def test_an_uploaded_list_stays(client: FlaskClient) -> None:
     assert client.get("/metric/site.csv").status_code == 400
 
 
-def test_it_is_preferred_to_the_operators(client: FlaskClient, folder: Path) -> None:
+def test_it_is_preferred_to_the_operators(client, folder):
     """Over the operator's list the reader's own holds, for that reader, and not on the overview or
     in the API; forgotten, the operator's is there again."""
     (folder / "site.txt").write_text("b.example\n")
@@ -236,7 +229,7 @@ def test_it_is_preferred_to_the_operators(client: FlaskClient, folder: Path) -> 
     assert "b.example has 2" in client.get("/metric/site").text
 
 
-def test_another_reader_does_not_see_it(client: FlaskClient) -> None:
+def test_another_reader_does_not_see_it(client):
     """A list is one session's: another browser with the same token does not have it, nor does the
     same one after signing out, and then it has left the disk."""
     send(client, b"a.example\n")
@@ -250,7 +243,7 @@ def test_another_reader_does_not_see_it(client: FlaskClient) -> None:
     assert "Which strings?" in client.get("/metric/site").text
 
 
-def test_nothing_of_it_is_in_an_address(client: FlaskClient) -> None:
+def test_nothing_of_it_is_in_an_address(client):
     """Neither the answer to the upload nor any link of any page has a string of the list, not even
     to choose whose trend is drawn: that is told by its line."""
     pages = [send(client, b"nobody.example\na.example\nb.example\n")]
@@ -276,7 +269,7 @@ def test_nothing_of_it_is_in_an_address(client: FlaskClient) -> None:
     assert 'type="file"' in gone.text
 
 
-def test_nothing_of_it_is_in_a_log(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_of_it_is_in_a_log(client, monkeypatch):
     """Whatever happens, also a failure whose text names a string, no line of the log does."""
     text = io.StringIO()
     handler = logging.StreamHandler(text)
@@ -290,7 +283,7 @@ def test_nothing_of_it_is_in_a_log(client: FlaskClient, monkeypatch: pytest.Monk
         bad = {"candidates": (io.BytesIO(b"a.example\na.example"), "secret-name.txt")}
         client.post("/metric/site", data=bad, content_type="multipart/form-data")
 
-        def fail(*arguments: object, **more: object) -> None:
+        def fail(*arguments, **more):
             raise RuntimeError("a.example cannot be counted")
 
         monkeypatch.setattr(DataSource, "estimate_at", fail)
@@ -302,9 +295,7 @@ def test_nothing_of_it_is_in_a_log(client: FlaskClient, monkeypatch: pytest.Monk
     assert "secret-name" not in text.getvalue()
 
 
-def test_a_list_that_cannot_be_kept_is_told(
-    client: FlaskClient, temporary: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_list_that_cannot_be_kept_is_told(client, temporary, monkeypatch):
     """Where the folder cannot be written, the page says so, and what an operator can do."""
     monkeypatch.setattr(os, "mkdir", lambda *_, **__: (_ for _ in ()).throw(PermissionError()))
     data = {"candidates": (io.BytesIO(b"a.example"), "mine.txt")}

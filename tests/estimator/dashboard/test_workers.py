@@ -1,14 +1,11 @@
 """The processes for long calculations: bounded, replaced when they die, gone with the server."""
 
-from __future__ import annotations
-
 import math
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -23,14 +20,14 @@ MEMORY = 1 << 30
 
 
 @pytest.fixture
-def workers() -> Iterator[Workers]:
+def workers():
     """Two processes with a gibibyte each, and a second for a task."""
     workers = Workers(2, MEMORY, 1)
     yield workers
     workers.close()
 
 
-def alive(process: int) -> bool:
+def alive(process):
     """Whether the process is there, and not only its exit status."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
@@ -38,7 +35,7 @@ def alive(process: int) -> bool:
         return False
 
 
-def gone(process: int) -> bool:
+def gone(process):
     """Whether the process ends within a minute."""
     for _ in range(6000):
         if not alive(process):
@@ -47,7 +44,7 @@ def gone(process: int) -> bool:
     return False
 
 
-def test_a_task_runs_in_another_process(workers: Workers) -> None:
+def test_a_task_runs_in_another_process(workers):
     """What the function returns comes back; one reader alone starts one process, which stays."""
     assert workers.run(math.factorial, 20) == math.factorial(20)
     first, second = workers.run(os.getpid), workers.run(os.getpid)
@@ -55,7 +52,7 @@ def test_a_task_runs_in_another_process(workers: Workers) -> None:
     assert workers.run(os.nice, 0) > os.nice(0)
 
 
-def test_an_error_is_raised_as_it_was(workers: Workers) -> None:
+def test_an_error_is_raised_as_it_was(workers):
     """An error of ours keeps its type, text and members, also where its arguments are others."""
     with pytest.raises(ValueListError) as caught:
         workers.run(parse_values, b"a\na", "The list")
@@ -65,7 +62,7 @@ def test_an_error_is_raised_as_it_was(workers: Workers) -> None:
         workers.run(math.factorial, -1)
 
 
-def test_memory_is_bounded(workers: Workers) -> None:
+def test_memory_is_bounded(workers):
     """A task that wants more than the limit is refused with the limit, and the next one runs."""
     process = workers.run(os.getpid)
     with pytest.raises(TooHeavy, match="1,024 MiB"):
@@ -76,7 +73,7 @@ def test_memory_is_bounded(workers: Workers) -> None:
 
 
 @pytest.mark.campaign
-def test_time_is_bounded(workers: Workers) -> None:
+def test_time_is_bounded(workers):
     """A task that calculates for longer than the limit is ended, also where it holds Python's
     lock, and the next one has all of its time again."""
     begun = time.monotonic()
@@ -87,7 +84,7 @@ def test_time_is_bounded(workers: Workers) -> None:
         assert workers.run(sum, range(10**7)) == 10**7 * (10**7 - 1) // 2
 
 
-def test_a_process_that_dies_is_replaced(workers: Workers) -> None:
+def test_a_process_that_dies_is_replaced(workers):
     """Whoever waited is told; the other process goes on, and the next task finds a new one."""
     with ThreadPoolExecutor(1) as pool:
         other = pool.submit(workers.run, time.sleep, 1.5)
@@ -103,14 +100,14 @@ def test_a_process_that_dies_is_replaced(workers: Workers) -> None:
     assert workers.run(os.getpid) != process, "what died between tasks harms none"
 
 
-def test_a_process_is_replaced_after_some_tasks(workers: Workers) -> None:
+def test_a_process_is_replaced_after_some_tasks(workers):
     """What a process has not given back after fifty tasks, it gives back by ending."""
     seen = {workers.run(os.getpid) for _ in range(60)}
     assert len(seen) == 2
     assert gone(min(seen)) or gone(max(seen))
 
 
-def test_strings_of_a_file_do_not_travel(workers: Workers, tmp_path: Path) -> None:
+def test_strings_of_a_file_do_not_travel(workers, tmp_path):
     """Strings that stand in a file are read from there, and what holds them comes back with the
     very same tuple; a file that has changed meanwhile is noticed."""
     path = tmp_path / "list.txt"
@@ -130,7 +127,7 @@ def test_strings_of_a_file_do_not_travel(workers: Workers, tmp_path: Path) -> No
         others.close()
 
 
-def test_closing_ends_what_is_being_calculated(workers: Workers) -> None:
+def test_closing_ends_what_is_being_calculated(workers):
     """The processes end at once, in the middle of a task too, and nothing is begun any more."""
     process = workers.run(os.getpid)
     with ThreadPoolExecutor(1) as pool:
@@ -156,7 +153,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.campaign
-def test_no_process_outlives_the_server(tmp_path: Path) -> None:
+def test_no_process_outlives_the_server(tmp_path):
     """Where the server is killed, which nobody can tell it before, its processes end with it."""
     (tmp_path / "parent.py").write_text(PARENT)
     parent = subprocess.Popen(

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from tests.registries import declared
-from werkzeug.test import Client as Browser
 from werkzeug.test import TestResponse
 
 from deniable import Registry, TransportError
@@ -35,13 +34,13 @@ Make = Callable[..., bytes]
 Seen = Callable[[], dict[str, Any]]
 
 
-def problem(response: TestResponse) -> str:
+def problem(response):
     """The code of a problem document."""
     found: str = json.loads(response.data)["type"].rpartition(":")[2]
     return found
 
 
-def test_marked_reports_are_counted_and_shown(post: Post, batch: Make, seen: Seen) -> None:
+def test_marked_reports_are_counted_and_shown(post, batch, seen):
     """Reports of every type, of windows that have not ended, are counted once, and shown with row,
     columns, bytes and meaning, the newest first."""
     values = [("browser", "firefox"), ("dark_mode", True), ("plugin", "acme"), ("size", 3)]
@@ -61,7 +60,7 @@ def test_marked_reports_are_counted_and_shown(post: Post, batch: Make, seen: See
     assert document["mistakes"] == []
 
 
-def test_nothing_without_the_mark(post: Post, batch: Make, seen: Seen) -> None:
+def test_nothing_without_the_mark(post, batch, seen):
     """A plain batch, a compressed one, a binary one and an empty body are refused, with a code for
     which no SDK drops a batch: a real report waits for its own collector."""
     body = unmarked(batch(("browser", "firefox")))
@@ -77,7 +76,7 @@ def test_nothing_without_the_mark(post: Post, batch: Make, seen: Seen) -> None:
     assert "DENIABLE_DEV" in mistake["advice"]
 
 
-def test_what_is_left_out_is_explained(post: Post, batch: Make, seen: Seen) -> None:
+def test_what_is_left_out_is_explained(post, batch, seen):
     """Rejected reports and refused batches are shown with what to do, and are not counted."""
     post(batch(("browser", "firefox"), metric="browsr"))
     post(batch(("browser", "firefox"), scheme="0" * 12))
@@ -116,9 +115,7 @@ def test_what_is_left_out_is_explained(post: Post, batch: Make, seen: Seen) -> N
         ("", False),
     ],
 )
-def test_which_pages_may_send(
-    post: Post, browser: Browser, batch: Make, origin: str, allowed: bool
-) -> None:
+def test_which_pages_may_send(post, browser, batch, origin, allowed):
     """Pages of this machine, and of origins that were named, may send and read the answer; any
     other page that the developer visits may not, with or without asking before."""
     asked = browser.options("/v1/reports", headers={"Origin": origin})
@@ -130,14 +127,14 @@ def test_which_pages_may_send(
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example:8099", "0.0.0.0:8099"])
-def test_other_names_are_refused(browser: Browser, host: str) -> None:
+def test_other_names_are_refused(browser, host):
     """A site that gives its own name the address of this machine reads nothing."""
     for path in ("/live", "/live.json", "/v1/reports", "/login", "/metrics.json"):
         answer = browser.get(path, headers={"Host": host})
         assert (answer.status_code, b"deniable" in answer.data) == (403, False)
 
 
-def test_mistakes_of_clients(post: Post, seen: Seen) -> None:
+def test_mistakes_of_clients(post, seen):
     """What a client refuses is shown, with the values that a metric takes; what is no such message
     is refused."""
     known = [("refused_value", name) for name in ("browser", "dark_mode", "size", "plugin")]
@@ -161,7 +158,7 @@ def test_mistakes_of_clients(post: Post, seen: Seen) -> None:
     assert len(seen()["mistakes"]) == len(known)
 
 
-def test_hostile_names(post: Post, batch: Make, browser: Browser, seen: Seen) -> None:
+def test_hostile_names(post, batch, browser, seen):
     """A name of markup, of another direction or of 3 KB is shown as text, and cut; one with half of
     a UTF-16 pair, told by a client or in a report, with a question mark; none gets into a command
     that a developer may copy."""
@@ -178,7 +175,7 @@ def test_hostile_names(post: Post, batch: Make, browser: Browser, seen: Seen) ->
     assert not any("deniable add" in each["advice"] for each in seen()["mistakes"])
 
 
-def test_other_methods_and_large_bodies(post: Post, browser: Browser) -> None:
+def test_other_methods_and_large_bodies(post, browser):
     """Only POST sends, and no body above a mebibyte is read."""
     assert browser.get("/v1/reports").status_code == 405
     assert browser.put("/v1/reports").status_code == 405
@@ -187,7 +184,7 @@ def test_other_methods_and_large_bodies(post: Post, browser: Browser) -> None:
     assert browser.get("/healthz").status_code == 200
 
 
-def test_a_flood_is_forgotten(post: Post, batch: Make, seen: Seen, browser: Browser) -> None:
+def test_a_flood_is_forgotten(post, batch, seen, browser):
     """Of many reports and mistakes the newest are kept, and all reports are counted."""
     for _ in range(3):
         assert post(batch(*[("browser", "firefox")] * 100)).status_code == 202
@@ -217,7 +214,7 @@ def test_a_flood_is_forgotten(post: Post, batch: Make, seen: Seen, browser: Brow
         ("window_too_old", "few", "“few” was left out (window_too_old): <detail>.", "the clock"),
     ],
 )
-def test_each_mistake_has_its_advice(code: str, metric: str | None, told: str, advice: str) -> None:
+def test_each_mistake_has_its_advice(code, metric, told, advice):
     """The words name the metric, and the advice fits what it takes."""
     found = advice_on(Mistake(code, metric, "<detail>", 0.0), REGISTRY)
     assert told in str(found[0])

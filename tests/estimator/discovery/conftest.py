@@ -85,12 +85,7 @@ def code():
 def draw():
     """draw(code, crowd, seed, window=...): a tally of strings and their devices."""
 
-    def make(
-        mechanism,
-        crowd,
-        seed,
-        window="2026-11-16",
-    ):
+    def make(mechanism, crowd, seed, window="2026-11-16"):
         counts = np.array(list(crowd.values()), np.int64)
         rows = analysis_of(mechanism).sample_rows(list(crowd), counts, np.random.default_rng(seed))
         return Tally("terms", Scheme("discovery", mechanism, ()).fingerprint, (window,), rows)

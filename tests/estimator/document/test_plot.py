@@ -56,12 +56,12 @@ CHARTS: dict[str, Chart] = {
 }
 
 
-def on_page(chart: Chart) -> str:
+def on_page(chart):
     """The chart on a page, as XML."""
     return f"<main>{draw(chart, Page())}</main>".replace(" hidden>", ">")
 
 
-def of(chart: Chart) -> str:
+def of(chart):
     """The chart as a picture of its own."""
     frame = PictureFrame(
         HOSTILE, HOSTILE, [("title", HOSTILE), ("sub", "")], [("alarming", HOSTILE)]
@@ -71,7 +71,7 @@ def of(chart: Chart) -> str:
 
 
 @pytest.mark.parametrize("mark", CHARTS)
-def test_whatever_a_text_holds_it_stays_a_text(mark: str) -> None:
+def test_whatever_a_text_holds_it_stays_a_text(mark):
     """Names that people give cannot become elements, on a page or in a picture."""
     chart = CHARTS[mark]
     for drawn in (on_page(chart), of(chart)):
@@ -80,7 +80,7 @@ def test_whatever_a_text_holds_it_stays_a_text(mark: str) -> None:
 
 
 @pytest.mark.parametrize("mark", CHARTS)
-def test_a_picture_needs_no_style_sheet(mark: str) -> None:
+def test_a_picture_needs_no_style_sheet(mark):
     """Its lengths are pixels of its own, inside of it, and each shape has a colour."""
     root = ElementTree.fromstring(of(CHARTS[mark]))
     width, height = (float(root.get(name, "")) for name in ("width", "height"))
@@ -98,7 +98,7 @@ def test_a_picture_needs_no_style_sheet(mark: str) -> None:
         assert all(0 <= float(each.get(name, "0")) <= height for name in ("y", "y1", "y2", "cy"))
 
 
-def test_page_and_picture_have_the_same_proportions() -> None:
+def test_page_and_picture_have_the_same_proportions():
     """A bar is as long on the scale of a picture as it is on a page."""
     page = ElementTree.fromstring(on_page(CHARTS["bars"]))
     (bar,) = page.findall(".//rect[@class='bar']")
@@ -112,7 +112,7 @@ def test_page_and_picture_have_the_same_proportions() -> None:
     assert float(drawn.get("width", "")) == pytest.approx((last - first) / 4)
 
 
-def test_an_end_without_a_limit_has_an_arrow_and_no_dot() -> None:
+def test_an_end_without_a_limit_has_an_arrow_and_no_dot():
     """Nobody reads a limit where there is none."""
     page = draw(Dots(rows=(OPEN,), ticks=()), Page())
     assert "<circle" not in page
@@ -121,7 +121,7 @@ def test_an_end_without_a_limit_has_an_arrow_and_no_dot() -> None:
     assert draw(Dots(rows=(ROW,), ticks=()), Page()).count("<circle") == 1
 
 
-def test_a_small_bar_begins_at_zero() -> None:
+def test_a_small_bar_begins_at_zero():
     """A card has no scale: below zero a bar ends there."""
     below = ROW._replace(at=5.0)
     assert '"M5 3h7"' in small_bar(below, 12.0)

@@ -11,11 +11,9 @@ from datetime import date
 
 import numpy as np
 import pytest
-from tests.estimator.conftest import Fill
 from tests.estimator.pairs.conftest import DAYS, DEVICES, REGISTRY, TABLE
 
-from deniable import Metric, Registry, Scheme
-from deniable_collector.stores.base import Store
+from deniable import Metric, Registry
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers import answer_of, combine
 from deniable_estimator.answers.pair import PairAnswer, estimate_pair
@@ -28,12 +26,9 @@ from deniable_estimator.asking.reading import read, select
 from deniable_estimator.asking.trend import trend
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.planning.population import zipf_shares
-from deniable_estimator.statistics.intervals import FloatArray
 
 
-def answered(
-    scheme: Scheme, n: int = 50_000, table: np.ndarray = TABLE, seed: int = 1, day: str = DAYS[0]
-) -> PairAnswer:
+def answered(scheme, n=50_000, table=TABLE, seed=1, day=DAYS[0]):
     rng = np.random.default_rng(seed)
     counts = rng.multinomial(n, table.ravel())
     found = answer_of(sample_tally(scheme, counts, rng, metric="p", window=day), scheme)
@@ -42,12 +37,12 @@ def answered(
 
 
 @pytest.fixture
-def scheme(registry: Registry) -> Scheme:
+def scheme(registry):
     return registry["plan_by_mode"].scheme
 
 
 @pytest.mark.parametrize("n", [0, 1, LEAST_FOR_TEST - 1])
-def test_few_reports(scheme: Scheme, n: int) -> None:
+def test_few_reports(scheme, n):
     """Without reports and with few of them there is no test and no effect; files say null."""
     found = answered(scheme, n)
     assert found.independence is None
@@ -61,7 +56,7 @@ def test_few_reports(scheme: Scheme, n: int) -> None:
     assert list(remarks(found)) == []
 
 
-def test_too_few_of_a_value(scheme: Scheme) -> None:
+def test_too_few_of_a_value(scheme):
     """A conditional whose condition is below 3 standard errors is not a number anywhere."""
     table = np.array([[0.5, 0.48], [0.01, 0.005], [0.003, 0.002]])
     found = answered(scheme, 1000, table)
@@ -76,7 +71,7 @@ def test_too_few_of_a_value(scheme: Scheme) -> None:
     assert found.lumped == ("plan=pro", "plan=team")
 
 
-def test_several_schemes(registry: Registry, scheme: Scheme) -> None:
+def test_several_schemes(registry, scheme):
     """Schemes with other epsilons are averaged: cells sum to 1, margins agree with cells, and the
     result is more exact than each."""
     other = dataclasses.replace(registry["plan_by_mode"], epsilon=1.0).scheme
@@ -95,7 +90,7 @@ def test_several_schemes(registry: Registry, scheme: Scheme) -> None:
     assert both.covariance.kept > 0
 
 
-def test_other_lists_are_left_out(registry: Registry, scheme: Scheme) -> None:
+def test_other_lists_are_left_out(registry, scheme):
     """Reports about other values are not mixed in: the larger part is told, with their number."""
     text = REGISTRY.replace('"team"]', '"firm"]')
     other = Registry.parse(text)["plan_by_mode"].scheme
@@ -104,7 +99,7 @@ def test_other_lists_are_left_out(registry: Registry, scheme: Scheme) -> None:
     assert any("20,000 reports under other lists are left out" in each for each in both.warnings)
 
 
-def test_candidates_are_refused(scheme: Scheme) -> None:
+def test_candidates_are_refused(scheme):
     """A pair has a closed list of cells."""
     rng = np.random.default_rng(1)
     tally = sample_tally(scheme, np.full(6, 10), rng, window=DAYS[0])
@@ -115,7 +110,7 @@ def test_candidates_are_refused(scheme: Scheme) -> None:
 FORGOTTEN = REGISTRY + 'forget = "marginals"\n'
 
 
-def test_forgotten_marginals_come_from_the_pair(filled: Registry, store: Store) -> None:
+def test_forgotten_marginals_come_from_the_pair(filled, store):
     """A metric that is not reported by itself is estimated from the pair, with wider intervals and
     a note; also by days, and for some of its values."""
     registry = Registry.parse(FORGOTTEN)
@@ -134,9 +129,7 @@ def test_forgotten_marginals_come_from_the_pair(filled: Registry, store: Store) 
     assert read(store, filled, "plan").n == 0
 
 
-def test_own_reports_are_not_counted_twice(
-    filled: Registry, store: Store, fill: Fill, registry: Registry
-) -> None:
+def test_own_reports_are_not_counted_twice(filled, store, fill, registry):
     """In a window with reports of the metric itself, those of the pair are left out, as the same
     devices may have sent both."""
     own: Metric = registry["plan"]
@@ -147,7 +140,7 @@ def test_own_reports_are_not_counted_twice(
     assert found.n == 5000 + (len(DAYS) - 1) * DEVICES
 
 
-def test_windows_of_a_margin_are_looked_at(filled: Registry, store: Store) -> None:
+def test_windows_of_a_margin_are_looked_at(filled, store):
     """Anomalies of a pair look at its cells, and those of a margin at the margin."""
     selection = select(store, Registry.parse(FORGOTTEN), "plan")
     found = look(DAYS[0], selection.within({DAYS[0]}).read())
@@ -159,9 +152,7 @@ def test_windows_of_a_margin_are_looked_at(filled: Registry, store: Store) -> No
     assert len(cells.values) == 6
 
 
-def _false_cells(
-    rows: int, columns: int, epsilon: float, n: int, runs: int
-) -> tuple[FloatArray, float]:
+def _false_cells(rows, columns, epsilon, n, runs):
     """The part of the cells that are said to carry the dependence and do not, in each of so many
     tables of which the first two rows and columns alone depend on each other; and how many of
     their four cells are found on average."""
@@ -207,7 +198,7 @@ def _false_cells(
 
 
 @pytest.mark.parametrize(("rows", "columns", "n"), [(7, 5, 300), (15, 15, 1_000)])
-def test_cells_that_carry_a_dependence_are_rarely_false(rows: int, columns: int, n: int) -> None:
+def test_cells_that_carry_a_dependence_are_rarely_false(rows, columns, n):
     """At epsilon 6 at most 6% of them are false on average, within 4 standard errors of 40 tables,
     seed 1. As normal numbers, 20% and 79% were."""
     false, found = _false_cells(rows, columns, 6.0, n, 40)
@@ -218,7 +209,7 @@ def test_cells_that_carry_a_dependence_are_rarely_false(rows: int, columns: int,
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("epsilon", [1.0, 2.0, 4.0, 6.0, 8.0])
-def test_cells_are_rarely_false_in_any_table(epsilon: float) -> None:
+def test_cells_are_rarely_false_in_any_table(epsilon):
     """At most 6%, within 3 standard errors of 150 tables, from 300 to a million reports."""
     for rows, columns in ((7, 5), (15, 15)):
         for n in (300, 1_000, 10_000, 1_000_000):
@@ -228,7 +219,7 @@ def test_cells_are_rarely_false_in_any_table(epsilon: float) -> None:
 
 
 @pytest.mark.campaign
-def test_false_changes_are_as_rare_as_asked(scheme: Scheme) -> None:
+def test_false_changes_are_as_rare_as_asked(scheme):
     """Of crowds with the same joint table, of which few are in the last row, at most .05 and .001
     are said to have changed where that is asked: 1,500 pairs of crowds, three standard errors."""
     table, runs = np.array([[0.6, 0.3], [0.05, 0.02], [0.02, 0.01]]), 1500

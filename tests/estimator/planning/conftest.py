@@ -1,13 +1,9 @@
 """Plans as data: what `--json` and the read API have, before it is text."""
 
-from __future__ import annotations
-
-from typing import Any
-
 from deniable_estimator.planning.kinds import PLANS, make
 
 
-def plan(kind: str, **given: Any) -> dict[str, Any]:
+def plan(kind, **given):
     """The plan for what is given; the rest is what a form begins with."""
     inputs = PLANS[kind].inputs
     asked = {each.name: each.parse(each.start) if each.needed else each.default for each in inputs}

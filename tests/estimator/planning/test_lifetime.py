@@ -20,7 +20,7 @@ DOMAINS: dict[str, dict[str, object]] = {
 }
 
 
-def divided(lifetime: float, years: float, **more: object) -> SimpleNamespace:
+def divided(lifetime, years, **more):
     """The ways to divide a lifetime."""
     asked = {"lifetime_epsilon": lifetime, "years": years, "devices": 10_000, **more}
     return SimpleNamespace(**plan("lifetime", **asked))

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from tests.estimator.conftest import Fill
 
-from deniable import Registry
 from deniable.tools.command_line import find
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
@@ -50,13 +47,13 @@ Run = Callable[..., Result]
 
 
 @pytest.fixture
-def registry_file(tmp_path: Path, registry_file: Path) -> Path:
+def registry_file(tmp_path, registry_file):
     registry_file.write_text(registry_file.read_text() + MORE)
     return registry_file
 
 
 @pytest.fixture
-def filled(registry: Registry, fill: Fill) -> None:
+def filled(registry, fill):
     """Five days of 4,000 devices each."""
     rng = np.random.default_rng(1)
     crowds = {
@@ -72,10 +69,10 @@ def filled(registry: Registry, fill: Fill) -> None:
 
 
 @pytest.fixture
-def run(registry_file: Path, store_url: str, tmp_path: Path, filled: None) -> Run:
+def run(registry_file, store_url, tmp_path, filled):
     """Call the command with this store, registry and ledger."""
 
-    def call(text: str, **environment: str) -> Result:
+    def call(text, **environment):
         words = text.split()
         if words[0] not in ("list", "verify"):
             words += ["--registry", str(registry_file), "--store", store_url]
@@ -85,7 +82,7 @@ def run(registry_file: Path, store_url: str, tmp_path: Path, filled: None) -> Ru
     return call
 
 
-def document(result: Result) -> dict[str, object]:
+def document(result):
     assert result.exit_code == 0, result.output
     found: dict[str, object] = json.loads(result.stdout)
     return found

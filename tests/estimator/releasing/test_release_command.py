@@ -7,14 +7,11 @@ import os
 import sqlite3
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from tests.estimator.conftest import MakeTally
 
-from deniable import Registry
 from deniable.protocol import windows
 from deniable.tools.command_line import find
 from deniable_collector.tally import Tally
@@ -30,18 +27,18 @@ from deniable_estimator.releasing.manifest import (
 )
 from deniable_estimator.releasing.manifest import document as make_document
 
-from .conftest import DAYS, Fill, Run, document
+from .conftest import DAYS, document
 
 
 @pytest.fixture
-def key(tmp_path: Path) -> Path:
+def key(tmp_path):
     """A private key; its public one lies beside it."""
     path = tmp_path / "release.pem"
     assert CliRunner().invoke(find("release"), ["key", str(path)]).exit_code == 0
     return path
 
 
-def test_a_key_is_made_once(key: Path) -> None:
+def test_a_key_is_made_once(key):
     """It is for its owner alone, and a second one does not replace it."""
     assert key.stat().st_mode & 0o077 == 0
     before = key.read_bytes()
@@ -51,7 +48,7 @@ def test_a_key_is_made_once(key: Path) -> None:
     assert key.read_bytes() == before
 
 
-def test_noise_is_drawn_once(run: Run) -> None:
+def test_noise_is_drawn_once(run):
     """The same request gives the same bytes and spends nothing; another one has other noise."""
     one = run("browser --epsilon 1 --out -")
     two = run("browser --epsilon 1 --out -")
@@ -63,7 +60,7 @@ def test_noise_is_drawn_once(run: Run) -> None:
     assert "the same numbers, at no charge" in run("browser --epsilon 1").output
 
 
-def test_the_manifest_says_what_the_noise_is(run: Run) -> None:
+def test_the_manifest_says_what_the_noise_is(run):
     """Scale, sensitivity, and the epsilon of a device follow from each other: 5 reports of a
     device, each of which moves two of the four counts."""
     manifest = document(run("browser --epsilon 1 --out -"))["manifest"]
@@ -74,14 +71,14 @@ def test_the_manifest_says_what_the_noise_is(run: Run) -> None:
     assert manifest["epsilon_of_one_report"] == pytest.approx(0.2)
 
 
-def test_the_leader_is_released_alone(run: Run) -> None:
+def test_the_leader_is_released_alone(run):
     """With 1,000 reports more a day than the next, firefox leads; nothing else is published."""
     found = document(run("browser --form leader --epsilon 1 --out -"))
     assert found["data"] == {"columns": ["leader"], "rows": [["firefox"]]}
     assert found["manifest"]["method"] == "exponential"
 
 
-def test_strings_of_a_list(run: Run, registry: Registry, fill: Fill, tmp_path: Path) -> None:
+def test_strings_of_a_list(run, registry, fill, tmp_path):
     """The strings of the operator's list are published; one that a spreadsheet would take for a
     formula is quoted in the table."""
     scheme = registry["word"].scheme
@@ -100,7 +97,7 @@ def test_strings_of_a_list(run: Run, registry: Registry, fill: Fill, tmp_path: P
     assert b"\n'=1+1," in table.read_bytes()
 
 
-def test_files_are_written_and_verified(run: Run, key: Path, tmp_path: Path) -> None:
+def test_files_are_written_and_verified(run, key, tmp_path):
     """A signed document and its table pass; each of them with another digit, another key or no
     signature fails."""
     table = tmp_path / "browser.csv"
@@ -145,7 +142,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_bad_requests_are_refused_and_release_nothing(run: Run, tmp_path: Path, text: str) -> None:
+def test_bad_requests_are_refused_and_release_nothing(run, tmp_path, text):
     """Each names what is wrong; neither the ledger nor a file exists afterwards."""
     result = run(text)
     assert result.exit_code in (1, 2)
@@ -153,9 +150,7 @@ def test_bad_requests_are_refused_and_release_nothing(run: Run, tmp_path: Path, 
     assert not (tmp_path / "releases.sqlite").exists()
 
 
-def test_windows_that_take_reports_are_refused(
-    run: Run, registry: Registry, fill: Fill, make_tally: MakeTally
-) -> None:
+def test_windows_that_take_reports_are_refused(run, registry, fill, make_tally):
     """Today's window and one of two days ago are refused if they are named. Without --to they are
     left out."""
     scheme = registry["browser"].scheme
@@ -171,9 +166,7 @@ def test_windows_that_take_reports_are_refused(
     assert manifest["windows"]["last"] == DAYS[-1]
 
 
-def test_windows_with_too_few_reports_are_refused(
-    run: Run, registry: Registry, fill: Fill, make_tally: MakeTally
-) -> None:
+def test_windows_with_too_few_reports_are_refused(run, registry, fill, make_tally):
     """999 reports are too few for a table, and one such window for a trend."""
     scheme = registry["browser"].scheme
     fill(make_tally(scheme, 999, [500] * 4, ["2026-01-20"]), scheme)
@@ -182,7 +175,7 @@ def test_windows_with_too_few_reports_are_refused(
     assert run("browser").exit_code == 0
 
 
-def test_a_budget_refuses_and_leaves_no_file(run: Run, tmp_path: Path) -> None:
+def test_a_budget_refuses_and_leaves_no_file(run, tmp_path):
     """The output is not written, and a plan says so before."""
     assert run("browser --epsilon 1", DENIABLE_RELEASE_BUDGET="1.5").exit_code == 0
     out = tmp_path / "second.json"
@@ -195,7 +188,7 @@ def test_a_budget_refuses_and_leaves_no_file(run: Run, tmp_path: Path) -> None:
     assert document(run("list --json"))["total"]["releases"] == 1
 
 
-def test_a_table_is_never_written_without_its_manifest(run: Run, tmp_path: Path) -> None:
+def test_a_table_is_never_written_without_its_manifest(run, tmp_path):
     """If one of the two files cannot be written, both stay as they were, and no other is left: who
     reads the folder never finds the table of one release beside the manifest of another."""
     out = tmp_path / "site" / "table.csv"
@@ -222,9 +215,7 @@ CHANGED = [
 
 
 @pytest.mark.parametrize(("key", "value"), CHANGED)
-def test_a_manifest_of_other_kinds_is_refused_in_words(
-    run: Run, tmp_path: Path, key: str, value: object
-) -> None:
+def test_a_manifest_of_other_kinds_is_refused_in_words(run, tmp_path, key, value):
     """Verifying a stranger's document never ends in a Python error."""
     found = document(run("browser --out -"))
     found["manifest"][key] = value  # type: ignore[index]
@@ -236,7 +227,7 @@ def test_a_manifest_of_other_kinds_is_refused_in_words(
     assert isinstance(refused.exception, SystemExit)
 
 
-def test_what_no_digest_covers_is_refused(run: Run, tmp_path: Path) -> None:
+def test_what_no_digest_covers_is_refused(run, tmp_path):
     """Neither a second object of the same name, of which a reader may take the first, nor a further
     one beside the manifest passes."""
     text = run("browser --out -").stdout
@@ -249,7 +240,7 @@ def test_what_no_digest_covers_is_refused(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("charge", ["{}", "no JSON", "3"])
-def test_a_damaged_ledger_is_named(run: Run, tmp_path: Path, charge: str) -> None:
+def test_a_damaged_ledger_is_named(run, tmp_path, charge):
     """A charge that cannot be read refuses all releases, in words."""
     document(run("browser --out -"))
     with sqlite3.connect(tmp_path / "releases.sqlite") as opened:
@@ -262,7 +253,7 @@ def test_a_damaged_ledger_is_named(run: Run, tmp_path: Path, charge: str) -> Non
         assert isinstance(refused.exception, SystemExit)
 
 
-def test_a_document_that_the_disk_changed_is_not_handed_out(run: Run, tmp_path: Path) -> None:
+def test_a_document_that_the_disk_changed_is_not_handed_out(run, tmp_path):
     """The same command finds the release in the ledger, whose numbers are not those of its manifest
     any more: it prints nothing of it, and signs nothing."""
     document(run("browser --out -"))
@@ -275,7 +266,7 @@ def test_a_document_that_the_disk_changed_is_not_handed_out(run: Run, tmp_path: 
     assert refused.stdout == ""
 
 
-def test_a_signed_document_with_one_byte_changed_never_verifies(tmp_path: Path) -> None:
+def test_a_signed_document_with_one_byte_changed_never_verifies(tmp_path):
     """Each byte is changed in three ways: it is refused, or it says the same as before, as with
     another space between two keys."""
     private = tmp_path / "release.pem"
@@ -302,9 +293,7 @@ def test_a_signed_document_with_one_byte_changed_never_verifies(tmp_path: Path) 
             verify(text[:cut], None, public)
 
 
-def test_a_window_that_cannot_be_read_is_not_left_out_silently(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_window_that_cannot_be_read_is_not_left_out_silently(run, monkeypatch):
     """The manifest would name a window that the sum lacks, so nothing is released."""
     monkeypatch.setattr(Question, "unreadable", property(lambda question: ("2026-01-06",)))
     refused = run("browser --out -")
@@ -312,7 +301,7 @@ def test_a_window_that_cannot_be_read_is_not_left_out_silently(
     assert "window 2026-01-06 cannot be read now" in refused.output
 
 
-def test_a_pipe_is_written_to_and_stays_one(run: Run, tmp_path: Path) -> None:
+def test_a_pipe_is_written_to_and_stays_one(run, tmp_path):
     """--out never replaces a device or a pipe, like /dev/stdout, by a file."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -327,7 +316,7 @@ def test_a_pipe_is_written_to_and_stays_one(run: Run, tmp_path: Path) -> None:
     assert json.loads(told[0])["manifest"]["metric"] == "browser"
 
 
-def test_a_trend_has_one_table_a_window(run: Run) -> None:
+def test_a_trend_has_one_table_a_window(run):
     """Each window has its noise, and the reports of a device in several add up once each."""
     found = document(run("browser --form trend --epsilon 4 --noise gaussian --out -"))
     rows = found["data"]["rows"]
@@ -338,7 +327,7 @@ def test_a_trend_has_one_table_a_window(run: Run) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "no key", "-----BEGIN PRIVATE KEY-----\nAAAA\n"])
-def test_what_is_no_key(tmp_path: Path, text: str) -> None:
+def test_what_is_no_key(tmp_path, text):
     """A file without a key is refused in words, as either half of a pair; so is none."""
     file = tmp_path / "key.pem"
     file.write_text(text)

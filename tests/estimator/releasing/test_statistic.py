@@ -1,9 +1,6 @@
 """What receives noise: how far a report moves it, and intervals that cover the truth."""
 
-from __future__ import annotations
-
 import itertools
-from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +9,6 @@ import pytest
 from deniable import Scheme
 from deniable.protocol.mechanisms import (
     DBitFlip,
-    FrequencyOracle,
     HadamardResponse,
     HashedProjectiveGeometry,
     HierarchicalHistogram,
@@ -26,12 +22,11 @@ from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.asking.reading import Part
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.releasing.noise import Method, noise_of
+from deniable_estimator.releasing.noise import noise_of
 from deniable_estimator.releasing.preparing import statistic_of
 from deniable_estimator.releasing.statistic import (
     MOST_STRINGS,
     MessageCounts,
-    Statistic,
     SupportCounts,
 )
 from deniable_estimator.statistics.participation import Participation
@@ -48,19 +43,14 @@ HASHED = HashedProjectiveGeometry("browser", 4, ProjectiveGeometry.design(60, 2.
 STRINGS = [f"word{number}" for number in range(12)]
 
 
-def statistic(
-    scheme: Scheme,
-    rows: Sequence[TallyRow],
-    strings: Sequence[str] | None,
-    method: Method | None = None,
-) -> Statistic:
+def statistic(scheme, rows, strings, method=None):
     """That of a tally of one window."""
     tally = Tally("browser", scheme.fingerprint, ("2026-11-01",), tuple(rows))
     part = Part(tally, scheme, strings, Participation.evenly(tally))
     return statistic_of(part, 0.95, None, method)
 
 
-def one_report(scheme: Scheme, row: int, columns: Sequence[int]) -> list[TallyRow]:
+def one_report(scheme, row, columns):
     """The tally of a single report."""
     rows = []
     for number, each in enumerate(scheme.mechanism.rows):
@@ -71,7 +61,7 @@ def one_report(scheme: Scheme, row: int, columns: Sequence[int]) -> list[TallyRo
     return rows
 
 
-def every_report(oracle: FrequencyOracle[int]) -> Iterator[tuple[int, tuple[int, ...]]]:
+def every_report(oracle):
     """All (row, columns) that a device can send."""
     for number, row in enumerate(oracle.rows):
         counts = range(row.width + 1) if row.columns is None else [row.columns]
@@ -93,7 +83,7 @@ ORACLES = {
 
 @pytest.mark.parametrize("method", [None, "laplace"])
 @pytest.mark.parametrize("name", ORACLES)
-def test_the_sensitivity_is_that_of_the_worst_two_reports(name: str, method: Method | None) -> None:
+def test_the_sensitivity_is_that_of_the_worst_two_reports(name, method):
     """Over all pairs of reports, no two differ more than is said. Where reports are sets or bits,
     some do differ as much."""
     oracle = ORACLES[name]
@@ -111,7 +101,7 @@ def test_the_sensitivity_is_that_of_the_worst_two_reports(name: str, method: Met
         assert most == said.l1
 
 
-def test_a_long_list_takes_its_noise_where_it_costs_less() -> None:
+def test_a_long_list_takes_its_noise_where_it_costs_less():
     """With Laplace noise each message of a list of 60 values has noise, which moves shares by less
     than a tenth of the variance of noise on the values; of a boolean the values have it."""
     long, short = ORACLES["long list"], ORACLES["boolean"]
@@ -128,7 +118,7 @@ def test_a_long_list_takes_its_noise_where_it_costs_less() -> None:
         assert added[0] < 0.1 * added[1] if oracle is long else added[0] == added[1]
 
 
-def test_the_sensitivity_of_hashed_strings_covers_each_row() -> None:
+def test_the_sensitivity_of_hashed_strings_covers_each_row():
     """Over the reports of each row, every ninth beside all others, no two differ more than is said,
     and it is at most the number of strings."""
     oracle = HASHED
@@ -146,7 +136,7 @@ def test_the_sensitivity_of_hashed_strings_covers_each_row() -> None:
         assert most <= said.l1 <= len(STRINGS)
 
 
-def test_the_sensitivity_of_a_mean_is_that_of_its_scores() -> None:
+def test_the_sensitivity_of_a_mean_is_that_of_its_scores():
     """Two reports differ by the largest score minus the smallest at most, and some do."""
     window = SlidingWindow.design(NumberRange("0", "10"), 1.0)
     scheme = Scheme("number", window, ())
@@ -161,7 +151,7 @@ def test_the_sensitivity_of_a_mean_is_that_of_its_scores() -> None:
 
 
 @pytest.mark.parametrize("name", ["tree", "tree with a mean", "bits"])
-def test_the_sensitivity_of_a_distribution_is_that_of_a_row(name: str) -> None:
+def test_the_sensitivity_of_a_distribution_is_that_of_a_row(name):
     """Over pairs of reports of the same row no two differ more than is said."""
     scheme = Scheme("number", HISTOGRAMS[name], ())
     said = statistic(scheme, one_report(scheme, 0, [0]), None).sensitivity
@@ -175,7 +165,7 @@ def test_the_sensitivity_of_a_distribution_is_that_of_a_row(name: str) -> None:
         assert int(np.square(one - other).sum()) <= said.l2_squared
 
 
-def test_too_many_strings_are_refused() -> None:
+def test_too_many_strings_are_refused():
     """Their collisions are solved for together, so there is a limit."""
     scheme = Scheme("string", HASHED, ())
     strings = [f"w{number}" for number in range(MOST_STRINGS + 1)]
@@ -184,7 +174,7 @@ def test_too_many_strings_are_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["subset selection", "unary encoding", "boolean"])
-def test_noise_on_the_support_widens_every_interval(name: str) -> None:
+def test_noise_on_the_support_widens_every_interval(name):
     """The variance of a share grows by that of the noise over the square of what a report moves."""
     oracle = ORACLES[name]
     scheme = Scheme("category", oracle, tuple(f"v{i}" for i in range(oracle.size or 0)))
@@ -197,7 +187,7 @@ def test_noise_on_the_support_widens_every_interval(name: str) -> None:
     assert errors[1] - errors[0] == pytest.approx(900 / (1000 * gap) ** 2)
 
 
-def test_collisions_of_listed_strings_are_solved_for() -> None:
+def test_collisions_of_listed_strings_are_solved_for():
     """Strings that share columns in a few rows are estimated without bias: of 20 billion devices
     each share is within 5 standard errors of the truth (12 comparisons, alpha below 1e-5, seed
     4)."""
@@ -208,7 +198,7 @@ def test_collisions_of_listed_strings_are_solved_for() -> None:
     assert (np.abs(series.value - counts / counts.sum()) < 5 * series.std_error).all()
 
 
-def test_a_single_string_has_noise() -> None:
+def test_a_single_string_has_noise():
     """A report either supports it or not: two reports differ by one."""
     scheme = Scheme("string", HASHED, ())
     said = statistic(scheme, one_report(scheme, 0, [0]), STRINGS[:1]).sensitivity
@@ -216,7 +206,7 @@ def test_a_single_string_has_noise() -> None:
 
 
 @pytest.mark.parametrize("name", ["tree", "bits"])
-def test_noise_on_counters_widens_a_distribution(name: str) -> None:
+def test_noise_on_counters_widens_a_distribution(name):
     """Without noise a release says what the estimate does (of 400,000 devices spread evenly over 0
     to 10, the median to 0.2). Noise adds to the variance what is said, and no verdict is given."""
     mechanism = HISTOGRAMS[name]
@@ -238,7 +228,7 @@ def test_noise_on_counters_widens_a_distribution(name: str) -> None:
     assert not loud.verdict.alarms(0.05)
 
 
-def test_noise_on_the_scores_widens_a_mean() -> None:
+def test_noise_on_the_scores_widens_a_mean():
     """A release without noise says what the estimate does: of 200,000 devices with 2.5 or 5 of 0 to
     10, a mean of 3.75 within 0.1 (5 standard errors, seed 6). Noise of V on the sum adds V over
     the square of reports to the variance."""

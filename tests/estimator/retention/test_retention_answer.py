@@ -1,25 +1,21 @@
 """A retention as a caller sees it: what is read from a store, and what is refused. Estimates are
 within 4.5 standard errors of the truth (alpha 7e-6 each, at most 40 of them in a test)."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
 from datetime import date
-from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from tests.estimator.conftest import NOW, Fill
+from tests.estimator.conftest import NOW
 from tests.estimator.planning.conftest import plan
 from tests.estimator.retention.conftest import CHANGED, DEVICES, FEWER, WEEKS
 from tests.registries import declared
 
 from deniable import Registry
 from deniable.protocol import windows
-from deniable_collector.stores.base import Store
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses.retention import WindowedTally
 from deniable_estimator.answers import answer_of, combine
@@ -33,7 +29,7 @@ from deniable_estimator.planning.retention_crowd import DrawnWindow, Life, talli
 _ERRORS = 4.5
 
 
-def _asked(store: Store, registry: Registry, *weeks: str, metric: str = "back") -> RetentionAnswer:
+def _asked(store, registry, *weeks, metric="back"):
     first, last = (weeks[0], weeks[-1]) if weeks else (WEEKS[0], WEEKS[-1])
     answer = read(
         store,
@@ -47,9 +43,7 @@ def _asked(store: Store, registry: Registry, *weeks: str, metric: str = "back") 
     return answer
 
 
-def test_a_store_tells_the_lifecycle_and_the_average_of_all_cohorts(
-    store: Store, registry: Registry, seen: list[DrawnWindow]
-) -> None:
+def test_a_store_tells_the_lifecycle_and_the_average_of_all_cohorts(store, registry, seen):
     answer = _asked(store, registry)
     truth = true_series(seen, answer.ages)
     series = answer.series
@@ -61,9 +55,7 @@ def test_a_store_tells_the_lifecycle_and_the_average_of_all_cohorts(
     assert answer.leading == "age 1"
 
 
-def test_growth_is_what_follows_from_the_lifecycle(
-    store: Store, registry: Registry, seen: list[DrawnWindow]
-) -> None:
+def test_growth_is_what_follows_from_the_lifecycle(store, registry, seen):
     """Devices of both rows are counted; those that stayed are estimated from half of them, so the
     lost ones are known to half an interval of 3%."""
     found = _asked(store, registry, *WEEKS[5:8]).growth
@@ -80,9 +72,7 @@ def test_growth_is_what_follows_from_the_lifecycle(
         assert each.quick.value == pytest.approx((everybody - each.stayed.value) / each.lost.value)
 
 
-def test_one_week_tells_of_the_cohorts_that_began_before_it(
-    store: Store, registry: Registry, seen: list[DrawnWindow]
-) -> None:
+def test_one_week_tells_of_the_cohorts_that_began_before_it(store, registry, seen):
     """A trend has a retention in each week but the first, before which no cohort is known."""
     found = trend(store, registry, "back", now=windows.end(WEEKS[-1]))
     first, *rest = (period.estimate for period in found.periods)
@@ -96,9 +86,7 @@ def test_one_week_tells_of_the_cohorts_that_began_before_it(
         assert abs(answer.series.value[at] - truth) < _ERRORS * error, WEEKS[place]
 
 
-def test_cohorts_before_and_after_a_change_are_compared(
-    store: Store, registry: Registry, seen: list[DrawnWindow]
-) -> None:
+def test_cohorts_before_and_after_a_change_are_compared(store, registry, seen):
     """Cohorts that began before it count as such although they were seen again after it; the
     comparison holds the planted change, and finds it."""
     place = WEEKS.index(CHANGED)
@@ -111,9 +99,7 @@ def test_cohorts_before_and_after_a_change_are_compared(
     assert f"cohort,{WEEKS[place - 1]}," in after.to_csv()
 
 
-def test_files_hold_every_cell_and_say_what_is_known(
-    store: Store, registry: Registry, seen: list[DrawnWindow]
-) -> None:
+def test_files_hold_every_cell_and_say_what_is_known(store, registry, seen):
     answer = _asked(store, registry)
     document = json.loads(json.dumps(answer.to_dict(), allow_nan=False))
     assert document["kind"] == "retention"
@@ -130,7 +116,7 @@ def test_files_hold_every_cell_and_say_what_is_known(
     assert float(line["estimate"]) == one["retention"]
 
 
-def test_a_cohort_that_is_too_small_has_no_retention(registry: Registry) -> None:
+def test_a_cohort_that_is_too_small_has_no_retention(registry):
     """Of 300 devices of which 20 are new: no negative share and no point in the middle of nothing,
     but that the devices are too few."""
     metric = registry["back"]
@@ -146,7 +132,7 @@ def test_a_cohort_that_is_too_small_has_no_retention(registry: Registry) -> None
             assert 0 <= each["low"] <= each["retention"] <= each["high"] <= 1
 
 
-def test_reports_under_two_epsilons_are_told_together(registry: Registry) -> None:
+def test_reports_under_two_epsilons_are_told_together(registry):
     """Half of the devices update to another epsilon in each week: the sums of both schemes."""
     text = declared(back={"type": "retention", "epsilon": 3.0, "lifetime_epsilon": 6.0})
     metrics = registry["back"], Registry.parse(text)["back"]
@@ -170,7 +156,7 @@ def test_reports_under_two_epsilons_are_told_together(registry: Registry) -> Non
             assert error < max(each.series.std_error[at] for each in parts)
 
 
-def test_windows_that_are_only_kept_in_sums_leave_the_lifecycle(registry: Registry) -> None:
+def test_windows_that_are_only_kept_in_sums_leave_the_lifecycle(registry):
     """What a longer sum holds says nothing of single cohorts, and the answer says so."""
     metric = registry["back"]
     drawn = tallies_of(metric, WEEKS[:3], [Life.steady(DEVICES)] * 3, np.random.default_rng(5))
@@ -186,9 +172,7 @@ def test_windows_that_are_only_kept_in_sums_leave_the_lifecycle(registry: Regist
     assert any("kept only as parts of longer sums" in each for each in answer.warnings)
 
 
-def test_a_ledger_that_silences_devices_is_told(
-    store: Store, registry: Registry, fill: Fill
-) -> None:
+def test_a_ledger_that_silences_devices_is_told(store, registry, fill):
     """A device that stops after five windows looks as if it had gone."""
     silent = Registry.parse(f"lifetime_epsilon = 12.0\n{_text()}")
     metric = silent["back"]
@@ -200,16 +184,16 @@ def test_a_ledger_that_silences_devices_is_told(
     assert any("looks as if it did not come back" in each for each in answer.warnings)
 
 
-def _text() -> str:
+def _text():
     return declared(back={"type": "retention", "lifetime_epsilon": 4.0})
 
 
-def test_candidates_are_refused(store: Store, registry: Registry, seen: list[DrawnWindow]) -> None:
+def test_candidates_are_refused(store, registry, seen):
     with pytest.raises(EstimateError, match="no candidates"):
         read(store, registry, "back", candidates=["new"])
 
 
-def test_nothing_reported_is_no_error(store: Store, registry: Registry) -> None:
+def test_nothing_reported_is_no_error(store, registry):
     answer = read(store, registry, "growing", date(2026, 11, 2), date(2026, 11, 8), now=NOW)
     assert answer.n == 0
     assert json.dumps(answer.to_dict(), allow_nan=False)
@@ -217,12 +201,12 @@ def test_nothing_reported_is_no_error(store: Store, registry: Registry) -> None:
 
 
 def test_a_late_report_of_an_earlier_week_changes_the_version_of_a_later_one(
-    store: Store, registry: Registry, seen: list[DrawnWindow], fill: Fill
-) -> None:
+    store, registry, seen, fill
+):
     """A week's answer rests on the weeks before it, so what is kept of it must not outlive them."""
     metric = registry["back"]
 
-    def versions() -> dict[str, tuple[object, ...]]:
+    def versions():
         return select(store, registry, "back", windows.first_day(WEEKS[-2])).each_version()
 
     before = versions()
@@ -235,7 +219,7 @@ def test_a_late_report_of_an_earlier_week_changes_the_version_of_a_later_one(
     assert all(before[label] != after[label] for label in before)
 
 
-def test_a_plan_says_how_near_an_exact_count_the_lifecycle_is() -> None:
+def test_a_plan_says_how_near_an_exact_count_the_lifecycle_is():
     """At epsilon 2, of 50,000 devices in each of 200 drawn weeks, the three shares are within the
     planned half a point of an exact count in 95% of the cases (600 of them, alpha 1e-4)."""
     made = plan("retention", asks="lifecycle", devices=50_000)["tells"]
@@ -256,7 +240,7 @@ def test_a_plan_says_how_near_an_exact_count_the_lifecycle_is() -> None:
     assert np.mean(within) > 0.915
 
 
-def test_a_drawn_tally_of_nine_states_fits_the_declared_metric(tmp_path: Path) -> None:
+def test_a_drawn_tally_of_nine_states_fits_the_declared_metric(tmp_path):
     """`simulate` draws a crowd, and puts the truth beside each series."""
     from deniable.cli import main  # noqa: F401  # what the command is found by
     from deniable_estimator.terminal.simulated import simulate
@@ -276,9 +260,7 @@ def test_a_drawn_tally_of_nine_states_fits_the_declared_metric(tmp_path: Path) -
     assert "is a retention" in wrong.output
 
 
-def test_a_release_is_refused_in_words(
-    store: Store, store_url: str, registry: Registry, seen: list[DrawnWindow], tmp_path: Path
-) -> None:
+def test_a_release_is_refused_in_words(store, store_url, registry, seen, tmp_path):
     from deniable_estimator.terminal.release import release
 
     path = tmp_path / "metrics.toml"
@@ -289,7 +271,7 @@ def test_a_release_is_refused_in_words(
     assert "is not released yet" in found.output
 
 
-def _together(tallies: list[Tally], scheme) -> RetentionAnswer:
+def _together(tallies, scheme):
     labels = tuple(label for each in tallies for label in each.windows)
     rows = tuple(
         sum(same[1:], same[0]) for same in zip(*(each.rows for each in tallies), strict=True)

@@ -1,23 +1,18 @@
 """What people read of a retention: its sentences, its heat map, the terminal, and a watch."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from rich.console import Console
-from tests.estimator.conftest import Fill
 from tests.estimator.retention.conftest import CHANGED, WEEKS
 
-from deniable import Registry
 from deniable.protocol import windows
-from deniable_collector.stores.base import Store
 from deniable_estimator.annotations import Annotation
 from deniable_estimator.answers.retention import RetentionAnswer
 from deniable_estimator.answers.retention_words import finding_words, growth_words
 from deniable_estimator.asking.reading import read
 from deniable_estimator.dashboard.kinds.retention import retention_chart
 from deniable_estimator.document.terminal import document_view
-from deniable_estimator.planning.retention_crowd import DrawnWindow, Life, tallies_of
+from deniable_estimator.planning.retention_crowd import Life, tallies_of
 from deniable_estimator.terminal.answers import answer_document
 from deniable_estimator.watching.rules_file import parse_rules
 from deniable_estimator.watching.run import Watcher
@@ -25,20 +20,20 @@ from deniable_estimator.watching.state import WatchState
 
 
 @pytest.fixture
-def answer(store: Store, registry: Registry, seen: list[DrawnWindow]) -> RetentionAnswer:
+def answer(store, registry, seen):
     found = read(store, registry, "back", now=windows.end(WEEKS[-1]))
     assert isinstance(found, RetentionAnswer)
     return found
 
 
-def test_the_finding_is_in_two_sentences(answer: RetentionAnswer) -> None:
+def test_the_finding_is_in_two_sentences(answer):
     told = finding_words(answer)
     assert "of new devices are active in the week after their first (95% interval" in told
     assert "came back after a gap." in told
     assert f"In {WEEKS[-1]}, " in growth_words(answer)
 
 
-def test_the_heat_map_has_a_row_for_each_cohort_and_one_for_all(answer: RetentionAnswer) -> None:
+def test_the_heat_map_has_a_row_for_each_cohort_and_one_for_all(answer):
     """The newest first; a row is as long as the ages that were seen, and colours go from the
     lightest to the darkest."""
     chart = retention_chart(answer, 13)
@@ -55,7 +50,7 @@ def test_the_heat_map_has_a_row_for_each_cohort_and_one_for_all(answer: Retentio
     assert chart.curve.lines[0].paths[0].count("L") == answer.ages - 1
 
 
-def test_the_terminal_shows_all_series_growth_and_the_triangle(answer: RetentionAnswer) -> None:
+def test_the_terminal_shows_all_series_growth_and_the_triangle(answer):
     console = Console(width=140, record=True, file=None, quiet=False, force_terminal=False)
     with console.capture() as captured:
         console.print(document_view(answer_document(answer, {"age 1": 0.4321})))
@@ -66,9 +61,7 @@ def test_the_terminal_shows_all_series_growth_and_the_triangle(answer: Retention
     assert all(f"{week} " in told for week in WEEKS[-5:])
 
 
-def test_a_watch_tells_of_a_fall_and_what_happened_before_it(
-    registry: Registry, store: Store, fill: Fill
-) -> None:
+def test_a_watch_tells_of_a_fall_and_what_happened_before_it(registry, store, fill):
     """After a release 30 points fewer come back: told with it, once. The crowd has 2,000,000
     devices; of one that does not change nothing is told in as many weeks (seed 6)."""
     metric = registry["back"]
