@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from rich.align import Align, AlignMethod
 from rich.console import (
     Console,
     ConsoleOptions,
     Group,
-    JustifyMethod,
     RenderableType,
     RenderResult,
 )
@@ -20,6 +20,9 @@ BAR = 20
 
 _UNLIMITED = 10_000
 """Columns of a terminal that has room for everything."""
+
+_WORDS = 12
+"""Columns that sentences have beside a bar, more than their longest word needs."""
 
 _STYLES = {
     "plain": None,
@@ -68,8 +71,9 @@ class _Fitting:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         table = _table(self._frame, drawn=True)
-        needed = console.measure(table, options=options.update(max_width=_UNLIMITED)).maximum
-        yield table if needed <= options.max_width else _table(self._frame, drawn=False)
+        least, most = console.measure(table, options=options.update(max_width=_UNLIMITED))
+        fits = min(least + _WORDS, most) <= options.max_width
+        yield table if fits else _table(self._frame, drawn=False)
 
 
 def _table(frame: Frame, *, drawn: bool) -> Table:
@@ -80,12 +84,12 @@ def _table(frame: Frame, *, drawn: bool) -> Table:
     table = Table(box=None, header_style="bold", padding=(0, apart, 0, 0), pad_edge=False)
     for place in frame.shown:
         column = frame.columns[place]
-        justify: JustifyMethod = "left" if column.kind == "words" else "right"
-        table.add_column(column.title, justify=justify, vertical="bottom", overflow="fold")
+        justify: AlignMethod = "left" if column.kind == "words" else "right"
+        table.add_column(_heading(column.title, justify), justify=justify, overflow="fold")
         if column.kind == "estimate":
-            table.add_column(column.interval, justify="right", vertical="bottom", no_wrap=True)
+            table.add_column(_heading(column.interval, "right"), justify="right", no_wrap=True)
             if drawn and place in bars:
-                table.add_column(column.scale, vertical="bottom", no_wrap=True)
+                table.add_column(_heading(column.scale, "left"), no_wrap=True)
     for row, tone in zip(frame.rows, tones, strict=True):
         cells: list[Text] = []
         for place in frame.shown:
@@ -98,6 +102,11 @@ def _table(frame: Frame, *, drawn: bool) -> Table:
                     cells.append(picture(*value.drawn) if value.drawn else Text())
         table.add_row(*cells, style=_STYLES[tone])
     return table
+
+
+def _heading(title: str, justify: AlignMethod) -> Align:
+    """The head of a column, close to its cells: a long one beside it takes more lines."""
+    return Align(Text(title, justify=justify), justify, vertical="bottom")
 
 
 def picture(low: float, number: float, high: float) -> Text:
