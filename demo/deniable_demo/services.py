@@ -30,7 +30,7 @@ from deniable import DeniableError, Registry
 from deniable.tools.web_command import web_files
 
 _LISTENING = " listening at "
-_PATIENCE = 10.0
+_PATIENCE = 35.0
 _EVERYDAY = re.compile(r"\S+ info ")
 
 

@@ -65,7 +65,7 @@ accesslog = None
 errorlog = "-"
 loglevel = "warning"
 timeout = 60
-graceful_timeout = 5
+graceful_timeout = 30
 proc_name = "deniable-dashboard"
 control_socket_disable = True
 
