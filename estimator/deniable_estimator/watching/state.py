@@ -11,7 +11,7 @@ import fcntl
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -110,7 +110,11 @@ class WatchState:
     def _read(cls, document: Mapping[str, Any]) -> WatchState:
         if document["schema"] != SCHEMA:
             raise ValueError("another schema")
-        told = {key: ToldFinding(**each) for key, each in document["told"].items()}
+        known = [each.name for each in fields(ToldFinding)]
+        told = {
+            key: ToldFinding(*(each[name] for name in known))
+            for key, each in document["told"].items()
+        }
         for each in told.values():
             if not (
                 isinstance(each.since, str)

@@ -180,6 +180,15 @@ def test_a_state_survives_its_file(tmp_path):
     assert os.listdir(tmp_path) == ["state"]  # noqa: PTH208
 
 
+def test_what_a_later_version_notes_of_a_finding_is_passed_over(tmp_path):
+    """A state with one key more is read, so that an update can be taken back."""
+    path = tmp_path / "state"
+    state = WatchState({}, {"m/few/": ToldFinding("2026-11-02", 1.0, 2.0)})
+    state.save(path)
+    path.write_text(path.read_text().replace('"since":', '"later": 1, "since":'))
+    assert WatchState.load(path) == state
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -189,6 +198,7 @@ def test_a_state_survives_its_file(tmp_path):
         '{"schema": 2, "judged": {}, "told": {}}',
         '{"schema": 1, "judged": {"m": "someday"}, "told": {}}',
         '{"schema": 1, "judged": {}, "told": {"m/few/": {}}}',
+        '{"schema": 1, "judged": {}, "told": {"m/few/": {"since": "x", "told": 0, "seen": 0}}}',
         '{"schema": 1, "judged": {"m": "2026-11-02"}, "told": {',
         "[" * 100_000,
         "\xff",
