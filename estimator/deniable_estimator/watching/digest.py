@@ -17,7 +17,6 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlencode
 
-import numpy as np
 from jinja2 import Environment, StrictUndefined
 
 from deniable import Metric, Registry
@@ -268,8 +267,9 @@ def _compared(
 
 def _changes(found: Comparison) -> str:
     """The changes that are largest for their noise, and how many more there are."""
-    sizes = np.abs(found.difference / found.std_error)
-    places = sorted(found.places, key=lambda each: -sizes[each])
+    places = sorted(
+        found.places, key=lambda each: -abs(found.difference[each] / found.std_error[each])
+    )
     unit = found.after.unit
     told = [
         message(
