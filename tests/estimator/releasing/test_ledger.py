@@ -244,6 +244,14 @@ def test_a_full_disk_charges_nothing_or_keeps_the_charge(path):
     assert ledger.charged("c", TODAY, charge(0.1)).document is None
 
 
+@pytest.mark.parametrize("content", [b"", b"S"])
+def test_a_ledger_that_is_cut_off_is_refused(path, content):
+    """SQLite would take it for a new one, in which nothing was spent."""
+    path.write_bytes(content)
+    with pytest.raises(LedgerError, match="is cut off"):
+        ReleaseLedger(path, 1e-6, None)
+
+
 def test_a_ledger_holds_so_many_releases(path, monkeypatch):
     """The last one is charged, one more is not."""
     monkeypatch.setattr("deniable_estimator.releasing.ledger.MOST_RELEASES", 2)

@@ -51,6 +51,15 @@ def test_laplace_noise_meets_its_epsilon_exactly(epsilon, l1):
     assert noise_of("laplace", epsilon, 1e-8, each).epsilon(each) == epsilon
 
 
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(3)])
+def test_laplace_noise_hides_a_report(epsilon):
+    """For a counter that one report moves by 2, the exact delta is 0 at epsilon, and is not at nine
+    tenths of it."""
+    noise = noise_of("laplace", epsilon, 1e-8, Sensitivity(2, 4))
+    assert delta_at(noise, 2, float(epsilon)) < 1e-12
+    assert delta_at(noise, 2, 0.9 * float(epsilon)) > 1e-3
+
+
 @pytest.mark.parametrize("delta", [1e-4, 1e-8])
 @pytest.mark.parametrize("epsilon", [Fraction(1, 4), Fraction(1), Fraction(3)])
 def test_gaussian_noise_hides_a_report(epsilon, delta):
