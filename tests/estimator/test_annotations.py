@@ -97,9 +97,11 @@ metrics = []
         ("date", "0001-01-01T00:00:00+23:00"),
         ("text", '"  "'),
         ("text", '"a\\u0007b"'),
+        ("text", '"a\\nb"'),
         ("text", '"a\\u2028b"'),
         ("text", f'"{"x" * 201}"'),
         ("link", '"ftp://acme.example"'),
+        ("link", '"https://a b.example"'),
         ("link", '"https://user:password@acme.example"'),
         ("link", '"https://[acme"'),
         ("link", '"https://acme.example:port/"'),
@@ -258,6 +260,13 @@ def test_any_text_comes_back(tmp_path_factory, texts):
         add_annotation(path, text, datetime(2026, 11, 3, tzinfo=UTC).date())
     found = sorted(load_annotations(path), key=lambda each: each.number)
     assert [each.text for each in found] == texts
+
+
+def test_without_a_date_it_is_today(path):
+    """The day is that of UTC."""
+    before = datetime.now(UTC).date()
+    assert run("Release", path=path).exit_code == 0
+    assert before <= load_annotations(path)[0].day <= datetime.now(UTC).date()
 
 
 def test_a_folder_that_is_not_there_is_told(tmp_path):
