@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from deniable import Registry
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.watching.rules_file import parse_rules
 from deniable_estimator.watching.run import Watcher
@@ -208,6 +209,21 @@ def test_a_metric_that_is_watched_no_more(store, registry, report):
     other.run(state, noon(0))
     assert state.judged == {}
     assert told(watcher.run(state, noon(0))) == [("few", "")]
+
+
+def test_a_metric_with_memos_tells_its_changes(store, registry_file, fill):
+    """A share that doubles in a day is told as a change, once, and not as an anomaly."""
+    text = registry_file.read_text()
+    registry = Registry.parse(text.replace("= 2.0\n", '= 1.0\nlongitudinal = "memoize"\n'))
+    scheme, rng = registry["browser"].scheme, np.random.default_rng(9)
+    for number in range(36):
+        counts = np.array([14_000 if number == 35 else 6_000, 2_000, 2_000, 2_000])
+        fill(sample_tally(scheme, counts, rng, metric="browser", window=day(number)), scheme)
+    watcher, state = Watcher(store, registry, rules(registry)), WatchState()
+    assert told(watcher.run(state, noon(34))) == []
+    found = told(watcher.run(state, noon(35)))
+    assert {kind for kind, _ in found} == {"change"}
+    assert told(watcher.run(state, noon(35))) == []
 
 
 def test_weekends_are_no_change(watcher, report):
