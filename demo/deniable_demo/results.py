@@ -197,10 +197,11 @@ def table_of(metric: dict[str, Any]) -> Table:
             unit = NumberUnit(metric["unit"])
             table.add_row(name, f"{truth:.1%}" if shares else unit.full(truth, truth), "too few")
             continue
-        cells = _number_cells(row, low, high, metric["unit"])
         if shares:
             interval = f"{row['low']:z.1%} to {row['high']:z.1%}"
             cells = f"{row['truth']:.1%}", f"{row['estimate']:z.1%}", interval
+        else:
+            cells = _number_cells(row, low, high, metric["unit"])
         table.add_row(name, *cells, held)
     return table
 

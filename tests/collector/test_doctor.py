@@ -430,12 +430,21 @@ def test_a_disk_that_is_nearly_full(monkeypatch):
 
 @pytest.mark.campaign
 def test_the_settings_of_redis(new_redis, monkeypatch):
-    """They are read from a real Redis, whose user may lack the right to it."""
+    """Appending, its syncing, eviction and snapshots are read from a real Redis, whose user may
+    lack the right to it."""
     server = new_redis()
     monkeypatch.setenv("DENIABLE_STORE", server.url)
     found = run("--operator")[1]
     assert "loses nothing" in found["store", "durable"]["message"]
     with redis.Redis.from_url(server.url) as client:
+        client.config_set("maxmemory-policy", "allkeys-lru")
+        client.config_set("save", "60 1000")
+        client.config_set("appendfsync", "no")
+        found = run("--operator")[1]
+        assert errors(found) == {"eviction"}
+        assert {("store", "snapshots"), ("store", "not_durable")} <= {*found}
+        client.config_set("appendonly", "no")
+        assert "restart" in run("--operator")[1]["store", "not_durable"]["message"]
         client.execute_command(
             "ACL", "SETUSER", "small", "on", ">hush-hush", "~*", "+@all", "-config"
         )

@@ -195,7 +195,8 @@ def test_bad_capsules_are_refused_in_the_clear(client, sealed, new_body, store):
 
 
 def test_bad_requests_are_refused_under_seal(client, sealed, new_body):
-    """What is wrong inside a capsule is told inside one, so that the relay does not learn it."""
+    """What is wrong inside a capsule is told inside one, so that the relay does not learn it. A
+    prefix of the path is not wrong."""
     client = client(max_body=4096)
     packed = ((b"content-type", b"application/json"), (b"content-encoding", b"gzip"))
     for each, status in (
@@ -207,6 +208,7 @@ def test_bad_requests_are_refused_under_seal(client, sealed, new_body):
         (sealed(b"x" * 4097), 413),
         (sealed(b"x" * 257, fields=packed), 413),
         (sealed(b'{"batch": "' + b"0" * 32 + b'", "reports": [{}]}'), 202),
+        (sealed(new_body(), path=b"/behind/a/proxy/v1/reports"), 202),
     ):
         response = post(client, each.capsule)
         assert within(each, response)[0] == status

@@ -205,3 +205,19 @@ def test_options_follow_the_rule_of_files(tmp_path, monkeypatch):
     assert told(DENIABLE_REGISTRY_FILE="path") == "mine.toml\n"
     assert "both set" in told(DENIABLE_REGISTRY_FILE="path", DENIABLE_REGISTRY="mine.toml")
     assert "must be one path" in told(DENIABLE_REGISTRY_FILE="mine.toml")
+
+
+@pytest.mark.parametrize(
+    ("name", "lowest", "highest"),
+    [
+        ("workers", 1, 256),
+        *(("request_timeout", 1, 3600), ("keep_alive", 1, 3600), ("trusted_proxies", 0, 10)),
+        *(("max_connections", 1, 1_000_000), ("redis_replicas", 0, 16)),
+    ],
+)
+def test_the_bounds_are_taken(name, lowest, highest):
+    """The least and the most of a setting are no mistakes, and the message of others names both."""
+    for value in (lowest, highest):
+        assert getattr(Settings.from_env({f"DENIABLE_{name.upper()}": str(value)}), name) == value
+    with pytest.raises(SettingsError, match=f"from {lowest} to {highest}"):
+        Settings.from_env({f"DENIABLE_{name.upper()}": str(highest + 1)})

@@ -4,8 +4,9 @@ import os
 import sqlite3
 import threading
 import weakref
-from contextlib import closing
+from contextlib import closing, nullcontext
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -137,6 +138,23 @@ def test_a_reader_keeps_the_log(file, path, monkeypatch):
         reader.execute("ROLLBACK")
     assert file.clear_log(0.0) is None
     assert file._log_is_empty()
+
+
+@pytest.mark.parametrize(
+    ("name", "outcome"),
+    [
+        ("SQLITE_BUSY_RECOVERY", nullcontext()),
+        ("SQLITE_IOERR_TRUNCATE", pytest.raises(sqlite3.OperationalError)),
+    ],
+)
+def test_a_log_that_cannot_be_emptied(name, outcome):
+    """A busy file is no error, anything else is; the waiting time is set back after both."""
+    error = sqlite3.OperationalError("no")
+    error.sqlite_errorname = name
+    connection = Mock(**{"execute.side_effect": [None, error, None]})
+    with outcome:
+        assert module._empty_log(connection) is False
+    connection.execute.assert_called_with("PRAGMA busy_timeout = 10000")
 
 
 def test_where_a_log_is_looked_for(file, path, tmp_path):

@@ -13,8 +13,7 @@ import hmac
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
-
-from flask import Flask, Response
+from typing import TYPE_CHECKING
 
 from deniable.protocol.errors import WireError
 from deniable.protocol.oblivious.binary_http import Fields, InnerRequest, InnerResponse, padded
@@ -40,6 +39,9 @@ from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.rates import Peer
 from deniable_collector.serving.responses import HttpResponse, accepted, head
 from deniable_collector.settings import Settings
+
+if TYPE_CHECKING:
+    from flask import Flask, Response
 
 _TARGET = b"/v1/reports"
 
@@ -197,6 +199,8 @@ async def answer(
 
 def add_gateway(app: Flask, gateway: Gateway) -> None:
     """Add the list of keys to the Flask app."""
+    # Not for the relay, which needs a constant of this module, and no Flask.
+    from flask import Response
 
     @app.get(PATH)
     def keys() -> Response:

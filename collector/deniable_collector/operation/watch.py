@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from deniable import Scheme
 from deniable.protocol.coded_message import counted
@@ -30,14 +30,18 @@ _PING_SECONDS = 1.0
 /readyz."""
 
 
-def _watched(name: str) -> Any:
-    """A method that calls that of the store behind, which reads, and watches the call."""
+_Reads = TypeVar("_Reads", bound=Callable[..., Any])
+
+
+def _watched(method: _Reads) -> _Reads:
+    """The method of a store, which reads: it calls that of the store behind, and watches the
+    call."""
 
     def call(self: WatchedStore, *arguments: Any) -> Any:
         with self._contact():
-            return getattr(self._store, name)(*arguments)
+            return getattr(self._store, method.__name__)(*arguments)
 
-    return call
+    return cast("_Reads", call)
 
 
 class WatchedStore(Store):
@@ -83,9 +87,12 @@ class WatchedStore(Store):
             tell("info", "published", f"published the schemes of {counted(len(listed), 'metric')}",
                  metrics=len(listed))  # fmt: skip
 
-    schemes, identity, names, heads, read, count_reports = map(
-        _watched, ("schemes", "identity", "names", "heads", "read", "count_reports")
-    )
+    schemes = _watched(StoreContract.schemes)
+    identity = _watched(StoreContract.identity)
+    names = _watched(StoreContract.names)
+    heads = _watched(StoreContract.heads)
+    read = _watched(StoreContract.read)
+    count_reports = _watched(StoreContract.count_reports)
 
     def change(self, shard: int, metric: str, scheme: str, change: Change) -> bool:
         # Where no window can be sealed or dropped now, the store may take commits all the same.

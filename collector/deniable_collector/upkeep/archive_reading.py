@@ -101,15 +101,15 @@ class _ArchiveReader:
             elif isinstance(line, RowLine):
                 self._check_row(schemes, line, str(current.name) if current else None)
                 # The rows of a sum have one name, in place of windows.
-                place = (*(in_order(line.window) if current is None else (0.0, "")), line.row)
-                if last and place <= last:
+                window = in_order(line.window) if current is None else (0.0, "")
+                if last and (*window, line.row) <= last:
                     raise self._damaged()
                 if current is None:
-                    if last[:2] != place[:2]:
+                    if last[:2] != window:
                         metric, scheme = schemes[-1]
                         tallies.append(TallyKey(metric, scheme.fingerprint, line.window))
                     reports += line.reports
-                last = place
+                last = (*window, line.row)
                 rows += 1
             elif isinstance(line, EndLine):
                 if next(lines, None) is not None:
