@@ -151,7 +151,9 @@ def estimate_cell(
     drawn = None
     if axis is not None:
         base, top = axis
-        low_at, at, high_at = ((each - base) / (top - base) for each in (low, value, high))
+        # An axis without a length is that of shares that are all 0 or below it.
+        long = max(top - base, 1e-12)
+        low_at, at, high_at = ((each - base) / long for each in (low, value, high))
         drawn = max(low_at, 0.0), at, min(high_at, 1.0)
     return Estimate(
         *(value, unit.text(value, spread), "plain", interval(unit, low, high, spread), drawn)
