@@ -17,7 +17,6 @@ import math
 from collections.abc import Collection, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -162,10 +161,6 @@ def _part(part: Explained) -> str:
 
 def _share(share: float) -> str:
     return f"{percent(share)}%"
-
-
-if TYPE_CHECKING:
-    from deniable_estimator.answers.finds import Finds
 
 
 def followed_lists(registry: Registry, folder: Path | None) -> dict[str, Collection[str]]:
