@@ -53,7 +53,7 @@ def finds_document(finds: Finds) -> Document:
     notes += warned(finds.warnings)
     for figure in finds.verdict.alarms(finds.alarm_level):
         notes.append(Note(f"Anomalous: {figure.text} (p = {figure.p_adjusted:.1g}).", "alarm"))
-    top = max(*(each.high for each in finds.finds), 1e-12, 0)
+    top = max([1e-12, *(each.high for each in finds.finds)])
     columns = (
         Column("text", "string", "words"),
         share_column(finds.level, percent(top)),

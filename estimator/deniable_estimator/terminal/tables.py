@@ -76,7 +76,9 @@ def budget_words(answer: Answer, what: str) -> str:
 
 def more_words(rest: int, what: str, where: str = "") -> tuple[str, ...]:
     """That a table does not show all; nothing if it does."""
-    return (f"and {counted(rest, f'more {what}')}{where}: --csv or --json shows all",) * (rest > 0)
+    if rest <= 0:
+        return ()
+    return (f"and {counted(rest, f'more {what}')}{where}: --csv or --json shows all",)
 
 
 def shares_told(found: Shares, truth: FloatArray | None = None) -> Told:
