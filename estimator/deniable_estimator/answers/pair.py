@@ -133,13 +133,9 @@ class PairAnswer(PairEstimate):
             and {**test._asdict(), "level": 1 - self.level, "dependent": self.dependent},
             "effect": effect
             and {
-                **dict(
-                    zip(
-                        ("v", "low", "high"),
-                        plain((effect.v, effect.low, effect.high)),
-                        strict=True,
-                    )
-                ),
+                "v": None if math.isnan(effect.v) else effect.v,
+                "low": effect.low,
+                "high": effect.high,
                 "lumped": list(self.lumped),
             },
             "fakes": {

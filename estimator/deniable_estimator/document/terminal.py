@@ -82,6 +82,7 @@ def _table(frame: Frame, *, drawn: bool) -> Table:
     # Words begin at the left, so they need room after a number; a bar takes what room there is.
     apart = 2 if not bars and any(each.kind == "words" for each in frame.columns) else 1
     table = Table(box=None, header_style="bold", padding=(0, apart, 0, 0), pad_edge=False)
+    table.show_header = any(frame.columns[place].title for place in frame.shown)
     for place in frame.shown:
         column = frame.columns[place]
         justify: AlignMethod = "left" if column.kind == "words" else "right"

@@ -8,8 +8,7 @@ the tail of the gamma distribution with the same mean, variance and skewness, by
 Wilson and Hilferty (Proc. Natl. Acad. Sci. 1931), half a report lower for continuity: within 2%
 of the binomial tail at .05, and at most 1.6 times too large at one in a million.
 
-Whether a share is the same in all segments of a crowd, tested for each value.
-
+**Homogeneity** is whether a share is the same in all segments of a crowd, tested for each value.
 Given the sizes of the segments, their supporting reports are independent binomial counts under
 one scheme, so equal shares are equal rates, and the test is chi-square on an S x 2 table::
 
@@ -24,7 +23,7 @@ reports, its far tail is too heavy, and that of the arcsine root (Anscombe, Biom
 is too heavy on the other side. The p-value is the larger of the two. Segments that cannot expect 5
 supporting reports are merged first, value by value; a value with fewer than two segments left is
 not tested. Over the values, p-values are adjusted by Benjamini and Hochberg (J. R. Stat. Soc. B
-1995), with the safety factor of other lists (`statistics.significance`).
+1995), with the safety factor of other lists (`CAUTION`).
 """
 
 from __future__ import annotations

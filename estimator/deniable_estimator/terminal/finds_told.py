@@ -17,7 +17,6 @@ import math
 from collections.abc import Collection, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -54,7 +53,7 @@ def finds_document(finds: Finds) -> Document:
     notes += warned(finds.warnings)
     for figure in finds.verdict.alarms(finds.alarm_level):
         notes.append(Note(f"Anomalous: {figure.text} (p = {figure.p_adjusted:.1g}).", "alarm"))
-    top = max(*(each.high for each in finds.finds), 1e-12, 0)
+    top = max([1e-12, *(each.high for each in finds.finds)])
     columns = (
         Column("text", "string", "words"),
         share_column(finds.level, percent(top)),
@@ -162,10 +161,6 @@ def _part(part: Explained) -> str:
 
 def _share(share: float) -> str:
     return f"{percent(share)}%"
-
-
-if TYPE_CHECKING:
-    from deniable_estimator.answers.finds import Finds
 
 
 def followed_lists(registry: Registry, folder: Path | None) -> dict[str, Collection[str]]:

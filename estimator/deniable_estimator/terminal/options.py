@@ -24,7 +24,9 @@ from deniable_estimator.inputs import Input
 
 if TYPE_CHECKING:
     from deniable import Metric
+    from deniable_estimator.answers.base import Answer, Comparison
     from deniable_estimator.asking.reader import Reader
+    from deniable_estimator.asking.since import SinceDays
     from deniable_estimator.document.document import Document
 
 NO_DATA = 3
@@ -290,12 +292,6 @@ def no_data(metric: str) -> NoReturn:
     sys.exit(NO_DATA)
 
 
-if TYPE_CHECKING:
-    from deniable import Metric
-    from deniable_estimator.answers.base import Answer, Comparison
-    from deniable_estimator.asking.since import SinceDays
-
-
 class AskedSince(NamedTuple):
     """What --since asks for."""
 
@@ -317,7 +313,6 @@ def asked_since(
         return None
     if first or last:
         raise click.UsageError("--since takes the place of --from and --to")
-    from deniable.protocol import windows
     from deniable_estimator.annotations import load_annotations
     from deniable_estimator.asking.since import days_since, find_moment, kept_from
 

@@ -78,6 +78,7 @@ _SHORT = 12
 
 def releases_data(ledger: ReleaseLedger) -> dict[str, Any]:
     """The releases of a ledger, and what they reveal together, for JSON."""
+    kept = ledger.listed()
     rows = [
         {
             "id": each.id,
@@ -87,27 +88,27 @@ def releases_data(ledger: ReleaseLedger) -> dict[str, Any]:
             "pair": _manifest_of(each).get("pair"),
             **{key: value for key, value in each.charge.to_dict().items() if key != "sums"},
         }
-        for each in ledger.listed()
+        for each in kept
     ]
-    return {"releases": rows, **_account(ledger).to_dict()}
+    return {"releases": rows, **_account(ledger, kept).to_dict()}
 
 
-def _account(ledger: ReleaseLedger) -> ReleaseAccount:
-    kept = reversed(ledger.listed())
-    made = [(each.made, each.charge, each.document is not None) for each in kept]
+def _account(ledger: ReleaseLedger, kept: Sequence[KeptRelease]) -> ReleaseAccount:
+    made = [(each.made, each.charge, each.document is not None) for each in reversed(kept)]
     return ReleaseAccount.of(made, ledger.delta, ledger.budget)
 
 
 def releases_document(ledger: ReleaseLedger) -> Document:
     """The same for people."""
-    account = _account(ledger)
+    kept = ledger.listed()
+    account = _account(ledger, kept)
     columns = (
         *(Column(each, each, "words") for each in ("id", "made", "metric", "windows", "method")),
         Column("epsilon", "epsilon"),
         Column("delta", "delta"),
     )
     rows = []
-    for each in ledger.listed():
+    for each in kept:
         charge = each.charge
         first, last = charge.windows[0], charge.windows[-1]
         rows.append(

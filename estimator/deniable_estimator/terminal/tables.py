@@ -76,7 +76,9 @@ def budget_words(answer: Answer, what: str) -> str:
 
 def more_words(rest: int, what: str, where: str = "") -> tuple[str, ...]:
     """That a table does not show all; nothing if it does."""
-    return (f"and {counted(rest, f'more {what}')}{where}: --csv or --json shows all",) * (rest > 0)
+    if rest <= 0:
+        return ()
+    return (f"and {counted(rest, f'more {what}')}{where}: --csv or --json shows all",)
 
 
 def shares_told(found: Shares, truth: FloatArray | None = None) -> Told:
@@ -151,7 +153,9 @@ def estimate_cell(
     drawn = None
     if axis is not None:
         base, top = axis
-        low_at, at, high_at = ((each - base) / (top - base) for each in (low, value, high))
+        # An axis without a length is that of shares that are all 0 or below it.
+        long = max(top - base, 1e-12)
+        low_at, at, high_at = ((each - base) / long for each in (low, value, high))
         drawn = max(low_at, 0.0), at, min(high_at, 1.0)
     return Estimate(
         *(value, unit.text(value, spread), "plain", interval(unit, low, high, spread), drawn)

@@ -62,8 +62,6 @@ from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import listed, message
 from deniable_estimator.statistics.intervals import Noise
 
-__all__ = ["Channel", "CohortAnalysis"]
-
 _MOST_CELLS = 1 << 27
 """The limit for all candidates together: half a gigabyte. More are refused, because they cannot be
 estimated jointly; counted one by one, thousands would be found because of hash collisions."""
