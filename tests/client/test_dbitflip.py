@@ -207,3 +207,12 @@ def test_impossible_parameters_are_refused(change, message):
     assert rebuild("dbitflip", GOOD).parameters() == GOOD
     with pytest.raises(SchemeError, match=message):
         rebuild("dbitflip", GOOD | change)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "memo_epsilon"), [(1.0, 1.0), (2.0, 1.0), (1.0, math.nan), (1.0, 21.0), (0.0, 1.0)]
+)
+def test_useless_epsilons_are_refused(epsilon, memo_epsilon):
+    """A memo must be allowed to reveal more than one report does, and not everything."""
+    with pytest.raises(SchemeError, match="epsilon"):
+        DBitFlip.design(UNIT, epsilon, memo_epsilon)

@@ -355,3 +355,16 @@ def test_it_can_be_declined(server, registry, tmp_path, monkeypatch):
     assert server.posts == []
     with pytest.raises(TypeError, match="development must be"):
         Client(registry, development=True, consent=True)  # type: ignore[arg-type]
+
+
+def test_a_normal_collector_is_named(server, registry, capsys):
+    """Where a collector listens that is no `deniable dev`, it refuses the mark, the batch is not
+    sent again, and the developer is told why."""
+    server.status = 400
+    client = Client(registry, development=server.address, background=False, consent=True)
+    client.record("browser", "firefox")
+    assert client.flush()
+    assert [each.status for each in client.sent()] == ["rejected"]
+    assert client.counters["rejected"] == 1
+    client.close()
+    assert "only `deniable dev` takes reports of development mode" in capsys.readouterr().err

@@ -246,3 +246,24 @@ def test_questions_and_ages_belong_together():
     for item in (-1, 12):
         with pytest.raises(ValueError, match="outside the domain"):
             CASES["both"].randomize(item)
+
+
+@pytest.mark.parametrize(("asks", "most"), [(("lifecycle",), 3), (("cohorts",), 2)])
+def test_no_life_has_more_memos(asks, most):
+    """Over all lives of seven windows with two ages: a device that answers cohorts has its cohort
+    and then "older", and one that answers the lifecycle at most the three."""
+    ages = 2 if asks == ("cohorts",) else 0
+    mechanism = MemoizedRetention.design("week", ages, asks, 1.0, 2.0)
+    found = set()
+    for life in lives(2, 7):
+        whole = [divmod(item, 4) for item in life]
+        entries = [
+            mechanism.cell(0, lifecycle * (ages + 2) + (cohort if ages else 0))
+            for lifecycle, cohort in whole
+        ]
+        found.add(len(set(entries)))
+        if asks == ("cohorts",):
+            assert entries == sorted(entries, key=lambda each: each == ages + 4)  # never back
+        else:
+            assert 0 not in entries[1:]  # new at most once, and first
+    assert max(found) == most

@@ -188,3 +188,26 @@ def test_what_a_recorded_value_becomes(name, value, text):
         return
     with pytest.raises(MetricError, match="takes"):
         metric.normalize(value)
+
+
+def test_an_unlisted_value_without_other():
+    """Without an other the call fails, and the message does not repeat the value."""
+    metric = Registry.parse(category(["a", "b"]))["m"]
+    with pytest.raises(MetricError) as caught:
+        metric.normalize("secret-value")
+    assert "secret-value" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [1, 0, None, "true", 1.0])
+def test_a_boolean_takes_only_booleans(registry, value):
+    """No truthy stand-in is taken for True."""
+    with pytest.raises(MetricError, match="takes True or False"):
+        registry["dark_mode"].normalize(value)
+
+
+@pytest.mark.parametrize("name", ["drink", "homepage"])
+@pytest.mark.parametrize("value", [True, 1, None, b"tea"])
+def test_texts_are_only_strings(registry, name, value):
+    """A value of another type is a programmer's mistake, even where an other is declared."""
+    with pytest.raises(MetricError, match="takes a string"):
+        registry[name].normalize(value)

@@ -3,6 +3,8 @@
 import itertools
 import json
 import random
+import sqlite3
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -392,3 +394,60 @@ def test_lint_says_what_a_life_reveals(tmp_path):
     assert 'sees it become "older", 3 windows after its first' in told.stderr
     assert "installed again is a new device" in told.stderr
     assert "a change of its window, ages, asks, epsilon" in told.stderr
+
+
+class _Failing(State):
+    """A state whose disk ends at one statement of the next transactions."""
+
+    left: int | None = None
+
+    @contextmanager
+    def transaction(self):
+        with super().transaction() as connection:
+            yield _Counting(self, connection)
+
+
+class _Counting:
+    def __init__(self, state, connection):
+        self._state, self._connection = state, connection
+
+    def execute(self, *arguments):
+        self._count()
+        return self._connection.execute(*arguments)
+
+    def executemany(self, *arguments):
+        self._count()
+        return self._connection.executemany(*arguments)
+
+    def _count(self):
+        if self._state.left is not None:
+            self._state.left -= 1
+            if self._state.left < 0:
+                raise sqlite3.OperationalError("disk I/O error")
+
+
+def test_a_device_that_is_stopped_at_any_statement(registry, live, told):
+    """Whichever statement of a week's write is the last one, nothing of it stays, and the next
+    write makes the one report that was due: none is lost, doubled, or of another cohort."""
+    for stopped in itertools.count():
+        state = _Failing(None)
+        life = live(registry, state)
+        life.use(2_975)
+        told.clear()
+        state.left = stopped
+        try:
+            life.use(2_976)
+        except sqlite3.OperationalError:
+            ended = False
+        else:
+            ended = True
+        state.left = None
+        if not ended:
+            assert life.reported() == [2_975]
+            life.use(2_976)
+        assert life.reported() == [2_975, 2_976]
+        assert told[-1] == expected([2_975, 2_976], 2)[1]
+        assert life.rows("SELECT sum(answers) FROM ledger") == [(2,)]
+        if ended:
+            break
+    assert stopped > 10

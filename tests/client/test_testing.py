@@ -68,3 +68,18 @@ def test_it_has_every_member_of_the_client():
         theirs, ours = getattr(Client, name), getattr(MemoryClient, name)
         if callable(theirs):
             assert inspect.signature(ours) == inspect.signature(theirs)
+
+
+def test_consent_and_expiry_hold(telemetry, clock):
+    """Nothing is kept without consent or after a metric's last day."""
+    with telemetry:
+        telemetry.record("browser", "chrome")
+        telemetry.opt_out()
+        telemetry.record("browser", "chrome")
+        telemetry.assert_nothing_recorded()
+        telemetry.opt_in()
+        clock.days(365 * 5)
+        telemetry.record("browser", "chrome")
+        telemetry.assert_nothing_recorded()
+    assert telemetry.flush()
+    assert telemetry.sent() == []

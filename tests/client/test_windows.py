@@ -73,3 +73,11 @@ def test_a_reversed_span_is_refused():
     """A range that ends before it begins is an error that shows both days."""
     with pytest.raises(ValueError, match=r"2026-01-01.*2026-01-02"):
         windows.span("day", date(2026, 1, 2), date(2026, 1, 1))
+
+
+@given(kinds, times)
+def test_windows_follow_each_other(kind, timestamp):
+    """One window ends exactly where the next one begins."""
+    label = windows.window_at(kind, timestamp)
+    following = windows.window_at(kind, windows.end(label))
+    assert windows.start(following) == windows.end(label)
