@@ -264,6 +264,28 @@ def test_a_store_that_is_away_is_told(empty_store, monkeypatch):
     assert client.get("/").status_code == 200
 
 
+def test_a_store_that_was_away_is_not_told_later(empty_store, monkeypatch):
+    """A round that failed after its page was sent is no error of the next page."""
+    client = visit(empty_store, declared("well", "fine"))
+    asked, failed = threading.Event(), threading.Event()
+
+    def away(*arguments, **more):
+        asked.wait(30)
+        failed.set()
+        raise StoreUnavailable("it is away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("deniable_estimator.dashboard.overview.page.PAGE_PATIENCE", 0.0)
+        patch.setattr(cache, "summarize", away)
+        assert client.get("/").status_code == 202
+        asked.set()
+        assert failed.wait(30)
+        jobs = client.application.extensions["deniable_source"].results._jobs
+        while not all(each.future.done() for each in list(jobs.values())):
+            time.sleep(0.01)
+    assert client.get("/").status_code == 200
+
+
 def test_a_first_day_is_said_to_lack_a_week_and_not_reports(empty_store):
     """A metric whose only reports are younger than the newest complete week has nothing to be
     compared with; its reports are there, and the forecast gives way to them."""

@@ -77,3 +77,16 @@ def test_without_a_ledger_the_error_names_the_setting(reader, ledger):
     ledger.write_text("this is no database, but a text that is long enough to be taken for one")
     assert reader().get("/api/v1/releases").status_code == 503
     assert reader().get("/api/v1/releases/abc").status_code == 503
+
+
+def test_a_program_that_publishes_releases_needs_no_sums(make, reader):
+    """The scope read:releases opens no estimate, and read:estimates no release."""
+    made = make("browser", None)
+    client = reader("--scope", "read:releases")
+    assert client.get(f"/api/v1/releases/{made.id}").status_code == 200
+    assert client.get("/api/v1/metrics/browser/estimate").status_code == 403
+    client = reader("--scope", "read:estimates", "--scope", "read:metrics", "--scope", "plan")
+    for path in ("/api/v1/releases", f"/api/v1/releases/{made.id}"):
+        refused = client.get(path)
+        assert refused.json["type"] == "urn:deniable:problem:missing-scope"
+        assert refused.json["scope"] == "read:releases"

@@ -397,3 +397,13 @@ def test_a_file_that_cannot_be_used(new_app, tmp_path):
         client.post("/links/x/revoke"),
     ):  # fmt: skip
         assert answer.status_code == 503
+
+
+@pytest.mark.parametrize("path", ["/share", "/links/0123456789ab/revoke"])
+def test_other_sites_make_and_revoke_nothing(app, ana, path):
+    """A form of another site is refused, and so is whoever has not signed in."""
+    sent = {"view": "/metric/browser", "days": "1"}
+    for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}):
+        assert ana.post(path, data=sent, headers=headers).status_code == 403
+    assert browser_of(app, "").post(path, data=sent).status_code == 303
+    assert app.extensions["deniable_links"].listed() == []

@@ -79,9 +79,11 @@ ENDPOINTS = (
 
 
 def _add(endpoint: Endpoint) -> None:
+    parameters = endpoint.parameters
+
     def respond(**named: str) -> Response:
         require(endpoint.scope)
-        asked = read_parameters(endpoint.parameters, request.args)
+        asked = read_parameters(parameters, request.args)
         return endpoint.respond(asked, form_of(asked.format, asked.raw, *endpoint.forms), **named)
 
     grant(endpoint.role, f"GET api.{endpoint.name}")

@@ -21,6 +21,7 @@ from time import monotonic, thread_time
 from deniable import Metric
 from deniable.protocol import windows
 from deniable_collector.stores.commits import ID_RETENTION
+from deniable_collector.stores.errors import StoreError
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
 from deniable_estimator.dashboard.overview.summary import MetricSummary, summarize
@@ -114,6 +115,10 @@ def bring(source: DataSource, asked: Sequence[Asked], patience: float) -> tuple[
             source.results.job(_ROUND, work, left if changed else 0.0, "overview")
         except (StillDecoding, TooManyDecodes):
             ended = True
+        except StoreError:
+            # Of another page's round, which may have failed a while ago, nothing is told.
+            if ended:
+                raise
         old, changed = _outdated(source, asked, current)
     _note_unreadable(source, asked)
     return len(changed), _blank(source, old), again
