@@ -3,6 +3,9 @@
 import html
 import re
 
+import pytest
+
+from deniable_collector.settings import SettingsError
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.settings import DashboardSettings
 
@@ -58,3 +61,10 @@ def test_what_is_left_out_is_named(browser):
     assert re.sub("[\u2066-\u2069]", "", told[1]) == "15 Nov 2026, 16 Nov 2026"
     assert "Left out" not in browser.get(f"/metric/dark_mode?{days}").text
     assert "Left out" not in browser.get(f"/metric/dark_mode?{days}&without=2026-11-03").text
+
+
+@pytest.mark.parametrize("value", ["0", "1", "1%", "-0.1", "nan"])
+def test_a_part_lies_between_0_and_1(value):
+    """Anything else is refused, with its variable's name."""
+    with pytest.raises(SettingsError, match=r"DENIABLE_FAKES must be a number between 0 and 1"):
+        DashboardSettings.from_env({"DENIABLE_FAKES": value})

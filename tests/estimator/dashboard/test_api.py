@@ -134,3 +134,12 @@ def test_it_only_reads(program):
     answer = program.post(f"{BROWSER}/estimate", data="opera", content_type="text/plain")
     assert answer.status_code == 409
     assert answer.json["type"] == "urn:deniable:problem:values-declared"
+
+
+def test_a_form_of_another_site_sends_no_list(browser):
+    """With a cookie, POST is for pages of the same site: what a browser says comes from
+    elsewhere is forbidden, and told so as a problem."""
+    for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}):
+        refused = browser.post(f"{BROWSER}/estimate", data="x", headers=headers)
+        assert refused.status_code == 403
+        assert refused.mimetype == "application/problem+json"

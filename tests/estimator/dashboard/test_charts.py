@@ -78,3 +78,12 @@ def test_the_table_loses_no_value(counts, limit):
     assert not any(line.noise for line in lines.standing) or not lines.hidden
     assert all(line.noise for line in lines.noise)
     assert lines.hidden in (0, int((~(result.detected | result.impossible)).sum()))
+
+
+def test_noise_is_told_apart():
+    """A bar is noise exactly where the adjusted p-value does not detect the value."""
+    result = estimated([4454, 2048, 1749, 1749], 10_000)
+    chart = bar_chart(result)
+    detected = dict(zip(result.values, result.detected, strict=True))
+    assert {bar.label: not bar.noise for bar in chart.rows} == detected
+    assert 0 < sum(bar.noise for bar in chart.rows) < 4

@@ -82,3 +82,10 @@ def test_cells_by_kind():
     assert list(csv.reader(io.StringIO(csv_text(("=a",), rows), newline="")))[1:] == expected
     assert csv_text(("=a",), ()) == "'=a\r\n"
     assert csv_text(("=a",), (), raw=True) == "=a\r\n"
+
+
+def test_segments_are_no_formulas_either(odd):
+    """The segment's own column is escaped as values are."""
+    path = "/metric/odd/segments.csv"
+    assert "'=linux" in values(odd.get(path).text, "system")
+    assert "=linux" in values(odd.get(path + "?raw=1").text, "system")

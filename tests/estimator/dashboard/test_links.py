@@ -115,3 +115,12 @@ def test_only_its_maker_revokes_a_link(links):
     assert links.listed("") == [own]
     assert links.listed() == [own, link]
     assert links.revoke(link.id, "Ana") == link
+
+
+def test_links_end_with_the_entry_of_their_maker(links):
+    """Those of whoever is gone, or is listed anew, end; those of whoever was never listed stay."""
+    kept = [made(links, "Ana", entry="1")[0], made(links, "Bob")[0], made(links, "")[0]]
+    for maker, entry in (("Ana", "0"), ("Eve", "1"), ("Eve", "")):
+        made(links, maker, entry=entry)
+    assert links.end_of_gone({"Ana": "1", "Zoe": "1"}) == 3
+    assert links.listed() == kept[::-1]

@@ -8,6 +8,8 @@ from hashlib import sha256
 
 import pytest
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
 
 from deniable.tools.command_line import find
 from deniable_collector.settings import SettingsError
@@ -334,3 +336,13 @@ def test_links_end_if_no_dashboard_runs(store, registry, path, tmp_path):
         )  # fmt: skip
     dashboard_of(store, registry, data=str(path.parent))
     assert {each.maker for each in SharedLinks(file).listed()} == {"bob", "by a proxy", ""}
+
+
+@given(st.text(max_size=80))
+def test_a_good_name_survives_the_file(name):
+    """Whatever name is taken can be written to the file, and comes back as it was."""
+    if check_name(name) is None:
+        import tomlkit
+
+        text = tomlkit.dumps({"schema": 1, "people": {name: {"role": "reader"}}})
+        assert list(parse_people(text)) == [name]

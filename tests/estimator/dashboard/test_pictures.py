@@ -14,7 +14,7 @@ from tests.stores import wait_until as until
 from deniable_estimator.asking.work import Workers
 from deniable_estimator.dashboard.calculations import FONT, png
 
-from .conftest import fill, program_of
+from .conftest import dashboard_of, fill, program_of
 
 
 def size(picture):
@@ -119,3 +119,28 @@ def test_text_is_drawn_without_fonts_of_the_machine():
         )
 
     assert len({drawn(text) for text in ("", "chrome", "firefox", "±0.7%", "яндекс")}) == 5
+
+
+def test_one_reader_may_have_so_many_pictures_drawn(store, registry, monkeypatch):
+    """They are long calculations like others: beyond the limit of one reader it is told so."""
+    app = dashboard_of(store, registry, dashboard_queue_of_one=2)
+    leave = threading.Event()
+    real = Workers.run
+    monkeypatch.setattr(Workers, "run", lambda *call: leave.wait(60) and real(*call))
+    told: list[str] = []
+
+    def ask(scale):
+        answer = program_of(app).get(f"/metric/browser.png?scale={scale}")
+        told.append(answer.json["detail"] if answer.is_json else answer.mimetype)
+
+    crowd = [threading.Thread(target=ask, args=(scale,)) for scale in (1, 2, 3)]
+    for each in crowd:
+        each.start()
+    try:
+        until(lambda: told, "none is refused")
+        assert "as many as one reader may have" in told[0]
+    finally:
+        leave.set()
+        for each in crowd:
+            each.join()
+    assert sorted(told)[1:] == ["image/png"] * 2

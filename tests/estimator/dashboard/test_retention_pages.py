@@ -103,3 +103,10 @@ def test_a_board_draws_it(store, registry, tmp_path, monkeypatch):
     assert page.count("Which?") >= 8
     assert "Each cohort" in page
     assert "stayed from the week before" in page
+
+
+def test_the_pages_are_told_in_chinese(store, registry):
+    app = dashboard_of(store, registry)
+    page = text_of(browser_of(app), f"/metric/back?{DAYS}&lang=zh-Hans")
+    for english in ("new devices", "Each cohort", "Growth", "came back", "% interval"):
+        assert english not in page, english

@@ -1,7 +1,9 @@
 """Sessions by themselves: for how long they are open, and what their file holds."""
 
+import os
 import sqlite3
 from contextlib import closing
+from hashlib import sha256
 
 import pytest
 
@@ -49,3 +51,23 @@ def test_use_is_written_down_once_an_hour(clock, path):
     clock.now = begun + 3_601
     assert sessions.holds(session)
     assert rows(path)[0][1] == begun + 3_601 + SESSION_SECONDS
+
+
+def test_the_file_holds_digests(clock, path):
+    """Of 256 random bits each, under which alone a session is found; it is its owner's alone."""
+    before = os.umask(0)
+    try:
+        sessions = Sessions(str(path), clock)
+    finally:
+        os.umask(before)
+    assert path.stat().st_mode & 0o777 == 0o600
+    one, other = sessions.begin(), sessions.begin()
+    assert one != other
+    assert len(one) == len(other) == 43
+    digests = {sha256(each.encode()).digest() for each in (one, other)}
+    assert {digest for digest, _ in rows(path)} == digests
+    assert not sessions.holds("\udce4")
+    sessions.end(one)
+    assert not sessions.holds(one)
+    assert sessions.holds(other)
+    assert Sessions(str(path), clock).holds(other)

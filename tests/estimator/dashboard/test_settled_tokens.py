@@ -12,6 +12,7 @@ from tests.registries import tables
 
 from deniable import Registry
 from deniable_collector.tally import TallyRow
+from deniable_collector.upkeep.keeper import SETTLED
 from deniable_estimator.dashboard.access.token_command import new as new_token
 
 from .conftest import REGISTRY, SEGMENTED, YESTERDAY, dashboard_of, fill, program_of, put
@@ -140,3 +141,11 @@ def test_a_settled_reader_is_not_given_what_others_wait_for(
     first.join(30)
     second.join(30)
     assert found["settled"] < found["open"]
+
+
+def test_seven_days_after_its_end_a_window_is_settled(store, registry, new_reader):
+    """The moment is that of `deniable release`: `SETTLED` seconds after the end of the window."""
+    assert SETTLED == 7 * 86_400
+    fill_day(store, registry, "2026-11-13", 3_000)
+    client = new_reader()
+    assert client.get(f"/api/v1/metrics/browser/estimate?{DAYS}").json["n"] == 3_000

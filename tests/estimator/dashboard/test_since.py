@@ -163,3 +163,9 @@ def test_days_that_were_dropped_are_not_compared(tmp_path):
         assert refused.status_code == 400
         assert "no day before 2026-09-20 is kept" in refused.text
         assert "were dropped" in text_of(reader, "/?from=2026-09-10&to=2026-11-20")
+
+
+def test_a_day_can_be_named(reader):
+    """In place of an annotation."""
+    page = text_of(reader, "/metric/dark_mode?since=2026-11-10")
+    assert "since 2026-11-10</h2>" in page

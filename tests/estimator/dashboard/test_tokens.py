@@ -216,3 +216,16 @@ def test_no_address_leads_to_a_host_that_the_request_names(store):
         answer = client.get(path, base_url="http://evil.example")
         assert "evil.example" not in answer.headers.get("Location", "")
         assert answer.status_code in (403, 404)
+
+
+def test_a_wrong_token_opens_nothing(store):
+    """A token that was withdrawn, cut short or shown in another way is refused with 401."""
+    secret, lines = made("--scope", "read:metrics")
+    for wrong in ("", secret[:-1], secret.upper(), f"{secret} ", digest_of_token(secret)):
+        client = reader(store, lines, wrong + "x")
+        assert client.get("/api/v1/metrics").status_code == 401
+    assert reader(store, "", secret).get("/api/v1/metrics").status_code == 401
+    basic = reader(store, lines, secret)
+    basic.environ_base["HTTP_AUTHORIZATION"] = f"Basic {secret}"
+    refused = basic.get("/api/v1/metrics")
+    assert (refused.status_code, refused.headers["WWW-Authenticate"]) == (401, "Bearer")

@@ -68,3 +68,13 @@ def test_the_api_says_it(browser, clock):
     assert ended.status_code == 200
     assert ended.json is not None
     assert ended.json["unfinished"] == []
+
+
+def test_once_it_has_ended_it_is_like_any_other(browser, clock):
+    """At midnight the marks are gone, and the day is compared."""
+    assert "(unfinished)" in browser.get(f"/metric/dark_mode?{RANGE}").text
+    clock.now += 15 * 3_600
+    browser.post("/login", data={"token": TOKEN})  # a session is shorter
+    page = browser.get(f"/metric/dark_mode?{RANGE}").text
+    assert "unfinished" not in page
+    assert "21 Nov 2026 vs 14 Nov 2026" in page

@@ -152,3 +152,15 @@ def test_what_cannot_be_read_is_marked_in_versions(damage, minutes):
     assert len(set(whole)) == 4
     assert all(len({each[place] for each in whole}) == 4 for place in range(3))
     assert len({each[3] for each in seen}) == 1
+
+
+def test_reports_of_readable_windows_are_those_of_the_store(damage):
+    """Window by window, once nothing is damaged."""
+    damage.restore()
+    with damage.opened() as store:
+        asked = ("dark_mode", damage.scheme, DAYS)
+        found, expected = (each.segment_reports(*asked) for each in (Reader(store), store))
+        assert {day: rows.tolist() for day, rows in found.items()} == {
+            day: rows.tolist() for day, rows in expected.items()
+        }
+        assert found.keys() == {*DAYS}

@@ -303,3 +303,13 @@ def test_a_list_that_cannot_be_kept_is_told(client, temporary, monkeypatch):
     assert answer.status_code == 503
     assert "TMPDIR" in answer.text
     assert client.get("/metric/site").status_code == 200
+
+
+def test_a_list_belongs_to_a_session_and_a_metric(uploads):
+    """Whoever kept it finds it, for that metric alone; nobody else does; a new one replaces it."""
+    uploads.keep(ME, "site", b"a\nb")
+    assert uploads.find(ME, "site") == b"a\nb"
+    assert uploads.find(YOU, "site") is None
+    assert uploads.find(ME, "other") is None
+    uploads.keep(ME, "site", b"c")
+    assert uploads.find(ME, "site") == b"c"
