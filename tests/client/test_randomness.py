@@ -237,3 +237,20 @@ def test_words_that_are_no_position_are_passed_over():
     words = [0xFFFFFF00 | 7, 5, 0xABCDEF06, 2, 2, 0]
     stream = sum(word << 32 * place for place, word in enumerate(words))
     assert subset(7, 3, lambda count: stream) == 0b1100100
+
+
+def test_thresholds_are_out_of_53_bits():
+    """A coin draws 53 bits, as thresholds in schemes and vectors count on."""
+    counts, bits = asked(lambda count: 2**52 - 1)
+    assert coin(2**52, bits)
+    assert not coin(2**52 - 1, bits)
+    assert counts == [53, 53]
+    assert PRECISION == 53
+
+
+@pytest.mark.parametrize(("bound", "width"), [(1, 0), (2, 1), (3, 2), (4, 2), (5, 3), (8, 3)])
+def test_below_draws_no_more_bits_than_it_needs(bound, width):
+    """A bound of 2**w takes w bits, so that nothing is drawn again."""
+    counts, bits = asked(lambda count: 0)
+    assert below(bound, bits) == 0
+    assert counts == [width]

@@ -255,3 +255,15 @@ def test_memory_of_networks_is_bounded(monkeypatch):
         rate.hit(Peer(f"203.0.{number}.5"))
     assert 0 < len(rate._counts) <= 8
     assert not any(b"203.0" in key for key in rate._counts)
+
+
+def test_a_rate_behind_a_proxy(client, new_body):
+    """With a trusted proxy, its clients' networks have a rate each."""
+    client = client(rate="1/day", trusted_proxies=1)
+    seen = [
+        post(
+            client, new_body(), headers={"X-Forwarded-For": f"198.51.100.1, {address}"}
+        ).status_code
+        for address in ("203.0.113.7", "203.0.113.8", "203.0.114.7", "2001:db8::1")
+    ]
+    assert seen == [202, 429, 202, 202]

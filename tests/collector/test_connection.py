@@ -265,3 +265,27 @@ def test_a_batch_that_grows(serve, registry, store, new_id):
         head += b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed)
         assert talk(client, head + packed, answers=1)[0][0] == status
         assert client.held == 0
+
+
+def test_a_server_that_ends_answers_first(client, store, batch, monkeypatch):
+    """On shutdown a request that waits for its commit is answered, and then its connection is
+    closed; one that is idle is closed at once."""
+    leave, fold = threading.Event(), store.fold
+    monkeypatch.setattr(store, "fold", lambda *call: leave.wait(30) and fold(*call))
+
+    async def run():
+        idle, kept = await asyncio.open_connection(*client.address)
+        reader, writer = await asyncio.open_connection(*client.address)
+        writer.write(batch())
+        while not client.held:
+            await asyncio.sleep(0.001)
+        ending = asyncio.ensure_future(client.server.close())
+        assert await idle.read() == b""
+        leave.set()
+        status, header, _ = await answer(reader)
+        assert (status, header["connection"], await reader.read()) == (202, "close", b"")
+        for each in (kept, writer):
+            each.close()
+        await ending
+
+    client.loop.run_until_complete(asyncio.wait_for(run(), 30))

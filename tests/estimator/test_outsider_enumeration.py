@@ -223,3 +223,26 @@ def test_one_direction_of_an_asymmetric_pair_is_not_enough():
     lopsided = Blanket(0.5, ((0.2, 2.0, 0.75), (0.8, 0.75, 1.0625)), 1.5)
     there, back = lopsided.delta(0.3, 20), lopsided.swapped().delta(0.3, 20)
     assert there == back
+
+
+def _others_are_elsewhere(values, odds, count, epsilon):
+    """A wrong bound, a clone bound with the mechanism's own chances: it takes the others to report
+    both of the values compared at the lower chance, which they do not if they have one of them."""
+    low = 1 / (odds + values - 1)
+    channel = np.array(
+        [[odds * low if place == own else low for place in range(values)] for own in range(values)]
+    )
+    return _exact(*_pair(channel, 0, 1, (2,) * (count - 1)), epsilon)
+
+
+def test_a_known_wrong_bound_fails_the_enumeration():
+    """A wrong bound is below the exact delta for four devices with one of four values, and the
+    blanket's is not."""
+    mechanism = SubsetSelection.design(4, 2.0, k=1)
+    channel = _channel(mechanism, [0, 1, 2, 3])
+    exact = max(
+        _exact(*_pair(channel, 0, 1, others), 1.5) for others in product(range(4), repeat=3)
+    )
+    wrong = _others_are_elsewhere(4, math.exp(2.0), 4, 1.5)
+    assert wrong < 0.96 * exact
+    assert blanket_of(mechanism).delta(1.5, 4) >= exact

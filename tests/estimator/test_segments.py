@@ -13,6 +13,7 @@ from deniable import Registry
 from deniable_collector.stores.base import Store
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
+from deniable_estimator.asking.query import places_of, sliced
 from deniable_estimator.asking.reading import read, select
 from deniable_estimator.asking.segment_trends import trends_by_segment
 from deniable_estimator.asking.segments import by_segment, enough_reports
@@ -209,3 +210,18 @@ def test_each_segment_has_its_own_windows(world):
         world.store, world.registry, "dark_mode", ["platform"], by="day", now=1e12
     )
     assert {each.trend.by for each in days.groups} == {"day"}
+
+
+def test_slices_add_up(world):
+    """The slices of all combinations sum to the slice of all of them."""
+    for place in range(8):
+        world.crowd("theme", place, [100 * place, 50, 40, 30, 20, 10])
+    scheme = world.registry["theme"].scheme
+    whole = world.store.tally("theme", scheme.fingerprint, [DAY.isoformat()])
+    everything = sliced(whole, scheme, places_of(scheme, {}))
+    parts: list[Tally] = [sliced(whole, scheme, [place]) for place in range(8)]
+    assert sum(each.reports for each in parts) == everything.reports == whole.reports
+    cells = sum(each.rows[0].cells for each in parts)
+    assert cells.tolist() == everything.rows[0].cells.tolist()
+    assert places_of(scheme, {"platform": "web"}) == (2, 6)
+    assert places_of(scheme, {"platform": "tv"}) == ()

@@ -14,6 +14,7 @@ from deniable_estimator.releasing.noise import (
     decays,
     discrete_gaussian,
     discrete_laplace,
+    happens,
     leader,
     noise_of,
     of_rho,
@@ -237,3 +238,10 @@ def test_a_leader_of_nothing_is_refused(counts, rate):
     with pytest.raises(ValueError, match="at least one count"):
         leader(counts, rate)
     assert leader([3], Fraction(0)) == 0
+
+
+def test_a_coin_has_exactly_its_probability():
+    """A third is a third: rejection leaves no bias."""
+    found, short = enumerate_bits(lambda bits: happens(Fraction(1, 3), bits), 20)
+    assert found[True] / (found[True] + found[False]) == Fraction(1, 3)
+    assert short < Fraction(1, 500)
