@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # What every run of tests has in common. What is compiled is kept, also where the environment says
 # otherwise: each of hundreds of processes would compile deniable anew.
 test campaign mutants: export PYTHONDONTWRITEBYTECODE :=
-PYTEST := $(BIN)/python -m pytest -n auto -q
+PYTEST := $(BIN)/python -m pytest -n auto --max-worker-restart=0 -q
 
 .DEFAULT_GOAL := help
 .PHONY: help demo dist test campaign mutants size lint format audit bench site screenshots texts web clean

@@ -16,11 +16,12 @@ import queue
 import resource
 import signal
 import threading
+import traceback
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext, SpawnContext
+from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
 from deniable import DeniableError
@@ -69,17 +70,16 @@ class Workers:
     """
 
     def __init__(self, count: int, memory: int, seconds: int, preloaded: str = __name__) -> None:
-        self.count = count
-        self._preloaded = preloaded
         self.memory = memory
         self.seconds = seconds
+        self._preloaded = preloaded
         self._lock = threading.Lock()
-        self._lifeline: tuple[Connection, Connection] | None = None
         self._closed = False
+        self._slots = [_Slot() for _ in range(count)]
         # The one that was used last comes first, so that a single reader starts one process.
-        self._slots: queue.LifoQueue[_Slot] = queue.LifoQueue()
-        for _ in range(count):
-            self._slots.put(_Slot())
+        self._free: queue.LifoQueue[_Slot] = queue.LifoQueue()
+        for slot in self._slots:
+            self._free.put(slot)
 
     def run(
         self, function: Callable[..., _T], *arguments: object, strings: Listed | None = None
@@ -94,25 +94,21 @@ class Workers:
             TooHeavy: it needed more memory or time than a task may have.
             WorkersClosed: the processes are being ended.
         """
-        slot = self._slots.get()
+        slot = self._free.get()
         try:
             return self._run(slot, function, arguments, strings)
         finally:
-            self._slots.put(slot)
+            self._free.put(slot)
 
     def close(self) -> None:
         """End the processes, also those that calculate: whoever waits is given `WorkersClosed`."""
         with self._lock:
-            if self._closed:
-                return
             self._closed = True
-            if self._lifeline is not None:
-                for end in self._lifeline:
-                    end.close()
-        slots = [self._slots.get() for _ in range(self.count)]
-        for slot in slots:
-            slot.end()
-            self._slots.put(slot)
+            for slot in self._slots:
+                slot.kill()
+        for slot in [self._free.get() for _ in self._slots]:
+            self._end(slot)
+            self._free.put(slot)
 
     def _run(
         self,
@@ -123,69 +119,79 @@ class Workers:
     ) -> _T:
         sent = _packed((function, arguments), strings)
         source = None if strings is None else strings.source
+        if slot.process is not None and not slot.process.is_alive():
+            # It has died since its last task: that is not this one's fault.
+            self._end(slot)
+        if slot.process is None:
+            self._start(slot)
+        slot.tasks += 1
         try:
-            if slot.executor is None:
-                slot.executor = self._start()
-            slot.tasks += 1
-            try:
-                future = slot.executor.submit(_task, self.seconds, source, sent)
-            except BrokenProcessPool:
-                # It has died since its last task: that is not this one's fault.
-                slot.end()
-                slot.executor = self._start()
-                future = slot.executor.submit(_task, self.seconds, source, sent)
-            kind, told = future.result()
-        except BrokenProcessPool:
-            slot.end()
+            slot.connection.send((self.seconds, source, sent))
+            kind, told = slot.connection.recv()
+        except (EOFError, OSError):
+            self._end(slot)
             raise (
                 WorkersClosed() if self._closed else TooHeavy(self.memory, self.seconds)
             ) from None
         if kind == "memory" or slot.tasks >= _TASKS:
-            slot.end()
+            self._end(slot)
         if kind == "memory":
             raise TooHeavy(self.memory, self.seconds)
         found = _unpacked(told, strings)
         if kind == "error":
             error, texts, members = found
-            raised: DeniableError = error.__new__(error, *texts)
+            raised: Exception = error.__new__(error, *texts)
             raised.args = texts
             vars(raised).update(members)
             raise raised
         result: _T = found
         return result
 
-    def _start(self) -> ProcessPoolExecutor:
+    def _start(self, slot: _Slot) -> None:
         # Not a plain fork: a thread of this process may hold a lock that the child would need.
         forks = "forkserver" in multiprocessing.get_all_start_methods()
-        context = multiprocessing.get_context("forkserver" if forks else "spawn")
+        context: ForkServerContext | SpawnContext = (
+            multiprocessing.get_context("forkserver")
+            if forks
+            else multiprocessing.get_context("spawn")
+        )
         if forks:
             context.set_forkserver_preload([self._preloaded])
         with self._lock:
             if self._closed:
                 raise WorkersClosed
-            if self._lifeline is None:
-                self._lifeline = context.Pipe(duplex=False)
-            begin = (self._lifeline[0], self.memory)
-            executor = ProcessPoolExecutor(1, context, _begin, begin)
-            # Its process starts with its first task: now, while the lifeline is surely open.
-            executor.submit(int).result()
-        return executor
+            slot.connection, theirs = context.Pipe()
+            # Only the process itself may hold the other end: so it is closed when the process dies,
+            # in the middle of a result too, and whoever waits for that is told.
+            with theirs:
+                slot.process = context.Process(
+                    target=_work, args=(theirs, self.memory), daemon=True
+                )
+                slot.process.start()
+
+    def _end(self, slot: _Slot) -> None:
+        with self._lock:
+            slot.kill()
+            if slot.process is not None:
+                slot.process.join()
+                slot.connection.close()
+            slot.process, slot.tasks = None, 0
 
 
 class _Slot:
     """The place of one process: where it dies, no other is harmed."""
 
-    executor: ProcessPoolExecutor | None = None
+    process: BaseProcess | None = None
+    connection: Connection
     tasks = 0
 
-    def end(self) -> None:
-        if self.executor is not None:
-            self.executor.shutdown()
-        self.executor, self.tasks = None, 0
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
 
 
-def _begin(lifeline: Connection, memory: int) -> None:
-    """What a worker process does first."""
+def _work(connection: Connection, memory: int) -> None:
+    """What a worker process does, task by task."""
     # Ctrl-C in a terminal reaches it too; it ends when the server does.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -194,7 +200,10 @@ def _begin(lifeline: Connection, memory: int) -> None:
         os.nice(_NICE)
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_AS, memory)
-    threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
+    tasks: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(connection, tasks), daemon=True).start()
+    while True:
+        connection.send(_task(*tasks.get()))
 
 
 def _limit(what: int, most: int) -> None:
@@ -206,11 +215,14 @@ def _limit(what: int, most: int) -> None:
         )
 
 
-def _end_with(lifeline: Connection) -> None:
-    """End this process when the server closes the pipe, or dies, of which the pipe tells too."""
-    with suppress(EOFError, OSError):
-        lifeline.recv_bytes()
-    os._exit(0)
+def _listen(connection: Connection, tasks: queue.SimpleQueue[Any]) -> None:
+    """Take tasks, also while one is calculated: so this process ends in the middle of it when the
+    server closes the connection, or dies, of which the connection tells too."""
+    try:
+        while True:
+            tasks.put(connection.recv())
+    finally:
+        os._exit(0)
 
 
 def _task(seconds: int, source: tuple[str, bytes] | list[str] | None, sent: bytes) -> Any:
@@ -222,13 +234,14 @@ def _task(seconds: int, source: tuple[str, bytes] | list[str] | None, sent: byte
     try:
         strings = None if source is None else reread(source)
         function, arguments = _unpacked(sent, strings)
-        try:
-            return "done", _packed(function(*arguments), strings)
-        except DeniableError as error:
-            # Not every error can be pickled as it is: some take other arguments than they keep.
-            return "error", _packed((type(error), error.args, vars(error)), None)
+        return "done", _packed(function(*arguments), strings)
     except MemoryError:
         return "memory", None
+    except Exception as error:
+        if not isinstance(error, DeniableError):
+            error.add_note(traceback.format_exc())
+        # Not every error can be pickled as it is: some take other arguments than they keep.
+        return "error", _packed((type(error), error.args, vars(error)), None)
 
 
 class _Pickler(pickle.Pickler):

@@ -100,6 +100,19 @@ def test_a_process_that_dies_is_replaced(workers):
     assert workers.run(os.getpid) != process, "what died between tasks harms none"
 
 
+def test_a_process_that_dies_within_a_result(workers):
+    """Whoever waits has all of the result or is told, at whichever part of it the process dies."""
+    code = "__import__('signal').setitimer(0, {}) and bytes(50_000_000)"
+    outcomes = set()
+    for moment in range(10, 200, 10):
+        try:
+            outcomes.add(len(workers.run(eval, code.format(moment / 1000))))
+        except TooHeavy:
+            outcomes.add(0)
+    assert outcomes <= {0, 50_000_000}
+    assert workers.run(len, b"ab") == 2
+
+
 def test_a_process_is_replaced_after_some_tasks(workers):
     """What a process has not given back after fifty tasks, it gives back by ending."""
     seen = {workers.run(os.getpid) for _ in range(60)}
