@@ -25,7 +25,7 @@ from deniable_estimator.dashboard.app import close_app
 from deniable_estimator.dashboard.settings import DashboardSettings
 
 from . import crowd
-from .facts import facts_of
+from .facts import Facts, facts_of, look_of
 
 TOKEN = "Vq3mS0x-8JtYc_1rKfWz5LbNpH2eGdUa"
 SITE = "https://deniable.acme.example"
@@ -118,7 +118,7 @@ def run(arguments):
 
 
 class Dashboard:
-    """A dashboard over a folder of the crowd's, which it only reads."""
+    """A dashboard over a folder of the crowd's."""
 
     def __init__(self, folder):
         settings = DashboardSettings(
@@ -179,6 +179,13 @@ class Dashboard:
             time.sleep(pause := min(2 * pause, 0.8))
 
 
+class Said(NamedTuple):
+    """The facts of an output, and a digest of how it looks."""
+
+    facts: Facts
+    look: str
+
+
 class Crowd:
     """What the lines of one question are asked of: a folder of its own, and a dashboard."""
 
@@ -186,7 +193,7 @@ class Crowd:
         self.folder, self.dashboard = folder, dashboard
 
     def ask(self, line):
-        """The facts of what a command or a request gives, with its exit code or its status."""
+        """What a command or a request gives, with its exit code or its status."""
         settings, command, arguments = line.partition("deniable ")
         if command:
             given = dict(each.split("=", 1) for each in settings.split())
@@ -195,7 +202,7 @@ class Crowd:
         if verb == "cat":
             path = self.folder / rest
             form = {".csv": "csv", ".html": "html"}.get(path.suffix, "text")
-            return facts_of(self._told(path.read_text(encoding="utf-8")), form, around=True)
+            return self._said(path.read_text(encoding="utf-8"), form, around=True)
         return self._request(verb, rest)
 
     def _command(self, arguments, settings):
@@ -207,26 +214,30 @@ class Crowd:
         if arguments[-1] == "--help":
             # Whether -h stands there depends on how the command was called first.
             text = result.stdout.replace("-h, --help", "--help")
-            return facts_of("\n".join(_SPECS.findall(text)), "text")
-        found = facts_of(self._told(result.stdout), form)
+            return Said(facts_of("\n".join(_SPECS.findall(text)), "text"), look_of(text))
+        said = self._said(result.stdout, form)
         for fact in self._told(result.stderr).splitlines():
             if fact.strip() and not fact.startswith(("Usage: ", "Try '")):
-                found["", f"stderr: {' '.join(fact.split())}"] += 1
-        found["", f"exit code {result.exit_code}"] = 1
-        return found
+                said.facts["", f"stderr: {' '.join(fact.split())}"] += 1
+        said.facts["", f"exit code {result.exit_code}"] = 1
+        return said
 
     def _request(self, verb, rest):
         response = self.dashboard.response(verb, rest, self.folder)
         file = response.headers.get("Content-Disposition", "").partition("filename=")[2]
-        text = self._told(response.text) if response.mimetype != "image/png" else ""
+        text = response.text if response.mimetype != "image/png" else ""
         form = (
             "json" if response.mimetype.endswith("json") else _TYPES.get(response.mimetype, "text")
         )
         form = "openapi" if rest.endswith("openapi.json") else form
-        found = facts_of(text, form, around=rest == "/")
+        said = self._said(text, form, around=rest == "/")
         told = f"status {response.status_code}, {response.mimetype}"
-        found["", f"{told}, as {file}" if file else told] = 1
-        return found
+        said.facts["", f"{told}, as {file}" if file else told] = 1
+        return said
+
+    def _said(self, text, form, **more):
+        text = self._told(text)
+        return Said(facts_of(text, form, **more), look_of(text))
 
     def _told(self, text):
         """The text without what is another one in each run."""

@@ -9,14 +9,14 @@ from .asking import Crowd, Dashboard, crowd_folder
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory):
-    """The folder of the crowd."""
+    """The folder of the crowd, of which others make copies: nobody writes into it."""
     return crowd_folder(tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
-def dashboard(built):
-    """A dashboard over it, in which each process of the tests asks."""
-    made = Dashboard(built)
+def dashboard(built, tmp_path_factory):
+    """A dashboard over a copy, which each process of the tests asks."""
+    made = Dashboard(shutil.copytree(built, tmp_path_factory.mktemp("dashboard") / "crowd"))
     yield made
     made.close()
 

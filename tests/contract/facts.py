@@ -8,6 +8,7 @@ which facts are kept. Tags, classes, order, columns, whitespace and bars are no 
 from __future__ import annotations
 
 import csv
+import hashlib
 import html.parser
 import io
 import json
@@ -21,6 +22,9 @@ Facts: TypeAlias = Counter[tuple[str, str]]
 """How often each fact is said, with its subject; that of the whole output is empty."""
 
 DIGITS = 9
+DRAWN = 6
+"""Digits of the longest number that places something on a page."""
+
 TOLERANCE = 1e-7
 """Relative. Kinds of CPU add up in different orders: of most numbers that changes the sixteenth
 digit, of a p-value in a far or skewed tail the ninth."""
@@ -61,6 +65,12 @@ def facts_of(text, form, *, around=False):
     readers = {"json": _of_json, "openapi": _of_openapi, "csv": _of_csv, "text": _of_text}
     found = readers[form](text) if form in readers else _of_markup(text, around)
     return Counter((_plain(subject), fact) for subject, each in found if (fact := _plain(each)))
+
+
+def look_of(text):
+    """A digest of an output as it is laid out: of all of it but long numbers, which are facts."""
+    short = _FLOAT.sub(lambda found: found[0] if _digits(found[0]) < DRAWN else "#", text)
+    return hashlib.sha256(short.encode()).hexdigest()[:10]
 
 
 def _plain(text):

@@ -1,8 +1,9 @@
 """What deniable says of one crowd stays what it said: every number and every sentence.
 
-The files in `facts` have the facts of each output (`facts.py`), not its layout. Where a change is
-meant, `python -m pytest tests/contract/test_facts.py --take` takes them anew; its difference is
-part of the commit.
+The files in `facts` have the facts of each output (`facts.py`), not its layout, of which those in
+`looks` have a digest. Where a change is meant, take them anew by
+`python -m pytest tests/contract/test_facts.py --take`; the difference of the facts is part of the
+commit, and what is laid out anew is looked at.
 """
 
 from __future__ import annotations
@@ -15,31 +16,36 @@ from .facts import difference, written
 from .questions import QUESTIONS
 
 FACTS = Path(__file__).parent / "facts"
+LOOKS = Path(__file__).parent / "looks"
 MOST = 60
 """So many lines of a difference are shown."""
 
 
-def file_of(name):
-    """Where the facts of a question are kept."""
-    return FACTS / f"{name.replace(' ', '-')}.txt"
+def file_of(name, folder=FACTS):
+    """Where the facts, or the looks, of a question are kept."""
+    return folder / f"{name.replace(' ', '-')}.txt"
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_facts(name, people, request):
-    """The outputs of a question say what they said; of some questions there are dozens, drawn and
-    decoded anew."""
+    """The outputs of a question say what they said, and look as they did; of some questions there
+    are dozens, drawn and decoded anew."""
     found: list[str] = []
+    looks: list[str] = []
     known: dict[tuple[str, ...], str] = {}
     for line in QUESTIONS[name]:
         if line.startswith("visit "):
             people.ask(line.replace("visit", "GET"))
             continue
-        lines = written(people.ask(line))
+        said = people.ask(line)
+        lines = written(said.facts)
+        looks.append(f"{said.look} {line}")
         first = known.setdefault(tuple(lines), line)
         found += [f"== {line}", *(lines if first is line else [f"the same as {first}"])]
-    kept = file_of(name)
+    kept, seen = file_of(name), file_of(name, LOOKS)
     if request.config.getoption("--take", default=False):
-        kept.write_text("".join(f"{each}\n" for each in found), encoding="utf-8")
+        for file, told in ((kept, found), (seen, looks)):
+            file.write_text("".join(f"{each}\n" for each in told), encoding="utf-8")
         return
     changed = difference(kept.read_text(encoding="utf-8").splitlines(), found)
     if changed:
@@ -50,8 +56,11 @@ def test_facts(name, people, request):
             f"`python -m pytest tests/contract/test_facts.py --take`.\n{shown}",
             pytrace=False,
         )
+    other = {*looks}.difference(seen.read_text(encoding="utf-8").splitlines())
+    assert not other, "laid out anew: look at it, and if it is meant to be, --take it"
 
 
 def test_no_file_is_left_over():
-    """Each file of facts belongs to a question."""
-    assert {*FACTS.iterdir()} == {file_of(name) for name in QUESTIONS}
+    """Each file of facts and of looks belongs to a question."""
+    for folder in (FACTS, LOOKS):
+        assert {*folder.iterdir()} == {file_of(name, folder) for name in QUESTIONS}
