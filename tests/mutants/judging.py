@@ -41,7 +41,7 @@ _LIBRARIES = (
 _OPTIONS = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--hypothesis-seed=0"]
 _OPTIONS += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
 _OPTIONS += ["-p", "no:unraisableexception", "-p", "no:threadexception", "-m", "not campaign"]
-_LIMIT = 20.0
+_LIMIT = 60.0
 """Seconds of tests that a mutant is judged by at most, by their time without a fault."""
 
 _MEMORY = 4 << 30

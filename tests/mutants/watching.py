@@ -18,14 +18,10 @@ _watched = coverage.Coverage(
     config_file=False,
     source=["client/deniable", *(f"{each}/deniable_{each}" for each in ("collector", "estimator"))],
 )
+# Before anything of ours is imported, so that what a module executes is seen.
+_watched.start()
 _seconds: dict[str, float] = {}
 _passed: set[str] = set()
-
-
-def pytest_configure(config):
-    """Begin before anything of ours is imported; of several processes, in the workers alone."""
-    if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
-        _watched.start()
 
 
 @pytest.hookimpl(wrapper=True)
