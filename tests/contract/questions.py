@@ -206,6 +206,7 @@ _ASKED = {
     """,
     "a forged day": f"""
         deniable estimate notifications
+        deniable estimate notifications --from 2026-11-20
         deniable estimate anomalies notifications
         deniable estimate anomalies notifications --from 2026-11-17 --json
         deniable estimate anomalies browser --from 2026-11-16
@@ -421,6 +422,7 @@ _ASKED = {
         deniable release browser --from 2026-09-21 --to 2026-11-01 --sign release.pem \\
             --out signed.json
         deniable release verify signed.json --key release.pem.pub
+        deniable release verify signed.json
         GET /releases
         GET /releases?lang=zh-Hans
         GET /releases/RELEASE
@@ -442,12 +444,16 @@ _ASKED = {
         deniable plan privacy browser
         deniable plan privacy interface_language
         deniable plan privacy crash_site --household 3 --json
+        deniable plan privacy crash_site --household 3
+        deniable plan privacy --registry others.toml
         deniable plan privacy --report
         GET /api/v1/privacy
         GET /api/v1/metrics/browser/privacy
     """,
     "what published sums reveal": """
         deniable plan privacy browser --outsider
+        deniable plan privacy --outsider
+        deniable plan privacy --outsider --reports 50000 --delta 1e-6 --json
         deniable plan privacy load_time --outsider --reports 50000 --json
         GET /api/v1/privacy/outsider
         GET /api/v1/metrics/browser/privacy/outsider?reports=1000
@@ -657,6 +663,33 @@ _ASKED = {
         deniable annotate " "
         deniable annotate x --date yesterday
         deniable watch digest --annotations wrong/more.toml
+    """,
+    "mistakes with options": """
+        deniable plan simulate dark_mode --devices 9 --dependence 0.5
+        deniable plan simulate load_time --devices 9 --normal 1,1 --lives .3,.6,.1,.05,12
+        deniable plan simulate browser --devices 9 --candidates lists/two.txt
+        deniable plan simulate mode_by_channel --devices 9 --dependence 0.5 --shares x.csv
+        deniable plan simulate back --devices 9 --registry others.toml --zipf 1
+        deniable plan simulate back --devices 9 --registry others.toml --lives 1,2
+        deniable plan simulate back --devices 9 --registry others.toml --lives .3,1,.1,.05,12
+        deniable plan simulate back --devices 9 --registry others.toml --lives .3,.5,.1,.51,12
+        deniable plan simulate back --devices 9 --registry others.toml --lives .3,.5,.1,.5,1
+        deniable plan simulate back --devices 9 --registry others.toml --lives .3,.5,.1,.5,521
+        deniable plan privacy browser --reports 900
+        deniable plan privacy browser --report
+        deniable plan privacy browser --outsider --household 2
+        deniable estimate browser --without 2026-13
+        deniable estimate browser --since 2026-11-09 --from 2026-11-16
+        deniable estimate anomalies silent
+        deniable watch digest --dashboard nowhere
+        deniable watch digest --html missing/digest.html
+        deniable watch digest --weeks 53
+        deniable watch rules.toml --once --state missing/rules.state
+        deniable annotate x --metric browser --date 2026-11-20T23:30:00-02:00 --json
+        deniable annotate y --date 2026-11-20T23:30 --link https://acme.example/
+        DENIABLE_RELEASES=none.sqlite deniable release list
+        DENIABLE_RELEASES=none.sqlite deniable release browser --to 2026-11-08 --plan
+        deniable release browser --to 2026-11-08 --epsilon 1/0
     """,
     "mistakes with commands": _mistakes(),
     "what commands take": _commands(),
