@@ -1,6 +1,7 @@
 """rules.toml, its levels, and the file of what was told."""
 
 import contextlib
+import json
 import os
 
 import pytest
@@ -105,6 +106,8 @@ def test_a_state_survives_its_file(tmp_path):
     state.save(path)
     assert WatchState.load(path) == state
     assert os.listdir(tmp_path) == ["state"]  # noqa: PTH208
+    with pytest.raises(WatchStateError, match=r"cannot be written \(No such file or directory\)"):
+        state.save(tmp_path / "absent" / "state")
 
 
 def test_what_a_later_version_notes_of_a_finding_is_passed_over(tmp_path):
@@ -116,6 +119,9 @@ def test_what_a_later_version_notes_of_a_finding_is_passed_over(tmp_path):
     assert WatchState.load(path) == state
 
 
+TOLD = {"since": "x", "told": 0, "seen": 0, "ended": None, "waiting": [], "message": None}
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -125,7 +131,13 @@ def test_what_a_later_version_notes_of_a_finding_is_passed_over(tmp_path):
         '{"schema": 2, "judged": {}, "told": {}}',
         '{"schema": 1, "judged": {"m": "someday"}, "told": {}}',
         '{"schema": 1, "judged": {}, "told": {"m/few/": {}}}',
-        '{"schema": 1, "judged": {}, "told": {"m/few/": {"since": "x", "told": 0, "seen": 0}}}',
+        *(
+            json.dumps({"schema": 1, "judged": {}, "told": {"m/few/": {**TOLD, **wrong}}})
+            for wrong in (
+                *({"since": 1}, {"told": "0"}, {"seen": None}, {"ended": "1"}, {"waiting": "a"}),
+                *({"waiting": ["ops"]}, {"waiting": ["ops"], "message": []}),
+            )
+        ),
         '{"schema": 1, "judged": {"m": "2026-11-02"}, "told": {',
         "[" * 100_000,
         "\xff",

@@ -1,14 +1,20 @@
 """One run after the other: what is told, once, and how it ends."""
 
 import json
+import sys
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from deniable import Registry
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.watching.rules_file import parse_rules
+from deniable_estimator.files import CheckedFileError
+from deniable_estimator.judging.changes import MetricRules, _large
+from deniable_estimator.watching.channels import check_channels
+from deniable_estimator.watching.rules_file import NoticeChannel, parse_rules
 from deniable_estimator.watching.run import Watcher
 from deniable_estimator.watching.state import WatchState
 
@@ -200,8 +206,10 @@ def test_a_redirect_or_an_error_is_a_failure(store, registry, report, hook):
 
 
 def test_a_metric_that_is_watched_no_more(store, registry, report):
-    """What was told of it has ended, and is told again if it is watched again."""
-    watcher = Watcher(store, registry, rules(registry))
+    """What was told of it has ended, and is told again if it is watched again; what was never sent
+    waits for its channel beside it."""
+    unreachable = '[channels.bad]\nwebhook = "http://127.0.0.1:9/"\n'
+    watcher = Watcher(store, registry, rules(registry, unreachable))
     other = replace(watcher, rules=replace(watcher.rules, only=("dark_mode",)))
     state = WatchState()
     report(0, devices=30)
@@ -209,6 +217,59 @@ def test_a_metric_that_is_watched_no_more(store, registry, report):
     other.run(state, noon(0))
     assert state.judged == {}
     assert told(watcher.run(state, noon(0))) == [("few", "")]
+    assert state.told.keys() == {"browser/few/0.2", f"browser/few/0.2/{day(0)}"}
+    assert all(each.waiting == ["bad"] for each in state.told.values())
+
+
+@pytest.mark.parametrize("outcome", [True, False, OSError("secret")])
+def test_apprise_is_given_what_is_told(store, registry, report, monkeypatch, outcome):
+    """An address that it does not know is a mistake, what it does not take is tried again, and
+    whatever it raises is not told, as the address may be in it."""
+    sent = []
+
+    class Apprise:
+        def add(self, address):
+            return address == "json://secret"
+
+        def notify(self, **given):
+            sent.append(given)
+            if isinstance(outcome, Exception):
+                raise outcome
+            return outcome
+
+    library = SimpleNamespace(Apprise=Apprise, NotifyFormat=SimpleNamespace(TEXT="text"))
+    monkeypatch.setitem(sys.modules, "apprise", library)
+    report(0, devices=30)
+    more = '[channels.ops]\napprise = "json://secret"\n'
+    watcher = Watcher(store, registry, rules(registry, more))
+    check_channels(watcher.rules.channels, "rules.toml")
+    wrong = NoticeChannel("ops", "apprise", "unknown://secret")
+    with pytest.raises(CheckedFileError, match=r"channels.ops.apprise: is no address") as error:
+        check_channels([wrong], "rules.toml")
+    assert "secret" not in str(error.value)
+    result = watcher.run(WatchState(), noon(0))
+    told = "channel 'ops' failed: Apprise could not send it; it is tried again at the next run"
+    assert result.failed == (() if outcome is True else (told,))
+    body = result.messages[0]["body"]
+    assert sent == [{"body": body, "title": "deniable: 1 new", "body_format": "text"}]
+
+
+@pytest.mark.parametrize(
+    ("of_all", "size", "told"),
+    [
+        (True, -0.02, True),
+        (True, 0.0199, False),
+        (False, -3.0, True),
+        (False, 2.99, False),
+        (False, np.inf, False),
+    ],
+)
+def test_what_is_large_is_told(of_all, size, told):
+    """Of a share from so many points on, of a number from so many percent of what it was."""
+    unit = SimpleNamespace(of_all=of_all)
+    after = SimpleNamespace(unit=unit)
+    found: Any = SimpleNamespace(difference=np.array([size]), old=np.array([-30.0]), after=after)
+    assert _large(found, 0, MetricRules(points=2.0, percent=10.0)) is told
 
 
 def test_a_metric_with_memos_tells_its_changes(store, registry_file, fill):
