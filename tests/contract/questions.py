@@ -661,6 +661,7 @@ _ASKED = {
         deniable annotate x --link javascript:alert(1)
         deniable annotate x --metric "a b"
         deniable annotate " "
+        deniable annotate x --file absent/below/annotations.toml
         deniable annotate x --date yesterday
         deniable watch digest --annotations wrong/more.toml
     """,

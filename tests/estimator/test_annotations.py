@@ -14,7 +14,6 @@ from deniable_estimator.annotations import (
     add_annotation,
     load_annotations,
     parse_annotations,
-    warnings_of,
 )
 from deniable_estimator.files import MAX_FILE, CheckedFileError, FileEditError
 from deniable_estimator.terminal.annotate import annotate
@@ -86,15 +85,6 @@ def test_what_is_no_toml_has_its_line_and_no_control_characters(tmp_path):
             load_annotations(path)
     with pytest.raises(CheckedFileError, match="directory"):
         load_annotations(tmp_path)
-
-
-def test_a_metric_that_is_gone_is_a_warning():
-    """It may have been declared when the entry was written; the nearest name is told."""
-    (told,) = warnings_of(parse_annotations(GOOD), ["browser", "checkuot_step"])
-    assert told.severity == "warning"
-    assert "checkout_*" in told.message
-    (told,) = warnings_of(parse_annotations(entry(metrics='["browsr"]')), ["browser"])
-    assert "did you mean browser?" in told.message
 
 
 COMMENTED = """# Releases of the editor.
@@ -204,10 +194,3 @@ def test_without_a_date_it_is_today(path):
     before = datetime.now(UTC).date()
     assert run("Release", path=path).exit_code == 0
     assert before <= load_annotations(path)[0].day <= datetime.now(UTC).date()
-
-
-def test_a_folder_that_is_not_there_is_told(tmp_path):
-    """The error says what is needed."""
-    done = run("x", path=tmp_path / "absent" / "below" / "annotations.toml")
-    assert done.exit_code == 1
-    assert "its folder must exist" in done.output

@@ -46,7 +46,7 @@ from deniable_estimator.document.plot.parts import (
     strip,
 )
 from deniable_estimator.document.plot.scales import Axis, NumberAxis, end_text, scale_from_zero
-from deniable_estimator.document.plot.ticks import Label, Tick
+from deniable_estimator.document.plot.ticks import Label, Tick, log_levels
 
 HOSTILE = "</text></svg><script>alert('&\"')"
 ROW = BarRow(HOSTILE, "25%", 25.0, 20.0, 30.0, "20%", "30%", spread="5")
@@ -119,20 +119,6 @@ def test_a_picture_needs_no_style_sheet(mark):
         assert all(0 <= float(each.get(name, "0")) <= height for name in ("y", "y1", "y2", "cy"))
 
 
-def test_page_and_picture_have_the_same_proportions():
-    """A bar is as long on the scale of a picture as it is on a page."""
-    page = ElementTree.fromstring(on_page(CHARTS["bars"]))
-    (bar,) = page.findall(".//rect[@class='bar']")
-    whisker = page.find(".//line[@class='whisker']")
-    assert whisker is not None
-    assert [bar.get("width"), whisker.get("x1"), whisker.get("x2")] == ["25%", "20%", "30%"]
-    name = "{http://www.w3.org/2000/svg}"
-    root = ElementTree.fromstring(of(CHARTS["bars"]))
-    first, last = (float(e.get("x1", "")) for e in root.findall(f"{name}line[@stroke='#ecebe6']"))
-    (drawn,) = root.findall(f"{name}rect[@fill='#0f766e']")
-    assert float(drawn.get("width", "")) == pytest.approx((last - first) / 4)
-
-
 CELLS = (CellRow("all", (HeatCell("?", 0, "few"), HeatCell("9%", 2)), "note", "12", whole=True),)
 SHOWN = LineChart(
     form="reach",
@@ -179,6 +165,8 @@ def drawings():
         (bottom, top), levels = scale_from_zero(low, high)
         yield f"{low} {high} {bottom:.9g} {top:.9g} {np.round(levels, 9).tolist()}"
     assert Axis.of(share, np.full((2, 3), np.nan)) is None
+    yield from (f"{each} {[f'{at:.9g}' for at, _ in log_levels(*each)]}" for each in LOGS)
+    yield from (f"{unit.tick(*each)}" for each in STEPS for unit in (share, seconds))
     for low, high, is_log, *more in RANGES:
         number_axis = NumberAxis(low, high, is_log, *more)
         at = [number_axis.across(each) for each in (low - 1, low, (low + high) / 2, high, high + 1)]
@@ -198,7 +186,11 @@ def drawings():
 
 
 POSITIVE = [(0.02, 30.0), (3.0, 3.001), (1e-6, 1e9)]
+LOGS = [(0.01, 100), (0.01, 1e6), (2, 30), (1, 3), (0.9, 1.1)]
+STEPS = [(0.025, 0.025), (0.05, 0.025), (0.25, 0.25), (2.5, 2.5)]
 RANGES = [(0, 100, False), (0.5, 99.5, False, 7.5, 92.5, 0.5), (1, 1000, True), (0.2, 30, True)]
+RANGES += [(0, 50, False, 7.5, 92.5), (0.5, 20, True, 7.5, 92.5), (0, 5e9, False, 7.5, 92.5)]
+RANGES += [(10_000, 90_000, False, 7.5, 92.5), (1_000_000, 1_000_050, False, 7.5, 92.5)]
 RANGES += [(1e-5, 1e9, True, 7.5, 92.5), (-3, 2e6, False), (1234567, 1234571, False, 7.5, 92.5)]
 
 

@@ -146,19 +146,6 @@ def test_too_few_reports(store, registry, report):
     assert not state.is_active("browser/few/0.2")
 
 
-def test_an_anomaly_is_told(store, registry, make_tally, fill, watcher):
-    """Counts that no honest crowd sends are told as such, once."""
-    scheme = registry["browser"].scheme
-    state = WatchState()
-    fill(make_tally(scheme, 20_000, [20_000, 10, 10, 20_000 - 20], (day(0),)), scheme)
-    result = watcher.run(state, noon(0))
-    assert ("anomaly", "") in told(result)
-    text = next(each["text"] for each in result.messages if each["kind"] == "anomaly")
-    assert "looks dishonest" in text
-    fill(make_tally(scheme, 20_000, [20_000, 10, 10, 20_000 - 20], (day(1),)), scheme)
-    assert ("anomaly", "") not in told(watcher.run(state, noon(1)))
-
-
 def test_a_channel_that_fails_is_tried_again(store, registry, report, hook):
     """A failure is told without the address; others go on, and the next run sends what waits."""
     more = (
@@ -315,14 +302,3 @@ def test_a_slow_drift_is_told_once(watcher, report):
         if number >= 28:
             found += told(watcher.run(state, noon(number)))
     assert found.count(("change", "firefox")) == 1
-
-
-def test_of_a_boolean_one_half_is_told(store, registry, fill):
-    """That more devices say yes says that fewer say no."""
-    scheme, rng = registry["dark_mode"].scheme, np.random.default_rng(3)
-    for number in range(15):
-        counts = np.array([9_000, 11_000] if number == 14 else [6_000, 14_000])
-        fill(sample_tally(scheme, counts, rng, metric="dark_mode", window=day(number)), scheme)
-    all_rules = replace(rules(registry), only=("dark_mode",))
-    found = Watcher(store, registry, all_rules).run(WatchState(), noon(14))
-    assert told(found) == [("change", "true")]
