@@ -522,6 +522,7 @@ _ASKED = {
             "back --devices 50000 --lives .45,.85,.15,0,5 --json",
             "back --devices 3000 --lives .3,.6,.1,.05,12",
             "back --devices 200 --lives .3,.6,.1,-.05,6",
+            "back --devices 200 --lives .3,.6,.1,-.05,4 --json",
             "growing --devices 50000",
             "growing --devices 1000 --lives .45,.85,.15,0,5 --json",
             "language --devices 100",
