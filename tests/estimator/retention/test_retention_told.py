@@ -1,7 +1,6 @@
 """What people read of a retention: its sentences, its heat map, the terminal, and a watch."""
 
 import numpy as np
-import pytest
 from tests.estimator.retention.conftest import CHANGED, WEEKS
 
 from deniable.protocol import windows
@@ -15,16 +14,11 @@ from deniable_estimator.watching.run import Watcher
 from deniable_estimator.watching.state import WatchState
 
 
-@pytest.fixture
-def answer(store, registry, seen):
-    found = read(store, registry, "back", now=windows.end(WEEKS[-1]))
-    assert isinstance(found, RetentionAnswer)
-    return found
-
-
-def test_the_heat_map_has_a_row_for_each_cohort_and_one_for_all(answer):
+def test_the_heat_map_has_a_row_for_each_cohort_and_one_for_all(store, registry, seen):
     """The newest first; a row is as long as the ages that were seen, and colours go from the
     lightest to the darkest."""
+    answer = read(store, registry, "back", now=windows.end(WEEKS[-1]))
+    assert isinstance(answer, RetentionAnswer)
     chart = retention_chart(answer, 13)
     average, *cohorts = chart.cohorts.rows
     assert [row.label for row in cohorts] == list(WEEKS[-2:-15:-1])

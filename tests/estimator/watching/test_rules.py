@@ -20,7 +20,6 @@ from deniable_estimator.judging.changes import (
 )
 from deniable_estimator.watching.rules_file import (
     NoticeChannel,
-    load_rules,
     parse_rules,
 )
 from deniable_estimator.watching.state import ToldFinding, WatchState, WatchStateError
@@ -71,15 +70,6 @@ def test_any_text_is_read_or_refused(text, head):
     """No text makes any other error than a list of mistakes."""
     with contextlib.suppress(CheckedFileError):
         parse_rules(head + text, METRICS, {})
-
-
-def test_a_file_that_cannot_be_read(tmp_path):
-    """It is refused with the reason."""
-    with pytest.raises(CheckedFileError, match="cannot be read: No such file"):
-        load_rules(tmp_path / "rules.toml", METRICS)
-    (tmp_path / "rules.toml").write_bytes(b"\xff")
-    with pytest.raises(CheckedFileError, match="not UTF-8"):
-        load_rules(tmp_path / "rules.toml", METRICS)
 
 
 @pytest.mark.parametrize("kind", windows.KINDS)
