@@ -139,6 +139,7 @@ def drawings():
     charts = [*CHARTS.values(), SHOWN, replace(SHOWN, form="numbers"), Dots(rows=(OPEN,), ticks=())]
     charts += [
         replace(SHOWN, form="trend small", lines=(LINE, LINE._replace(style=8))),
+        *(HeatMap(corner="", heads=("1",) * 14, rows=(), wide=wide) for wide in (True, False)),
         HeatMap(corner="week", heads=("1", "2"), over="age", counted="n", rows=CELLS),
         Bars(rows=(OPEN._replace(open_low=True, impossible=True), ROW._replace(truth=9.0)), zero=9),
     ]
