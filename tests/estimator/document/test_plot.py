@@ -37,6 +37,7 @@ from deniable_estimator.document.plot.parts import (
 )
 from deniable_estimator.document.plot.parts import (
     PictureFrame,
+    flags,
     key,
     part_bar,
     picture,
@@ -55,6 +56,7 @@ DOTS = Dots(rows=(OPEN, ROW), ticks=(Label(0, "0"), Label(50, HOSTILE), Label(10
 LINE = DrawnLine(
     HOSTILE, 1, ("M0 5L1000 9",), ("M0 4L1000 8L1000 10L0 6Z",), (Dot(50, 7, 5, 9, *4 * [False]),)
 )
+FLAG = Flag("1", 1, 50.0, (50.0,), f"{HOSTILE} and more", "middle")
 CHARTS: dict[str, Chart] = {
     "bars": Bars(rows=(ROW,), ticks=(Tick(0, "0%"), Tick(100, "100%"))),
     "lines": LineChart(
@@ -87,8 +89,7 @@ def of(chart):
     frame = PictureFrame(
         HOSTILE, HOSTILE, [("title", HOSTILE), ("sub", "")], [("alarming", HOSTILE)]
     )
-    flag = Flag("1", 1, 50.0, (50.0,), HOSTILE, "middle")
-    return picture(frame, (chart,), str, (flag,) if isinstance(chart, LineChart) else ())
+    return picture(frame, (chart,), str, (FLAG,) if isinstance(chart, LineChart) else ())
 
 
 @pytest.mark.parametrize("mark", CHARTS)
@@ -148,6 +149,7 @@ def drawings():
     yield from (line for each in charts for line in of(each).splitlines())
     yield from (str(strip(row, zero)) for row in rows for zero in (None, 12.0))
     yield from (str(small_bar(row, 12.0)) for row in rows)
+    yield str(flags((FLAG,), 90, Page(), "notes"))
     columns = CHARTS["columns"]
     assert isinstance(columns, Columns)
     yield str(small_columns(columns, Page()))
