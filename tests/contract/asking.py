@@ -212,8 +212,9 @@ class Crowd:
         if "--out" in arguments or result.exit_code == 2 or not result.stdout:
             form = "text"
         if arguments[-1] == "--help":
-            # Whether -h stands there depends on how the command was called first.
-            text = result.stdout.replace("-h, --help", "--help")
+            # Whether -h stands there, for which columns make room, depends on how the command was
+            # called first.
+            text = re.sub(" {2,}", "  ", result.stdout.replace("-h, --help", "--help"))
             return Said(facts_of("\n".join(_SPECS.findall(text)), "text"), look_of(text))
         said = self._said(result.stdout, form)
         for fact in self._told(result.stderr).splitlines():

@@ -206,6 +206,7 @@ _ASKED = {
     """,
     "a forged day": f"""
         deniable estimate notifications
+        deniable estimate notifications --from 2026-11-20
         deniable estimate anomalies notifications
         deniable estimate anomalies notifications --from 2026-11-17 --json
         deniable estimate anomalies browser --from 2026-11-16
@@ -276,6 +277,8 @@ _ASKED = {
     "since an annotation": f"""
         DENIABLE_DATA=. deniable estimate dark_mode --since "{_RELEASE}"
         DENIABLE_DATA=. deniable estimate dark_mode --since "{_RELEASE}" --json
+        DENIABLE_DATA=. deniable estimate dark_mode --since "{_RELEASE}" --from 2026-11-16
+        deniable estimate interface_language --since 2026-09-01
         deniable estimate dark_mode --since "Release 4.3"
         deniable estimate trend load_time --since 2026-11-09
         DENIABLE_DATA=. deniable estimate trend dark_mode --since "{_RELEASE}" --csv
@@ -325,6 +328,7 @@ _ASKED = {
         deniable estimate load_time
         deniable estimate load_time --below 0.5 --json
         deniable estimate load_time --csv
+        deniable estimate load_time --below 0.5 --below 200
         deniable estimate trend load_time --from 2026-11-14
         GET /metric/load_time
         GET /metric/load_time?lang=zh-Hans
@@ -349,6 +353,7 @@ _ASKED = {
         deniable estimate mode_by_channel
         deniable estimate mode_by_channel --given update_channel
         deniable estimate mode_by_channel --csv
+        deniable estimate mode_by_channel --given tabs
         deniable estimate trend mode_by_channel --by week
         GET /metric/mode_by_channel
         GET /metric/mode_by_channel?lang=zh-Hans
@@ -361,6 +366,14 @@ _ASKED = {
         deniable estimate theme
         deniable estimate segments theme --by platform
         deniable estimate segments theme --by platform --csv
+        deniable estimate segments theme --by platform --recent
+        deniable estimate segments theme --by platform --against platform=tablet --json
+        deniable estimate segments theme --by platform --recent --against platform=tablet
+        deniable estimate segments theme --by platform --from 2026-01-01 --to 2026-01-02
+        deniable estimate trend theme --by-segment platform --from 2026-11-10 --csv
+        deniable estimate trend theme --by-segment platform --by month --json
+        deniable estimate theme --where platform
+        deniable estimate theme --where platform=tablet --where platform=tv
         deniable estimate theme --where platform=tablet --json
         deniable estimate trend theme --by-segment platform --by week
         GET /metric/theme
@@ -377,6 +390,13 @@ _ASKED = {
         deniable estimate discover plugin
         deniable estimate discover plugin --json
         deniable estimate discover plugin --by week
+        deniable estimate discover plugin --by week --csv
+        deniable estimate discover plugin --min-share 0.05 --csv
+        deniable estimate discover plugin --from 2026-01-01 --to 2026-01-07
+        deniable estimate discover plugin --promote browser
+        deniable estimate discover plugin --promote tabs
+        deniable estimate discover plugin --promote crash_site
+        deniable estimate discover plugin --promote browser --by week
         deniable estimate discover plugin --promote crash_site --candidates-dir lists
         GET /metric/plugin
         GET /metric/plugin?lang=zh-Hans
@@ -402,6 +422,7 @@ _ASKED = {
         deniable release browser --from 2026-09-21 --to 2026-11-01 --sign release.pem \\
             --out signed.json
         deniable release verify signed.json --key release.pem.pub
+        deniable release verify signed.json
         GET /releases
         GET /releases?lang=zh-Hans
         GET /releases/RELEASE
@@ -423,12 +444,16 @@ _ASKED = {
         deniable plan privacy browser
         deniable plan privacy interface_language
         deniable plan privacy crash_site --household 3 --json
+        deniable plan privacy crash_site --household 3
+        deniable plan privacy --registry others.toml
         deniable plan privacy --report
         GET /api/v1/privacy
         GET /api/v1/metrics/browser/privacy
     """,
     "what published sums reveal": """
         deniable plan privacy browser --outsider
+        deniable plan privacy --outsider
+        deniable plan privacy --outsider --reports 50000 --delta 1e-6 --json
         deniable plan privacy load_time --outsider --reports 50000 --json
         GET /api/v1/privacy/outsider
         GET /api/v1/metrics/browser/privacy/outsider?reports=1000
@@ -490,6 +515,24 @@ _ASKED = {
         deniable plan simulate crash_site --devices 50000 --seed 7 --candidates lists/crash_site.txt
         deniable plan simulate plugin --devices 50000 --seed 7 --candidates lists/plugins.txt
     """,
+    "simulations of others": "\n".join(
+        f"deniable plan simulate {each} --registry others.toml --seed 7"
+        for each in (
+            "back --devices 50000",
+            "back --devices 50000 --lives .45,.85,.15,0,5 --json",
+            "back --devices 3000 --lives .3,.6,.1,.05,12",
+            "back --devices 200 --lives .3,.6,.1,-.05,6",
+            "back --devices 200 --lives .3,.6,.1,-.05,4 --json",
+            "growing --devices 50000",
+            "growing --devices 1000 --lives .45,.85,.15,0,5 --json",
+            "language --devices 100",
+            "language_by_editor --devices 50000",
+            "language_by_editor --devices 900000 --dependence 0.7",
+            "rows --devices 50000 --normal 97,30",
+            "rows --devices 300 --normal 97,30 --json",
+            "balance --devices 50000 --normal -4,3",
+        )
+    ),
     "the registry": """
         deniable init shop --yes
         deniable lint
@@ -603,6 +646,52 @@ _ASKED = {
     """,
     "what requests take": """
         GET /api/v1/openapi.json
+    """,
+    "files with mistakes": """
+        deniable watch wrong/rules.toml --check
+        deniable watch wrong/tables.toml --check
+        deniable watch wrong/more.toml --check
+        deniable watch wrong/channels.toml --check
+        deniable watch wrong/limits.toml --check
+        HOOK=secret deniable watch wrong/limits.toml --check
+        deniable watch rules.toml --every 59s
+        deniable watch rules.toml --every 604801s
+        deniable watch rules.toml --every 8d
+        deniable watch rules.toml --every 1
+        deniable annotate x --file wrong/annotations.toml
+        deniable annotate x --link javascript:alert(1)
+        deniable annotate x --metric "a b"
+        deniable annotate " "
+        deniable annotate x --file absent/below/annotations.toml
+        deniable annotate x --date yesterday
+        deniable watch digest --annotations wrong/more.toml
+    """,
+    "mistakes with options": """
+        deniable plan simulate dark_mode --devices 9 --dependence 0.5
+        deniable plan simulate load_time --devices 9 --normal 1,1 --lives .3,.6,.1,.05,12
+        deniable plan simulate browser --devices 9 --candidates lists/two.txt
+        deniable plan simulate mode_by_channel --devices 9 --dependence 0.5 --shares x.csv
+        deniable plan simulate back --devices 9 --registry others.toml --zipf 1
+        deniable plan simulate back --devices 9 --registry others.toml --lives 1,2
+        deniable plan simulate back --devices 9 --registry others.toml --lives .3,1,.1,.05,12
+        deniable plan simulate back --devices 9 --registry others.toml --lives .3,.5,.1,.51,12
+        deniable plan simulate back --devices 9 --registry others.toml --lives .3,.5,.1,.5,1
+        deniable plan simulate back --devices 9 --registry others.toml --lives .3,.5,.1,.5,521
+        deniable plan privacy browser --reports 900
+        deniable plan privacy browser --report
+        deniable plan privacy browser --outsider --household 2
+        deniable estimate browser --without 2026-13
+        deniable estimate browser --since 2026-11-09 --from 2026-11-16
+        deniable estimate anomalies silent
+        deniable watch digest --dashboard nowhere
+        deniable watch digest --html missing/digest.html
+        deniable watch digest --weeks 53
+        deniable watch rules.toml --once --state missing/rules.state
+        deniable annotate x --metric browser --date 2026-11-20T23:30:00-02:00 --json
+        deniable annotate y --date 2026-11-20T23:30 --link https://acme.example/
+        DENIABLE_RELEASES=none.sqlite deniable release list
+        DENIABLE_RELEASES=none.sqlite deniable release browser --to 2026-11-08 --plan
+        deniable release browser --to 2026-11-08 --epsilon 1/0
     """,
     "mistakes with commands": _mistakes(),
     "what commands take": _commands(),

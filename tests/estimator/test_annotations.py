@@ -14,7 +14,6 @@ from deniable_estimator.annotations import (
     add_annotation,
     load_annotations,
     parse_annotations,
-    warnings_of,
 )
 from deniable_estimator.files import MAX_FILE, CheckedFileError, FileEditError
 from deniable_estimator.terminal.annotate import annotate
@@ -63,59 +62,6 @@ def test_a_good_file_is_read_in_order_of_time():
     assert mail.concerns("anything")
 
 
-def test_all_mistakes_are_told_with_their_lines():
-    """Not the first alone."""
-    text = """schema = 2
-other = 1
-[[annotations]]
-date = "2026-11-20"
-text = ""
-[[annotations]]
-dat = 2026-11-20
-text = "x"
-link = "javascript:alert(1)"
-metrics = []
-"""
-    assert mistakes(text) == [
-        (1, "schema"),
-        (2, "other"),
-        (4, "annotations.1.date"),
-        (5, "annotations.1.text"),
-        (6, "annotations.2.date"),
-        (7, "annotations.2.dat"),
-        (9, "annotations.2.link"),
-        (10, "annotations.2.metrics"),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("date", "2026"),
-        ("date", "1999-12-31"),
-        ("date", "2200-01-01"),
-        ("date", "0001-01-01T00:00:00+23:00"),
-        ("text", '"  "'),
-        ("text", '"a\\u0007b"'),
-        ("text", '"a\\nb"'),
-        ("text", '"a\\u2028b"'),
-        ("text", f'"{"x" * 201}"'),
-        ("link", '"ftp://acme.example"'),
-        ("link", '"https://a b.example"'),
-        ("link", '"https://user:password@acme.example"'),
-        ("link", '"https://[acme"'),
-        ("link", '"https://acme.example:port/"'),
-        ("link", f'"https://acme.example/{"x" * 2000}"'),
-        ("metrics", "[1]"),
-        ("metrics", '["a b"]'),
-        ("metrics", "[" + '"a",' * 101 + "]"),
-    ],
-)
-def test_bad_values_are_refused(key, value):
-    """Each names its key."""
-    assert [where for _, where in mistakes(entry(**{key: value}))] == [f"annotations.1.{key}"]
-
-
 def test_limits_are_met_exactly():
     """The longest text and link, and as many patterns and entries as may be, are accepted."""
     patterns = ",".join(['"a"'] * code.MOST_PATTERNS)
@@ -139,15 +85,6 @@ def test_what_is_no_toml_has_its_line_and_no_control_characters(tmp_path):
             load_annotations(path)
     with pytest.raises(CheckedFileError, match="directory"):
         load_annotations(tmp_path)
-
-
-def test_a_metric_that_is_gone_is_a_warning():
-    """It may have been declared when the entry was written; the nearest name is told."""
-    (told,) = warnings_of(parse_annotations(GOOD), ["browser", "checkuot_step"])
-    assert told.severity == "warning"
-    assert "checkout_*" in told.message
-    (told,) = warnings_of(parse_annotations(entry(metrics='["browsr"]')), ["browser"])
-    assert "did you mean browser?" in told.message
 
 
 COMMENTED = """# Releases of the editor.
@@ -184,21 +121,11 @@ def path(tmp_path):
     return tmp_path / "annotations.toml"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        ((), "Missing argument"),
-        (("x", "--date", "yesterday"), "must be a day"),
-        (("x", "--link", "javascript:alert(1)"), "link: must begin with https://"),
-        (("x\x1b[2J",), "text: must be a line"),
-        (("x", "--metric", "a b"), "metrics: must be a list"),
-    ],
-)
-def test_a_mistake_changes_nothing(path, arguments, told):
+def test_a_mistake_changes_nothing(path):
     """It is named, and no file is made."""
-    done = run(*arguments, path=path)
+    done = run("x\x1b[2J", path=path)
     assert done.exit_code != 0
-    assert told in done.output
+    assert "text: must be a line" in done.output
     assert not path.exists()
 
 
@@ -267,10 +194,3 @@ def test_without_a_date_it_is_today(path):
     before = datetime.now(UTC).date()
     assert run("Release", path=path).exit_code == 0
     assert before <= load_annotations(path)[0].day <= datetime.now(UTC).date()
-
-
-def test_a_folder_that_is_not_there_is_told(tmp_path):
-    """The error says what is needed."""
-    done = run("x", path=tmp_path / "absent" / "below" / "annotations.toml")
-    assert done.exit_code == 1
-    assert "its folder must exist" in done.output

@@ -21,8 +21,6 @@ class _When(click.ParamType[date]):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> date:
-        if isinstance(value, date):
-            return value
         text = str(value)
         try:
             return date.fromisoformat(text)

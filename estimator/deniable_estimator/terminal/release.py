@@ -41,8 +41,6 @@ class _Epsilon(click.ParamType[Fraction]):
     ) -> Fraction:
         from deniable_estimator.releasing.prepared import exact_epsilon
 
-        if isinstance(value, Fraction):
-            return value
         try:
             return exact_epsilon(str(value))
         except ValueError as error:

@@ -157,6 +157,8 @@ def simulate(
     spreads = {"--normal": normal, "--lognormal": lognormal, "--numbers": numbers}
     if dependence is not None and not declared.type.of:
         raise click.UsageError(f"{metric!r} is not a pair: leave --dependence out")
+    if lives is not None and not isinstance(declared.type, Retention):
+        raise click.UsageError(f"{metric!r} is no retention: leave --lives out")
     if isinstance(declared.scheme.mechanism, Numeric):
         read_candidates(declared, candidates)  # a number has none
         if zipf is not None or shares is not None:
@@ -178,8 +180,6 @@ def simulate(
             )
         simulate_retention(declared, devices, lives or (0.45, 0.85, 0.15, 0.0, 20), rng, form)
         return
-    if lives is not None:
-        raise click.UsageError(f"{metric!r} is no retention: leave --lives out")
     if any(each is not None for each in spreads.values()):
         raise click.UsageError(f"{metric!r} is not a number: leave {', '.join(spreads)} out")
     if isinstance(declared.type, Discovery):

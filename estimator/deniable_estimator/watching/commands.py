@@ -41,8 +41,6 @@ class _Every(click.ParamType[float]):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        if isinstance(value, float):
-            return value
         found = re.fullmatch(r"([0-9]{1,6})([smhd])", str(value))
         seconds = int(found[1]) * _UNITS[found[2]] if found else 0
         if not _LEAST <= seconds <= _MOST:

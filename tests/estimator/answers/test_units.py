@@ -40,23 +40,6 @@ def test_an_interval_has_its_unit_once():
     assert SHARES.interval(-math.inf, math.inf, 1.0) == "unknown"
 
 
-@pytest.mark.parametrize(
-    ("level", "step", "text"),
-    [
-        (0.5, 0.5, "0.5 s"),
-        (20.0, 10.0, "20 s"),
-        (10_000.0, 10_000.0, "10,000 s"),
-        (2_000_000.0, 1e6, "2e6 s"),
-        (2_500_000.0, 5e5, "2.5e6 s"),
-        (0.0001, 0.0001, "1e-4 s".replace("-", "−")),
-        (0.0, 1e6, "0 s"),
-    ],
-)
-def test_long_numbers_of_an_axis_are_powers_of_ten(level, step, text):
-    """An axis has room for about eight characters."""
-    assert SECONDS.tick(level, step) == text
-
-
 def test_an_open_side_is_as_wide_as_the_other():
     """Digits come from what is known."""
     assert half_width(2.0, 1.5, 2.5) == 0.5

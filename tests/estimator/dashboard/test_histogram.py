@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from deniable import Registry
-from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.asking.reading import read
 from deniable_estimator.dashboard.kinds.number_charts import (
@@ -117,19 +116,3 @@ def test_the_curve_rises_inside_of_its_band(answer):
     )
     assert chart.rules[0].start == (NumberAxis.of(found.range).across(2.0), 0)
     assert [level.text for level in chart.levels] == ["0%", "25%", "50%", "75%", "100%"]
-
-
-def test_ticks_are_round_and_leave_room_at_the_ends():
-    """Linear axes have steps of 1, 2 or 5; narrow logarithmic ones also 2 and 5 times powers of
-    ten; no tick is where the ends are told or touches another, and none is told like another."""
-    linear = NumberAxis.of(NumberRange("0", "50"))
-    assert [tick.text for tick in linear.ticks()] == ["10", "20", "30", "40"]
-    narrow = NumberAxis.of(NumberRange("0.5", "20", "log"))
-    assert [tick.text for tick in narrow.ticks()] == ["1", "2", "5", "10"]
-    long = NumberAxis.of(NumberRange("0", "5e9"))
-    assert [tick.text for tick in long.ticks()] == ["1e9", "2e9", "3e9", "4e9"]
-    crowded = NumberAxis.of(NumberRange("10000", "90000"))
-    assert [tick.text for tick in crowded.ticks()] == ["40,000", "60,000"]
-    assert NumberAxis.of(NumberRange("1000000", "1000050")).ticks() == ()
-    for axis in (linear, narrow, long):
-        assert all(20 < tick.at < 80 for tick in axis.ticks())

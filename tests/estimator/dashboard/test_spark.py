@@ -52,22 +52,3 @@ def test_it_stays_in_its_box(points, unit):
         assert 0 <= y <= 24
     along = [x for x, _ in corners(drawn.line)]
     assert along == sorted(along)
-
-
-def test_a_gap_breaks_the_line_and_a_lonely_point_is_a_dot():
-    """Windows without reports are not drawn over."""
-    point = SparkPoint(10, 0.5, 0.01)
-    drawn = sparkline([point, point, None, point], SHARES)
-    assert drawn is not None
-    assert drawn.line == "M0 12 33.3 12M100 12h0"
-    assert drawn.band.count("M") == 1
-
-
-def test_long_ranges_are_drawn_by_weighted_means():
-    """Almost twice as many windows as fit are drawn two by two from the newest back, each with the
-    weight of its reports."""
-    points: list[SparkPoint | None] = [SparkPoint(1, 0.0, 0.0), SparkPoint(3, 1.0, 0.0)]
-    drawn = sparkline([SparkPoint(1, 0.75, 0.0), *points * (MOST_POINTS - 1)], SHARES)
-    assert drawn is not None
-    ups = {y for _, y in corners(drawn.line)}
-    assert len(ups) == 1, "each pair has the mean .75, as has the first one alone"

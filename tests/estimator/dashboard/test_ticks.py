@@ -8,11 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable_estimator.answers.units import SHARES, NumberUnit
 from deniable_estimator.document.plot.ticks import (
     date_ticks,
     levels_from_zero,
-    log_levels,
     round_levels,
 )
 
@@ -44,29 +42,6 @@ def test_bars_begin_at_zero(highest):
     assert len(levels) in (4, 5)
     assert levels[-1] <= 1.2001 * highest
     assert levels[-1] > highest - step * 1.0001
-
-
-def test_ticks_are_written_exactly():
-    """A step of 2.5 points shows its half points, in shares and in numbers."""
-    assert [SHARES.tick(each, 0.025) for each in (0.025, 0.05, 0.075)] == ["2.5%", "5.0%", "7.5%"]
-    assert SHARES.tick(0.25, 0.25) == "25%"
-    assert NumberUnit("s").tick(0.25, 0.25) == "0.25 s"
-    assert NumberUnit("s").tick(2.5, 2.5) == "2.5 s"
-
-
-@pytest.mark.parametrize(
-    ("lowest", "highest", "levels"),
-    [
-        (0.01, 100, [0.01, 0.1, 1, 10, 100]),
-        (0.01, 1e6, [0.01, 1, 100, 1e4, 1e6]),
-        (2, 30, [2, 5, 10, 20]),
-        (1, 3, [1, 1.5, 2, 2.5, 3]),
-        (0.9, 1.1, [0.9, 0.95, 1, 1.05, 1.1]),
-    ],
-)
-def test_a_logarithmic_axis_has_round_ticks(lowest, highest, levels):
-    """Powers of ten where there are many, and round numbers between them where there are few."""
-    assert [each for each, _ in log_levels(lowest, highest)] == pytest.approx(levels)
 
 
 def texts(days, shortest="day"):

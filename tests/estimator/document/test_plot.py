@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
+from deniable_estimator.answers.units import NumberUnit, ShareUnit
 from deniable_estimator.document.plot.drawing import draw
+from deniable_estimator.document.plot.lines import SparkPoint, apart, line_of, sparkline
 from deniable_estimator.document.plot.marks import (
     BarRow,
     Bars,
@@ -22,10 +27,27 @@ from deniable_estimator.document.plot.marks import (
     HeatMap,
     HistogramBar,
     LineChart,
+    Point,
+    RuleLine,
+    Spot,
 )
 from deniable_estimator.document.plot.page import Page
-from deniable_estimator.document.plot.parts import PictureFrame, picture, small_bar
-from deniable_estimator.document.plot.ticks import Label, Tick
+from deniable_estimator.document.plot.parts import (
+    _KEYS as KEYS,
+)
+from deniable_estimator.document.plot.parts import (
+    PictureFrame,
+    flags,
+    key,
+    part_bar,
+    picture,
+    small_bar,
+    small_columns,
+    small_dots,
+    strip,
+)
+from deniable_estimator.document.plot.scales import Axis, NumberAxis, end_text, scale_from_zero
+from deniable_estimator.document.plot.ticks import Label, Tick, log_levels
 
 HOSTILE = "</text></svg><script>alert('&\"')"
 ROW = BarRow(HOSTILE, "25%", 25.0, 20.0, 30.0, "20%", "30%", spread="5")
@@ -34,6 +56,7 @@ DOTS = Dots(rows=(OPEN, ROW), ticks=(Label(0, "0"), Label(50, HOSTILE), Label(10
 LINE = DrawnLine(
     HOSTILE, 1, ("M0 5L1000 9",), ("M0 4L1000 8L1000 10L0 6Z",), (Dot(50, 7, 5, 9, *4 * [False]),)
 )
+FLAG = Flag("1", 1, 50.0, (50.0,), f"{HOSTILE} and more", "middle")
 CHARTS: dict[str, Chart] = {
     "bars": Bars(rows=(ROW,), ticks=(Tick(0, "0%"), Tick(100, "100%"))),
     "lines": LineChart(
@@ -66,8 +89,7 @@ def of(chart):
     frame = PictureFrame(
         HOSTILE, HOSTILE, [("title", HOSTILE), ("sub", "")], [("alarming", HOSTILE)]
     )
-    flag = Flag("1", 1, 50.0, (50.0,), HOSTILE, "middle")
-    return picture(frame, (chart,), str, (flag,) if isinstance(chart, LineChart) else ())
+    return picture(frame, (chart,), str, (FLAG,) if isinstance(chart, LineChart) else ())
 
 
 @pytest.mark.parametrize("mark", CHARTS)
@@ -98,31 +120,84 @@ def test_a_picture_needs_no_style_sheet(mark):
         assert all(0 <= float(each.get(name, "0")) <= height for name in ("y", "y1", "y2", "cy"))
 
 
-def test_page_and_picture_have_the_same_proportions():
-    """A bar is as long on the scale of a picture as it is on a page."""
-    page = ElementTree.fromstring(on_page(CHARTS["bars"]))
-    (bar,) = page.findall(".//rect[@class='bar']")
-    whisker = page.find(".//line[@class='whisker']")
-    assert whisker is not None
-    assert [bar.get("width"), whisker.get("x1"), whisker.get("x2")] == ["25%", "20%", "30%"]
-    name = "{http://www.w3.org/2000/svg}"
-    root = ElementTree.fromstring(of(CHARTS["bars"]))
-    first, last = (float(e.get("x1", "")) for e in root.findall(f"{name}line[@stroke='#ecebe6']"))
-    (drawn,) = root.findall(f"{name}rect[@fill='#0f766e']")
-    assert float(drawn.get("width", "")) == pytest.approx((last - first) / 4)
+CELLS = (CellRow("all", (HeatCell("?", 0, "few"), HeatCell("9%", 2)), "note", "12", whole=True),)
+SHOWN = LineChart(
+    form="reach",
+    height=90,
+    lines=(LINE._replace(dashed=True, dots=(Dot(50, 7, 5, 9, True, True, True),)),),
+    levels=(Tick(5, "9"), Tick(60, "1"), Tick(90, "")),
+    ticks=(Label(0, "0"), Label(50, "5", 12), Label(100, "9")),
+    points=(Point("a day", 20.0, 5.0, True), Point("", 25.0, 5.0, False)),
+    rules=(RuleLine((0, 30), (100, 30), "asked"), RuleLine((9, 0), (9, 90))),
+    spots=(Spot(61, 30, 4, "left"), Spot(60, 30, 4, "right"), Spot(5, 5, 2)),
+)
+"""Plots that have what no other here has."""
 
 
-def test_an_end_without_a_limit_has_an_arrow_and_no_dot():
-    """Nobody reads a limit where there is none."""
-    page = draw(Dots(rows=(OPEN,), ticks=()), Page())
-    assert "<circle" not in page
-    assert page.count("whisker open") == 1
-    assert page.count('x1="100%" x2="100%"') == 0
-    assert draw(Dots(rows=(ROW,), ticks=()), Page()).count("<circle") == 1
+def drawings():
+    """Each drawing as it is written, and where numbers lie on scales."""
+    share, seconds, log = ShareUnit(), NumberUnit("s"), NumberUnit("s", log=True)
+    charts = [*CHARTS.values(), SHOWN, replace(SHOWN, form="numbers"), Dots(rows=(OPEN,), ticks=())]
+    charts += [
+        replace(SHOWN, form="trend small", lines=(LINE, LINE._replace(style=8))),
+        *(HeatMap(corner="", heads=("1",) * 14, rows=(), wide=wide) for wide in (True, False)),
+        HeatMap(corner="week", heads=("1", "2"), over="age", counted="n", rows=CELLS),
+        Bars(rows=(OPEN._replace(open_low=True, impossible=True), ROW._replace(truth=9.0)), zero=9),
+    ]
+    rows = [ROW, ROW._replace(at=5.0), OPEN, OPEN._replace(open_low=True), ROW._replace(low=29.9)]
+    yield from (line for each in charts for line in on_page(each).splitlines())
+    yield from (line for each in charts for line in of(each).splitlines())
+    yield from (str(strip(row, zero)) for row in rows for zero in (None, 12.0))
+    yield from (str(small_bar(row, 12.0)) for row in rows)
+    yield str(flags((FLAG,), 90, Page(), "notes"))
+    columns = CHARTS["columns"]
+    assert isinstance(columns, Columns)
+    yield str(small_columns(columns, Page()))
+    yield from (str(small_dots(Dots(rows=(row,), ticks=DOTS.ticks), Page())) for row in rows)
+    yield from (str(key(each)) for each in KEYS)
+    yield from map(str, (part_bar(30), part_bar(100.0, 8)))
+    ends = [(0.0, 1.0), (0.2, 0.21), (-0.01, 0.5), (-0.4, 0.5), (-0.5, -0.2), (0.0, 0.0), (3, 2e6)]
+    for unit in (share, seconds, log):
+        for low, high in POSITIVE if unit.log else ends:
+            numbers = np.array([[(low + high) / 2, low, high], [high, low, np.inf]])
+            for gridlines in (True, False):
+                axis = Axis.of(unit, numbers.copy(), gridlines=gridlines)
+                assert axis is not None
+                yield f"{low} {high} {axis.bottom:.9g} {axis.top:.9g} {axis.ticks(99)}"
+    for low, high in ends:
+        (bottom, top), levels = scale_from_zero(low, high)
+        yield f"{low} {high} {bottom:.9g} {top:.9g} {np.round(levels, 9).tolist()}"
+    assert Axis.of(share, np.full((2, 3), np.nan)) is None
+    yield from (f"{each} {[f'{at:.9g}' for at, _ in log_levels(*each)]}" for each in LOGS)
+    yield from (f"{unit.tick(*each)}" for each in STEPS for unit in (share, seconds))
+    for low, high, is_log, *more in RANGES:
+        number_axis = NumberAxis(low, high, is_log, *more)
+        at = [number_axis.across(each) for each in (low - 1, low, (low + high) / 2, high, high + 1)]
+        yield f"{end_text(low)} {end_text(high)} {at} {number_axis.ticks()}"
+    points = [None, *(SparkPoint(9 + each % 5, 0.1 * each, 0.3) for each in range(1, 130)), None]
+    some = [points[1], None, *points[7:12]]
+    for unit in (share, seconds, log):
+        for found in (points, some, points[:2]):
+            yield str(sparkline(found, unit))
+    found_axis = Axis.of(seconds, np.array([[1.0, 0.0, 9.0]]))
+    assert found_axis is not None
+    numbers_of = [(1, 0, 2), (2, 1, math.inf), None, (3, 2, 4), None, (4, 3, 5), (5, 4, 6)]
+    for small in (False, True):
+        more_of = {"partial": (0,), "alarmed": (6,), "small": small}
+        yield str(line_of("line", 1, numbers_of, found_axis, 90, **more_of))
+    yield str([apart(each, 90) for each in ([9, 9, 12], [80, 88, 89], [50.04, 10])])
 
 
-def test_a_small_bar_begins_at_zero():
-    """A card has no scale: below zero a bar ends there."""
-    below = ROW._replace(at=5.0)
-    assert '"M5 3h7"' in small_bar(below, 12.0)
-    assert '"M12 3h13"' in small_bar(ROW, 12.0)
+POSITIVE = [(0.02, 30.0), (3.0, 3.001), (1e-6, 1e9)]
+LOGS = [(0.01, 100), (0.01, 1e6), (2, 30), (1, 3), (0.9, 1.1)]
+STEPS = [(0.025, 0.025), (0.05, 0.025), (0.25, 0.25), (2.5, 2.5), (0.5, 0.5), (20.0, 10.0)]
+STEPS += [(1e4, 1e4), (2e6, 1e6), (2.5e6, 5e5), (1e-4, 1e-4), (0.0, 1e6)]
+RANGES = [(0, 100, False), (0.5, 99.5, False, 7.5, 92.5, 0.5), (1, 1000, True), (0.2, 30, True)]
+RANGES += [(0, 50, False, 7.5, 92.5), (0.5, 20, True, 7.5, 92.5), (0, 5e9, False, 7.5, 92.5)]
+RANGES += [(10_000, 90_000, False, 7.5, 92.5), (1_000_000, 1_000_050, False, 7.5, 92.5)]
+RANGES += [(1e-5, 1e9, True, 7.5, 92.5), (-3, 2e6, False), (1234567, 1234571, False, 7.5, 92.5)]
+
+
+def test_what_is_drawn_stays(stays):
+    """Nothing is drawn otherwise than before."""
+    stays("drawn.txt", drawings())

@@ -4,17 +4,9 @@ import pytest
 from rich.console import Console
 
 from deniable_estimator.answers.units import SHARES
-from deniable_estimator.document.document import Column, Document, Frame, Note
+from deniable_estimator.document.document import Column, Document, Estimate, Fact, Frame, Note
 from deniable_estimator.document.terminal import document_view, picture
 from deniable_estimator.terminal.tables import estimate_cell
-
-
-def shown(frame):
-    """The lines of a document with that frame alone."""
-    console = Console(width=80, force_terminal=False)
-    with console.capture() as captured:
-        console.print(document_view(Document("kind", "about", Note(""), frames=(frame,))))
-    return [line.rstrip() for line in captured.get().splitlines()]
 
 
 @pytest.mark.parametrize("top", [-0.58, 0.0])
@@ -25,7 +17,37 @@ def test_a_share_that_is_not_above_zero_has_an_empty_bar(top):
     assert picture(*cell.drawn).plain == "┃".ljust(20)
 
 
-def test_a_table_without_headings_has_no_empty_line_for_them():
-    """What stands in it begins right below its title."""
-    frame = Frame("who", "Who learns what", (Column("who", ""), Column("what", "")), [("a", "b")])
-    assert shown(frame) == ["about", "", "Who learns what", "a b"]
+BAR = 0.2, 0.25, 0.6
+BARS = Frame(
+    "bars",
+    "How many",
+    (
+        Column("name", "name", "words"),
+        Column("hidden", "hidden", data_only=True),
+        Column("count", "how\nmany", "count", empty="none"),
+        Column("part", "part", "share"),
+        Column("share", "share\n%", "estimate", interval="between\n%", scale="0      9"),
+    ),
+    [
+        ("a long name, or two words", 1, 1234, 0.12345, Estimate(1, "1", "alarm", "0 .. 2", BAR)),
+        ("b", 1, None, 1.0, Estimate(None, "too few")),
+    ],
+    tones=("strong", "quiet"),
+    notes=("A note.",),
+)
+WORDS = Frame("who", "", (Column("who", ""), Column("what", "", "words")), [("a", "b"), ("c", "d")])
+
+
+def test_a_document_is_laid_out(stays):
+    """Bars are left out where the words would have too little room beside them; a table without
+    headings begins right below its title."""
+    notes = (Note("Watch out.", "warn"),)
+    facts = (Fact("is", "is it", False, "no", "why not"),)
+    document = Document("kind", "about", Note("Well.", "good"), facts, (BARS, WORDS), notes)
+    lines = []
+    for width in (90, 56, 55):
+        console = Console(width=width, force_terminal=True, color_system="standard", no_color=False)
+        with console.capture() as captured:
+            console.print(document_view(document))
+        lines += [f"== {width}", *captured.get().replace("\x1b", "^").splitlines()]
+    stays("laid_out.txt", lines)

@@ -116,22 +116,6 @@ def test_files_hold_every_cell_and_say_what_is_known(store, registry, seen):
     assert float(line["estimate"]) == one["retention"]
 
 
-def test_a_cohort_that_is_too_small_has_no_retention(registry):
-    """Of 300 devices of which 20 are new: no negative share and no point in the middle of nothing,
-    but that the devices are too few."""
-    metric = registry["back"]
-    life = Life.steady(300)
-    drawn = tallies_of(metric, WEEKS[:4], [life] * 4, np.random.default_rng(3), older=280)
-    answer = _together([tally for tally, _ in drawn], metric.scheme)
-    document = answer.to_dict()
-    told = {each["told"] for each in document["cohorts"]}
-    assert "too few" in told
-    for each in document["cohorts"]:
-        assert each["told"] != "too few" or each["retention"] is None
-        if each["retention"] is not None:
-            assert 0 <= each["low"] <= each["retention"] <= each["high"] <= 1
-
-
 def test_reports_under_two_epsilons_are_told_together(registry):
     """Half of the devices update to another epsilon in each week: the sums of both schemes."""
     text = declared(back={"type": "retention", "epsilon": 3.0, "lifetime_epsilon": 6.0})

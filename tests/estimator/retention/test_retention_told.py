@@ -1,41 +1,24 @@
 """What people read of a retention: its sentences, its heat map, the terminal, and a watch."""
 
 import numpy as np
-import pytest
-from rich.console import Console
 from tests.estimator.retention.conftest import CHANGED, WEEKS
 
 from deniable.protocol import windows
 from deniable_estimator.annotations import Annotation
 from deniable_estimator.answers.retention import RetentionAnswer
-from deniable_estimator.answers.retention_words import finding_words, growth_words
 from deniable_estimator.asking.reading import read
 from deniable_estimator.dashboard.kinds.retention import retention_chart
-from deniable_estimator.document.terminal import document_view
 from deniable_estimator.planning.retention_crowd import Life, tallies_of
-from deniable_estimator.terminal.answers import answer_document
 from deniable_estimator.watching.rules_file import parse_rules
 from deniable_estimator.watching.run import Watcher
 from deniable_estimator.watching.state import WatchState
 
 
-@pytest.fixture
-def answer(store, registry, seen):
-    found = read(store, registry, "back", now=windows.end(WEEKS[-1]))
-    assert isinstance(found, RetentionAnswer)
-    return found
-
-
-def test_the_finding_is_in_two_sentences(answer):
-    told = finding_words(answer)
-    assert "of new devices are active in the week after their first (95% interval" in told
-    assert "came back after a gap." in told
-    assert f"In {WEEKS[-1]}, " in growth_words(answer)
-
-
-def test_the_heat_map_has_a_row_for_each_cohort_and_one_for_all(answer):
+def test_the_heat_map_has_a_row_for_each_cohort_and_one_for_all(store, registry, seen):
     """The newest first; a row is as long as the ages that were seen, and colours go from the
     lightest to the darkest."""
+    answer = read(store, registry, "back", now=windows.end(WEEKS[-1]))
+    assert isinstance(answer, RetentionAnswer)
     chart = retention_chart(answer, 13)
     average, *cohorts = chart.cohorts.rows
     assert [row.label for row in cohorts] == list(WEEKS[-2:-15:-1])
@@ -48,17 +31,6 @@ def test_the_heat_map_has_a_row_for_each_cohort_and_one_for_all(answer):
     assert len(average.cells) == answer.ages
     assert len(chart.lifecycle.rows) == 3
     assert chart.curve.lines[0].paths[0].count("L") == answer.ages - 1
-
-
-def test_the_terminal_shows_all_series_growth_and_the_triangle(answer):
-    console = Console(width=140, record=True, file=None, quiet=False, force_terminal=False)
-    with console.capture() as captured:
-        console.print(document_view(answer_document(answer, {"age 1": 0.4321})))
-    told = captured.get()
-    assert "retention after 12 weeks" in told
-    assert "43.2" in told
-    assert "% active so many weeks later" in told
-    assert all(f"{week} " in told for week in WEEKS[-5:])
 
 
 def test_a_watch_tells_of_a_fall_and_what_happened_before_it(registry, store, fill):

@@ -25,19 +25,6 @@ def made(store, registry, now=MONDAY, weeks=1):
     )
 
 
-def test_what_needs_attention(store, registry, report):
-    """A silent metric, and one with too few reports, are named there; without anything to compare
-    with, that is said."""
-    report(7, devices=30)
-    found = made(store, registry)
-    assert [each.text.split(" ")[0:2] for each in found.attention] == [
-        ["no", "reports"],
-        ["2026-10-12", "has"],
-    ]
-    assert "nothing before to compare with" in found.unchanged[0].text
-    assert made(store, registry, noon(34)).unchanged[0].text == "no reports in these weeks"
-
-
 def test_a_month_is_told_when_it_ends(store, tmp_path):
     """A metric by months has a line in the week in which one ended, and in no other."""
     text = """

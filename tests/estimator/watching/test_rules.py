@@ -1,6 +1,7 @@
-"""rules.toml with every mistake at once, its levels, and the file of what was told."""
+"""rules.toml, its levels, and the file of what was told."""
 
 import contextlib
+import json
 import os
 
 import pytest
@@ -19,7 +20,6 @@ from deniable_estimator.judging.changes import (
 )
 from deniable_estimator.watching.rules_file import (
     NoticeChannel,
-    load_rules,
     parse_rules,
 )
 from deniable_estimator.watching.state import ToldFinding, WatchState, WatchStateError
@@ -65,93 +65,11 @@ def test_secrets_come_from_the_environment():
     assert "s3cret" not in str(error.value)
 
 
-def test_every_mistake_is_reported_with_its_line():
-    """One error lists all mistakes, in the order of their lines."""
-    text = """schema = 2
-dashboard = "d.acme.example"
-language = "fr"
-false_alarms = "often"
-wait_days = 7
-digest = "someday"
-only = ["safari"]
-colour = "red"
-[defaults]
-points = -1
-percent = true
-stale_days = 0
-expires_days = 367
-share = 0
-size = 3
-[metrics.opera]
-points = nan
-[channels.a]
-webhook = "ftp://chat.example"
-[channels.b]
-apprise = "somewhere"
-[channels.c]
-mail = "me"
-"""
-    with pytest.raises(CheckedFileError) as error:
-        parse_rules(text, METRICS, {}, "rules.toml")
-    found = [(each.line, each.where) for each in error.value.problems]
-    assert found == [
-        (1, "schema"),
-        (2, "dashboard"),
-        (3, "language"),
-        (4, "false_alarms"),
-        (5, "wait_days"),
-        (6, "digest"),
-        (7, "only"),
-        (8, "colour"),
-        (10, "defaults.points"),
-        (11, "defaults.percent"),
-        (12, "defaults.stale_days"),
-        (13, "defaults.expires_days"),
-        (14, "defaults.share"),
-        (15, "defaults.size"),
-        (16, "metrics.opera"),
-        (17, "metrics.opera.points"),
-        (19, "channels.a.webhook"),
-        (21, "channels.b.apprise"),
-        (22, "channels.c"),
-    ]
-    assert str(error.value).startswith("19 mistakes in rules.toml:\n  rules.toml:1: error: schema")
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("schema = ", "is not TOML"),
-        ("defaults = 3\nmetrics = 4\nchannels = 5\nonly = 6\n", "must be a table"),
-        (HEAD + "false_alarms = 0\n", "above 0"),
-        (HEAD + "false_alarms = 1001\n", "at most 1000"),
-        (HEAD + 'false_alarms = "0 a month"\n', "above 0"),
-        (
-            HEAD + "".join(f'[channels.c{n}]\napprise = "a://b"\n' for n in range(21)),
-            "more than 20",
-        ),
-    ],
-)
-def test_other_mistakes(text, told):
-    """Each says what is wrong."""
-    with pytest.raises(CheckedFileError, match=told):
-        parse_rules(text, METRICS, {})
-
-
 @given(st.text(max_size=60), st.sampled_from(["", HEAD, HEAD + "[defaults]\n"]))
 def test_any_text_is_read_or_refused(text, head):
     """No text makes any other error than a list of mistakes."""
     with contextlib.suppress(CheckedFileError):
         parse_rules(head + text, METRICS, {})
-
-
-def test_a_file_that_cannot_be_read(tmp_path):
-    """It is refused with the reason."""
-    with pytest.raises(CheckedFileError, match="cannot be read: No such file"):
-        load_rules(tmp_path / "rules.toml", METRICS)
-    (tmp_path / "rules.toml").write_bytes(b"\xff")
-    with pytest.raises(CheckedFileError, match="not UTF-8"):
-        load_rules(tmp_path / "rules.toml", METRICS)
 
 
 @pytest.mark.parametrize("kind", windows.KINDS)
@@ -178,6 +96,8 @@ def test_a_state_survives_its_file(tmp_path):
     state.save(path)
     assert WatchState.load(path) == state
     assert os.listdir(tmp_path) == ["state"]  # noqa: PTH208
+    with pytest.raises(WatchStateError, match=r"cannot be written \(No such file or directory\)"):
+        state.save(tmp_path / "absent" / "state")
 
 
 def test_what_a_later_version_notes_of_a_finding_is_passed_over(tmp_path):
@@ -189,6 +109,9 @@ def test_what_a_later_version_notes_of_a_finding_is_passed_over(tmp_path):
     assert WatchState.load(path) == state
 
 
+TOLD = {"since": "x", "told": 0, "seen": 0, "ended": None, "waiting": [], "message": None}
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -198,7 +121,13 @@ def test_what_a_later_version_notes_of_a_finding_is_passed_over(tmp_path):
         '{"schema": 2, "judged": {}, "told": {}}',
         '{"schema": 1, "judged": {"m": "someday"}, "told": {}}',
         '{"schema": 1, "judged": {}, "told": {"m/few/": {}}}',
-        '{"schema": 1, "judged": {}, "told": {"m/few/": {"since": "x", "told": 0, "seen": 0}}}',
+        *(
+            json.dumps({"schema": 1, "judged": {}, "told": {"m/few/": {**TOLD, **wrong}}})
+            for wrong in (
+                *({"since": 1}, {"told": "0"}, {"seen": None}, {"ended": "1"}, {"waiting": "a"}),
+                *({"waiting": ["ops"]}, {"waiting": ["ops"], "message": []}),
+            )
+        ),
         '{"schema": 1, "judged": {"m": "2026-11-02"}, "told": {',
         "[" * 100_000,
         "\xff",

@@ -1,14 +1,20 @@
 """One run after the other: what is told, once, and how it ends."""
 
 import json
+import sys
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from deniable import Registry
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.watching.rules_file import parse_rules
+from deniable_estimator.files import CheckedFileError
+from deniable_estimator.judging.changes import MetricRules, _large
+from deniable_estimator.watching.channels import check_channels
+from deniable_estimator.watching.rules_file import NoticeChannel, parse_rules
 from deniable_estimator.watching.run import Watcher
 from deniable_estimator.watching.state import WatchState
 
@@ -140,19 +146,6 @@ def test_too_few_reports(store, registry, report):
     assert not state.is_active("browser/few/0.2")
 
 
-def test_an_anomaly_is_told(store, registry, make_tally, fill, watcher):
-    """Counts that no honest crowd sends are told as such, once."""
-    scheme = registry["browser"].scheme
-    state = WatchState()
-    fill(make_tally(scheme, 20_000, [20_000, 10, 10, 20_000 - 20], (day(0),)), scheme)
-    result = watcher.run(state, noon(0))
-    assert ("anomaly", "") in told(result)
-    text = next(each["text"] for each in result.messages if each["kind"] == "anomaly")
-    assert "looks dishonest" in text
-    fill(make_tally(scheme, 20_000, [20_000, 10, 10, 20_000 - 20], (day(1),)), scheme)
-    assert ("anomaly", "") not in told(watcher.run(state, noon(1)))
-
-
 def test_a_channel_that_fails_is_tried_again(store, registry, report, hook):
     """A failure is told without the address; others go on, and the next run sends what waits."""
     more = (
@@ -200,8 +193,10 @@ def test_a_redirect_or_an_error_is_a_failure(store, registry, report, hook):
 
 
 def test_a_metric_that_is_watched_no_more(store, registry, report):
-    """What was told of it has ended, and is told again if it is watched again."""
-    watcher = Watcher(store, registry, rules(registry))
+    """What was told of it has ended, and is told again if it is watched again; what was never sent
+    waits for its channel beside it."""
+    unreachable = '[channels.bad]\nwebhook = "http://127.0.0.1:9/"\n'
+    watcher = Watcher(store, registry, rules(registry, unreachable))
     other = replace(watcher, rules=replace(watcher.rules, only=("dark_mode",)))
     state = WatchState()
     report(0, devices=30)
@@ -209,6 +204,59 @@ def test_a_metric_that_is_watched_no_more(store, registry, report):
     other.run(state, noon(0))
     assert state.judged == {}
     assert told(watcher.run(state, noon(0))) == [("few", "")]
+    assert state.told.keys() == {"browser/few/0.2", f"browser/few/0.2/{day(0)}"}
+    assert all(each.waiting == ["bad"] for each in state.told.values())
+
+
+@pytest.mark.parametrize("outcome", [True, False, OSError("secret")])
+def test_apprise_is_given_what_is_told(store, registry, report, monkeypatch, outcome):
+    """An address that it does not know is a mistake, what it does not take is tried again, and
+    whatever it raises is not told, as the address may be in it."""
+    sent = []
+
+    class Apprise:
+        def add(self, address):
+            return address == "json://secret"
+
+        def notify(self, **given):
+            sent.append(given)
+            if isinstance(outcome, Exception):
+                raise outcome
+            return outcome
+
+    library = SimpleNamespace(Apprise=Apprise, NotifyFormat=SimpleNamespace(TEXT="text"))
+    monkeypatch.setitem(sys.modules, "apprise", library)
+    report(0, devices=30)
+    more = '[channels.ops]\napprise = "json://secret"\n'
+    watcher = Watcher(store, registry, rules(registry, more))
+    check_channels(watcher.rules.channels, "rules.toml")
+    wrong = NoticeChannel("ops", "apprise", "unknown://secret")
+    with pytest.raises(CheckedFileError, match=r"channels.ops.apprise: is no address") as error:
+        check_channels([wrong], "rules.toml")
+    assert "secret" not in str(error.value)
+    result = watcher.run(WatchState(), noon(0))
+    told = "channel 'ops' failed: Apprise could not send it; it is tried again at the next run"
+    assert result.failed == (() if outcome is True else (told,))
+    body = result.messages[0]["body"]
+    assert sent == [{"body": body, "title": "deniable: 1 new", "body_format": "text"}]
+
+
+@pytest.mark.parametrize(
+    ("of_all", "size", "told"),
+    [
+        (True, -0.02, True),
+        (True, 0.0199, False),
+        (False, -3.0, True),
+        (False, 2.99, False),
+        (False, np.inf, False),
+    ],
+)
+def test_what_is_large_is_told(of_all, size, told):
+    """Of a share from so many points on, of a number from so many percent of what it was."""
+    unit = SimpleNamespace(of_all=of_all)
+    after = SimpleNamespace(unit=unit)
+    found: Any = SimpleNamespace(difference=np.array([size]), old=np.array([-30.0]), after=after)
+    assert _large(found, 0, MetricRules(points=2.0, percent=10.0)) is told
 
 
 def test_a_metric_with_memos_tells_its_changes(store, registry_file, fill):
@@ -254,14 +302,3 @@ def test_a_slow_drift_is_told_once(watcher, report):
         if number >= 28:
             found += told(watcher.run(state, noon(number)))
     assert found.count(("change", "firefox")) == 1
-
-
-def test_of_a_boolean_one_half_is_told(store, registry, fill):
-    """That more devices say yes says that fewer say no."""
-    scheme, rng = registry["dark_mode"].scheme, np.random.default_rng(3)
-    for number in range(15):
-        counts = np.array([9_000, 11_000] if number == 14 else [6_000, 14_000])
-        fill(sample_tally(scheme, counts, rng, metric="dark_mode", window=day(number)), scheme)
-    all_rules = replace(rules(registry), only=("dark_mode",))
-    found = Watcher(store, registry, all_rules).run(WatchState(), noon(14))
-    assert told(found) == [("change", "true")]

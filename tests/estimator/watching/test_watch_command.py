@@ -80,14 +80,6 @@ def test_a_failure_has_its_own_exit_code(call):
         assert "secret" not in result.output
 
 
-@pytest.mark.parametrize("every", ["10s", "8d", "1", "an hour"])
-def test_a_wait_that_is_none(call, every):
-    """--every is refused with what can be written."""
-    result = call("", "--every", every)
-    assert result.exit_code == 2
-    assert "must be a time from 60s to 7d" in result.output
-
-
 @pytest.mark.campaign
 @pytest.mark.usefixtures("quiet_store")
 def test_a_service_ends_cleanly(write, registry_file, store_url, tmp_path):

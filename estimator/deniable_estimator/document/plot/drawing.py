@@ -263,7 +263,7 @@ def _style(line: DrawnLine, chart: LineChart) -> str:
 
 def _end(line: DrawnLine, pen: Page) -> str:
     """The shape at the end of a line, and beside the plot again with its name."""
-    kind, shape = f"shape s{line.style}", SHAPES[(line.style - 1) % len(SHAPES)]
+    kind, shape = f"shape s{line.style}", SHAPES[line.style - 1]
     last = line.dots[-1]
     return pen.shape(kind, last.at, last.down, shape) + pen.ending(
         kind, line.label_at, shape, line.label

@@ -83,14 +83,8 @@ def nice_step(least: float) -> float:
 
 
 def round_levels(lowest: float, highest: float) -> tuple[list[float], float]:
-    """Four or five round numbers, the first at `lowest` or below it and the last at `highest` or
-    above it, and the step between them.
-
-    Raises:
-        ValueError: there is nothing between the two.
-    """
-    if not lowest < highest:
-        raise ValueError("an axis begins below its end")
+    """Four or five round numbers, the first at `lowest` or below it and the last at `highest`,
+    which is larger, or above it; and the step between them."""
     power = math.floor(math.log10((highest - lowest) / _MOST_STEPS)) - 1
     while True:
         for factor in _FACTORS:
