@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable import MetricError, Registry, RegistryError, Scheme, SchemeError
+from deniable import MetricError, Registry, Scheme, SchemeError
 from deniable.protocol.exact import exp_below
 from deniable.protocol.mechanisms import DBitFlip
 from deniable.protocol.mechanisms.number_range import TOP, NumberRange, number_text
@@ -249,15 +249,3 @@ def test_designs_keep_within_any_epsilon(ask):
     for epsilon in (0.0, -1.0, math.inf, math.nan, 1e-17, 10.1):
         with pytest.raises(SchemeError, match="epsilon"):
             kind.design("auto", "m", epsilon)
-
-
-def test_memos_have_at_most_256_cells():
-    """1,024 cells are refused with memos, at the line of `cells`, and so are other mechanisms."""
-    memos = {"ask": '"distribution"', "longitudinal": '"memoize"', "lifetime_epsilon": "4.0"}
-    with pytest.raises(RegistryError, match=r"cells: is 1024: with memos .* at most 256"):
-        declared(cells="1024", **memos)
-    with pytest.raises(RegistryError, match="hierarchical_histogram, which has no memos"):
-        declared(mechanism='"hierarchical_histogram"', **memos)
-    kind = Number(NumberRange("0", "1"), ("distribution",), cells=16)
-    with pytest.raises(SchemeError, match="choose one of auto, dbitflip"):
-        kind.design_memoized("rappor", "m", 1.0, 2.0)
