@@ -24,7 +24,7 @@ from deniable.protocol.mechanisms.prefix_code import (
 )
 from deniable.protocol.mechanisms.prefix_tree import MAX_DISCOVERY_CELLS
 from deniable.protocol.scheme import Scheme
-from deniable.protocol.types import Discovery, String
+from deniable.protocol.types import Discovery
 from deniable.protocol.types.deny import MAX_DENIED, MAX_PATTERN, check_deny, denied
 
 from . import discoveries
@@ -199,12 +199,3 @@ def test_filters_are_no_part_of_the_scheme():
         assert declared(line)["search"].scheme.fingerprint == before
     for line in ("max_length = 18", 'alphabet = "hex"', "max_length = 6"):
         assert declared(line)["search"].scheme.fingerprint != before
-
-
-def test_an_edit_is_explained():
-    """What estimates do over days of two lengths, and what another filter means."""
-    short, long = Discovery(8), Discovery(16)
-    assert "a string that only one of them can tell" in long.combines(short)
-    assert "cannot combine" in long.combines(String())
-    assert long.reread(long) is long.reread(String()) is None
-    assert "denies other strings" in str(long.reread(Discovery(16, deny=("*@*",))))

@@ -215,26 +215,6 @@ def test_a_distribution_may_have_memos(settings, cells, bits):
     assert mechanism.lifetime_odds <= exp_below(7.0)
 
 
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        ({"ask": '"mean"'}, "cannot combine a mean with a distribution"),
-        ({"high": "200"}, "over days of both tell those of the larger part"),
-        ({"cells": "64"}, "over days of both tell those of the larger part"),
-        ({"scale": '"linear"'}, "cannot combine another scale"),
-        ({"epsilon": "0.5"}, "combine both schemes"),
-    ],
-)
-def test_an_edit_of_a_number_is_explained(change, told):
-    """What estimates over days before and after it will do, and what another unit means."""
-    keys = {"low": "1", "high": "100", "scale": '"log"', "ask": '"distribution"'}
-    before = metric(**keys).type
-    assert told in metric(**keys | change).type.combines(before)
-    assert before.reread(before) is None
-    told_unit = metric(**keys, unit='"s"').type.reread(before)
-    assert "had the unit none and has 's': the scheme is the same" in str(told_unit)
-
-
 @pytest.mark.parametrize("ask", [("mean",), ("distribution",), ("mean", "distribution")])
 def test_designs_keep_within_any_epsilon(ask):
     """Over 12 random epsilons from 0.0001 to 10, log-uniform, seed 24, the exact epsilon is within

@@ -14,7 +14,6 @@ from deniable import Client, MetricError, Registry, RegistryError, SchemeError
 from deniable.protocol import compiled
 from deniable.protocol.types import MAX_PAIR_CELLS
 from deniable.protocol.types.pair import cell_text, margins_of
-from deniable.tools.commands import remarks
 
 MakeClient = Callable[..., Client]
 
@@ -142,16 +141,6 @@ def test_a_pair_is_not_recorded(make_client):
     with pytest.raises(MetricError, match="record plan and dark_mode"):
         client.record("plan_by_mode", "free")
     assert client.counters == {"mistake": 1}
-
-
-def test_lint_says_what_adds_up():
-    """Reports about the same values add up: lint names them with the sum of their epsilons."""
-    registry = declared()
-    told = [
-        each.message for each in remarks(registry, None) if each.where == "metrics.plan_by_mode"
-    ]
-    assert any("(plan, dark_mode, plan_by_mode)" in each for each in told)
-    assert any("add up to 3.5" in each for each in told)
 
 
 VECTORS = json.loads(

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from deniable import MetricError, Registry
 from deniable.device import ledger
@@ -19,7 +18,6 @@ from deniable.device.state import State
 from deniable.protocol import windows
 from deniable.protocol.mechanisms import MemoizedRetention
 from deniable.testing import MemoryClient
-from deniable.tools.commands import lint
 
 from .conftest import metrics_toml
 
@@ -352,22 +350,6 @@ def test_what_a_registry_may_say():
     )["back"]
     assert (other.window, other.answer, other.aggregate) == ("month", "at_once", "first")
     assert other.scheme.values == ("new", "stayed", "returned")
-
-
-def test_lint_says_what_a_life_reveals(tmp_path):
-    """Of each question, how many memos there are and what they reveal together; what is not
-    hidden; and that an app that is installed again is a new device."""
-    path = tmp_path / "metrics.toml"
-    path.write_text(metrics_toml(back={**RETENTION, "ages": 2}))
-    told = CliRunner().invoke(lint, [str(path)])
-    assert told.exit_code == 0
-    assert (
-        "3 for lifecycle (epsilon 12 together), or 2 for cohorts (epsilon 8 together)"
-        in told.stderr
-    )
-    assert 'sees it become "older", 3 windows after its first' in told.stderr
-    assert "installed again is a new device" in told.stderr
-    assert "a change of its window, ages, asks, epsilon" in told.stderr
 
 
 class _Failing(State):
