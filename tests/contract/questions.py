@@ -511,10 +511,18 @@ _ASKED = {
         deniable lint --json
         deniable init notes --yes --metric plan --values free,paid
         cat notes/metrics.toml
+        cat notes/app.py
+        cat notes/compose.yml
+        deniable init page --where web --metric wait --low 0.1 --high 60 --devices 900 --yes
+        cat page/metrics.toml
+        cat page/index.html
+        deniable init words --metric word --type string --owner me@acme.example --yes
+        cat words/app.py
         deniable annotate "Release 4.3" --date 2026-11-20 --metric browser
         cat annotations.toml
         deniable doctor metrics.toml
         deniable doctor edits/before.toml
+        DENIABLE_DISABLED=1 DENIABLE_DEV=http://127.0.0.1:9 deniable doctor metrics.toml
     """,
     "an edited registry": """
         deniable lint edits/after.toml --explain
