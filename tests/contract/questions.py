@@ -543,6 +543,7 @@ _ASKED = {
         deniable sent --html device.html --language zh-Hans
         cat device.html
         deniable sent --switch-off
+        deniable doctor metrics.toml
         deniable sent --html device.html
         cat device.html
         deniable sent --switch-on
