@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 import json
 import socket
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,7 +19,6 @@ from deniable.device.background import Status
 from deniable.device.development import DevelopmentDevice
 from deniable.protocol import wire
 from deniable.protocol.addresses import is_loopback_host, loopback_address
-from deniable.protocol.mechanisms import design
 from deniable.protocol.randomness import system_bits
 from deniable.testing import MemoryClient
 
@@ -92,11 +90,8 @@ def server():
 
 @pytest.fixture
 def registry():
-    """Metrics of several kinds, each of which may be answered once or twice in a life; one was
-    compiled with another design than `auto` takes now."""
-    made = Registry.parse(METRICS)
-    rare = replace(made["rare"], compiled=design("randomized_response", 2, 0.4))
-    return replace(made, metrics={**made.metrics, "rare": rare})
+    """Metrics of several kinds, each of which may be answered once or twice in a life."""
+    return Registry.parse(METRICS)
 
 
 @pytest.mark.parametrize("case", VECTORS["addresses"]["invalid"], ids=lambda case: case["why"])
