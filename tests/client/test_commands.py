@@ -1,7 +1,6 @@
 """`deniable lint` and `deniable sent`: what they print and how they exit."""
 
 import json
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -9,10 +8,7 @@ from click.testing import CliRunner
 
 from deniable import Registry
 from deniable.protocol import compiled
-from deniable.protocol.mechanisms import choice
 from deniable.tools.commands import lint, sent
-
-from .conftest import metrics_toml
 
 REGISTRIES = Path(__file__).parent / "registries"
 
@@ -40,36 +36,6 @@ def test_lint_prints_every_mistake_with_its_line(run):
     for line, problem in zip(lines, problems, strict=True):
         place = path if problem["line"] is None else f"{path}:{problem['line']}"
         assert line.startswith(f"{place}: error: ")
-
-
-@pytest.mark.parametrize(
-    ("keys", "said"),
-    [
-        ("platform = 'python'", []),
-        ("platform = 'web'", ["bounds one life of a browser's storage", "never reports"]),
-        ("platform = ['python', 'web']", ["bounds one life", "never reports"]),
-        (
-            "platform = 'web'\nanswer = 'at_once'\naggregate = 'first'\nwindow = 'month'",
-            ["lifetime_epsilon bounds one life"],
-        ),
-        (
-            "platform = 'web'\nlongitudinal = 'memoize'\nmemo_epsilon = 2.0",
-            ["a second memo", "never reports"],
-        ),
-    ],
-)
-def test_lint_notes_what_the_web_changes(run, tmp_path, keys, said):
-    """A metric of the web gets a note on the storage of browsers, and one on visitors who do not
-    come back unless it is answered at once; no other metric gets any."""
-    path = tmp_path / "metrics.toml"
-    path.write_text(f"{metrics_toml(m={'lifetime_epsilon': 4.0})}{keys}\n")
-    found = json.loads(run(lint, path, "--json").stdout)["problems"]
-    web = [each for each in found if "on the web" in each["message"]]
-    assert len(web) == len(said)
-    for problem, words in zip(web, said, strict=True):
-        assert problem["severity"] == "note"
-        assert problem["line"] == 4
-        assert words in problem["message"]
 
 
 def test_lint_reads_a_compiled_registry(run, tmp_path):
@@ -122,31 +88,6 @@ lifetime_epsilon = 3.0
 """
 
 
-@pytest.mark.parametrize(
-    ("memo", "lifetime", "words"),
-    [
-        (3.0, 7.0, "has room for 2 of them, so a device stops for good at change 2"),
-        (2.0, 7.0, "has room for 3 of them, so a device stops for good at change 3"),
-        (4.0, 7.0, "has room for one, so devices that have reported would stop for good"),
-    ],
-)
-def test_lint_says_how_often_memory_may_change(run, tmp_path, memo, lifetime, words):
-    """A note beside every metric with memory, and beside no other, says what a change costs; the
-    reason for its mechanism is that of the memo in force."""
-    path = tmp_path / "metrics.toml"
-    path.write_text(EDITED.replace("memo_epsilon = 3.0", f"memo_epsilon = {memo}"))
-    result = run(lint, path)
-    assert result.exit_code == 0
-    (line,) = [each for each in result.stderr.splitlines() if "note: " in each]
-    assert line.startswith(f"{path}:7: note: metrics.kept: a change of its values, epsilon, memo_")
-    assert words in line
-    explained = run(lint, path, "--explain").stdout
-    mechanism = Registry.load(path)["kept"].scheme.mechanism
-    told = choice.explain_memoized(3, "kept", 1.0, memo)
-    assert told.mechanism.parameters() == mechanism.parameters()
-    assert f"kept: {told.reason}" in explained
-
-
 def test_lint_warns_of_a_cap_that_no_report_fits_into(run, tmp_path):
     """The registry's own lifetime below the cost of one report is told at each such metric."""
     path = tmp_path / "metrics.toml"
@@ -193,55 +134,6 @@ def test_lint_refuses_a_year_that_means_nothing(run, tmp_path, keys, year):
         assert run(lint, path).exit_code == 0
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "where", "words"),
-    [
-        ('"z"]', '"z", "w"]', "kept", "3 for the memos before and 3 for these fit into"),
-        ("memo_epsilon = 3.0", "memo_epsilon = 5.0", "kept", "are more than lifetime_epsilon 7"),
-        ("memo_epsilon = 3.0", "memo_epsilon = 5.0", "kept", "lifetime_epsilon of at least 8"),
-        ("longitudinal = \"memoize\"\nepsilon = 1.0\nmemo_epsilon = 3.0", "epsilon = 1.0", "kept",
-         "gives up its memos"),
-        ("lifetime_epsilon = 3.0", "lifetime_epsilon = 3.0\nlongitudinal = 'memoize'", "fresh",
-         "begins to memoize: a memo is charged 3"),
-        ("epsilon = 1.0\nlifetime_epsilon = 3.0", "epsilon = 1.5\nlifetime_epsilon = 3.0", "fresh",
-         "is a new scheme: devices continue with the ledger"),
-        ('app = "editor"', 'app = "viewer"', "app", "devices start again"),
-        ('app = "editor"', 'app = "editor"\nlifetime_epsilon = 9', "lifetime_epsilon",
-         "was no limit"),
-        ("[metrics.fresh]", "[metrics.renamed]", "metrics.fresh", "is gone: devices delete"),
-        ("epsilon = 1.0\nlifetime_epsilon = 3.0", "epsilon = 1.0\nlifetime_epsilon = 1.0", "fresh",
-         "has room for 1 reports, and had room for 3"),
-        ("lifetime_epsilon = 7.0", "lifetime_epsilon = 3.0", "kept",
-         "has room for 1 schemes with memos, and had room for 2"),
-        ('"Without memory."', '"Without memory."\naggregate = "max"', "fresh",
-         "had the aggregate last and has max"),
-        ('"Without memory."', '"Without memory."\nkeep = { day = "90 days" }', "fresh",
-         "kept windows as the collector is set and keeps"),
-        ('"With memory."', '"Described anew."', None, ""),
-    ],
-)  # fmt: skip
-def test_lint_compares_with_an_earlier_registry(run, tmp_path, old, new, where, words):
-    """`--since` names each metric whose scheme changed, with what that costs on devices, and
-    nothing else; what lint says without it is left aside."""
-    before, after = tmp_path / "old.toml", tmp_path / "metrics.toml"
-    before.write_text(EDITED)
-    assert old in EDITED
-    after.write_text(EDITED.replace(old, new))
-    result = run(lint, after, "--since", before)
-    assert result.exit_code == 0
-    aside = ("within the same", "falls silent")
-    lines = [
-        each
-        for each in result.stderr.splitlines()
-        if each.startswith(str(after)) and not any(words in each for words in aside)
-    ]
-    assert len(lines) == (where is not None)
-    if where is not None:
-        assert words in lines[0]
-        assert where in lines[0]
-    assert run(lint, after, "--since", tmp_path / "none.toml").exit_code == 1
-
-
 @pytest.fixture
 def state_dir(make_client, clock, tmp_path):
     """The state of a device that has sent one report."""
@@ -251,22 +143,6 @@ def state_dir(make_client, clock, tmp_path):
     assert client.flush()
     client.close()
     return tmp_path / "state"
-
-
-def test_sent_speaks_in_words(run, state_dir):
-    """The text and the JSON have the report, its status and its sentence."""
-    result = run(sent, "--state-dir", state_dir)
-    assert result.exit_code == 0
-    document = json.loads(run(sent, "--state-dir", state_dir, "--json").stdout)
-    assert document["erased"] is None
-    (report,) = document["reports"]
-    assert report["metric"] == "browser"
-    assert report["status"] == "sent"
-    assert report["window"] == "2027-01-04"
-    assert len(report["likelihoods"]) == 5
-    flat = " ".join(result.stdout.split())
-    assert flat.startswith("2027-01-04, browser (sent): your device said “")
-    assert max(map(len, result.stdout.splitlines())) <= 100
 
 
 def test_sent_finds_the_only_state(run, state_dir, monkeypatch, tmp_path):
@@ -286,25 +162,6 @@ def test_sent_finds_the_only_state(run, state_dir, monkeypatch, tmp_path):
     assert "--app two" in several.output
     assert len(json.loads(run(sent, "--app", "one", "--json").stdout)["reports"]) == 1
     assert "no state of deniable in" in run(sent, "--app", "three").output
-
-
-def test_sent_says_that_reports_were_erased(run, state_dir, tmp_path):
-    """After an erasure text, JSON and page give its day, and do not claim that nothing was ever
-    reported."""
-    before = run(sent, "--state-dir", state_dir)
-    assert "erased" not in before.output
-    erased = run(sent, "--state-dir", state_dir, "--erase")
-    assert erased.exit_code == 0, erased.output
-    today = datetime.now(UTC).date().isoformat()
-    text = run(sent, "--state-dir", state_dir).output
-    assert f"What was reported before was erased on {today}" in " ".join(text.split())
-    assert "not reported anything" not in text
-    document = json.loads(run(sent, "--state-dir", state_dir, "--json").stdout)
-    assert document == {"erased": today, "reports": []}
-    run(sent, "--state-dir", state_dir, "--html", tmp_path / "page.html")
-    page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert f"was erased on {today}" in page
-    assert "not reported anything" not in page
 
 
 def test_sent_creates_nothing(run, tmp_path):

@@ -24,6 +24,8 @@ from deniable.protocol.mechanisms import (
 from deniable.protocol.mechanisms.base import ONE
 from deniable.protocol.mechanisms.dbitflip import BIT_CHOICES, DBITFLIP_CELLS
 
+from .two_rounds import worst_ratio
+
 UNIT = NumberRange("0", "1")
 WHOLE = NumberRange("0", "13", integer=True)
 FLIPS = ONE // 16, ONE // 5
@@ -63,14 +65,6 @@ def memo_chances(mechanism, entry):
     """How often an entry is remembered as each bitmap, from the definition alone."""
     bitmap = 1 << entry if entry < mechanism.bits else 0
     return flip_chances(bitmap, mechanism.bits, mechanism.memo)
-
-
-def worst_ratio(distributions):
-    """The largest ratio of two of them anywhere."""
-    return max(
-        max(each[outcome] for each in distributions) / min(each[outcome] for each in distributions)
-        for outcome in distributions[0]
-    )
 
 
 @small

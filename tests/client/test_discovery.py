@@ -24,7 +24,7 @@ from deniable.protocol.mechanisms.prefix_code import (
 )
 from deniable.protocol.mechanisms.prefix_tree import MAX_DISCOVERY_CELLS
 from deniable.protocol.scheme import Scheme
-from deniable.protocol.types import Discovery, String
+from deniable.protocol.types import Discovery
 from deniable.protocol.types.deny import MAX_DENIED, MAX_PATTERN, check_deny, denied
 
 from . import discoveries
@@ -35,13 +35,6 @@ VECTORS = json.loads((FOLDER / "discovery.json").read_text(encoding="utf-8"))
 TEXTS = st.text(max_size=60)
 
 declared = partial(discoveries.declared, lifetime=60.0)
-
-
-def refusals(*lines):
-    """What the registry says is wrong, in one text."""
-    with pytest.raises(RegistryError) as caught:
-        declared(*lines)
-    return str(caught.value)
 
 
 def test_the_vectors():
@@ -180,28 +173,6 @@ def test_designs_keep_within_epsilon(levels):
         assert all(row.report_bytes <= 3 for row in made.rows)
 
 
-@pytest.mark.parametrize(
-    ("line", "told"),
-    [
-        ("max_length = 15", "even number of bytes from 2 to 32"),
-        ("max_length = 34", "even number of bytes from 2 to 32"),
-        ("max_length = true", "even number"),
-        ('alphabet = "klingon"', "must be one of bytes"),
-        ("minimum_share = 1", "share from 0 to below 1"),
-        ("minimum_share = nan", "share from 0 to below 1"),
-        ('deny = ["*"]', "denies every string"),
-        ('values = ["a", "b"]', "found in the reports"),
-        ('longitudinal = "memoize"', "no memos"),
-        ('mechanism = "subset_selection"', "prefix_tree"),
-        ('aggregate = "max"', "must be one of last"),
-        ('segments = ["platform"]', "follow what is found by segments"),
-    ],
-)
-def test_declarations_that_are_refused(line, told):
-    """A key that cannot be so is refused, with what it may be or why."""
-    assert told in refusals(line)
-
-
 def test_a_compiled_registry_is_checked():
     """A compiled metric without its patterns, or with a mechanism of another type, is refused; and
     no other type takes this mechanism."""
@@ -228,12 +199,3 @@ def test_filters_are_no_part_of_the_scheme():
         assert declared(line)["search"].scheme.fingerprint == before
     for line in ("max_length = 18", 'alphabet = "hex"', "max_length = 6"):
         assert declared(line)["search"].scheme.fingerprint != before
-
-
-def test_an_edit_is_explained():
-    """What estimates do over days of two lengths, and what another filter means."""
-    short, long = Discovery(8), Discovery(16)
-    assert "a string that only one of them can tell" in long.combines(short)
-    assert "cannot combine" in long.combines(String())
-    assert long.reread(long) is long.reread(String()) is None
-    assert "denies other strings" in str(long.reread(Discovery(16, deny=("*@*",))))

@@ -12,6 +12,8 @@ from deniable.protocol.mechanisms import MemoizedRetention, MemoizedSubsetSelect
 from deniable.protocol.mechanisms.memoized_retention import ASKS, MAX_AGES
 from deniable.protocol.randomness import PRECISION
 
+from .two_rounds import memo_chances, report_chances, worst_ratio
+
 ONE = 1 << PRECISION
 Life = tuple[int, ...]
 """The items of a device in the windows in which it is active."""
@@ -41,26 +43,6 @@ def lives(ages, count):
             )
 
 
-def memos(channel, place):
-    """How often a place is remembered as each memo, from the integers alone."""
-    truth = Fraction(channel.parameters()["memo"], ONE)
-    others = (1 - truth) / (channel.size - 1)
-    return {memo: truth if memo == place else others for memo in range(channel.size)}
-
-
-def reports(channel, memo):
-    """How often a memo is reported as each set, from the integers alone."""
-    size, k = channel.size, channel.k
-    truth = Fraction(channel.parameters()["fresh"], ONE)
-    chances = {}
-    for chosen in itertools.combinations(range(size), k):
-        columns = chosen[0] if k == 1 else sum(1 << each for each in chosen)
-        held = memo in chosen
-        ways = math.comb(size - 1, k - held)
-        chances[columns] = (truth if held else 1 - truth) / ways
-    return chances
-
-
 def items(mechanism):
     return range(3 * (mechanism.ages + 2))
 
@@ -77,8 +59,8 @@ def test_one_report_is_within_epsilon_and_one_memo_within_its_own(mechanism):
         for row, channel in enumerate(mechanism.channels):
             place = mechanism.place(row, item)
             composed = {}
-            for memo, chance in memos(channel, place).items():
-                for columns, each in reports(channel, memo).items():
+            for memo, chance in memo_chances(channel, place).items():
+                for columns, each in report_chances(channel, memo).items():
                     composed[columns] = composed.get(columns, Fraction(0)) + chance * each
             for columns, chance in composed.items():
                 exact = chance / len(mechanism.rows)
@@ -87,21 +69,13 @@ def test_one_report_is_within_epsilon_and_one_memo_within_its_own(mechanism):
                 whole += exact
         assert whole == 1
     for channel in mechanism.channels:
-        by_place = [memos(channel, place) for place in range(channel.size)]
-        by_memo = [reports(channel, memo) for memo in range(channel.size)]
-        worst_memo = max(worst_memo, largest_ratio(by_place))
-        worst_fresh = max(worst_fresh, largest_ratio(by_memo))
+        by_place = [memo_chances(channel, place) for place in range(channel.size)]
+        by_memo = [report_chances(channel, memo) for memo in range(channel.size)]
+        worst_memo = max(worst_memo, worst_ratio(by_place))
+        worst_fresh = max(worst_fresh, worst_ratio(by_memo))
     assert max(max(each) / min(each) for each in one.values()) == mechanism.odds
     assert worst_memo == mechanism.lifetime_odds
     assert worst_fresh == mechanism.fresh_odds
-
-
-def largest_ratio(laws):
-    """The largest ratio of two of them anywhere."""
-    return max(
-        max(each[outcome] for each in laws) / min(each[outcome] for each in laws)
-        for outcome in laws[0]
-    )
 
 
 def law(channel, places):
@@ -109,10 +83,10 @@ def law(channel, places):
     and all reports of a place from its memo."""
     chances = {}
     order = list(dict.fromkeys(places))
-    by_memo = [reports(channel, memo) for memo in range(channel.size)]
+    by_memo = [report_chances(channel, memo) for memo in range(channel.size)]
     for drawn in itertools.product(range(channel.size), repeat=len(order)):
         held = dict(zip(order, drawn, strict=True))
-        chance = math.prod(memos(channel, place)[held[place]] for place in order)
+        chance = math.prod(memo_chances(channel, place)[held[place]] for place in order)
         for said in itertools.product(by_memo[0], repeat=len(places)):
             each = math.prod(
                 by_memo[held[place]][columns] for place, columns in zip(places, said, strict=True)
@@ -145,10 +119,10 @@ def test_a_whole_life_has_few_memos_and_keeps_to_their_bounds(asked, ages, most)
     for shape, laws in by_shape.items():
         if shape:
             bound = mechanism.lifetime_odds ** (max(shape) + 1)
-            assert largest_ratio(list(laws.values())) <= bound
+            assert worst_ratio(list(laws.values())) <= bound
     assert any(len(laws) > 1 for laws in by_shape.values())
     for length, each in by_length.items():
-        assert largest_ratio(each) <= mechanism.fresh_odds**length
+        assert worst_ratio(each) <= mechanism.fresh_odds**length
 
 
 def test_a_year_of_averaging_gains_no_more_than_the_memo():

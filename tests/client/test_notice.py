@@ -54,26 +54,3 @@ def test_the_notice_follows_from_the_registry(tmp_path, language):
     assert "epsilon 4" in rows["kept"]
     assert "12.5%" in rows["turns"]
     assert page.count("[ ") == 2
-
-
-def test_a_notice_needs_names(tmp_path):
-    """Without recipient and contact there is no notice, and both are named; nor is there one of a
-    registry with mistakes, or of one that protects nothing."""
-    done = run(tmp_path, declared(plain=METRICS["plain"]))
-    assert (done.exit_code, done.stdout) == (1, "")
-    assert 'recipient = "..."' in done.stderr
-    assert 'contact = "..."' in done.stderr
-    for wrong in ({"epsilon": 11.0}, {"lifetime_epsilon": 900.0}):
-        done = run(tmp_path, PEOPLE + declared(plain={**METRICS["plain"], **wrong}))
-        assert (done.exit_code, done.stdout) == (1, "")
-        assert "epsilon" in done.stderr
-
-
-def test_what_is_asked_together_is_said(tmp_path):
-    """A metric whose shares come from a pair is not listed as a report of its own."""
-    both = {"type": "pair", "of": ["plain", "other"], "forget": "marginals", "description": "Both?"}
-    text = PEOPLE + declared(plain=METRICS["plain"], other=METRICS["plain"], both=both)
-    page = run(tmp_path, "lifetime_epsilon = 6.0\n" + text).stdout
-    assert "`plain` is not reported by itself" in page
-    assert page.count("(`") == 1
-    assert "All reports of all metrics together: 99.8 (epsilon 6)" in page

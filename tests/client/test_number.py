@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable import MetricError, Registry, RegistryError, Scheme, SchemeError
+from deniable import MetricError, Registry, Scheme, SchemeError
 from deniable.protocol.exact import exp_below
 from deniable.protocol.mechanisms import DBitFlip
 from deniable.protocol.mechanisms.number_range import TOP, NumberRange, number_text
@@ -215,26 +215,6 @@ def test_a_distribution_may_have_memos(settings, cells, bits):
     assert mechanism.lifetime_odds <= exp_below(7.0)
 
 
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        ({"ask": '"mean"'}, "cannot combine a mean with a distribution"),
-        ({"high": "200"}, "over days of both tell those of the larger part"),
-        ({"cells": "64"}, "over days of both tell those of the larger part"),
-        ({"scale": '"linear"'}, "cannot combine another scale"),
-        ({"epsilon": "0.5"}, "combine both schemes"),
-    ],
-)
-def test_an_edit_of_a_number_is_explained(change, told):
-    """What estimates over days before and after it will do, and what another unit means."""
-    keys = {"low": "1", "high": "100", "scale": '"log"', "ask": '"distribution"'}
-    before = metric(**keys).type
-    assert told in metric(**keys | change).type.combines(before)
-    assert before.reread(before) is None
-    told_unit = metric(**keys, unit='"s"').type.reread(before)
-    assert "had the unit none and has 's': the scheme is the same" in str(told_unit)
-
-
 @pytest.mark.parametrize("ask", [("mean",), ("distribution",), ("mean", "distribution")])
 def test_designs_keep_within_any_epsilon(ask):
     """Over 12 random epsilons from 0.0001 to 10, log-uniform, seed 24, the exact epsilon is within
@@ -249,15 +229,3 @@ def test_designs_keep_within_any_epsilon(ask):
     for epsilon in (0.0, -1.0, math.inf, math.nan, 1e-17, 10.1):
         with pytest.raises(SchemeError, match="epsilon"):
             kind.design("auto", "m", epsilon)
-
-
-def test_memos_have_at_most_256_cells():
-    """1,024 cells are refused with memos, at the line of `cells`, and so are other mechanisms."""
-    memos = {"ask": '"distribution"', "longitudinal": '"memoize"', "lifetime_epsilon": "4.0"}
-    with pytest.raises(RegistryError, match=r"cells: is 1024: with memos .* at most 256"):
-        declared(cells="1024", **memos)
-    with pytest.raises(RegistryError, match="hierarchical_histogram, which has no memos"):
-        declared(mechanism='"hierarchical_histogram"', **memos)
-    kind = Number(NumberRange("0", "1"), ("distribution",), cells=16)
-    with pytest.raises(SchemeError, match="choose one of auto, dbitflip"):
-        kind.design_memoized("rappor", "m", 1.0, 2.0)

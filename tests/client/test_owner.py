@@ -135,21 +135,6 @@ def run(*arguments):
     return CliRunner().invoke(sent, [str(each) for each in arguments])
 
 
-def test_the_command_writes_the_page(told, tmp_path):
-    """`--html` writes the same page; without the registry it does not guess what is left."""
-    told.close()
-    path = tmp_path / "page.html"
-    done = run("--state-dir", tmp_path / "state", "--html", path)
-    assert done.exit_code == 0, done.output
-    page = text_of(path.read_text(encoding="utf-8"))
-    assert page.count("Your device said") + page.count("Your device named") == 2
-    assert "not known without its metrics.toml" in page
-    assert run("--state-dir", tmp_path / "state", "--html", path, "--language", "zh-Hans")
-    page = text_of(path.read_text(encoding="utf-8"))
-    assert page.count("您的设备说") == 2
-    assert "没有 metrics.toml，无法得知" in page
-
-
 def test_switching_off_ends_reports_for_good(told, make_client, clock, collector, tmp_path):
     """After `--switch-off` a client that runs and one that starts keep and send nothing, though
     the app consents; what waited is forgotten, and what was sent and spent is not."""

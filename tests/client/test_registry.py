@@ -42,9 +42,9 @@ def test_a_good_file_becomes_metrics(registry):
     ]
 
 
-def test_every_mistake_is_reported_at_its_line():
+@pytest.mark.parametrize("path", sorted(REGISTRIES.glob("*mistake*.toml")), ids=lambda p: p.stem)
+def test_every_mistake_is_reported_at_its_line(path):
     """All mistakes of a file come at once, each at the line that a person must mend."""
-    path = REGISTRIES / "every_mistake.toml"
     expected = [
         (number, part.strip())
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
@@ -59,7 +59,6 @@ def test_every_mistake_is_reported_at_its_line():
         assert match is not None, f"line {number} should say {part!r}"
         problems.remove(match)
     assert problems == []
-    assert f"{path}:1: error: schema: must be 1" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -170,24 +169,21 @@ def test_a_mechanism_for_strings_takes_the_texts_of_a_list():
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "text"),
+    ("name", "refused", "told", "taken"),
     [
-        ("dark_mode", True, "true"),
-        ("dark_mode", 1, None),
-        ("dark_mode", "true", None),
-        ("browser", "netscape", "other"),
-        ("browser", 7, None),
+        ("dark_mode", [1, 0, None, "true", 1.0], "takes True or False", {True: "true"}),
+        ("browser", [True, 7], "takes a string", {"netscape": "other"}),
+        *((name, [True, 1, None, b"tea"], "takes a string", {}) for name in ("drink", "homepage")),
     ],
 )
-def test_what_a_recorded_value_becomes(name, value, text):
+def test_what_a_recorded_value_becomes(registry, name, refused, told, taken):
     """A boolean takes no stand-in for True; what is not listed is the declared other, if it is a
     text."""
-    metric = Registry.load(REGISTRIES / "good.toml")[name]
-    if text is not None:
-        assert metric.normalize(value) == text
-        return
-    with pytest.raises(MetricError, match="takes"):
-        metric.normalize(value)
+    for value, text in taken.items():
+        assert registry[name].normalize(value) == text
+    for value in refused:
+        with pytest.raises(MetricError, match=told):
+            registry[name].normalize(value)
 
 
 def test_an_unlisted_value_without_other():
@@ -196,18 +192,3 @@ def test_an_unlisted_value_without_other():
     with pytest.raises(MetricError) as caught:
         metric.normalize("secret-value")
     assert "secret-value" not in str(caught.value)
-
-
-@pytest.mark.parametrize("value", [1, 0, None, "true", 1.0])
-def test_a_boolean_takes_only_booleans(registry, value):
-    """No truthy stand-in is taken for True."""
-    with pytest.raises(MetricError, match="takes True or False"):
-        registry["dark_mode"].normalize(value)
-
-
-@pytest.mark.parametrize("name", ["drink", "homepage"])
-@pytest.mark.parametrize("value", [True, 1, None, b"tea"])
-def test_texts_are_only_strings(registry, name, value):
-    """A value of another type is a programmer's mistake, even where an other is declared."""
-    with pytest.raises(MetricError, match="takes a string"):
-        registry[name].normalize(value)

@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from deniable import MetricError, Registry, RegistryError
+from deniable import MetricError, Registry
 from deniable.device import ledger
 from deniable.device.device import Device
 from deniable.device.recording import ACTIVE, Recorder
@@ -19,7 +18,6 @@ from deniable.device.state import State
 from deniable.protocol import windows
 from deniable.protocol.mechanisms import MemoizedRetention
 from deniable.testing import MemoryClient
-from deniable.tools.commands import lint
 
 from .conftest import metrics_toml
 
@@ -337,32 +335,6 @@ def test_reports_in_words(make_client, clock, tmp_path):
     assert found == {True, False}
 
 
-@pytest.mark.parametrize(
-    ("keys", "message"),
-    [
-        ({"longitudinal": "fresh"}, "longitudinal: is fresh, but a device answers"),
-        ({"segments": ["x"]}, "a device that changes its segment would look as if it had gone"),
-        ({"aggregate": "first"}, "aggregate: does not belong to a retention: the first use"),
-        ({"answer": "at_close"}, "answer: does not belong to a retention: the first use in a win"),
-        ({"values": ["a", "b"]}, "it has no values to list"),
-        ({"ages": 0}, "must be a whole number of windows from 1 to 52"),
-        ({"ages": 53}, "from 1 to 52"),
-        ({"ages": 3, "asks": ["lifecycle"]}, "ages: is of cohorts, which are not asked for"),
-        ({"asks": ["both"]}, 'asks: must be "lifecycle", "cohorts", or a list of them'),
-        ({"asks": []}, 'asks: must be "lifecycle", "cohorts", or a list of them'),
-        ({"mechanism": "subset_selection"}, "mechanism: is subset_selection, which has no memos"),
-        ({"mechanism": "rappor"}, "choose one of auto, memoized_retention"),
-        ({"lifetime_epsilon": 2.0}, "above epsilon 2"),
-        ({"window": "hour"}, "must be one of day, week, month"),
-    ],
-)
-def test_mistakes_in_the_registry(keys, message):
-    """Keys that make no sense here are refused in words."""
-    with pytest.raises(RegistryError) as caught:
-        Registry.parse(metrics_toml(back={**RETENTION, **keys}))
-    assert message in str(caught.value)
-
-
 def test_what_a_registry_may_say():
     """Defaults: weeks, 12 ages, both questions, memos, and reports at once. [defaults] that other
     metrics follow do not touch it, but for its windows."""
@@ -378,22 +350,6 @@ def test_what_a_registry_may_say():
     )["back"]
     assert (other.window, other.answer, other.aggregate) == ("month", "at_once", "first")
     assert other.scheme.values == ("new", "stayed", "returned")
-
-
-def test_lint_says_what_a_life_reveals(tmp_path):
-    """Of each question, how many memos there are and what they reveal together; what is not
-    hidden; and that an app that is installed again is a new device."""
-    path = tmp_path / "metrics.toml"
-    path.write_text(metrics_toml(back={**RETENTION, "ages": 2}))
-    told = CliRunner().invoke(lint, [str(path)])
-    assert told.exit_code == 0
-    assert (
-        "3 for lifecycle (epsilon 12 together), or 2 for cohorts (epsilon 8 together)"
-        in told.stderr
-    )
-    assert 'sees it become "older", 3 windows after its first' in told.stderr
-    assert "installed again is a new device" in told.stderr
-    assert "a change of its window, ages, asks, epsilon" in told.stderr
 
 
 class _Failing(State):

@@ -10,7 +10,7 @@ from deniable import Registry, RegistryError, SchemeError, SegmentError
 from deniable.device.open_windows import parse_value
 from deniable.protocol.mechanisms import MAX_CELLS, Packing, Row, SubsetSelection
 from deniable.protocol.scheme import check_cells
-from deniable.protocol.segments import Segment, combinations, identifying, labels, place
+from deniable.protocol.segments import Segment, combinations, labels, place
 from deniable.testing import MemoryClient
 from deniable_estimator.forecasting.forecast import segment_forecast
 
@@ -43,9 +43,6 @@ BOTH = (
 )
 
 
-MANY = json.dumps([f"v{number}" for number in range(33)])
-
-
 def mistakes(text):
     """The mistakes of a registry: where -> what."""
     try:
@@ -53,46 +50,6 @@ def mistakes(text):
     except RegistryError as error:
         return {each.where: str(each.message) for each in error.problems}
     return {}
-
-
-@pytest.mark.parametrize(
-    ("declared", "key", "told"),
-    [
-        ("[segments]\nx = 1\n", "segments.x", "must be a table"),
-        ("[segments.a]\n", "segments.a", "lacks values"),
-        ('[segments.a]\nvalues = "x"\n', "segments.a.values", "list of texts"),
-        ('[segments.a]\nvalues = ["x"]\n', "segments.a.values", "2 to 32 values, not 1"),
-        (f"[segments.a]\nvalues = {MANY}\n", "segments.a.values", "not 33"),
-        ('[segments.a]\nvalues = ["x", "x"]\n', "segments.a.values", "'x' twice"),
-        ('[segments.a]\nvalues = ["x", "\\u0007"]\n', "segments.a.values", "control character"),
-        ('[segments.a]\nvalues = ["x", "y"]\nother = 3\n', "segments.a.other", "must be text"),
-        ('[segments.a]\nvalues = ["x", "y"]\nwhy = ""\n', "segments.a.why", "must be text"),
-        ('[segments.a]\nvalues = ["x", "y"]\nsince = 1\n', "segments.a.since", "is unknown"),
-        ('[segments.A]\nvalues = ["x", "y"]\n', "segments.A", "a segment's name"),
-        ('[segments.epsilon]\nvalues = ["x", "y"]\n', "segments.epsilon", "a key of the registry"),
-        ('[segments.dark_mode]\nvalues = ["x", "y"]\n', "segments.dark_mode", "name of a metric"),
-        ('[segments.user_id]\nvalues = ["x", "y"]\n', "segments.user_id", "an identifier (user)"),
-        ('[segments.a]\nvalues = ["x", "a@b.example"]\n', "segments.a", "an e-mail address"),
-        ('[segments.a]\nvalues = ["x", "2026-11-22"]\n', "segments.a", "a date"),
-        ('[segments.a]\nvalues = ["x", "10.0.19045.3570"]\n', "segments.a", "its build"),
-        ('[segments.a]\nvalues = ["x", "1.2.3-b77"]\n', "segments.a", "its build"),
-        ('[segments.a]\nvalues = ["x", "3f786850e387"]\n', "segments.a", "a hash"),
-        ('[segments.a]\nvalues = ["x", "0047 555 123"]\n', "segments.a", "a long number"),
-    ],
-)  # fmt: skip
-def test_segments_that_cannot_be_are_refused(declared, key, told):
-    """Each mistake of a segment is named with its key, whether a metric uses it or not."""
-    found = mistakes(HEAD + declared + metric())
-    assert told in found[key]
-
-
-@pytest.mark.parametrize(
-    "value",
-    ["ios", "Android 15", "1.2", "v3.4", "deadbeef!", "facade", "abcdef", "10-99", "EU", "é"],
-)
-def test_groups_are_no_identifiers(value):
-    """Names of platforms, versions without their build and ranges are taken."""
-    assert identifying(Segment("platform", (value, "other"))) is None
 
 
 def test_a_reason_lets_a_segment_pass():
@@ -104,29 +61,6 @@ def test_a_reason_lets_a_segment_pass():
     )
     assert set(mistakes(text.format(""))) == {"segments.plan", "metrics.dark_mode.segments"}
     assert mistakes(text.format('why = "The plans are called so."\n')) == {}
-
-
-@pytest.mark.parametrize(
-    ("keys", "told"),
-    [
-        ({"segments": []}, "must name declared segments"),
-        ({"segments": "platform"}, "must name declared segments"),
-        ({"segments": ["shoe"]}, "'shoe', which is not declared"),
-        ({"segments": ["plan", "plan"]}, "2 different segments at most"),
-        ({"segments": ["plan", "platform", "third"]}, "2 different segments at most"),
-        ({"segments": ["many", "platform"]}, "has 68 combinations, above the limit of 32"),
-        ({"segments": ["platform"], "devices": 399}, "100 reports each on average, below 100"),
-        ({"segments": ["platform"], "devices": 39_000, "sample_rate": 0.01}, "give 98 reports"),
-    ],
-)
-def test_metrics_that_cannot_be_split_are_refused(keys, told):
-    """A metric names one or two declared segments, whose combinations have enough devices."""
-    many = json.dumps([f"v{number}" for number in range(17)])
-    third = f'[segments.many]\nvalues = {many}\n[segments.third]\nvalues = ["a", "b"]\n'
-    found = mistakes(HEAD + SEGMENTS + third + metric(**keys))
-    assert told in found["metrics.dark_mode.segments"]
-    enough = {**keys, "segments": ["platform"], "devices": 400, "sample_rate": 1.0}
-    assert mistakes(HEAD + SEGMENTS + third + metric(**enough)) == {}
 
 
 def test_a_tally_keeps_its_limit():

@@ -234,6 +234,12 @@ def test_processes_that_begin_at_once_share_one_file(tmp_path):
     assert [path.name for path in (tmp_path / "s").iterdir() if "new-" in path.name] == []
 
 
+def test_a_switch_that_cannot_be_read_is_off(tmp_path):
+    """Where nobody can tell what the owner has chosen, nothing is reported."""
+    assert State(tmp_path / ("x" * 300)).switched_off
+    assert not State(tmp_path / "x").switched_off
+
+
 def test_the_default_directory_is_the_apps(monkeypatch):
     """An app's name alone says where its state is; a relative XDG_STATE_HOME is ignored."""
     monkeypatch.setenv("XDG_STATE_HOME", "/xdg")

@@ -198,23 +198,3 @@ def test_a_pair_takes_turns_by_itself(lives):
     assert len(found) == 10
     assert len({windows.number(each) % 4 for each in found}) == 1
     assert life.reported("a") == []
-
-
-@pytest.mark.parametrize(
-    ("keys", "told"),
-    [
-        ({"one_in": 1}, "must be a whole number from 2 to 10,000"),
-        ({"one_in": 2.5}, "must be a whole number from 2 to 10,000"),
-        ({"one_in": True}, "must be a whole number from 2 to 10,000"),
-        ({"one_in": 92, "sample_rate": 0.5}, "both say in which windows"),
-    ],
-)
-def test_mistakes(keys, told):
-    """A number of groups is from 2 on, and stands in the place of a sample_rate."""
-    from deniable import RegistryError
-
-    text = metrics_toml(m=keys)
-    with pytest.raises(RegistryError) as caught:
-        Registry.parse(text)
-    assert [each.where for each in caught.value.problems] == ["metrics.m.one_in"]
-    assert told in str(caught.value)

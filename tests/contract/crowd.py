@@ -2,11 +2,14 @@
 
 The sums were drawn once by `draw_crowd.py` and are kept in `crowd/sums.npz`, so the facts rest on
 the same sums whatever becomes of the samplers. `build` makes what a team with these metrics has: a
-store, annotations, a board, rules for `watch`, lists of strings, and one published release.
+store, annotations, a board, rules for `watch`, lists of strings, one published release, and a
+device.
 """
 
 from __future__ import annotations
 
+import json
+import random
 import shutil
 from datetime import UTC, datetime
 from itertools import islice
@@ -14,7 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from deniable import Registry, Scheme
+from deniable import Client, Registry, Scheme
+from deniable.device.transport import Reply
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 
@@ -81,6 +85,46 @@ def build(folder):
         number += 1
         assert not store.fold(Commit((f"{number:032x}",), some), NOW)
     store.close()
+    _use_device(folder)
+
+
+USED = (
+    {"dark_mode": True, "browser": "edge", "country": "country 007", "theme": "dark", "tabs": 7},
+    {"update_channel": "beta", "interface_language": "zh", "load_time": 0.3, "plugin": "git"},
+    {"crash_site": STRINGS["crash_site"][3], "homepage": STRINGS["homepage"][1]},
+)
+"""What is recorded on a device, on one day after another."""
+
+
+class _Network:
+    """A collector that takes all but the second report of each batch."""
+
+    def send(self, body):
+        batch = json.loads(body)
+        left = [{"index": 1, "reason": "bad_columns"}] * (len(batch["reports"]) > 1)
+        return Reply(202, json.dumps({"batch": batch["batch"], "rejected": left}).encode())
+
+
+def _use_device(folder):
+    """Let a device with the registry in force report over two weeks; some values wait."""
+    now = NOW - 14 * 86_400
+    with Client(
+        folder / "metrics.toml",
+        state_dir=folder / ".local/state/deniable/editor",
+        clock=lambda: now,
+        bits=random.Random(14).getrandbits,
+        transport=_Network(),
+        background=False,
+        spread=0.0,
+        segments={"platform": "tablet"},
+        consent=True,
+        on_trouble=lambda error: None,
+    ) as device:
+        for day in range(14):
+            for name, value in USED[day % 3].items():
+                device.record(name, value)
+            device.flush()
+            now += 86_400
 
 
 def _rows(sums, known):

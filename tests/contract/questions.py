@@ -160,7 +160,13 @@ def _mistakes():
         "dev missing.toml",
         "compile web missing.toml --out web",
         "doctor missing.toml",
-        "sent --app editor",
+        "sent --app notes",
+        "estimat",
+        "plan nmber",
+        "estimate browser --registri x",
+        "estimate",
+        "plan number --low 1",
+        "release browser --noise pink",
         "sent --app Editor!",
     ]
     for each in map(str.strip, _WRONG_PLANS.strip().splitlines()):
@@ -548,9 +554,49 @@ _ASKED = {
         deniable lint --json
         deniable init notes --yes --metric plan --values free,paid
         cat notes/metrics.toml
+        cat notes/app.py
+        cat notes/compose.yml
+        deniable init page --where web --metric wait --low 0.1 --high 60 --devices 900 --yes
+        cat page/metrics.toml
+        cat page/index.html
+        deniable init words --metric word --type string --owner me@acme.example --yes
+        cat words/app.py
         deniable annotate "Release 4.3" --date 2026-11-20 --metric browser
         cat annotations.toml
         deniable doctor metrics.toml
+        deniable doctor edits/before.toml
+        DENIABLE_DISABLED=1 DENIABLE_DEV=http://127.0.0.1:9 deniable doctor metrics.toml
+    """,
+    "an edited registry": """
+        deniable lint edits/after.toml --explain
+        deniable lint edits/after.toml --since edits/before.toml
+        deniable lint earlier.toml --since edits/before.toml
+        deniable lint --since missing.toml
+        deniable lint --notice
+        deniable lint broken.toml --notice
+        deniable lint edits/after.toml --notice
+        deniable lint edits/before.toml --notice --lang zh-Hans
+    """,
+    "what a device has reported": """
+        deniable sent
+        deniable sent --registry metrics.toml
+        deniable sent --json
+        deniable sent --html device.html --registry metrics.toml
+        cat device.html
+        deniable sent --html device.html --language zh-Hans
+        cat device.html
+        deniable sent --switch-off
+        deniable doctor metrics.toml
+        deniable sent --html device.html
+        cat device.html
+        deniable sent --switch-on
+        deniable sent --switch-on --app notes
+        deniable sent
+        deniable sent --app editor --erase
+        deniable sent
+        deniable sent --json
+        deniable sent --html device.html --registry metrics.toml
+        cat device.html
     """,
     "a store": """
         deniable store info

@@ -115,12 +115,11 @@ def describe(connection: Connection, metric: Metric) -> None:
     key = (metric.name, metric.scheme.fingerprint)
     known = connection.execute("SELECT 1 FROM schemes WHERE metric = ? AND scheme = ?", key)
     if known.fetchone() is None:
-        definition: str | None = metric.scheme.canonical().decode()
-        if definition is not None and len(definition) > _LARGEST_DEFINITION:
-            definition = None
+        definition = metric.scheme.canonical().decode()
+        kept = definition if len(definition) <= _LARGEST_DEFINITION else None
         connection.execute(
             "INSERT INTO schemes (metric, scheme, description, definition) VALUES (?, ?, ?, ?)",
-            (*key, metric.description, definition),
+            (*key, metric.description, kept),
         )
 
 

@@ -102,6 +102,6 @@ def _looked_up(name: str) -> str:
 
 def _is_host(name: str | None) -> bool:
     try:
-        return bool(name) and 0 < len((name or "").encode("idna")) <= 253
+        return 0 < len((name or "").encode("idna")) <= 253
     except UnicodeError:
         return False

@@ -122,7 +122,8 @@ def number_forecast(metric: Metric) -> CodedMessage | None:
         lacks = CodedMessage("both", "{told}; {part}", told=lacks, part=each)
     return CodedMessage(
         "rough_number",
-        "with {devices:,} devices at {rate} {lacks}, or a larger epsilon or rate",
+        "with {devices:,} devices at {rate} {lacks}. More devices, or a larger epsilon or rate, "
+        "tell more",
         devices=metric.devices,
         rate=taking_part(metric),
         lacks=lacks,

@@ -233,8 +233,8 @@ def metric_keys(name: str, given: dict[str, Any], *, interactive: bool) -> dict[
     elif given.get("of") is not None:
         keys["of"] = split_values(given["of"])
     if kind == "number":
-        keys["low"] = _plain(ask("low", "The lower end of its range", 0.0, float))
-        keys["high"] = _plain(ask("high", "The upper end", 100.0, float))
+        keys["low"] = _plain(ask("low", "The lower end of its range", 0.0))
+        keys["high"] = _plain(ask("high", "The upper end", 100.0))
         questions = click.Choice(["mean", "distribution"])
         keys["ask"] = ask("ask", "What to know of it", "mean", questions)
     if kind == "discovery":
