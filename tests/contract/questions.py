@@ -197,6 +197,10 @@ _ASKED = {
         GET /api/v1/metrics?format=csv
         GET /api/v1/annotations
         GET /api/v1/annotations?metric=browser
+        GET /api/v1/annotations?from=2026-11-01&metric=theme&format=csv
+        GET /api/v1/annotations?to=2026-11-01
+        GET /api/v1/metrics?q=FIRE&owner=web@acme.example
+        GET /api/v1/metrics?tag=look&from=2026-11-16
         GET /healthz
     """,
     "a yes or no": f"""
@@ -249,6 +253,8 @@ _ASKED = {
         GET /api/v1/metrics/browser
         GET /api/v1/metrics/browser/estimate?{_FIVE}
         GET /api/v1/metrics/browser/estimate?{_FIVE}&format=csv
+        GET /api/v1/metrics/browser/estimate?{_FIVE}&adjust=bonferroni&level=0.8&limit=3
+        GET /api/v1/metrics/browser/estimate?value=edge&value=safari&limit=1&format=csv&raw=1
     """,
     "a category over time": f"""
         deniable estimate trend browser --from 2026-11-14 --csv
@@ -464,7 +470,6 @@ _ASKED = {
         GET /api/v1/metrics/weekly_use/estimate?{_WEEKS}
         GET /api/v1/metrics/weekly_use/comparison
         GET /api/v1/metrics/weekly_use/anomalies
-        GET /api/v1/metrics/weekly_use/privacy
         GET /api/v1/metrics/trial/trend?{_WEEKS}
     """,
     "releases": """
@@ -491,6 +496,9 @@ _ASKED = {
         GET /released/browser.csv
         GET /api/v1/releases
         GET /api/v1/releases/RELEASE
+        GET /api/v1/releases/RELEASE?format=csv
+        GET /api/v1/releases?format=csv
+        GET /api/v1/releases?metric=tabs&limit=1
     """,
     "boards": """
         GET /boards
@@ -508,12 +516,15 @@ _ASKED = {
         deniable plan privacy --report
         GET /api/v1/privacy
         GET /api/v1/metrics/browser/privacy
+        GET /api/v1/metrics/browser/privacy?household=3
+        GET /api/v1/metrics/weekly_use/privacy
     """,
     "what published sums reveal": """
         deniable plan privacy browser --outsider
         deniable plan privacy load_time --outsider --reports 50000 --json
         GET /api/v1/privacy/outsider
         GET /api/v1/metrics/browser/privacy/outsider?reports=1000
+        GET /api/v1/metrics/load_time/privacy/outsider?reports=2000&delta=1e-7
     """,
     "watching": """
         deniable watch rules.toml --check
