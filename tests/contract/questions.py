@@ -414,9 +414,6 @@ _ASKED = {
         GET /metric/theme/segments.png
         GET /metric/theme/segments.csv?period=week
         GET /metric/theme/segments?series=light&against=tablet&period=week
-        POST /share view=/metric/theme/segments?by=platform days=7 unfinished=1
-        GET LINK
-        GET LINK/metric/theme/segments.csv
         GET /metric/theme/segments.json?{_FIVE}
         GET /metric/theme?where=platform=tablet
         GET /api/v1/metrics/theme/segments?{_FIVE}&by=platform
@@ -636,6 +633,9 @@ _ASKED = {
         GET LINK
         POST /share view=/metric/browser days=7 part=chart
         GET LINK
+        POST /share view=/metric/theme/segments?by=platform days=7 unfinished=1
+        GET LINK
+        GET LINK/metric/theme/segments.csv
         GET /embed/metric/browser
         GET /embed/board/monday
         POST /share view=/metric/browser days=many
