@@ -5,12 +5,15 @@ Every sum comes from the exact distribution of what so many devices with these v
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, timedelta
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable_estimator.analyses.sampling import sample_numbers, sample_tally
+from deniable_estimator.planning import retention_crowd
+from deniable_estimator.planning.retention_crowd import Life
 
 from .crowd import LAST_DAY, PLUGINS, STRINGS, SUMS, registry, schemes
 
@@ -39,6 +42,10 @@ DAYS = {
 LABELS = {
     "plan_tier": ["2026-07", "2026-08", "2026-09", "2026-10"],
     "plugin": ["2026-W45", "2026-W46"],
+    **{
+        name: [f"2026-W{number}" for number in range(33, 47)]
+        for name in ("weekly_use", "growth", "trial")
+    },
 }
 """The windows of the other metrics."""
 
@@ -57,6 +64,9 @@ DEVICES = {
     "tabs": 5_000,
     "mode_by_channel": 9_000,
     "plugin": 30_000,
+    "weekly_use": 200_000,
+    "growth": 200_000,
+    "trial": 12,
 }
 """How many devices report each metric in a window; of `silent`, none does."""
 
@@ -111,6 +121,26 @@ def tally_of(metric, scheme, label, devices, rng):
     return found
 
 
+def tallies_of(metric, scheme, labels, rng):
+    """For each window the tallies of what devices report."""
+    if metric.type.name == "retention":
+        life = Life.steady(DEVICES[metric.name])
+        older = DEVICES[metric.name] - life.new
+        # In the last weeks fewer are lost.
+        lives = [
+            replace(life, back=0.5, stays=0.9 if each > "2026-W43" else 0.85) for each in labels
+        ]
+        return [
+            [each]
+            for each, _ in retention_crowd.tallies_of(metric, labels, lives, rng, older=older)
+        ]
+    usual = DEVICES[metric.name]
+    return [
+        tally_of(metric, scheme, each, int(usual * (0.7 if is_weekend(each) else 1)), rng)
+        for each in labels
+    ]
+
+
 def parts():
     """Each metric with each of its schemes, and the windows in which devices had it."""
     known = schemes()
@@ -130,11 +160,8 @@ def draw():
     kept: dict[str, NDArray[np.generic]] = {}
     for metric, scheme, labels in parts():
         reports, filled, gaps, counts = [], [], [], []
-        for label in labels:
-            devices = int(DEVICES[metric.name] * (0.7 if is_weekend(label) else 1))
-            rows = [
-                row for each in tally_of(metric, scheme, label, devices, rng) for row in each.rows
-            ]
+        for label, tallies in zip(labels, tallies_of(metric, scheme, labels, rng), strict=True):
+            rows = [row for each in tallies for row in each.rows]
             cells = [row.cells for row in rows]
             if metric.name == "notifications" and label == LAST_DAY:
                 # Every device says yes: no crowd that adds noise does that.

@@ -14,6 +14,7 @@ _RELEASED = "Release%204.2:%20%3Cdark%3E%20by%20default"
 
 _FIVE = "from=2026-11-16&to=2026-11-20"
 _BEFORE = "before_from=2026-11-09&before_to=2026-11-13"
+_WEEKS = "from=2026-08-10&to=2026-11-15"
 
 _READERS = (
     "estimate",
@@ -190,12 +191,22 @@ _ASKED = {
         GET /
         GET /?lang=zh-Hans
         GET /?tag=web
+        GET /?view=list&sort=change
+        GET /?view=list&sort=attention&from=2026-11-01&to=2026-11-15
+        GET /?view=list&sort=reports&state=change
+        GET /?view=list&sort=newest&type=retention
+        GET /?view=list&sort=name&owner=web@acme.example
+        GET /?q=FIRE+which&state=calm
         GET /api/v1/overview
         GET /api/v1/overview?format=csv
         GET /api/v1/metrics
         GET /api/v1/metrics?format=csv
         GET /api/v1/annotations
         GET /api/v1/annotations?metric=browser
+        GET /api/v1/annotations?from=2026-11-01&metric=theme&format=csv
+        GET /api/v1/annotations?to=2026-11-01
+        GET /api/v1/metrics?q=FIRE&owner=web@acme.example
+        GET /api/v1/metrics?tag=look&from=2026-11-16
         GET /healthz
     """,
     "a yes or no": f"""
@@ -244,16 +255,19 @@ _ASKED = {
         GET /metric/browser.json
         GET /metric/browser.svg
         GET /metric/browser.png
-        GET /metric/browser?{_FIVE}&shares=normalized&without=2026-11-18
+        GET /metric/browser?{_FIVE}&shares=normalized&without=2026-11-18,2026-11-17,2026-11-03
         GET /metric/browser?from=2026-11-20&to=2026-11-11
         GET /api/v1/metrics/browser
         GET /api/v1/metrics/browser/estimate?{_FIVE}
         GET /api/v1/metrics/browser/estimate?{_FIVE}&format=csv
+        GET /api/v1/metrics/browser/estimate?{_FIVE}&adjust=bonferroni&level=0.8&limit=3
+        GET /api/v1/metrics/browser/estimate?value=edge&value=safari&limit=1&format=csv&raw=1
     """,
     "a category over time": f"""
         deniable estimate trend browser --from 2026-11-14 --csv
         deniable estimate trend browser --by week --value safari
         GET /metric/browser?{_FIVE}&value=safari&value=edge&by=day&sort=value
+        GET /metric/browser?{_FIVE}&sort=change
         GET /metric/browser/trend.csv?{_FIVE}
         GET /metric/browser/trend.json?{_FIVE}
         GET /metric/browser/trend.svg?from=2026-10-01&value=safari&by=week
@@ -273,6 +287,10 @@ _ASKED = {
         deniable estimate country
         deniable estimate trend country --value "country 007"
         GET /metric/country?{_FIVE}
+        GET /metric/country?{_FIVE}&find=COUNTRY+01&sort=value
+        GET /metric/country?{_FIVE}&find=country+01&sort=-value
+        GET /metric/country?{_FIVE}&sort=-share
+        GET /metric/country?{_FIVE}&lines=all
         GET /api/v1/metrics/country/estimate?limit=7&{_FIVE}
     """,
     "an earlier epsilon": """
@@ -292,6 +310,17 @@ _ASKED = {
         GET /metric/dark_mode?since={_RELEASED}
         GET /metric/interface_language?since={_RELEASED}&lang=zh-Hans
         GET /metric/dark_mode/trend.svg?since={_RELEASED}
+        GET /metric/dark_mode/trend.csv?since={_RELEASED}
+        GET /metric/dark_mode/trend.json?since={_RELEASED}
+        GET /api/v1/metrics/dark_mode/trend?by=day&since={_RELEASED}&format=csv
+        GET /api/v1/metrics/dark_mode/trend?since={_RELEASED}&value=true&value=false
+        GET /metric/dark_mode?since=2026-11-10
+        GET /metric/dark_mode?since=Release+4.3
+        GET /metric/dark_mode?since=2026-11-20
+        GET /metric/dark_mode?since=0001-01-02
+        GET /metric/dark_mode?since=2026-11-09&from=2026-11-01
+        GET /?since=2026-11-20
+        GET /?since=2026-11-09&from=2026-11-01
         GET /?since={_RELEASED}
         GET /api/v1/overview?since={_RELEASED}
         GET /api/v1/metrics/browser/comparison?since={_RELEASED}
@@ -340,6 +369,16 @@ _ASKED = {
         GET /metric/load_time?lang=zh-Hans
         GET /metric/load_time.svg
         GET /metric/load_time/trend.svg
+        GET /metric/load_time?limit=2.5&value=p90&by=week
+        GET /metric/load_time?limit=%2050%20
+        GET /metric/load_time?limit=nan
+        GET /metric/load_time?limit=101
+        GET /metric/load_time?limit=0.009
+        GET /metric/load_time?limit=%3Cb%3E
+        GET /metric/load_time?shares=normalized
+        GET /metric/load_time?from=2026-09-01&to=2026-09-02
+        GET /metric/tabs?limit=2
+        GET /metric/tabs?order=declared
         GET /metric/load_time.csv
         GET /api/v1/metrics/load_time
         GET /api/v1/metrics/load_time/estimate?value=p95&below=2.5
@@ -365,6 +404,10 @@ _ASKED = {
         GET /metric/mode_by_channel?lang=zh-Hans
         GET /metric/mode_by_channel.svg
         GET /metric/mode_by_channel.csv
+        GET /metric/mode_by_channel?given=browser
+        GET /metric/mode_by_channel?limit=3
+        GET /metric/mode_by_channel?value=nothing
+        GET /metric/browser?given=browser
         GET /metric/mode_by_channel/compare?{_FIVE}&{_BEFORE}
         GET /api/v1/metrics/mode_by_channel/estimate
     """,
@@ -387,10 +430,15 @@ _ASKED = {
         GET /metric/theme/segments?lang=zh-Hans
         GET /metric/theme/segments.csv
         GET /metric/theme/segments.svg
+        GET /metric/theme/segments.png
+        GET /metric/theme/segments.csv?period=week
+        GET /metric/theme/segments?series=light&against=tablet&period=week
         GET /metric/theme/segments.json?{_FIVE}
-        GET /metric/theme?where=platform:tablet
-        GET /api/v1/metrics/theme/segments?{_FIVE}
-        GET /api/v1/metrics/theme/segments/trend?{_FIVE}
+        GET /metric/theme?where=platform=tablet
+        GET /api/v1/metrics/theme/segments?{_FIVE}&by=platform
+        GET /api/v1/metrics/theme/segments?{_FIVE}&by=platform&against=platform=tablet&format=csv
+        GET /api/v1/metrics/theme/segments/trend?{_FIVE}&by=platform&period=week
+        GET /api/v1/metrics/theme/estimate?{_FIVE}&where=platform=tablet
     """,
     "a discovery": """
         deniable estimate discover plugin
@@ -407,11 +455,45 @@ _ASKED = {
         GET /metric/plugin
         GET /metric/plugin?lang=zh-Hans
         GET /metric/plugin/strings
+        GET /metric/plugin/strings?find=git&by=week
+        GET /metric/plugin/strings?find=git&by=month
+        GET /metric/plugin/strings?find=hg
+        GET /metric/plugin/strings?find=git&by=hour
+        GET /metric/plugin/strings?colour=red
+        GET /metric/plugin/strings.csv?find=git&by=week
+        GET /metric/plugin/strings.json?find=hg
+        GET /metric/browser/strings
         GET /metric/plugin/strings.svg
         GET /metric/plugin/strings.csv
         GET /metric/plugin/strings.json
         GET /api/v1/metrics/plugin/finds?min_share=0.05
         GET /api/v1/metrics/plugin/finds/trend?find=git
+    """,
+    "a retention": f"""
+        deniable estimate weekly_use
+        deniable estimate trend weekly_use
+        deniable plan simulate weekly_use --devices 50000 --seed 7
+        GET /metric/weekly_use?{_WEEKS}
+        GET /metric/weekly_use?{_WEEKS}&lang=zh-Hans
+        GET /metric/trial.csv?{_WEEKS}
+        GET /metric/weekly_use.svg?{_WEEKS}
+        GET /metric/weekly_use.png?{_WEEKS}
+        GET /metric/weekly_use/compare
+        GET /metric/weekly_use/trend.svg?{_WEEKS}
+        GET /metric/growth
+        GET /metric/growth.svg
+        GET /metric/growth/trend.csv?from=2026-11-02&to=2026-11-15
+        GET /metric/growth.json
+        GET /metric/trial?{_WEEKS}
+        GET /metric/trial?{_WEEKS}&lang=zh-Hans
+        GET /metric/trial.svg?{_WEEKS}
+        GET /metric/trial/compare
+        GET /metric/trial?value=age+1&by=week
+        GET /api/v1/metrics/weekly_use
+        GET /api/v1/metrics/weekly_use/estimate?{_WEEKS}
+        GET /api/v1/metrics/weekly_use/comparison
+        GET /api/v1/metrics/weekly_use/anomalies
+        GET /api/v1/metrics/trial/trend?{_WEEKS}
     """,
     "releases": """
         deniable release list
@@ -438,11 +520,16 @@ _ASKED = {
         GET /released/browser.csv
         GET /api/v1/releases
         GET /api/v1/releases/RELEASE
+        GET /api/v1/releases/RELEASE?format=csv
+        GET /api/v1/releases?format=csv
+        GET /api/v1/releases?metric=tabs&limit=1
     """,
     "boards": """
         GET /boards
         GET /boards/monday
         GET /boards/monday?lang=zh-Hans
+        GET /boards/kinds
+        GET /boards/kinds?lang=zh-Hans
     """,
     "what devices reveal": """
         deniable plan privacy
@@ -455,6 +542,8 @@ _ASKED = {
         deniable plan privacy --report
         GET /api/v1/privacy
         GET /api/v1/metrics/browser/privacy
+        GET /api/v1/metrics/browser/privacy?household=3
+        GET /api/v1/metrics/weekly_use/privacy
     """,
     "what published sums reveal": """
         deniable plan privacy browser --outsider
@@ -463,6 +552,7 @@ _ASKED = {
         deniable plan privacy load_time --outsider --reports 50000 --json
         GET /api/v1/privacy/outsider
         GET /api/v1/metrics/browser/privacy/outsider?reports=1000
+        GET /api/v1/metrics/load_time/privacy/outsider?reports=2000&delta=1e-7
     """,
     "watching": """
         deniable watch rules.toml --check
@@ -546,7 +636,7 @@ _ASKED = {
         deniable lint --explain
         deniable lint --since earlier.toml
         deniable lint broken.toml
-        DENIABLE_BOARDS=drafts DENIABLE_DATA=. deniable lint earlier.toml
+        DENIABLE_BOARDS=drafts DENIABLE_DATA=. deniable lint metrics.toml
         deniable compile metrics.toml -o metrics.json
         deniable compile -o metrics.json --check
         deniable compile -o metrics.ts
@@ -632,6 +722,9 @@ _ASKED = {
         GET LINK
         POST /share view=/metric/browser days=7 part=chart
         GET LINK
+        POST /share view=/metric/theme/segments?by=platform days=7 unfinished=1
+        GET LINK
+        GET LINK/metric/theme/segments.csv
         GET /embed/metric/browser
         GET /embed/board/monday
         POST /share view=/metric/browser days=many

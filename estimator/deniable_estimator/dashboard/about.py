@@ -47,14 +47,14 @@ def about(source: DataSource, metric: Metric) -> dict[str, Any]:
         if windows.kind_of(label) == metric.window
     }
     ended = [label for label in labels if windows.end(label) <= now]
-    newest = max(ended, key=windows.start, default=None)
-    oldest = min(labels, key=windows.start, default=None)
+    newest = max(ended, default=None)
+    oldest = min(labels, default=None)
     since = None if oldest is None else _day(windows.start(oldest))
     return {
         "since": since,
         "reporting": _reporting(pair or metric, source.registry, since or source.today),
         "kept": _kept(metric),
-        "freshness": _freshness(newest, max(labels, key=windows.start, default=None), now),
+        "freshness": _freshness(newest, max(labels, default=None), now),
         "listed": _listed(metric),
         "more_values": max(0, len(metric.values) - _LISTED),
         "planner": _planner(source, pair or metric, newest),

@@ -3,7 +3,7 @@ tallies, and found in the background, as that takes seconds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -83,14 +83,14 @@ def name_of_find(find: Find) -> str:
     return find.text + ("\N{HORIZONTAL ELLIPSIS}" if find.cut else "")
 
 
-def find_named(finds: Finds, name: str, listed: Callable[[Find], str] = name_of_find) -> Find:
+def find_named(finds: Finds, name: str) -> Find:
     """The find of that name.
 
     Raises:
         RangeError: there is none.
     """
     for each in finds.finds:
-        if listed(each) == name:
+        if name_of_find(each) == name:
             return each
     raise RangeError(
         message(

@@ -34,7 +34,7 @@ from deniable_estimator.dashboard.ranges import (
 )
 from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.timeline import grouping, grouping_asked
-from deniable_estimator.dashboard.trends import trend_chart
+from deniable_estimator.dashboard.trends import chart_of_lines, lines_of
 from deniable_estimator.dashboard.words import series_text
 from deniable_estimator.document.plot.marks import BarRow, Bars, LineChart
 from deniable_estimator.document.plot.ticks import Tick
@@ -222,4 +222,4 @@ def _target(found: Finds) -> str | None:
 def _chart(trend: Trend, name: str) -> LineChart | None:
     if len(trend.reported) < 2:
         return None
-    return trend_chart(trend, [name], height=_HEIGHT, name="trend")
+    return chart_of_lines(trend, lines_of(trend, [name]), height=_HEIGHT, name="trend")

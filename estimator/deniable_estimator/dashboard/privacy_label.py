@@ -97,9 +97,9 @@ def _declared_label(
     return _label(source, given)
 
 
-def label_of(metric: Metric, cap: float | None = None) -> PrivacyLabel:
+def label_of(metric: Metric) -> PrivacyLabel:
     """The label of a metric that is not declared, which is not cached."""
-    return _label(metric, guarantee(metric, cap))
+    return _label(metric, guarantee(metric, None))
 
 
 def _label(metric: Metric, given: Guarantee) -> PrivacyLabel:

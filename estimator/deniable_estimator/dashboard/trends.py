@@ -49,28 +49,6 @@ def axis_of(unit: Unit, lines: Sequence[TrendLine], *, gridlines: bool = True) -
     return Axis.of(unit, np.array(found, np.float64).reshape(-1, 3), gridlines=gridlines)
 
 
-def trend_chart(
-    trend: Trend,
-    values: Sequence[str],
-    *,
-    height: int,
-    name: str,
-    alarmed: Collection[str] = (),
-    gridlines: bool = True,
-) -> LineChart | None:
-    """The chart of these series of a trend on one scale; None where no period has a report about
-    any. The periods `alarmed` are marked. Without `gridlines` the axis ends
-    where the numbers do.
-
-    Raises:
-        ValueError: there are more than `MOST_LINES` of them.
-    """
-    lines = lines_of(trend, values)
-    return chart_of_lines(
-        trend, lines, height=height, name=name, alarmed=alarmed, gridlines=gridlines
-    )
-
-
 def chart_of_lines(
     trend: Trend,
     lines: Sequence[TrendLine],
@@ -80,7 +58,12 @@ def chart_of_lines(
     alarmed: Collection[str] = (),
     gridlines: bool = True,
 ) -> LineChart | None:
-    """What `trend_chart` draws of series whose lines are known."""
+    """The chart of these lines of a trend on one scale; None where no period has a report about
+    any. The periods `alarmed` are marked. Without `gridlines` the axis ends where the numbers do.
+
+    Raises:
+        ValueError: there are more than `MOST_LINES` of them.
+    """
     axis = axis_of(trend.unit, lines, gridlines=gridlines)
     if axis is None:
         return None

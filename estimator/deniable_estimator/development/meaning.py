@@ -37,7 +37,7 @@ _STEPS = 16
 _NAMED = 17
 """So many values of a group are named."""
 
-_LISTED_COLUMNS = 24
+LISTED_COLUMNS = 24
 """So many columns of a report are listed."""
 
 
@@ -124,7 +124,7 @@ def _meaning(
     row = mechanism.rows[number]
     report = Report(number, unpack_columns(row, sealed.columns))
     one = row.packing is Packing.INDEX
-    columns = (report.columns,) if one else tuple(_positions(report.columns, _LISTED_COLUMNS))
+    columns = (report.columns,) if one else tuple(_positions(report.columns, LISTED_COLUMNS))
     entry = Entry(sealed, "sent", None, "", canonical.decode())
     (described,) = describe_entries([entry], None, OWNER_TEXTS[language])
     probes = 0
@@ -192,8 +192,6 @@ def _grouped(likelihoods: Sequence[tuple[str, Fraction]]) -> tuple[LikelyValues,
     groups: defaultdict[Fraction, list[str]] = defaultdict(list)
     for value, probability in likelihoods:
         groups[probability].append(value)
-    if not groups:
-        return ()
     least = min(groups)
     found = []
     for probability in sorted(groups, reverse=True):

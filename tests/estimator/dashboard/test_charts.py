@@ -1,5 +1,7 @@
 """The geometry of charts."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +11,8 @@ from deniable import Scheme
 from deniable.protocol.mechanisms import design
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.answers.shares import estimate
-from deniable_estimator.dashboard.changes import table
+from deniable_estimator.asking.comparison import compare
+from deniable_estimator.dashboard.changes import change_headline, table
 from deniable_estimator.dashboard.kinds.shares import bar_chart, folded_chart
 
 
@@ -67,14 +70,28 @@ def test_what_is_noise_is_a_chart_of_its_own():
     assert folded.standing.name != folded.noise.name
 
 
-@given(st.lists(st.integers(0, 1000), min_size=3, max_size=30), st.integers(1, 40))
-def test_the_table_loses_no_value(counts, limit):
-    """Lines that stand, lines that are folded and those that are counted make all values."""
+@given(
+    st.lists(st.integers(0, 1000), min_size=3, max_size=30),
+    st.integers(1, 40),
+    st.sampled_from([None, "share", "-share", "value", "-value"]),
+    st.text(alphabet="V0123", max_size=2),
+)
+def test_the_table_loses_no_value(counts, limit, sort, find):
+    """Lines that stand, lines that are folded and those that are counted make all values that
+    contain the text, in any case; what is sorted or looked for is not folded."""
     result = estimated(counts, max(1, sum(counts)))
-    lines = table(result, limit)
+    lines = table(result, limit, sort=sort, find=find)
+    held = [value for value in result.values if find.lower() in value]
     listed = [line.value for line in lines.standing + lines.noise]
-    assert len(listed) == len(set(listed)) == min(limit, len(counts))
-    assert len(listed) + lines.more == len(counts)
+    assert len(listed) == len(set(listed)) == min(limit, len(held))
+    assert len(listed) + lines.more == len(held)
+    assert {*listed} <= {*held}
+    assert all(result.values[line.place] == line.value for line in lines.standing + lines.noise)
+    if sort in ("value", "-value"):
+        assert listed == sorted(held, reverse=sort == "-value")[:limit]
+    if sort or find:
+        assert (lines.noise, lines.hidden) == ((), 0)
+        return
     assert not any(line.noise for line in lines.standing) or not lines.hidden
     assert all(line.noise for line in lines.noise)
     assert lines.hidden in (0, int((~(result.detected | result.impossible)).sum()))
@@ -87,3 +104,13 @@ def test_noise_is_told_apart():
     detected = dict(zip(result.values, result.detected, strict=True))
     assert {bar.label: not bar.noise for bar in chart.rows} == detected
     assert 0 < sum(bar.noise for bar in chart.rows) < 4
+
+
+@pytest.mark.parametrize(("moved", "rest"), [(3, "."), (4, "; and 1 more have changed.")])
+def test_three_changes_are_named(moved, rest):
+    """The first of those that stand out; of more than three it is told how many there are."""
+    before = replace(estimated([1000] * 8, 8000), windows=("2026-11-13",))
+    after = estimated([1000 + 500 * (place < moved) for place in range(8)], 8000)
+    told = change_headline(compare(before, after))
+    assert [f"v{place} is up " in told for place in range(8)] == [True] * 3 + [False] * 5
+    assert told.endswith(f"){rest}")

@@ -8,7 +8,7 @@ import pytest
 from deniable import Registry
 from deniable_collector.stores import StoreUnavailable, open_store
 
-from .conftest import browser_of, dashboard_of, fill
+from .conftest import browser_of, dashboard_of, fill, fill_numbers
 
 
 def test_a_long_table_is_listed_on_request(tmp_path):
@@ -119,3 +119,11 @@ def test_a_failure_shows_nothing_of_itself(token, registry):
     answer = broken.get("/", headers={"Authorization": f"Bearer {token}"})
     assert answer.status_code == 500
     assert "inside" not in answer.text
+
+
+def test_three_devices_bound_no_median(number_app, number_store, numbers):
+    """Of a distribution of too few the page says so, and draws nothing."""
+    fill_numbers(number_store, numbers, "load", [1.0, 2.0, 3.0], "2026-09-01")
+    page = browser_of(number_app).get("/metric/load?from=2026-09-01&to=2026-09-01").text
+    assert "Too few devices have reported to tell where half of them" in page
+    assert not any(each in page for each in ('class="chart numbers', "nan", "inf%"))

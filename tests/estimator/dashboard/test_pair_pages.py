@@ -5,7 +5,7 @@ from tests.registries import declared
 
 from deniable import Registry
 
-from .conftest import YESTERDAY, browser_of, dashboard_of, fill_drawn, program_of
+from .conftest import YESTERDAY, dashboard_of, fill_drawn, program_of
 
 DAYS = ("2026-11-13", "2026-11-18", "2026-11-19", YESTERDAY)
 CELLS = dict(enumerate((900, 600, 300, 1_050, 63, 87)))
@@ -27,17 +27,6 @@ def store(empty_store, registry):
     for day in DAYS:
         fill_drawn(empty_store, registry, "both", CELLS, day)
     return empty_store
-
-
-@pytest.mark.parametrize(
-    "address",
-    ["both?given=browser", "plan?given=plan", "both?limit=3", "both?value=nothing"],
-)
-def test_a_wrong_address_is_refused(store, registry, address):
-    """Another metric, a direction of what is no pair, and keys of other kinds are mistakes."""
-    reader = browser_of(dashboard_of(store, registry))
-    assert reader.get("/metric/both").status_code == 200
-    assert reader.get(f"/metric/{address}").status_code == 400
 
 
 def test_the_api_names_the_ranges_of_a_forgotten_number(store, registry):

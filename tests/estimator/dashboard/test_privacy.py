@@ -7,6 +7,7 @@ import pytest
 
 from deniable import Registry
 from deniable_estimator.dashboard.privacy_label import label_of
+from deniable_estimator.privacy import guarantee
 from deniable_estimator.privacy.words import chance as guess
 from deniable_estimator.privacy.words import factor
 
@@ -54,7 +55,7 @@ def test_no_figure_is_below_the_truth(epsilon):
 
 def test_the_cap_of_the_registry_ends_reports():
     """A cap on all metrics bounds each of them, with memory and without."""
-    assert label_of(declared(1.0, 8.0), 3.0).given.lifetime_reports == 3
-    capped = label_of(declared(1.0, 4.0, 'longitudinal = "memoize"'), 3.0).given
+    assert guarantee(declared(1.0, 8.0), 3.0).lifetime_reports == 3
+    capped = guarantee(declared(1.0, 4.0, 'longitudinal = "memoize"'), 3.0)
     assert capped.lifetime_reports == 2
     assert capped.lifetime is not None

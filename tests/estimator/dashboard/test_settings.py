@@ -96,7 +96,7 @@ _SWITCH, _PART = "must be 1 or 0", "must be a number between 0 and 1"
 _ABOVE, _ORIGIN = "must be an epsilon above 0", "must be origins"
 CHOICES = [
     ("SHARE_RELEASES", "share_releases", {"1": True, "0": False}, ["yes", "", "2"], _SWITCH),
-    ("FAKES", "fakes", {"0.05": 0.05, ".5": 0.5}, ["0", "0.0", "1", "1.5", "-0.1"], _PART),
+    ("FAKES", "fakes", {"0.05": 0.05, ".5": 0.5}, ["0", "0.0", "1", "-0.1", "1%", "nan"], _PART),
     ("RELEASE_BUDGET", "release_budget", {"2.5": 2.5, "1e-3": 0.001}, ["0", "inf", "x"], _ABOVE),
     (
         *("RELEASE_DELTA", "release_delta", {"1e-6": 1e-6, "0.001": 0.001, "1e-30": 1e-30}),

@@ -1,8 +1,5 @@
 """What changed since an annotation: pages, files, pictures, links and the read API."""
 
-import csv
-import io
-import re
 from contextlib import closing
 from datetime import date, timedelta
 
@@ -12,7 +9,7 @@ from deniable import Registry
 from deniable.protocol import windows
 from deniable_collector.stores import open_store
 
-from .conftest import REGISTRY, SEGMENTED, browser_of, dashboard_of, fill, program_of, text_of
+from .conftest import REGISTRY, SEGMENTED, browser_of, dashboard_of, fill, text_of
 
 RELEASE = date(2026, 11, 10)
 
@@ -37,70 +34,6 @@ def since_app(empty_store, registry, tmp_path):
 @pytest.fixture
 def reader(since_app):
     return browser_of(since_app)
-
-
-def test_the_page_says_what_changed(reader):
-    """Each annotation with a complete day after it is a choice beside the days; the headline says
-    what changed since, and no alarm takes its place."""
-    page = text_of(reader, "/metric/dark_mode")
-    assert "since=Release+4.2" in page or "since=Release%204.2" in page
-    assert "since Release 4.3" not in page
-    page = text_of(reader, "/metric/dark_mode?since=Release+4.2")
-    (headline,) = re.findall(r'<h2 id="estimate" class="headline">([^<]+)<', page)
-    told = re.fullmatch(
-        r"dark_mode: 32\.\d%, up 1[12]\.\d points \(95% CI \+(1\d\.\d) to \+(1\d\.\d)\) since "
-        r"Release 4\.2",
-        headline,
-    )
-    assert told
-    assert float(told[1]) < 12 < float(told[2])
-    assert "11 Nov 2026 to 20 Nov 2026 vs 28 Oct 2026 to 6 Nov 2026" in page
-    assert "7 Nov 2026 to 10 Nov 2026 is in neither" in page
-    assert "A step of +12" in page
-    assert "most likely on 11 Nov 2026 (95% CI 11 Nov 2026 to 11 Nov 2026)" in page
-    assert "Noted then: Release 4.2." in page
-    assert 'aria-current="true">since Release 4.2' in page
-
-
-def test_files_say_when_a_value_stepped(since_app, reader):
-    """The API and the page's files: day, confidence set and annotation, in JSON and CSV; of a value
-    that made no step, and of several, nothing."""
-    program = program_of(since_app)
-    address = "/api/v1/metrics/dark_mode/trend?by=day&since=Release+4.2"
-    step = program.get(address).json["step"]
-    assert (step["value"], step["period"]) == ("true", "2026-11-11")
-    assert (step["first"], step["last"]) == ("2026-11-11", "2026-11-11")
-    assert 0.11 < step["size"] < 0.13
-    assert step["annotations"] == ["Release 4.2"]
-    assert "most likely on 2026-11-11" in step["text"]
-    for text in (
-        program.get(address, headers={"Accept": "text/csv"}).text,
-        reader.get("/metric/dark_mode/trend.csv?since=Release+4.2").text,
-    ):
-        (row,) = (each for each in csv.DictReader(io.StringIO(text)) if each["step"])
-        assert (row["period"], row["value"]) == ("2026-11-11", "true")
-        assert row["step"] == "most likely"
-    assert reader.get("/metric/dark_mode/trend.json?since=Release+4.2").json["step"] == step
-    assert program.get("/api/v1/metrics/browser/trend?by=day").json["step"] is None
-    assert program.get(f"{address}&value=true&value=false").json["step"] is None
-
-
-@pytest.mark.parametrize(
-    ("query", "told"),
-    [
-        ("since=Release+4.1", "did you mean Release 4."),
-        ("since=Release+4.3", "no day after Release 4.3 is complete yet"),
-        ("since=9999-12-31", "no day after 9999-12-31 is complete yet"),
-        ("since=0001-01-02", "no day before 0001-01-02 is kept"),
-        ("since=Release+4.2&from=2026-11-01", "takes the place of"),
-    ],
-)
-def test_what_cannot_be_asked_is_refused(reader, query, told):
-    """On the page and by the overview, in a sentence."""
-    for address in ("/metric/dark_mode", "/"):
-        answer = reader.get(f"{address}?{query}")
-        assert answer.status_code == 400
-        assert told in answer.text
 
 
 def test_the_segment_that_moved_most_is_named(tmp_path):
@@ -163,9 +96,3 @@ def test_days_that_were_dropped_are_not_compared(tmp_path):
         assert refused.status_code == 400
         assert "no day before 2026-09-20 is kept" in refused.text
         assert "were dropped" in text_of(reader, "/?from=2026-09-10&to=2026-11-20")
-
-
-def test_a_day_can_be_named(reader):
-    """In place of an annotation."""
-    page = text_of(reader, "/metric/dark_mode?since=2026-11-10")
-    assert "since 2026-11-10</h2>" in page

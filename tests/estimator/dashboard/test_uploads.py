@@ -106,6 +106,9 @@ def test_all_sessions_have_a_bounded_number_and_size(uploads, clock, temporary):
     clock.now += 1
     uploads.keep(YOU, "site", b"y" * 200)
     assert [len(each.read_bytes()) for each in files(temporary)] == [200]
+    for _ in range(2):
+        clock.now += 1
+        uploads.keep(ME, "site", b"m" * 800)
     with pytest.raises(ListNotKept):
         uploads.keep(ME, "site", b"m" * 1001)
     assert uploads.find(YOU, "site") == b"y" * 200

@@ -122,8 +122,17 @@ def test_which_pages_may_send(post, browser, batch, origin, allowed):
     answer = post(batch(("browser", "firefox")), Origin=origin)
     assert answer.status_code == (202 if allowed else 403)
     assert asked.status_code == (204 if allowed else 403)
-    shared = answer.headers.get("Access-Control-Allow-Origin")
-    assert shared == (origin if allowed else None)
+    allows = {"Origin": origin, "Private-Network": "true"} if allowed else {}
+    asks = {"Methods": "POST", "Headers": "authorization, content-type, x-deniable-key"}
+    for each, expected in ((answer, allows), (asked, {**allows, **(asks if allowed else {})})):
+        start = "Access-Control-Allow-"
+        told = {name.removeprefix(start): text for name, text in each.headers if start in name}
+        assert told == expected
+        assert each.headers.get("Access-Control-Expose-Headers") == (
+            "Retry-After" if allowed else None
+        )
+        kept = [each.headers[name] for name in ("Vary", "Cache-Control", "X-Content-Type-Options")]
+        assert kept == ["Origin", "no-store", "nosniff"]
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example:8099", "0.0.0.0:8099"])

@@ -23,8 +23,9 @@ HTML = {"Accept": "text/html"}
 
 
 def read(browser, path="/live"):
-    """A page, as a browser gets it."""
-    answer = browser.get(path, follow_redirects=True, headers=HTML)
+    """A page, as a browser gets it, once it is no longer being calculated."""
+    while (answer := browser.get(path, follow_redirects=True, headers=HTML)).status_code == 202:
+        time.sleep(0.05)
     assert answer.status_code == 200
     return " ".join(answer.text.split())
 
@@ -33,9 +34,11 @@ def test_a_report_is_shown(browser, post, batch, seen):
     """The page says what a report says; below 100 reports, of which noise would be shown as shares
     beyond 100 %, it has no estimate. A link leads to the metric's page, which counts the report,
     and the page speaks Chinese."""
-    post(batch(("browser", "firefox")))
+    body = batch(("browser", "firefox"))
+    post(body)
     page = read(browser)
     text = re.sub(r"<[^>]+>", "", page)
+    assert f"Reports: 1; batches: 1; bytes in all: {len(body):,}" in text
     assert "This report is 12.2 (e2.50) times likelier from a device with" in text
     assert "Too few for an estimate. Each report is shown by itself." in page
     assert "A metric has an estimate from 100 reports on" in page
@@ -76,6 +79,7 @@ def test_an_edit_is_loaded(app, file, path, browser, seen):
     """A good edit is in force at once; a bad one is shown with its line, and the last good one
     stays in force; an edit of a list of values counts as one of the registry."""
     assert not file.look()
+    app.arrivals.mistake("batch")
     text = path.read_text()
     path.write_text(text.replace("epsilon = 2.5", "epsilon = 99", 1))
     assert file.look()
@@ -95,7 +99,7 @@ def test_an_edit_is_loaded(app, file, path, browser, seen):
     path.write_text(text + added)
     assert file.look()
     app.reload()
-    assert seen()["registry"] == []
+    assert seen()["registry"] == seen()["mistakes"] == []
     assert file.registry["extra"].values == ("acme", "beta")
     assert b'"extra"' in browser.get("/deniable.min.js").data
     (path.parent / "plugins.txt").write_text("acme\nbeta\ngamma\n")
@@ -167,6 +171,17 @@ def test_a_crowd_reports(app, file, browser, seen):
     for name, expected in zip(names, truth, strict=True):
         assert abs(shares[name] - expected) < 6 * 2.3, name
     assert any(name == "example-1" for name, _, _ in estimates["plugin"]["series"])
+    zipf = (
+        "the first of {} values is the most frequent, the second half as frequent as that, "
+        "the third a third, and so on"
+    )
+    assert app.crowd.shares == {
+        "browser": zipf.format(5),
+        "dark_mode": "30% say yes",
+        "plugin": zipf.format(20),
+        "size": "around 40, and 95% from 15 to 65",
+    }
+    assert (app.crowd.drawn, app.crowd.done) == (False, 1.0)
     assert "Simulated: 1,000 devices" in read(browser)
     assert "Most of it is made up" in read(browser, "/")
     # What was reported is not reported again; a new metric is.
@@ -184,7 +199,7 @@ def test_a_large_crowd_is_drawn(app, file, seen):
     assert [name for name, _, _ in estimates["plugin"]["series"]] == ["acme", "beta"]
 
 
-@pytest.mark.parametrize("name", ["deniable.min.js", "deniable.js", "metrics.js"])
+@pytest.mark.parametrize("name", ["deniable.min.js", "deniable.js", "metrics.js", "metrics.json"])
 def test_the_sdk_for_pages(browser, name):
     """It serves the development build with the registry of now to pages that may send, and not to
     other pages that the developer visits."""
@@ -201,8 +216,12 @@ def test_the_sdk_for_pages(browser, name):
     assert answer.headers.get("Access-Control-Allow-Origin") is None
     answer = browser.get(f"/{name}")
     assert answer.status_code == 200
-    assert answer.mimetype == "text/javascript"
-    assert answer.headers["Cross-Origin-Resource-Policy"] == "cross-origin"
+    assert answer.mimetype == ("application/json" if "json" in name else "text/javascript")
+    for header, told in (
+        ("Cross-Origin-Resource-Policy", "cross-origin"), ("Cache-Control", "no-store"),
+        ("Vary", "Origin, Referer, Sec-Fetch-Site"), ("X-Content-Type-Options", "nosniff"),
+    ):  # fmt: skip
+        assert answer.headers[header] == told
     if name == "deniable.min.js":
         assert b"DEVELOPMENT MODE" in answer.data
 

@@ -12,13 +12,14 @@ from deniable.protocol.mechanisms import (
     FrequencyOracle,
     MemoizedRetention,
     Numeric,
+    Packing,
     PrefixTree,
     Report,
     all_names,
     rebuild,
 )
 from deniable.protocol.wire import SealedReport, unpack_columns
-from deniable_estimator.development.meaning import MOST_VALUES, PROBES, meaning_of
+from deniable_estimator.development.meaning import LISTED_COLUMNS, MOST_VALUES, PROBES, meaning_of
 
 DRAWS = json.loads(
     (Path(__file__).parents[3] / "client" / "vectors" / "draws.json").read_text(encoding="utf-8")
@@ -64,11 +65,13 @@ def test_ratios_are_those_of_the_mechanism(case):
     is_open = scheme.needs_candidates or isinstance(mechanism, PrefixTree)
     named = ("Bergen", "Oslo") if is_open else ()
     meaning = meaning_of(scheme, sealed, "en", named)
-    assert (meaning.row, meaning.rows, meaning.width) == (
-        sealed.row,
-        len(mechanism.rows),
-        row.width,
-    )
+    number = len(mechanism.rows)
+    assert (meaning.row, meaning.rows, meaning.width) == (sealed.row, number, row.width)
+    bits = [report.columns]
+    if row.packing is not Packing.INDEX:
+        bits = [place for place in range(row.width) if report.columns >> place & 1]
+    assert meaning.set == len(bits)
+    assert meaning.columns == tuple(bits[:LISTED_COLUMNS])
     shown = {value: group for group in meaning.groups for value in group.values}
     assert shown
     least = meaning.groups[-1].probability

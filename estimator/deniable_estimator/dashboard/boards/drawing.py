@@ -26,7 +26,7 @@ from deniable_estimator.dashboard.kinds.numbers import number_lines
 from deniable_estimator.dashboard.kinds.shares import bar_chart
 from deniable_estimator.dashboard.recent import headline_of
 from deniable_estimator.dashboard.timeline import grouping
-from deniable_estimator.dashboard.trends import trend_chart
+from deniable_estimator.dashboard.trends import chart_of_lines, lines_of
 from deniable_estimator.dashboard.view import View, read_view
 from deniable_estimator.document.plot.marks import LineChart
 from deniable_estimator.errors import EstimateError
@@ -185,7 +185,9 @@ def _trend(
     labels = [each.label for each in found.reported]
     alarmed = frozenset(e for e in labels if drawn.alarm and drawn.alarm.of_period(e))
     name = f"item-{drawn.number}"
-    chart = trend_chart(found, shown, height=_HEIGHT, name=name, alarmed=alarmed)
+    chart = chart_of_lines(
+        found, lines_of(found, shown), height=_HEIGHT, name=name, alarmed=alarmed
+    )
     if chart is None:
         return None
     noted = annotated(metric, days.first, days.last, source.today, found.periods)

@@ -112,15 +112,13 @@ class Listing:
     """How many of these did, by more than noise."""
 
 
-def read_overview(
-    arguments: Mapping[str, str], registry: Registry, now: float, more: Sequence[str] = ()
-) -> OverviewView:
-    """The view of an address; `more` are parameters beside those of the overview.
+def read_overview(arguments: Mapping[str, str], registry: Registry, now: float) -> OverviewView:
+    """The view of an address.
 
     Raises:
         RangeError: it asks for what there is not; the message names the parameter.
     """
-    check_names(arguments, (*NAMES, *more))
+    check_names(arguments, NAMES)
     filters = read_filters(arguments, registry)
     days = None
     if any(arguments.get(key) for key in _OF_DAYS):
