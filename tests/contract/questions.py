@@ -42,6 +42,11 @@ _WRONG_PLANS = """
     plan --size 10 --share 1.5
     plan --size 10 --sample-rate 0
     plan --size 10 --mechanism magic
+    plan --size 8 --memoize
+    plan --size 8 --memoize --epsilon 1 --lifetime-epsilon 1 --devices 9
+    plan pair 1x5
+    plan pair 31x30
+    plan pair 2x9 --effect 1
     plan --size 5 --low 1
     plan --size 5 --half-width 2
     plan number
@@ -73,6 +78,9 @@ _WRONG_CROWDS = """
     load_time --normal 1,1 --candidates lists/two.txt
     load_time --numbers missing.csv
     dark_mode --normal 1,1
+    plugin
+    plugin --shares missing.csv --zipf 1
+    plugin --normal 1,1
 """
 
 _WRONG_LIMITS = """
@@ -121,6 +129,10 @@ def _mistakes():
         "estimate load_time --given dark_mode",
         "estimate plugin",
         "estimate discover browser",
+        "estimate discover plugin --promote crash_site",
+        "estimate discover plugin --promote load_time",
+        "estimate discover plugin --promote plugin",
+        "estimate discover plugin --by week --promote crash_site",
         "estimate trend browser --value netscape",
         "estimate trend plan_tier --by week",
         "plan simulate browser",
@@ -465,6 +477,17 @@ _ASKED = {
             --ask distribution --epsilon 1 --devices 100000 --json
         deniable plan discovery --epsilon 4 --devices 1000000
         deniable plan discovery --max-length 8 --epsilon 4 --devices 1000000
+        deniable plan discovery --epsilon 1 --devices 900 --sample-rate 0.5
+        deniable plan --size 100 --epsilon 1 --devices 40
+        deniable plan number --low 0 --high 20 --ask both --integer --epsilon 2 --devices 1000000
+        deniable plan number --low 1 --high 90 --scale log --ask mean --epsilon 1 --devices 9
+        deniable plan number --low 0 --high 9 --ask both --epsilon 2 --devices 1000000000000 \\
+            --half-width 0.001 --lifetime-epsilon 20 --segment-share 0.1
+        deniable plan lifetime --ask mean --low 1 --high 50 --scale log \\
+            --lifetime-epsilon 60 --years 5
+        deniable plan lifetime --ask distribution --low 0 --high 9 \\
+            --lifetime-epsilon 8 --years 0.5 --turnover 0.9 --window week --json
+        deniable plan pair 2x2 --epsilon 6 --devices 900 --lifetime-epsilon 20 --segment-share 0.1
         GET /plan
         GET /plan?lang=zh-Hans&size=40&memoize=on
         GET /plan?size=1
@@ -497,6 +520,7 @@ _ASKED = {
         deniable lint --explain
         deniable lint --since earlier.toml
         deniable lint broken.toml
+        deniable lint expected.toml
         DENIABLE_BOARDS=drafts DENIABLE_DATA=. deniable lint earlier.toml
         deniable compile metrics.toml -o metrics.json
         deniable compile -o metrics.json --check

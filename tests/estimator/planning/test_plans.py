@@ -12,7 +12,6 @@ from scipy import stats
 from tests.client.discoveries import declared
 from tests.estimator.planning.conftest import plan
 
-from deniable import SchemeError
 from deniable.protocol.mechanisms import design
 from deniable_estimator.forecasting.detection import (
     LEVEL,
@@ -99,13 +98,6 @@ def test_devices_are_whole_and_enough():
         (made["devices_for_half_width"], reports_for_half_width(chosen, 0.1, 0.01)),
     ):
         assert told - 1 < reports / 0.7 < told
-
-
-def test_memory_needs_a_lifetime():
-    """Without the bound of a memo, or with one below a report's, there is no plan."""
-    for lifetime in (None, 0.5, 1.0):
-        with pytest.raises(SchemeError, match="lifetime"):
-            plan("values", size=8, epsilon=1.0, memoize=True, lifetime_epsilon=lifetime)
 
 
 @pytest.mark.parametrize("ask", ["mean", "both"])
