@@ -7,7 +7,10 @@ requests what the pages below it would wait for, and keeps no facts. A line that
 backslash goes on in the next one.
 """
 
+import tomllib
 from importlib.metadata import entry_points
+
+from .crowd import FILES
 
 _RELEASE = "Release 4.2: <dark> by default"
 _RELEASED = "Release%204.2:%20%3Cdark%3E%20by%20default"
@@ -27,6 +30,9 @@ _READERS = (
 
 _OF_A_METRIC = (*_READERS, "plan privacy", "plan simulate")
 """Commands about one metric of the registry."""
+
+MECHANISMS = FILES / "mechanisms.toml"
+"""A registry with a metric of each mechanism."""
 
 COMMANDS = sorted(each.name.replace(".", " ") for each in entry_points(group="deniable.commands"))
 """All commands."""
@@ -445,6 +451,10 @@ _ASKED = {
         GET /api/v1/privacy/outsider
         GET /api/v1/metrics/browser/privacy/outsider?reports=1000
     """,
+    "what each mechanism reveals": "\n".join(
+        f"deniable plan privacy {each} --outsider --reports 3000 --registry mechanisms.toml --json"
+        for each in ("", *tomllib.loads(MECHANISMS.read_text(encoding="utf-8"))["metrics"])
+    ),
     "watching": """
         deniable watch rules.toml --check
         deniable watch rules.toml --dry-run
