@@ -491,6 +491,8 @@ _ASKED = {
         deniable plan --size 100 --epsilon 1 --devices 40
         deniable plan number --low 0 --high 20 --ask both --integer --epsilon 2 --devices 1000000
         deniable plan number --low 1 --high 90 --scale log --ask mean --epsilon 1 --devices 9
+        deniable plan number --low 0 --high 10 --ask distribution --epsilon 0.5 --devices 20
+        deniable plan number --low 0 --high 10 --ask distribution --epsilon 0.5 --devices 20000
         deniable plan number --low 0 --high 9 --ask both --epsilon 2 --devices 1000000000000 \\
             --half-width 0.001 --lifetime-epsilon 20 --segment-share 0.1
         deniable plan lifetime --ask mean --low 1 --high 50 --scale log \\

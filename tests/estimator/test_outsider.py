@@ -130,24 +130,6 @@ def test_rows_without_company_have_no_bound():
     assert _sharing(1, 256, 1e-9) == 0
 
 
-def test_spans_of_a_metric():
-    """The windows of each span are those a device can report in, up to its lifetime."""
-    registry = _registry()
-    found = outsider_of(registry, registry["theme"], 10_000)
-    assert {name: each.windows for name, each in found.spans.items()} == {
-        "window": 1,
-        "month": 8,
-        "year": 8,
-        "lifetime": 8,
-    }
-    week = outsider_of(registry, registry["editor"], 10_000)
-    assert {name: each.windows for name, each in week.spans.items()} == {
-        "window": 1,
-        "month": 5,
-        "year": 53,
-    }
-
-
 @pytest.mark.parametrize("name", ["theme", "editor", "plugin", "startup"])
 @pytest.mark.parametrize("reports", [1, 1000, 100_000])
 def test_published_sums_never_reveal_more_than_the_device(name, reports):

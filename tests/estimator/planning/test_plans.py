@@ -152,14 +152,6 @@ def test_the_label_says_how_many_holders_a_string_needs():
     assert "say `devices`" in shared_words(guarantee_in(registry, registry["search"]))[1]
 
 
-def test_few_devices_have_no_usable_signal():
-    """A crowd that cannot tell the mean from the range, or bound the median, is called so."""
-    for ask in ("mean", "distribution"):
-        for devices in (20, 20_000):
-            made = plan("number", high=10, ask=ask, epsilon=0.5, devices=devices)
-            assert made["usable"] == (devices > 20)
-
-
 def test_cells_limit_the_mean_of_a_distribution():
     """What the cells leave open is part of every width, and no crowd gets below it; a mean by
     itself has no such part."""
