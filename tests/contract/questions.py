@@ -454,7 +454,8 @@ _ASKED = {
     "what each mechanism reveals": "\n".join(
         f"deniable plan privacy {each} --outsider --reports 3000 --registry mechanisms.toml --json"
         for each in ("", *tomllib.loads(MECHANISMS.read_text(encoding="utf-8"))["metrics"])
-    ),
+    )
+    + "\ndeniable plan privacy --registry mechanisms.toml --json",
     "watching": """
         deniable watch rules.toml --check
         deniable watch rules.toml --dry-run

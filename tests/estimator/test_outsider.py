@@ -17,6 +17,8 @@ from deniable_estimator.privacy.composition import (
     renyi,
 )
 from deniable_estimator.privacy.outsider import (
+    MOST_DELTA,
+    SMALLEST_DELTA,
     outsider_of,
     outsider_together,
 )
@@ -181,6 +183,13 @@ def test_delta_that_is_none_is_refused(delta):
     registry = _registry()
     with pytest.raises(ValueError, match="delta must be from"):
         outsider_of(registry, registry["theme"], 1000, delta)
+
+
+@pytest.mark.parametrize("delta", [SMALLEST_DELTA, MOST_DELTA])
+def test_a_delta_at_its_limit_is_taken(delta):
+    """Both limits are among the deltas that there may be."""
+    registry = _registry()
+    assert outsider_of(registry, registry["theme"], 1000, delta).delta == delta
 
 
 @pytest.mark.parametrize("blanket", [_BINARY, _HUNDRED, bits(0.75, 0.25, 1, math.log(9))])
