@@ -34,6 +34,8 @@ _OF_A_METRIC = (*_READERS, "plan privacy", "plan simulate")
 MECHANISMS = FILES / "mechanisms.toml"
 """A registry with a metric of each mechanism."""
 
+_DECLARED = tomllib.loads(MECHANISMS.read_text(encoding="utf-8"))["metrics"]
+
 COMMANDS = sorted(each.name.replace(".", " ") for each in entry_points(group="deniable.commands"))
 """All commands."""
 
@@ -451,11 +453,18 @@ _ASKED = {
         GET /api/v1/privacy/outsider
         GET /api/v1/metrics/browser/privacy/outsider?reports=1000
     """,
-    "what each mechanism reveals": "\n".join(
-        f"deniable plan privacy {each} --outsider --reports 3000 --registry mechanisms.toml --json"
-        for each in ("", *tomllib.loads(MECHANISMS.read_text(encoding="utf-8"))["metrics"])
-    )
-    + "\ndeniable plan privacy --registry mechanisms.toml --json",
+    "what all mechanisms reveal": """
+        deniable plan privacy --outsider --reports 3000 --registry mechanisms.toml --json
+        deniable plan privacy --registry mechanisms.toml --json
+    """,
+    **{
+        f"what each {kind} reveals": "\n".join(
+            f"deniable plan privacy {name} --outsider --registry mechanisms.toml --json"
+            for name, metric in _DECLARED.items()
+            if metric["type"] == kind
+        )
+        for kind in ("category", "string", "number", "discovery", "retention")
+    },
     "watching": """
         deniable watch rules.toml --check
         deniable watch rules.toml --dry-run
