@@ -7,7 +7,10 @@ requests what the pages below it would wait for, and keeps no facts. A line that
 backslash goes on in the next one.
 """
 
+import tomllib
 from importlib.metadata import entry_points
+
+from .crowd import FILES
 
 _RELEASE = "Release 4.2: <dark> by default"
 _RELEASED = "Release%204.2:%20%3Cdark%3E%20by%20default"
@@ -29,6 +32,11 @@ _READERS = (
 _OF_A_METRIC = (*_READERS, "plan privacy", "plan simulate")
 """Commands about one metric of the registry."""
 
+MECHANISMS = FILES / "mechanisms.toml"
+"""A registry with a metric of each mechanism."""
+
+_DECLARED = tomllib.loads(MECHANISMS.read_text(encoding="utf-8"))["metrics"]
+
 COMMANDS = sorted(each.name.replace(".", " ") for each in entry_points(group="deniable.commands"))
 """All commands."""
 
@@ -43,6 +51,11 @@ _WRONG_PLANS = """
     plan --size 10 --share 1.5
     plan --size 10 --sample-rate 0
     plan --size 10 --mechanism magic
+    plan --size 8 --memoize
+    plan --size 8 --memoize --epsilon 1 --lifetime-epsilon 1 --devices 9
+    plan pair 1x5
+    plan pair 31x30
+    plan pair 2x9 --effect 1
     plan --size 5 --low 1
     plan --size 5 --half-width 2
     plan number
@@ -74,6 +87,9 @@ _WRONG_CROWDS = """
     load_time --normal 1,1 --candidates lists/two.txt
     load_time --numbers missing.csv
     dark_mode --normal 1,1
+    plugin
+    plugin --shares missing.csv --zipf 1
+    plugin --normal 1,1
 """
 
 _WRONG_LIMITS = """
@@ -122,6 +138,10 @@ def _mistakes():
         "estimate load_time --given dark_mode",
         "estimate plugin",
         "estimate discover browser",
+        "estimate discover plugin --promote crash_site",
+        "estimate discover plugin --promote load_time",
+        "estimate discover plugin --promote plugin",
+        "estimate discover plugin --by week --promote crash_site",
         "estimate trend browser --value netscape",
         "estimate trend plan_tier --by week",
         "plan simulate browser",
@@ -554,6 +574,18 @@ _ASKED = {
         GET /api/v1/metrics/browser/privacy/outsider?reports=1000
         GET /api/v1/metrics/load_time/privacy/outsider?reports=2000&delta=1e-7
     """,
+    "what all mechanisms reveal": """
+        deniable plan privacy --outsider --reports 3000 --registry mechanisms.toml --json
+        deniable plan privacy --registry mechanisms.toml --json
+    """,
+    **{
+        f"what each {kind} reveals": "\n".join(
+            f"deniable plan privacy {name} --outsider --registry mechanisms.toml --json"
+            for name, metric in _DECLARED.items()
+            if metric["type"] == kind
+        )
+        for kind in ("category", "string", "number", "discovery", "retention")
+    },
     "watching": """
         deniable watch rules.toml --check
         deniable watch rules.toml --dry-run
@@ -586,6 +618,19 @@ _ASKED = {
             --ask distribution --epsilon 1 --devices 100000 --json
         deniable plan discovery --epsilon 4 --devices 1000000
         deniable plan discovery --max-length 8 --epsilon 4 --devices 1000000
+        deniable plan discovery --epsilon 1 --devices 900 --sample-rate 0.5
+        deniable plan --size 100 --epsilon 1 --devices 40
+        deniable plan number --low 0 --high 20 --ask both --integer --epsilon 2 --devices 1000000
+        deniable plan number --low 1 --high 90 --scale log --ask mean --epsilon 1 --devices 9
+        deniable plan number --low 0 --high 10 --ask distribution --epsilon 0.5 --devices 20
+        deniable plan number --low 0 --high 10 --ask distribution --epsilon 0.5 --devices 20000
+        deniable plan number --low 0 --high 9 --ask both --epsilon 2 --devices 1000000000000 \\
+            --half-width 0.001 --lifetime-epsilon 20 --segment-share 0.1
+        deniable plan lifetime --ask mean --low 1 --high 50 --scale log \\
+            --lifetime-epsilon 60 --years 5
+        deniable plan lifetime --ask distribution --low 0 --high 9 \\
+            --lifetime-epsilon 8 --years 0.5 --turnover 0.9 --window week --json
+        deniable plan pair 2x2 --epsilon 6 --devices 900 --lifetime-epsilon 20 --segment-share 0.1
         GET /plan
         GET /plan?lang=zh-Hans&size=40&memoize=on
         GET /plan?size=1
@@ -637,6 +682,7 @@ _ASKED = {
         deniable lint --since earlier.toml
         deniable lint broken.toml
         DENIABLE_BOARDS=drafts DENIABLE_DATA=. deniable lint metrics.toml
+        deniable lint expected.toml
         deniable compile metrics.toml -o metrics.json
         deniable compile -o metrics.json --check
         deniable compile -o metrics.ts

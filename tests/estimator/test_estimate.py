@@ -315,12 +315,3 @@ def test_different_questions_are_refused(make_scheme, make_tally):
     ):
         with pytest.raises(EstimateError):
             combine(parts)
-
-
-def test_no_usable_signal(warn):
-    """Noise that can look like half of the crowd is called no usable signal, from there on only.
-
-    Four values at epsilon 1: critical value 2.24, null error 1.26 / sqrt(n): the line is n = 32.
-    """
-    assert "no usable signal" in warn(30)
-    assert "no usable signal" not in warn(34)

@@ -145,6 +145,7 @@ def test_values_that_stay_are_covered(case):
     windows reveal no more of such a value than one."""
     mechanism, rounds, count, windows = _CHAINS[case]
     found = _fresh_round(mechanism)
+    assert found.apart == pytest.approx(np.abs(rounds[0][0] - rounds[0][1]).sum() / 2)
 
     def bound(reports, epsilon):
         loss = loss_of(found.report, reports, 1e-12)

@@ -17,6 +17,8 @@ from deniable_estimator.privacy.composition import (
     renyi,
 )
 from deniable_estimator.privacy.outsider import (
+    MOST_DELTA,
+    SMALLEST_DELTA,
     outsider_of,
     outsider_together,
 )
@@ -130,24 +132,6 @@ def test_rows_without_company_have_no_bound():
     assert _sharing(1, 256, 1e-9) == 0
 
 
-def test_spans_of_a_metric():
-    """The windows of each span are those a device can report in, up to its lifetime."""
-    registry = _registry()
-    found = outsider_of(registry, registry["theme"], 10_000)
-    assert {name: each.windows for name, each in found.spans.items()} == {
-        "window": 1,
-        "month": 8,
-        "year": 8,
-        "lifetime": 8,
-    }
-    week = outsider_of(registry, registry["editor"], 10_000)
-    assert {name: each.windows for name, each in week.spans.items()} == {
-        "window": 1,
-        "month": 5,
-        "year": 53,
-    }
-
-
 @pytest.mark.parametrize("name", ["theme", "editor", "plugin", "startup"])
 @pytest.mark.parametrize("reports", [1, 1000, 100_000])
 def test_published_sums_never_reveal_more_than_the_device(name, reports):
@@ -199,6 +183,13 @@ def test_delta_that_is_none_is_refused(delta):
     registry = _registry()
     with pytest.raises(ValueError, match="delta must be from"):
         outsider_of(registry, registry["theme"], 1000, delta)
+
+
+@pytest.mark.parametrize("delta", [SMALLEST_DELTA, MOST_DELTA])
+def test_a_delta_at_its_limit_is_taken(delta):
+    """Both limits are among the deltas that there may be."""
+    registry = _registry()
+    assert outsider_of(registry, registry["theme"], 1000, delta).delta == delta
 
 
 @pytest.mark.parametrize("blanket", [_BINARY, _HUNDRED, bits(0.75, 0.25, 1, math.log(9))])

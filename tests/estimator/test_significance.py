@@ -38,6 +38,8 @@ def test_p_values_are_the_normal_tail():
     """p-values agree with scipy's survival function far into both tails; NaN stays NaN."""
     z = np.array([-40.0, -3.0, 0.0, 1.6448536269514722, 6.0, 37.0])
     assert upper_tails(z) == pytest.approx(stats.norm.sf(z), rel=1e-12)
+    both = [normal_tails(each) for each in z]
+    assert both == pytest.approx(2 * stats.norm.sf(abs(z)), rel=1e-12)
     assert np.isnan(upper_tails(np.array([np.nan]))[0])
 
 
@@ -127,10 +129,16 @@ def test_scores_are_those_of_a_gamma(skewness):
     assert significance.normal_score(z, np.zeros(21)).tolist() == z.tolist()
 
 
-def test_low_scores_count_half_of_a_report():
-    """A score below is that of a share moved up by half of what one report moves it."""
+def test_scores_beyond_count_half_of_a_report():
+    """A score below 0 or above 1 is that of a share moved back by half of what one report moves it,
+    and by the slack."""
     noise = Noise(*(np.array([number]) for number in (0.04, 0.0, 0.001, 0.1)))
     assert significance.low_scores(np.array([-0.45]), noise) == pytest.approx([-2.0])
+    for slack in (0.0, 0.1):
+        found = significance.far_scores(np.array([-0.45, 0.5, 1.45]), noise, slack)
+        beyond = 0.4 - slack, -0.55 - slack
+        expected = [beyond[0] / 0.2, beyond[1] / 0.2, beyond[0] / 0.039**0.5]
+        assert found == pytest.approx(expected)
 
 
 def found_p(counts, sizes, p, q):
@@ -232,24 +240,12 @@ def test_poisson(count, mean):
     assert poisson_tail(int(mean) + 2, mean) < 1.0
 
 
-@pytest.mark.parametrize(("x", "freedom"), [(1100, 1023), (12, 3), (0.1, 1), (0, 4), (3000, 1023)])
-def test_chi_square(x, freedom):
-    """For odd and even degrees of freedom, also where it is all but impossible."""
-    assert chi_square_tail(x, freedom) == pytest.approx(stats.chi2.sf(x, freedom), rel=1e-6)
-
-
 @pytest.mark.parametrize("freedom", [1, 2, 3, 6, 9, 27])
 @pytest.mark.parametrize("t", [0.0, -1.3, 3.3, 8.0])
 def test_student(t, freedom):
     """Both sides, for odd and even degrees of freedom, to 14 decimals."""
     expected = 2 * stats.t.sf(abs(t), freedom)
     assert student_tails(t, freedom) == pytest.approx(expected, rel=1e-6, abs=1e-14)
-
-
-def test_normal():
-    """Both sides of the standard normal, far out too."""
-    for z in (0.0, -1.96, 9.0):
-        assert normal_tails(z) == pytest.approx(2 * stats.norm.sf(abs(z)), rel=1e-9)
 
 
 def test_low_scores_never_exaggerate():
@@ -281,8 +277,10 @@ def test_huge_binomials(trials, p, z):
     )
 
 
-@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 31])
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 31, 1023])
 def test_tails_are_scipys(freedom):
-    """The tails of chi-square are scipy's for each degree that 32 segments can have."""
-    x = np.array([0.0, 1e-9, 0.5, 3.0, 40.0, 300.0])
-    assert np.allclose(_chi_square_tails(x, freedom), chi2.sf(x, freedom), rtol=1e-9, atol=1e-300)
+    """The tails of chi-square are scipy's for each degree that 32 segments can have and for many,
+    also where they are all but impossible; of one number and of an array."""
+    x = np.array([0.0, 1e-9, 0.1, 3.0, 40.0, 300.0, 1100.0, 3000.0])
+    for found in (_chi_square_tails(x, freedom), [chi_square_tail(each, freedom) for each in x]):
+        assert np.allclose(found, chi2.sf(x, freedom), rtol=1e-6, atol=1e-300)

@@ -18,7 +18,7 @@ def test_a_clear_step_is_placed_exactly(at):
     noise = np.random.default_rng(1).normal(size=20)
     found = find_step(rising(at, 20) + noise, np.ones(20))
     assert found is not None
-    assert (found.place, found.first, found.last) == (at, at, at)
+    assert (found.place, found.first, found.last, found.p_value) == (at, at, at, 0.001)
     assert found.size == pytest.approx(20, abs=2)
     down = find_step(noise - rising(at, 20), np.ones(20))
     assert down is not None

@@ -210,17 +210,7 @@ class OracleAnalysis(Analysis[AnyOracle]):
         return 0, targets
 
     def pull(self, targets: int = 1) -> Pull:
-        """What fakes alone would show, of a value or of so many targets in all.
-
-        Raises:
-            ValueError: there are fewer targets than one, or more than values.
-        """
-        size = self.mechanism.size
-        if targets < 1 or (size is not None and targets > size):
-            raise ValueError(f"targets must be from 1 to {size or 'any number'}, not {targets}")
-        return self._pull(targets)
-
-    def _pull(self, targets: int) -> Pull:
+        """What fakes alone would show, of a value or of so many targets in all."""
         p, q = self.mechanism.p, self.mechanism.q
         lowest, highest = self.supported(targets)
         return Pull((highest - targets * q) / (p - q), (lowest - targets * q) / (p - q))

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from deniable.protocol.mechanisms import FrequencyOracle
 from deniable_estimator.analyses import oracle_analysis
-from deniable_estimator.analyses.base import FAKES, Pull
 from deniable_estimator.statistics.intervals import FloatArray
 
 
@@ -47,40 +46,12 @@ class Exposure(NamedTuple):
         `reports`, shape (d,), is the number of reports that each value is estimated from, if that
         is fewer; fakes then choose to be among them.
         """
-        most, least = (float(each) for each in pull(mechanism))
+        most, least = (float(each) for each in oracle_analysis(mechanism).pull())
         weight = np.broadcast_to(n / np.maximum(reports, 1), share.shape)
         honest = np.clip(share, 0.0, 1.0)
         return cls(weight * (most - honest), weight * (honest - least))
 
 
-def gain(
-    mechanism: FrequencyOracle[Any], fakes: float = FAKES, share: float = 0.0, targets: int = 1
-) -> float:
-    """The most that fakes add to the share of their target, or of several targets in all.
-
-    Args:
-        mechanism: it randomizes the honest reports.
-        fakes: the part of all reports that are fake.
-        share: what the honest reports show of the targets, in all.
-        targets: how many values are pushed at once, chosen as suits the fakes best.
-
-    Raises:
-        ValueError: there are fewer targets than one, or more than values.
-    """
-    return fakes * (float(pull(mechanism, targets).most) - share)
-
-
-def loss(
-    mechanism: FrequencyOracle[Any], fakes: float = FAKES, share: float = 0.0, targets: int = 1
-) -> float:
-    """The most that fakes subtract from it; the arguments are those of `gain`."""
-    return fakes * (share - float(pull(mechanism, targets).least))
-
-
-def pull(mechanism: FrequencyOracle[Any], targets: int = 1) -> Pull:
-    """What fakes alone would show, of a value or of so many targets in all.
-
-    Raises:
-        ValueError: there are fewer targets than one, or more than values.
-    """
-    return oracle_analysis(mechanism).pull(targets)
+def gain(mechanism: FrequencyOracle[Any], fakes: float) -> float:
+    """The most that this part of all reports adds to the share of a value that nobody has."""
+    return fakes * float(oracle_analysis(mechanism).pull().most)

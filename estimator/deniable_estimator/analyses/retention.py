@@ -262,14 +262,14 @@ class Cells(NamedTuple):
     """k, from 1 on."""
 
 
-def cells_of(numbers: Sequence[int], ages: int, only: int | None = None) -> Cells:
-    """All cells between windows of these numbers; with `only`, those that were seen in that one."""
+def cells_of(numbers: Sequence[int], ages: int) -> Cells:
+    """All cells between windows of these numbers."""
     place = {number: at for at, number in enumerate(numbers)}
     found = [
         (at, place[number + age], age)
         for number, at in place.items()
         for age in range(1, ages + 1)
-        if number + age in place and only in {None, number + age}
+        if number + age in place
     ]
     columns = zip(*found, strict=True) if found else ((), (), ())
     return Cells(*(np.array(each, np.intp) for each in columns))

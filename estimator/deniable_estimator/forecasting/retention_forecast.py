@@ -105,7 +105,7 @@ def retention_words(metric: Metric) -> str | None:
         )
     if found.average is not None:
         told.append(
-            f"how many come back to +-{100 * (found.average or 0):.2g} points, on average over "
+            f"how many come back to +-{100 * found.average:.2g} points, on average over "
             f"{mechanism.ages} cohorts, if {NEW:.0%} of the devices are new"
         )
     return "; ".join(told)

@@ -112,7 +112,7 @@ def planned(asked: Asked) -> Planned:
         below_limit = tuple(_limit_facts(chosen, variances, crowd))
     else:
         noise, rounding, quantiles, below_limit = mean_variance(chosen), 0.0, (), ()
-        usable = mean_half_width(noise, crowd.reports, LEVEL, spread=0.0) < 1
+        usable = mean_half_width(noise, crowd.reports, spread=0.0) < 1
     mean = _mean(chosen, noise, rounding, crowd)
     unit = SHARES if asked["scale"] == "log" else NumberUnit(asked["unit"])
     lifetime = crowd.lifetime(chosen.epsilon)
@@ -245,7 +245,7 @@ def _reports(noise: float, rounding: float, half_width: float) -> int | None:
     """With how many reports the interval is this narrow; None if never."""
     if half_width <= rounding:
         return None
-    low = high = reports_for_mean(noise, half_width, LEVEL)
+    low = high = reports_for_mean(noise, half_width)
     while _half_width(noise, rounding, high) > half_width:
         low, high = high, 2 * high
     while high - low > 1:
@@ -259,8 +259,8 @@ def _reports(noise: float, rounding: float, half_width: float) -> int | None:
 
 def _quantiles(variances: HistogramVariances, crowd: words.PlannedCrowd) -> Iterator[QuantilePlan]:
     for p in QUANTILES:
-        reach = quantile_reach(variances, p, crowd.reports, LEVEL)
-        needed = reports_for_quantile(variances, p, LEVEL)
+        reach = quantile_reach(variances, p, crowd.reports)
+        needed = reports_for_quantile(variances, p)
         yield QuantilePlan(
             p,
             reach.low,
@@ -330,7 +330,7 @@ def _limit_facts(
     chosen: HierarchicalHistogram, variances: HistogramVariances, crowd: words.PlannedCrowd
 ) -> Iterator[Fact]:
     """How well the share below a limit is known, and what fakes could add to it."""
-    width = mean_half_width(variances.cdf, crowd.reports, LEVEL, spread=0.25)
+    width = mean_half_width(variances.cdf, crowd.reports, spread=0.25)
     yield Fact(
         "share_half_width",
         message("Share below a limit"),

@@ -113,7 +113,7 @@ def low_scores(share: FloatArray, noise: Noise) -> FloatArray:
     return normal_score((share + noise.step / 2) / noise.null_error, noise.skewness)
 
 
-def far_scores(share: FloatArray, noise: Noise, slack: float = 0.0) -> FloatArray:
+def far_scores(share: FloatArray, noise: Noise, slack: float) -> FloatArray:
     """How far each share lies beyond 0 or 1, by more than `slack`, as a standard normal deviate,
     shape (d,), if it is truly 0 or 1."""
     below = -low_scores(share + slack, noise)

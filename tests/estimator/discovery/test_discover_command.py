@@ -42,17 +42,3 @@ def test_promote_to_a_category(ask, registry_file):
     assert '    "\\u641c\\u7d22",\n' in result.output
     assert "values = [" in result.output
     assert registry_file.read_text() == TOML
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("--by", "week", "--promote", "followed"),
-        ("--promote", "followed"),
-        ("--promote", "clicks"),
-        ("--promote", "terms"),
-    ],
-)
-def test_wrong_calls(ask, arguments):
-    """Options that do not fit together are refused before anything is calculated."""
-    assert ask(*arguments).exit_code == 2

@@ -66,22 +66,6 @@ def test_candidates_are_the_commonest_first(registry, tmp_path):
     assert (second["text"], round(second["truth"], 1)) == ("two", 0.3)
 
 
-def test_a_simulation_needs_strings(registry, tmp_path):
-    """Without strings, with both files, or with a file that has a mistake, nothing is drawn."""
-    twice = tmp_path / "twice.csv"
-    twice.write_text("a,1\na,2\n", encoding="utf-8")
-    for options, told in (
-        ([], "say which strings devices have"),
-        (["--shares", str(twice), "--zipf", "1"], "leave the others out"),
-        (["--shares", str(twice)], "a second time"),
-        (["--normal", "1,2"], "is not a number"),
-    ):
-        asked = ["search", "--registry", str(registry), "--devices", "9", *options]
-        done = CliRunner().invoke(simulate, asked)
-        assert done.exit_code != 0
-        assert told in " ".join(done.output.split())
-
-
 def test_simulated_devices_record_words(registry):
     """Simulated devices record words that every alphabet has."""
     values, shares, _ = made_up(Registry.load(registry)["search"])

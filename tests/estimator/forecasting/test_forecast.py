@@ -4,73 +4,28 @@ import dataclasses
 import itertools
 import math
 import re
-from datetime import date
 
 import numpy as np
 import pytest
-from tests.client.discoveries import declared
 from tests.registries import declared as tables_declared
 
-from deniable import Metric, Registry
+from deniable import Registry
 from deniable.protocol.mechanisms import (
     HierarchicalHistogram,
     NumberRange,
     PrefixTree,
     SlidingWindow,
 )
-from deniable.protocol.types import Category
-from deniable.tools.commands import remarks
-from deniable_estimator.forecasting.detection import detectable_share
 from deniable_estimator.forecasting.discovery_forecast import (
     Reach,
-    discovery_forecast,
     reports_to_find,
 )
-from deniable_estimator.forecasting.forecast import forecast, is_blind
+from deniable_estimator.forecasting.forecast import forecast
 from deniable_estimator.forecasting.lifetime_split import report_variance
 from deniable_estimator.forecasting.number_forecast import (
     mean_std_error,
     mean_variance,
-    wasteful_range,
 )
-
-METRIC = Metric(
-    name="m",
-    type=Category(tuple(f"v{n}" for n in range(100))),
-    description="d",
-    owner="o",
-    expires=date(2099, 1, 1),
-    epsilon=1.0,
-    lifetime_epsilon=8.0,
-)
-
-
-def expecting(devices, sample_rate=1.0):
-    return dataclasses.replace(METRIC, devices=devices, sample_rate=sample_rate)
-
-
-def test_a_large_crowd_needs_no_warning():
-    """From about 600,000 devices on, 100 values at epsilon 1 show a 1% share."""
-    assert forecast(expecting(700_000)) is None
-    assert forecast(expecting(None)) is None
-
-
-def test_a_crowd_that_sees_too_little():
-    """The warning names the smallest visible share and how many devices 1% would take."""
-    message = forecast(expecting(100_000))
-    assert message is not None
-    assert "no share below 2.5%" in message
-    needed = int(message.partition("takes ")[2].partition(" devices")[0].replace(",", ""))
-    mechanism = METRIC.scheme.mechanism
-    assert detectable_share(mechanism, 100, needed) == pytest.approx(0.01, rel=1e-4)
-
-
-def test_a_hopeless_crowd():
-    """Where noise can look like half of the crowd there is no usable signal."""
-    message = forecast(expecting(100))
-    assert message is not None
-    assert message.startswith("no usable signal with 100 devices")
-
 
 UNIT = NumberRange("0", "1")
 
@@ -115,62 +70,6 @@ def test_a_mean_has_a_standard_error():
     assert mean_std_error(log, 400) == pytest.approx(expected, rel=1e-4)
 
 
-def metric(**keys):
-    settings = {"low": "1", "high": "50", "ask": '"distribution"', "epsilon": "1.0"} | keys
-    lines = "".join(f"{key} = {value}\n" for key, value in settings.items())
-    return Registry.parse(
-        'schema = 1\napp = "example"\n[metrics.m]\ntype = "number"\ndescription = "d"\n'
-        f'owner = "o"\nexpires = 2099-01-01\nlifetime_epsilon = 9.0\n{lines}'
-    )["m"]
-
-
-@pytest.mark.parametrize(
-    ("keys", "told", "blind"),
-    [
-        ({}, None, False),
-        ({"devices": 300}, "p50, p90, p95, p99 will have no upper limit in a day", True),
-        ({"devices": 1_000}, "p90, p95, p99 will have no upper limit in a day", False),
-        ({"devices": 20_000}, "p95, p99 will have no upper limit in a day", False),
-        ({"devices": 900_000}, "p99 will have no upper limit in a day: p99 takes", False),
-        ({"devices": 2_000_000, "sample_rate": 0.02}, "p99 takes more than 46,712,450", False),
-        ({"devices": 2_000_000}, None, False),
-        ({"devices": 20, "ask": '"mean"'}, "the mean is known to +-0.44 of the range", False),
-        ({"devices": 8, "ask": '"mean"'}, "the mean is known to no better than", True),
-        ({"devices": 10_000, "ask": '"mean"'}, None, False),
-        ({"devices": 5_000, "ask": '["mean", "distribution"]'}, "the mean is known to", False),
-    ],
-)
-def test_a_crowd_that_is_too_small_is_told(keys, told, blind):
-    """Which quantiles never get an upper limit, and how little of a mean is known."""
-    found = forecast(metric(**keys))
-    if told is None:
-        assert found is None
-    else:
-        assert found is not None
-        assert told in found
-        assert found.startswith(f"with {keys['devices']:,} devices at sample_rate ")
-    assert is_blind(metric(**keys)) == blind
-
-
-@pytest.mark.parametrize(
-    ("keys", "told"),
-    [
-        ({"low": "0.05", "high": "20"}, True),
-        ({"low": "0.05", "high": "20", "scale": '"log"'}, False),
-        ({"low": "0.05", "high": "20", "ask": '"mean"'}, False),
-        ({"low": "0", "high": "20"}, False),
-        ({"low": "0.2", "high": "20"}, False),
-        ({"low": "1", "high": "2000", "integer": "true"}, False),
-    ],
-)
-def test_a_range_that_wastes_cells_is_told(keys, told):
-    """A linear distribution whose high is more than 100 times its low."""
-    found = wasteful_range(metric(**keys))
-    assert (found is not None) == told
-    if told:
-        assert 'try scale = "log"' in str(found)
-
-
 def test_known_values_of_the_reach():
     """A million reports at epsilon 2 and 16 bytes have a standard error of .2567% in a row; half
     of the strings surface from .90% on, and 4,280 fakes are needed to within one percent."""
@@ -197,32 +96,6 @@ def test_the_variance_counts_all_tables():
     p, q = float(made.p), float(made.q)
     noise = report_variance(made, 0.0).noise
     assert math.isclose(noise, 9 * q * (1 - q) / (p - q) ** 2)
-
-
-@pytest.mark.parametrize(
-    ("devices", "told", "severity"),
-    [
-        (400_000, "hardly a string surfaces in a day that less than 1.4%", "note"),
-        (10_000, "that less than 9.0% of the devices have: one of 1% takes 806,960", "warning"),
-        (100, "no string surfaces with 100 devices", "warning"),
-    ],
-)
-def test_small_crowds_are_warned(devices, told, severity):
-    """A crowd that finds no string of 1% gets a note, and one that finds none of 5% a warning."""
-    registry = declared(f"devices = {devices}")
-    metric = registry["search"]
-    assert told in str(discovery_forecast(metric))
-    (problem,) = [each for each in remarks(registry, None) if "surfaces" in each.message]
-    assert (problem.severity, is_blind(metric)) == (severity, severity == "warning")
-
-
-def test_long_strings_are_warned():
-    """Above 16 bytes lint warns that little is found."""
-    assert not [each for each in remarks(declared(), None) if "max_length" in each.message]
-    found = remarks(declared("max_length = 24"), None)
-    (problem,) = [each for each in found if "max_length" in each.message]
-    assert problem.severity == "warning"
-    assert "13 tables share the reports" in problem.message
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,11 @@
 
 import dataclasses
 import itertools
-import json
 import math
 from datetime import date
 from fractions import Fraction
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,11 +21,9 @@ from deniable.protocol.mechanisms import (
 )
 from deniable.protocol.types import Boolean, Category, String
 from deniable.protocol.types.number import Number
-from deniable.tools.commands import lint
 from deniable_estimator.forecasting.detection import std_error
 from deniable_estimator.forecasting.lifetime_split import (
     MOST_EPSILON,
-    TWOFOLD,
     WORTH_A_NOTE,
     better_split,
     declared,
@@ -231,24 +227,3 @@ def test_a_mechanism_with_one_epsilon_gets_no_advice(monkeypatch):
 
     monkeypatch.setattr(Boolean, "design", only)
     assert better_split(declared) is None
-
-
-@pytest.mark.parametrize(("epsilon", "severity"), [(1.0, "warning"), (2.0, "note"), (2.66, "")])
-def test_lint_warns_where_twice_as_much_can_be_told(tmp_path, epsilon, severity):
-    """At least twofold is a warning, at least 1.5 times a note, and less is not mentioned."""
-    path = tmp_path / "metrics.toml"
-    path.write_text(
-        'schema = 1\napp = "example"\n[metrics.m]\ntype = "category"\ndescription = "d"\n'
-        'owner = "o"\nexpires = 2099-01-01\nvalues = ["a", "b", "c", "d", "e"]\n'
-        f"epsilon = {epsilon}\nlifetime_epsilon = 8.0\nsample_rate = 0.02\n",
-        encoding="utf-8",
-    )
-    done = CliRunner().invoke(lint, [str(path), "--json"])
-    assert done.exit_code == 0
-    found = [
-        each["severity"]
-        for each in json.loads(done.stdout)["problems"]
-        if "within the same lifetime_epsilon" in each["message"]
-    ]
-    assert found == ([severity] if severity else [])
-    assert TWOFOLD > WORTH_A_NOTE > 1

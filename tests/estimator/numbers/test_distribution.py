@@ -81,8 +81,6 @@ def test_quantiles_that_the_crowd_is_too_small_for(make_tree):
     assert found.quantile(0.99).high is None
     assert found.quantile(0.99).low is not None
     assert found.quantile(0.01).low is None
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        found.quantile(1.0)
 
 
 def test_whole_numbers(make_tree):
@@ -120,8 +118,6 @@ def test_shares_of_ranges(make_tree):
     assert (within.low, within.high > 0.9) == (0.0, True)
     assert found.share(None, None).share == pytest.approx(1)
     assert found.below.share + found.share(0, TOP).share + found.above.share == pytest.approx(1)
-    with pytest.raises(ValueError, match="starts before"):
-        found.share(end, start)
 
 
 def test_nothing_known(make_tree):
@@ -198,16 +194,6 @@ def test_a_quantile_without_a_limit(make_tree):
     assert quantile_shift(before, after, 0.99).high == math.inf
 
 
-def test_other_edges_are_refused(make_tree):
-    """Quantiles of different cells are not compared edge by edge."""
-    rng = np.random.default_rng(4)
-    one = _drawn(make_tree(1.0), _bump(100), rng)
-    tree = make_tree(1.0, 64)
-    two = distribution(tree, sample_crowd(tree, np.full(64, 1 / 64), 1000, rng))
-    with pytest.raises(ValueError, match="same edges"):
-        quantile_shift(one, two, 0.5)
-
-
 def _empty(tree):
     return tuple(TallyRow(0, np.zeros(row.width, np.int64)) for row in tree.rows)
 
@@ -255,18 +241,6 @@ def test_devices_that_used_several_schemes(make_tree):
     parts = [estimate_tree(tree, rows), estimate_tree(tree, rows)]
     more = combine_sums(parts, 1e-3).variance[32] - combine_sums(parts).variance[32]
     assert more == pytest.approx(1e-3 / 4, rel=1e-3)
-
-
-def test_other_cells_are_refused(make_tree):
-    """Schemes of other cells have no common questions here."""
-    trees = make_tree(1.0, 64), make_tree(1.0, 16)
-    found = [distribution(tree, _empty(tree)) for tree in trees]
-    with pytest.raises(ValueError, match="same edges"):
-        combine_distributions(found)
-    with pytest.raises(ValueError, match="same cells"):
-        combine_sums([each.sums for each in found])
-    with pytest.raises(ValueError, match="same edges"):
-        combine_distributions([])
 
 
 def _covered(epsilon, n, below, runs):

@@ -17,9 +17,6 @@ from deniable_estimator.analyses.numbers.mean import (
     cell_points,
     cells_mean,
     level_noise,
-    mean_half_width,
-    quantile_reach,
-    reports_for_mean,
     reports_for_quantile,
     window_mean,
 )
@@ -144,13 +141,6 @@ def test_devices_and_servers_plan_alike(make_tree, mean):
     assert (found.cdf, found.clamped) == pytest.approx((np.mean(edges), clamped))
 
 
-def test_widths_of_a_mean():
-    """The number of reports for a width is the one that has it."""
-    reports = reports_for_mean(4.0122, 0.02)
-    assert mean_half_width(4.0122, reports) == pytest.approx(0.02, rel=1e-4)
-    assert mean_half_width(4.0122, reports) <= 0.02 < mean_half_width(4.0122, reports - 1)
-
-
 @pytest.mark.parametrize(("p", "known"), [(0.5, 1.5e3), (0.9, 3.7e4), (0.95, 1.5e5), (0.99, 3.7e6)])
 def test_reports_for_a_quantile(make_tree, p, known):
     """At epsilon 1, as computed once without the sampling of devices; alike on the other side."""
@@ -158,16 +148,6 @@ def test_reports_for_a_quantile(make_tree, p, known):
     assert reports_for_quantile(variances, p) == pytest.approx(known, rel=0.03)
     other = reports_for_quantile(variances, 1 - p)
     assert other == pytest.approx(reports_for_quantile(variances, p), abs=1)
-
-
-def test_reach_of_a_quantile(make_tree):
-    """It has no upper limit with a quarter of the reports that it needs, and half of the distance
-    with all of them."""
-    variances = HierarchicalHistogramAnalysis(make_tree(1.0)).variances()
-    reports = reports_for_quantile(variances, 0.95)
-    assert quantile_reach(variances, 0.95, reports).high == pytest.approx(0.975, abs=1e-4)
-    assert quantile_reach(variances, 0.95, reports // 4 - 1).high is None
-    assert quantile_reach(variances, 0.05, reports // 4 - 1).low is None
 
 
 def test_an_interval_at_its_limits():

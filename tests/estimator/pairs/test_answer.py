@@ -232,13 +232,3 @@ def test_false_changes_are_as_rare_as_asked(scheme):
             false[alpha] += bool(found.changed.any())
     for alpha, count in false.items():
         assert count / runs <= alpha + 3 * math.sqrt(alpha * (1 - alpha) / runs), false
-
-
-def test_repeated_reports_count_as_devices(scheme):
-    """Two windows under two schemes of the same devices are no better than the devices allow."""
-    one = answered(scheme)
-    again = combine([one, answered(scheme, seed=3, day=DAYS[1])])
-    assert again.devices < again.n
-    assert isinstance(again, PairAnswer)
-    assert again.covariance is not None
-    assert again.covariance.kept > 0

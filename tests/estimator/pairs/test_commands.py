@@ -9,7 +9,6 @@ from scipy import stats
 from tests.estimator.pairs.conftest import REGISTRY
 from tests.estimator.planning.conftest import plan
 
-from deniable.protocol.errors import SchemeError
 from deniable.protocol.mechanisms import SubsetSelection
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.analyses.pairs.dependence import independence
@@ -17,7 +16,6 @@ from deniable_estimator.planning.pairs import power_of, strongest_effect
 from deniable_estimator.planning.population import pair_shares, zipf_shares
 from deniable_estimator.statistics.tails import chi_square_quantile, noncentral_chi_square_tail
 from deniable_estimator.terminal.privacy_command import privacy
-from deniable_estimator.terminal.simulated import simulate
 
 
 @pytest.fixture
@@ -30,25 +28,6 @@ def run(tmp_path):
         return CliRunner().invoke(command, [*arguments, "--registry", str(path)])
 
     return run
-
-
-@pytest.mark.parametrize(
-    ("lines", "why"),
-    [
-        ("free,3\n", "value,value,weight"),
-        ("free,yes,3\n", "names 'yes'"),
-        ("free,true,-1\n", "weight"),
-        ("free,true,1\nfree,true,1\n", "names 'free' with 'true' a second time"),
-        ("free,true,0\n", "no cell a weight above 0"),
-    ],
-)
-def test_a_broken_file_of_cells(run, tmp_path, lines, why):
-    """Each mistake in a file of cells is named with its line."""
-    path = tmp_path / "cells.csv"
-    path.write_text(lines, encoding="utf-8")
-    refused = run(simulate, "plan_by_mode", "--devices", "9", "--shares", str(path))
-    assert refused.exit_code == 1
-    assert why in refused.output
 
 
 def test_privacy_adds_up(run):
@@ -106,20 +85,6 @@ def test_a_plan_agrees_with_itself():
     assert least["power"] == pytest.approx(0.8, abs=0.001)
     assert made["lifetime"].reports == 8
     assert made["reports"] == 25_000
-
-
-@pytest.mark.parametrize(
-    ("rows", "columns", "effect", "why"),
-    [
-        (1, 5, 0.1, "at least two values"),
-        (31, 30, 0.1, "at most 900"),
-        (2, 9, 1.0, "at most 0.94"),
-    ],
-)
-def test_what_cannot_be_planned(rows, columns, effect, why):
-    """One value, too many cells, and an effect that two lists cannot have are refused."""
-    with pytest.raises(SchemeError, match=why):
-        plan("pair", rows=rows, columns=columns, effect=effect)
 
 
 @pytest.mark.parametrize("dependence", [0.0, 0.4, 1.0])

@@ -12,7 +12,6 @@ from scipy import stats
 from tests.client.discoveries import declared
 from tests.estimator.planning.conftest import plan
 
-from deniable import SchemeError
 from deniable.protocol.mechanisms import design
 from deniable_estimator.forecasting.detection import (
     LEVEL,
@@ -101,13 +100,6 @@ def test_devices_are_whole_and_enough():
         assert told - 1 < reports / 0.7 < told
 
 
-def test_memory_needs_a_lifetime():
-    """Without the bound of a memo, or with one below a report's, there is no plan."""
-    for lifetime in (None, 0.5, 1.0):
-        with pytest.raises(SchemeError, match="lifetime"):
-            plan("values", size=8, epsilon=1.0, memoize=True, lifetime_epsilon=lifetime)
-
-
 @pytest.mark.parametrize("ask", ["mean", "both"])
 @pytest.mark.parametrize(("scale", "desired"), [("linear", 10.0), ("log", 0.05)])
 def test_the_devices_for_a_width_have_it(ask, scale, desired):
@@ -158,14 +150,6 @@ def test_the_label_says_how_many_holders_a_string_needs():
     assert "no guarantee for a device" in crowd
     registry = declared()
     assert "say `devices`" in shared_words(guarantee_in(registry, registry["search"]))[1]
-
-
-def test_few_devices_have_no_usable_signal():
-    """A crowd that cannot tell the mean from the range, or bound the median, is called so."""
-    for ask in ("mean", "distribution"):
-        for devices in (20, 20_000):
-            made = plan("number", high=10, ask=ask, epsilon=0.5, devices=devices)
-            assert made["usable"] == (devices > 20)
 
 
 def test_cells_limit_the_mean_of_a_distribution():

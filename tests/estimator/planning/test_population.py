@@ -10,6 +10,7 @@ from deniable_estimator.planning.population import (
     Crowd,
     read_numbers,
     read_shares,
+    read_strings,
     zipf_shares,
 )
 
@@ -35,6 +36,10 @@ def of_values(path):
     return read_shares(path, VALUES)
 
 
+def of_cells(path):
+    return read_shares(path, VALUES, ("x", "y"))
+
+
 @pytest.mark.parametrize(
     ("read", "content", "line", "message"),
     [
@@ -45,6 +50,11 @@ def of_values(path):
         (of_values, b"a,0\n", None, "no value a weight"),
         (of_values, b"", None, "no value a weight"),
         (of_values, b"\xff\xfe", None, "UTF-8"),
+        (read_strings, b"a,1\na,2\n", 2, "names 'a' a second time"),
+        (of_cells, b"a,3\n", 1, "value,value,weight"),
+        (of_cells, b"a,y,1\nd,z,3\n", 2, "names 'z', which the metric does not declare"),
+        (of_cells, b"a,x,1\na,x,1\n", 2, "names 'a' with 'x' a second time"),
+        (of_cells, b"a,x,0\n", None, "no cell a weight above 0"),
         (read_numbers, b"1\nmany\n", 2, "no finite number"),
         (read_numbers, b"inf\n", 1, "no finite number"),
         (read_numbers, b"1,-1\n", 1, "at least 0"),

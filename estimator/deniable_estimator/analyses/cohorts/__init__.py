@@ -246,7 +246,7 @@ class FilterAnalysis(CohortAnalysis[AnyFilter]):
             fewer = min(1.0, (meetings + 6 * math.sqrt(meetings) + 10) / bloom.cohorts)
         return Ones(bloom.k, float(self.mechanism.p), float(self.p01), float(bloom.h), fewer)
 
-    def _pull(self, targets: int) -> Pull:
+    def pull(self, targets: int = 1) -> Pull:
         """By the weights of the regression (see above)."""
         bloom, p11, p01 = self.mechanism.bloom, self.mechanism.p, self.p01
         h, k = bloom.h, bloom.k

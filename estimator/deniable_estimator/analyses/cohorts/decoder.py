@@ -122,7 +122,8 @@ def decode(
         reports: shape (m,), the reports of each cohort; a cohort without reports has no weight.
             Both may be scaled by the same factor if reports are not independent.
         design: the cells of the M candidates.
-        p01, p11: probability that a report sets a cell which the true filter leaves, or sets.
+        p01, p11: probability that a report sets a cell which the true filter leaves, or sets;
+            they differ.
         background: density c of a random filter: 1 - (1 - 1/k)**h. It is 0 if only the
             candidates can be encoded and no two of them share a cell (basic RAPPOR). Each is
             then estimated from its own cells.
@@ -132,14 +133,7 @@ def decode(
 
     The same arguments give the same result. A round of selection reads m * h numbers for each
     candidate; a dozen rounds are usual.
-
-    Raises:
-        ValueError: shapes that do not fit, or p01 equal to p11.
     """
-    if counts.shape != (design.cohorts, design.columns) or reports.shape != counts.shape[:1]:
-        raise ValueError(f"counts {counts.shape} and reports {reports.shape} do not fit the design")
-    if p01 == p11:
-        raise ValueError("p01 equals p11: such reports contain no information")
     same_as = design.same_as
     first = np.flatnonzero(same_as == np.arange(len(design)))
     distinct = design if len(first) == len(design) else design.take(first)

@@ -35,21 +35,13 @@ class Design:
 
     @classmethod
     def of(cls, positions: NDArray[np.integer[Any]], columns: int) -> Self:
-        """From the columns that each candidate sets: shape (M, cohorts, h), from 0.
-
-        Raises:
-            ValueError: a position is not below `columns`, or the shape is another.
-        """
-        if positions.ndim != 3 or min(positions.shape[1:]) < 1:
-            raise ValueError(f"positions are (candidates, cohorts, h), not {positions.shape}")
+        """From the columns that each candidate sets: shape (M, cohorts, h), from 0."""
         count, cohorts, hashes = positions.shape
         offset = np.arange(cohorts, dtype=np.int32)[:, None] * np.int32(columns)
         cells = np.empty(positions.shape, np.int32)
         step = max(1, _BLOCK // (cohorts * hashes))
         for start in range(0, count, step):
             some, into = positions[start : start + step], cells[start : start + step]
-            if not 0 <= some.min() <= some.max() < columns:
-                raise ValueError(f"positions lie from 0 to {columns - 1}")
             np.add(some, offset, out=into, dtype=np.int32, casting="unsafe")
             for later in range(1, hashes):
                 for earlier in range(later):

@@ -136,15 +136,12 @@ def cell_shares(mechanism: DBitFlip, rows: Sequence[TallyRow]) -> FloatArray:
     return np.asarray(shares.ravel())
 
 
-def estimate_bits(
-    mechanism: DBitFlip, rows: Sequence[TallyRow], repeats: float = 1.0, least: int = LEAST_ROW
-) -> CellSums:
-    """What the rows of a tally say.
+def estimate_bits(mechanism: DBitFlip, rows: Sequence[TallyRow], repeats: float = 1.0) -> CellSums:
+    """What the rows of a tally say: nothing if one of them has few reports.
 
     Args:
         rows: of the tally, in the order of the mechanism's.
         repeats: how often the same devices reported (`Participation.repeats`).
-        least: if a row has fewer reports, nothing is known.
     """
     counts = np.array([row.reports for row in rows], np.float64)
     part = BitPart(
@@ -158,7 +155,7 @@ def estimate_bits(
         float(mechanism.share_variance),
         counts,
         repeats,
-        bool(counts.min() >= max(1, least)),
+        bool(counts.min() >= LEAST_ROW),
     )
     return CellSums.of([part], int(counts.sum()), 0.0)
 

@@ -55,6 +55,7 @@ from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.scores import MEAN_SHARE, scores
 from deniable_estimator.analyses.numbers.sums import LEAST_ROW, CellSums
 from deniable_estimator.analyses.numbers.tree import estimate_tree
+from deniable_estimator.forecasting.number_forecast import Z
 from deniable_estimator.statistics.intervals import FloatArray
 
 _CAUTION = 2.0
@@ -266,42 +267,32 @@ class QuantileReach:
     """None if there will be no upper limit: the most that can be said is "at least ..."."""
 
 
-def mean_half_width(
-    noise: float, reports: float, level: float = 0.95, spread: float = EVEN_SPREAD
-) -> float:
-    """Half of the width of the interval of a mean, between -1 and 1.
+def mean_half_width(noise: float, reports: float, spread: float = EVEN_SPREAD) -> float:
+    """Half of the width of the 95% interval of a mean, between -1 and 1.
 
     Args:
         noise: `forecasting.number_forecast.mean_variance`, or `HistogramVariances.mean`.
         spread: the variance of the numbers.
     """
-    return _z(level) * math.sqrt((noise + spread) / reports)
+    return Z * math.sqrt((noise + spread) / reports)
 
 
-def reports_for_mean(
-    noise: float, half_width: float, level: float = 0.95, spread: float = EVEN_SPREAD
-) -> int:
-    """The number of reports with which the interval of the mean is this narrow."""
-    return math.ceil((_z(level) / half_width) ** 2 * (noise + spread))
+def reports_for_mean(noise: float, half_width: float) -> int:
+    """The number of reports with which the 95% interval of the mean is this narrow."""
+    return math.ceil((Z / half_width) ** 2 * (noise + EVEN_SPREAD))
 
 
-def reports_for_quantile(variances: HistogramVariances, p: float, level: float = 0.95) -> int:
-    """The number of reports with which the interval of quantile p is useful (see above).
+def reports_for_quantile(variances: HistogramVariances, p: float) -> int:
+    """The number of reports with which the 95% interval of quantile p is useful (see above).
 
     A quarter of it is needed for the interval to have both limits at all.
     """
     edge = min(p, 1 - p)
-    return math.ceil(4 * _z(level) ** 2 * (variances.cdf + p * (1 - p)) / edge**2)
+    return math.ceil(4 * Z**2 * (variances.cdf + p * (1 - p)) / edge**2)
 
 
-def quantile_reach(
-    variances: HistogramVariances, p: float, reports: float, level: float = 0.95
-) -> QuantileReach:
-    """How far the interval of quantile p will reach, from so many reports."""
-    reach = _z(level) * math.sqrt((variances.cdf + p * (1 - p)) / reports)
+def quantile_reach(variances: HistogramVariances, p: float, reports: float) -> QuantileReach:
+    """How far the 95% interval of quantile p will reach, from so many reports."""
+    reach = Z * math.sqrt((variances.cdf + p * (1 - p)) / reports)
     low, high = p - reach, p + reach
     return QuantileReach(p, low if low > 0 else None, high if high < 1 else None)
-
-
-def _z(level: float) -> float:
-    return NormalDist().inv_cdf((1 + level) / 2)

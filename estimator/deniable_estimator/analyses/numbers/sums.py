@@ -230,12 +230,7 @@ def combine_sums(estimates: Sequence[CellSums], extra: float = 0.0) -> CellSums:
     Args:
         extra: what is added to `shared`, because the same devices used several schemes
             (`deniable_estimator.statistics.participation.together`).
-
-    Raises:
-        ValueError: there is no estimate, or they have different numbers of cells.
     """
-    if len({each.cells for each in estimates}) != 1:
-        raise ValueError("estimates are averaged over the same cells")
     weights = sum_weights(estimates)
     if not any(weights):
         return estimates[0]
