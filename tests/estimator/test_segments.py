@@ -51,7 +51,7 @@ lifetime_epsilon = 200.0
 """
 DAY = date(2026, 11, 2)
 NOW = 1_795_000_000.0  # 2026-11-18
-SIZES = {"ios": 8000, "android": 4000, "web": 300, "other": 40}
+SIZES = {"ios": 8000, "android": 4000, "web": 300, "other": 30}
 
 
 @dataclass
@@ -129,9 +129,9 @@ def test_one_segment_is_its_rows_alone(dark):
 def test_differences_and_tests(dark):
     """Android differs from the largest, the others do not; small segments fold, with their
     number; the reference can be another one."""
-    split = by_segment(dark.store, dark.registry, "dark_mode", ["platform"], now=NOW, least=200)
+    split = by_segment(dark.store, dark.registry, "dark_mode", ["platform"], now=NOW)
     assert [each.name for each in split.groups] == ["ios", "android", "web"]
-    assert [(each.name, each.answer.n) for each in split.small] == [("other", 120)]
+    assert [(each.name, each.answer.n) for each in split.small] == [("other", 90)]
     assert split.rest is None
     assert split.reference is not None
     assert split.reference.name == "ios"
@@ -140,7 +140,7 @@ def test_differences_and_tests(dark):
     assert split.names == ("true",)
     assert split.differs.tolist() == [True]
     assert split.p_adjusted[0] == split.p_value[0] < 1e-10
-    assert "1 segment with fewer than 200 reports is folded away (120 reports)" in split.notes
+    assert "1 segment with fewer than 100 reports is folded away (90 reports)" in split.notes
     other = by_segment(
         dark.store, dark.registry, "dark_mode", ["platform"], against={"platform": "web"}, now=NOW
     )
@@ -160,7 +160,7 @@ def test_earlier_lists_of_a_segment(dark):
     dark.crowd("dark_mode", 0, [300, 300], registry=before)
     split = by_segment(dark.store, after, "dark_mode", ["platform"], now=NOW)
     assert {each.name: each.answer.n for each in split.groups} == {
-        "ios": 25_000, "android": 12_000, "web": 900, "tv": 1000, "other": 120,
+        "ios": 25_000, "android": 12_000, "web": 900, "tv": 1000,
     }  # fmt: skip
     assert split.unsplit == 600
     assert split.total.n == 3 * sum(SIZES.values()) + 2000 + 600

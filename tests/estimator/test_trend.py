@@ -3,16 +3,12 @@
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from deniable import Registry, Scheme
+from deniable import Registry
 from deniable.protocol import windows
-from deniable.protocol.mechanisms import SubsetSelection
-from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate
 from deniable_estimator.asking.comparison import compare
-from deniable_estimator.asking.history import Look, inspect
 from deniable_estimator.asking.reading import unfinished
 from deniable_estimator.asking.trend import MOST_PERIODS, _count, trend
 from deniable_estimator.errors import EstimateError
@@ -171,27 +167,3 @@ def test_a_week_is_unfinished_if_one_of_its_days_is(store, registry):
     assert on_time.change is None
     tomorrow = trend(store, registry, "browser", by="week", now=TODAY + 86_400).reported[-1]
     assert (tomorrow.unfinished, tomorrow.partial) == (False, True)
-
-
-def test_a_history_does_not_compare_it():
-    """A window that runs has the figures of its own tally, but is held against no other: what
-    would be a flood at its end is none before. Fakes that no device could send are still seen."""
-    rng = np.random.default_rng(8)
-    scheme = Scheme("category", SubsetSelection.design(3, 1.0), ("a", "b", "c"))
-    counts = [[9_000, 6_000, 5_000]] * 12 + [[36_000, 24_000, 20_000]]
-    looks = [
-        Look.of(
-            f"2026-11-{day + 1:02}", estimate(sample_tally(scheme, np.array(each), rng), scheme)
-        )
-        for day, each in enumerate(counts)
-    ]
-    last = looks[-1].label
-    assert [each.label for each in inspect("m", looks).anomalous] == [last]
-    found = inspect("m", looks, unfinished={last})
-    assert not found.anomalous
-    assert found.windows[-1].label == last
-    assert {each.name for each in found.windows[-1].verdict.figures} == {
-        each.name for each in looks[-1].figures
-    }
-    earlier = inspect("m", looks[:-1])
-    assert [each.label for each in found.windows[:-1]] == [each.label for each in earlier.windows]
