@@ -1,11 +1,13 @@
 """Windows against the windows before them, looked at together."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import t as student
 from tests.estimator.schemes import SCHEMES, SIZE
 
 from deniable import Scheme
@@ -15,7 +17,6 @@ from deniable_estimator.analyses.anomalies import Figure
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate
 from deniable_estimator.asking.history import (
-    LEAST_HISTORY,
     Look,
     inspect,
     look,
@@ -62,13 +63,28 @@ def test_a_flood_is_noticed_and_a_change_is_none():
     assert alarms["reports"].expected == pytest.approx(20_000, rel=0.1)
 
 
-def test_a_short_history_is_no_measure():
-    """Until there are enough windows before it, none is compared, but each has its figures."""
+def test_reports_are_compared_by_the_stated_formula():
+    """Of windows with enough reports, with 7 to 28 before them: first those that do not vary, and
+    then any, larger and smaller ones."""
     rng = np.random.default_rng(3)
-    found = history(list(steady(LEAST_HISTORY + 1, rng)), rng)
-    names = [{figure.name for figure in window.verdict.figures} for window in found.windows]
-    assert names[-1] == {"low", "lowest", "reports"}
-    assert all(each == {"low", "lowest"} for each in names[:-1])
+    n = [20_000] * 9 + [500, 999, 1_000, 40_000] + rng.integers(900, 60_000, 30).tolist()
+    none = np.zeros(0)
+    found = inspect(
+        "m", [Look(f"{at:02}", each, "s", (), none, none, ()) for at, each in enumerate(n)]
+    )
+    assert not any(each.verdict.figures for each in found.windows[:7])
+    for place, window in enumerate(found.windows[7:], start=7):
+        past = np.array(n[max(0, place - 28) : place], np.float64)
+        if n[place] < 1_000:
+            assert window.verdict.figures == ()
+            continue
+        logs, usual, m = np.log(past), (1 / past).mean(), len(past)
+        variance = max(logs.var(ddof=1), usual) * (1 + 1 / m) + max(1 / n[place] - usual, 0)
+        t = (math.log(n[place]) - logs.mean()) / math.sqrt(variance)
+        (figure,) = window.verdict.figures
+        assert figure[:3] == ("reports", "s", n[place])
+        assert figure.expected == pytest.approx(math.exp(logs.mean()))
+        assert figure.p_value == pytest.approx(student(m - 1).sf(t), abs=1e-12)
 
 
 def test_strings_are_looked_at_undecoded():

@@ -266,9 +266,9 @@ def test_a_document_that_the_disk_changed_is_not_handed_out(run, tmp_path):
     assert refused.stdout == ""
 
 
-def test_a_signed_document_with_one_byte_changed_never_verifies(tmp_path):
+def test_a_signed_document_with_one_byte_changed_never_verifies(tmp_path, monkeypatch):
     """Each byte is changed in three ways: it is refused, or it says the same as before, as with
-    another space between two keys."""
+    another space between two keys. What is larger than a document may be is not read."""
     private = tmp_path / "release.pem"
     public = public_key(make_key(private))
     csv = b"value,estimate\r\nfirefox,0.1\r\n"
@@ -288,6 +288,10 @@ def test_a_signed_document_with_one_byte_changed_never_verifies(tmp_path):
             assert found == told
             assert json.loads(changed)["data"] == data
     assert passed < len(text) / 4
+    monkeypatch.setattr("deniable_estimator.releasing.manifest.MOST_BYTES", len(text))
+    assert verify(text, csv, public) == told
+    with pytest.raises(ManifestError, match="larger than 64 MiB"):
+        verify(text + b" ", csv, public)
     for cut in range(len(text) - 1):
         with pytest.raises(ManifestError):
             verify(text[:cut], None, public)
