@@ -123,6 +123,11 @@ def _mistakes():
         "estimate discover browser",
         "estimate trend browser --value netscape",
         "estimate trend plan_tier --by week",
+        "estimate trend dark_mode --from 2024-01-01",
+        "estimate trend dark_mode --from 1990-01-01 --by week",
+        "estimate dark_mode --since 2026-11-20",
+        "estimate segments theme --by platform --by platform",
+        "estimate segments theme --by platform --against platform=tv",
         "plan simulate browser",
         "plan",
         "plan --size 1 --epsilon 1 --devices 10",
@@ -361,6 +366,8 @@ _ASKED = {
         deniable estimate theme
         deniable estimate segments theme --by platform
         deniable estimate segments theme --by platform --csv
+        deniable estimate segments theme --by platform --recent
+        deniable estimate segments theme --by platform --against platform=tablet --json
         deniable estimate theme --where platform=tablet --json
         deniable estimate trend theme --by-segment platform --by week
         GET /metric/theme
@@ -395,6 +402,10 @@ _ASKED = {
         deniable release verify browser.csv.manifest.json --table browser.csv
         cat browser.csv
         deniable release tabs --to 2026-11-08 --epsilon 1 --plan
+        deniable release browser --to 2026-11-08 --epsilon 0.02 --noise gaussian --plan
+        deniable release browser --to 2026-11-08 --epsilon 0.5 --form leader --plan
+        deniable release dark_mode --to 2026-11-08 --epsilon 1 --form trend --plan
+        deniable release load_time --to 2026-11-08 --epsilon 2 --plan
         deniable release dark_mode --from 2026-10-05 --to 2026-10-11 --form trend
         DENIABLE_RELEASE_BUDGET=0.1 deniable release browser --from 2026-09-21 --to 2026-09-27
         deniable release update_channel

@@ -65,7 +65,8 @@ def test_a_flood_is_noticed_and_a_change_is_none():
 
 def test_reports_are_compared_by_the_stated_formula():
     """Of windows with enough reports, with 7 to 28 before them: first those that do not vary, and
-    then any, larger and smaller ones."""
+    then any, larger and smaller ones. Fewer reports are no alarm: devices that are offline send
+    later."""
     rng = np.random.default_rng(3)
     n = [20_000] * 9 + [500, 999, 1_000, 40_000] + rng.integers(900, 60_000, 30).tolist()
     none = np.zeros(0)
@@ -133,17 +134,6 @@ def looked(label, tally):
     found = look(label, question(tally, LARGE))
     assert found is not None
     return found
-
-
-def test_reports_that_are_still_coming_in_are_no_alarm():
-    """A newest window with a tenth of the usual reports raises no alarm, because devices that are
-    offline send later; one with three times as many does. Seed 9."""
-    rng = np.random.default_rng(9)
-    shares = 1 / np.arange(1, 13)
-    looks = [looked(f"{number:02}", drawn(shares, 20_000, rng)) for number in range(20)]
-    early, flood = (looked("20", drawn(shares, n, rng)) for n in (2_000, 60_000))
-    assert not inspect("m", [*looks, early]).anomalous
-    assert inspect("m", [*looks, flood]).anomalous
 
 
 def test_a_window_that_runs_is_compared_with_none():
