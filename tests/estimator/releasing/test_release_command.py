@@ -17,6 +17,7 @@ from deniable.tools.command_line import find
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.asking.reading import Question
+from deniable_estimator.releasing.ledger import ReleaseLedger
 from deniable_estimator.releasing.manifest import (
     ManifestError,
     make_key,
@@ -71,11 +72,15 @@ def test_the_manifest_says_what_the_noise_is(run):
     assert manifest["epsilon_of_one_report"] == pytest.approx(0.2)
 
 
-def test_the_leader_is_released_alone(run):
-    """With 1,000 reports more a day than the next, firefox leads; nothing else is published."""
+def test_the_leader_is_released_alone(run, tmp_path):
+    """With 1,000 reports more a day than the next, firefox leads; nothing else is published. Each
+    of a device's five reports costs a fifth of the epsilon, and half of its square of rho."""
     found = document(run("browser --form leader --epsilon 1 --out -"))
     assert found["data"] == {"columns": ["leader"], "rows": [["firefox"]]}
     assert found["manifest"]["method"] == "exponential"
+    (charge,) = ReleaseLedger(tmp_path / "releases.sqlite", 1e-6, None).charges()
+    assert (charge.limit, charge.kind, charge.epsilon, charge.delta) == (8, "exponential", 1.0, 0.0)
+    assert (charge.window_epsilon, charge.window_rho) == pytest.approx((0.2, 0.2**2 / 2 * 5))
 
 
 def test_strings_of_a_list(run, registry, fill, tmp_path):
