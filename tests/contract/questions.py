@@ -370,6 +370,7 @@ _ASKED = {
         deniable estimate segments theme --by platform --against platform=tablet --json
         deniable estimate theme --where platform=tablet --json
         deniable estimate trend theme --by-segment platform --by week
+        deniable estimate trend theme --by-segment platform --by month --csv
         GET /metric/theme
         GET /metric/theme/segments
         GET /metric/theme/segments?lang=zh-Hans

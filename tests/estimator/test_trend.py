@@ -1,5 +1,6 @@
 """A metric over time: periods, their changes, and windows that have not ended."""
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -67,6 +68,8 @@ def test_a_day_is_compared_with_its_weekday(store, registry):
         "2026-11-20": "2026-11-13",
     }
     whole = trend(store, registry, "browser", now=LATER)
+    some = replace(whole, periods=(whole.reported[-1], whole.reported[0]))
+    assert (whole.leading, some.leading) == ("firefox", "chrome")
     assert [period.label for period in whole.reported if period.change is None] == [
         "2026-10-30",
         "2026-11-09",

@@ -36,7 +36,7 @@ def clock():
 
 @pytest.fixture
 def results(clock):
-    return Results(10_000, clock, most=16, most_of_one=4)
+    return Results(10_000, clock, workers=2, most=16, most_of_one=4)
 
 
 @pytest.fixture
@@ -217,8 +217,9 @@ def test_a_refusal_says_when_there_will_be_room(clock):
     for number in range(30):
         results.job(b"long%d" % number, long, 10)
     for number in range(8):
-        with pytest.raises(StillDecoding):
+        with pytest.raises(StillDecoding) as waiting:
             results.job(bytes([number]), lambda progress: gate.wait(30), 0, reader=str(number % 2))
+    assert (waiting.value.done, waiting.value.of) == (0, 0)
     for reader, seconds in (("0", 30), ("2", 15)):
         with pytest.raises(TooManyDecodes) as caught:
             results.job(b"another", long, 0, reader=reader)

@@ -27,6 +27,7 @@ from deniable_estimator.releasing.manifest import (
     verify,
 )
 from deniable_estimator.releasing.manifest import document as make_document
+from deniable_estimator.releasing.noise import of_rho
 
 from .conftest import DAYS, document
 
@@ -72,15 +73,38 @@ def test_the_manifest_says_what_the_noise_is(run):
     assert manifest["epsilon_of_one_report"] == pytest.approx(0.2)
 
 
-def test_the_leader_is_released_alone(run, tmp_path):
-    """With 1,000 reports more a day than the next, firefox leads; nothing else is published. Each
-    of a device's five reports costs a fifth of the epsilon, and half of its square of rho."""
+def test_the_leader_is_released_alone(run):
+    """With 1,000 reports more a day than the next, firefox leads; nothing else is published."""
     found = document(run("browser --form leader --epsilon 1 --out -"))
     assert found["data"] == {"columns": ["leader"], "rows": [["firefox"]]}
     assert found["manifest"]["method"] == "exponential"
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "window_epsilon", "window_rho"),
+    [
+        ("", "laplace", 0.2, 0.1),
+        ("--form leader", "exponential", 0.2, 0.1),
+        ("--form trend", "laplace", 0.2, 0.02),
+        ("--noise gaussian", "gaussian", None, None),
+        ("--noise gaussian --form trend", "gaussian", None, None),
+    ],
+)
+def test_a_release_is_charged_what_its_noise_costs(
+    run, tmp_path, options, kind, window_epsilon, window_rho
+):
+    """Each of a device's five reports costs a fifth of a pure epsilon; in one table they add up
+    before they are squared. What Gaussian noise costs in five windows is its epsilon."""
+    document(run(f"browser --epsilon 1 {options} --out -"))
     (charge,) = ReleaseLedger(tmp_path / "releases.sqlite", 1e-6, None).charges()
-    assert (charge.limit, charge.kind, charge.epsilon, charge.delta) == (8, "exponential", 1.0, 0.0)
-    assert (charge.window_epsilon, charge.window_rho) == pytest.approx((0.2, 0.2**2 / 2 * 5))
+    pure = window_epsilon is not None
+    assert (charge.limit, charge.kind, charge.delta) == (8, kind, 0.0 if pure else 1e-8)
+    assert charge.epsilon == pytest.approx(1.0, rel=1e-3)
+    assert charge.window_epsilon == pytest.approx(window_epsilon)
+    if pure:
+        assert charge.window_rho == pytest.approx(window_rho)
+    else:
+        assert of_rho(5 * charge.window_rho, 1e-8) == pytest.approx(charge.epsilon)
 
 
 def test_strings_of_a_list(run, registry, fill, tmp_path):
