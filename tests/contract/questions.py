@@ -123,7 +123,7 @@ def _mistakes():
         "estimate discover browser",
         "estimate trend browser --value netscape",
         "estimate trend plan_tier --by week",
-        "estimate trend dark_mode --from 2024-01-01",
+        "estimate trend dark_mode --from 2025-10-16",
         "estimate trend dark_mode --from 1990-01-01 --by week",
         "estimate dark_mode --since 2026-11-20",
         "estimate segments theme --by platform --by platform",
@@ -605,7 +605,6 @@ _ASKED = {
         GET /api/v1/plan?size=10&epsilon=1&devices=9&memoize=maybe
         GET /api/v1/plan?size=10&epsilon=1&devices=9&mechanism=magic
         GET /api/v1/nowhere
-        GET /api/v1/metrics/theme/segments?by=plan
         GET /api/v1/releases/unknown
         GET /api/v1/plan?size=1
         GET /boards/unknown

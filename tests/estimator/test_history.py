@@ -15,7 +15,6 @@ from deniable.protocol.mechanisms import HashedProjectiveGeometry, SubsetSelecti
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.anomalies import Figure
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.answers.shares import estimate
 from deniable_estimator.asking.history import (
     Look,
     inspect,
@@ -25,42 +24,6 @@ from deniable_estimator.asking.history import (
 from deniable_estimator.asking.reading import Part, Question
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.participation import Participation
-
-VALUES = ("a", "b", "c", "d", "e")
-SCHEME = Scheme("category", SubsetSelection.design(5, 1.0), VALUES)
-
-
-def history(windows, rng):
-    """Of so many devices with such shares in each window."""
-    looks = []
-    for number, (devices, shares) in enumerate(windows):
-        tally = sample_tally(SCHEME, rng.multinomial(devices, shares / shares.sum()), rng)
-        looks.append(Look.of(f"2026-11-{number + 1:02}", estimate(tally, SCHEME)))
-    return inspect("browser", looks)
-
-
-def steady(count, rng):
-    """Windows whose crowd and shares vary by some percent from day to day."""
-    for _ in range(count):
-        devices = int(20_000 * np.exp(rng.normal(0, 0.05)))
-        yield devices, np.array([5, 4, 3, 2, 1]) * np.exp(rng.normal(0, 0.03, 5))
-
-
-def test_a_flood_is_noticed_and_a_change_is_none():
-    """A crowd that quadruples is noticed where it does. A share that triples is what honest devices
-    send after a release: no alarm.
-
-    14 steady windows, with one of each in the 11th and the 12th; seed 2; 20 standard errors.
-    """
-    rng = np.random.default_rng(2)
-    windows = list(steady(14, rng))
-    windows[10] = (windows[10][0], windows[10][1] * [1, 1, 1, 3, 1])
-    windows[11] = (4 * windows[11][0], windows[11][1])
-    (window,) = history(windows, rng).anomalous
-    assert window.label == "2026-11-12"
-    alarms = {each.name: each for each in window.verdict.alarms()}
-    assert set(alarms) == {"reports"}
-    assert alarms["reports"].expected == pytest.approx(20_000, rel=0.1)
 
 
 def test_reports_are_compared_by_the_stated_formula():
@@ -137,12 +100,17 @@ def looked(label, tally):
 
 
 def test_a_window_that_runs_is_compared_with_none():
-    """It has the figures of its own tally: what would be a flood at its end is none before. Seed
-    8."""
+    """It has the figures of its own tally: what would be a flood at its end is none before. A share
+    that triples is what honest devices send after a release: no alarm. Seed 8."""
     rng = np.random.default_rng(8)
     sizes = [20_000] * 12 + [80_000]
-    looks = [looked(f"{day:02}", drawn(np.ones(12), n, rng)) for day, n in enumerate(sizes)]
-    assert [each.label for each in inspect("m", looks).anomalous] == ["12"]
+    looks = [
+        looked(f"{day:02}", drawn(np.array([3 if day == 10 else 1, *[1] * 11]), n, rng))
+        for day, n in enumerate(sizes)
+    ]
+    (window,) = inspect("m", looks).anomalous
+    assert window.label == "12"
+    assert {each.name for each in window.verdict.alarms()} == {"reports"}
     found = inspect("m", looks, unfinished={"12"})
     assert not found.anomalous
     own = {each.name for each in looks[-1].figures}

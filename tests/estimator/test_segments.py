@@ -43,11 +43,6 @@ values = ["light", "dark", "system", "sepia", "<script>", "other"]
 epsilon = 2.0
 lifetime_epsilon = 200.0
 segments = ["plan", "platform"]
-[metrics.plain]
-type = "boolean"
-description = "Without segments."
-epsilon = 2.0
-lifetime_epsilon = 200.0
 """
 DAY = date(2026, 11, 2)
 NOW = 1_793_790_400.0  # 2026-11-04, the last of three days
@@ -164,13 +159,9 @@ def test_earlier_lists_of_a_segment(dark):
 @pytest.mark.parametrize(
     ("metric", "options", "told"),
     [
-        ("plain", {"by": ["platform"]}, "plain is not counted by segments"),
-        ("dark_mode", {"by": ["plan"]}, "dark_mode is counted by platform"),
         ("dark_mode", {"by": []}, "dark_mode is counted by platform"),
-        ("theme", {"by": ["plan", "plan"]}, "each once"),
         ("dark_mode", {"by": ["platform"], "where": {"plan": "paid"}}, "not counted by a segment"),
         ("dark_mode", {"by": ["platform"], "where": {"platform": "tv"}}, "no value tv"),
-        ("dark_mode", {"by": ["platform"], "against": {"platform": "tv"}}, "platform=tv"),
         ("theme", {"by": ["plan", "platform"], "against": {"plan": "paid"}}, "name a value for"),
         ("dark_mode", {"by": ["platform"], "against": {"platform": "web"}}, "fewer than 100"),
     ],
