@@ -23,59 +23,38 @@ RELEASE = "2026-11-09"
 EARLIER = "2026-11-13"
 """Until this day, `update_channel` has its earlier scheme."""
 
-DAYS = {
-    "dark_mode": 61,
-    "notifications": 14,
-    "browser": 61,
-    "country": 7,
-    "theme": 28,
-    "update_channel": 14,
-    "interface_language": 21,
-    "crash_site": 6,
-    "homepage": 6,
-    "load_time": 28,
-    "tabs": 28,
-    "mode_by_channel": 14,
-}
-"""For how many days each metric of days has reports."""
+_WEEKS = [f"2026-W{number}" for number in range(33, 47)]
 
-LABELS = {
-    "plan_tier": ["2026-07", "2026-08", "2026-09", "2026-10"],
-    "plugin": ["2026-W45", "2026-W46"],
-    **{
-        name: [f"2026-W{number}" for number in range(33, 47)]
-        for name in ("weekly_use", "growth", "trial")
-    },
+CROWD: dict[str, tuple[int | list[str], int]] = {
+    "dark_mode": (61, 4_000),
+    "notifications": (14, 5_000),
+    "browser": (61, 6_000),
+    "country": (7, 20_000),
+    "theme": (28, 3_000),
+    "update_channel": (14, 5_000),
+    "interface_language": (21, 8_000),
+    "crash_site": (6, 10_000),
+    "homepage": (6, 12_000),
+    "load_time": (28, 8_000),
+    "tabs": (28, 5_000),
+    "mode_by_channel": (14, 9_000),
+    "plan_tier": (["2026-07", "2026-08", "2026-09", "2026-10"], 30_000),
+    "plugin": (["2026-W45", "2026-W46"], 30_000),
+    "weekly_use": (_WEEKS, 200_000),
+    "growth": (_WEEKS, 200_000),
+    "trial": (_WEEKS, 12),
+    "silent": (0, 0),
 }
-"""The windows of the other metrics."""
-
-DEVICES = {
-    "dark_mode": 4_000,
-    "notifications": 5_000,
-    "browser": 6_000,
-    "country": 20_000,
-    "theme": 3_000,
-    "update_channel": 5_000,
-    "plan_tier": 30_000,
-    "interface_language": 8_000,
-    "crash_site": 10_000,
-    "homepage": 12_000,
-    "load_time": 8_000,
-    "tabs": 5_000,
-    "mode_by_channel": 9_000,
-    "plugin": 30_000,
-    "weekly_use": 200_000,
-    "growth": 200_000,
-    "trial": 12,
-}
-"""How many devices report each metric in a window; of `silent`, none does."""
+"""For how many days, or in which windows, each metric has reports, and of how many devices."""
 
 
 def labels_of(name):
     """The windows in which a metric has reports."""
+    windows, _ = CROWD[name]
+    if isinstance(windows, list):
+        return windows
     last = date.fromisoformat(LAST_DAY)
-    days = (last - timedelta(back) for back in reversed(range(DAYS.get(name, 0))))
-    return LABELS.get(name) or [each.isoformat() for each in days]
+    return [(last - timedelta(back)).isoformat() for back in reversed(range(windows))]
 
 
 def is_weekend(label):
@@ -123,9 +102,10 @@ def tally_of(metric, scheme, label, devices, rng):
 
 def tallies_of(metric, scheme, labels, rng):
     """For each window the tallies of what devices report."""
+    usual = CROWD[metric.name][1]
     if metric.type.name == "retention":
-        life = Life.steady(DEVICES[metric.name])
-        older = DEVICES[metric.name] - life.new
+        life = Life.steady(usual)
+        older = usual - life.new
         # In the last weeks fewer are lost.
         lives = [
             replace(life, back=0.5, stays=0.9 if each > "2026-W43" else 0.85) for each in labels
@@ -134,7 +114,6 @@ def tallies_of(metric, scheme, labels, rng):
             [each]
             for each, _ in retention_crowd.tallies_of(metric, labels, lives, rng, older=older)
         ]
-    usual = DEVICES[metric.name]
     return [
         tally_of(metric, scheme, each, int(usual * (0.7 if is_weekend(each) else 1)), rng)
         for each in labels

@@ -144,6 +144,11 @@ def _mistakes():
         "estimate discover plugin --by week --promote crash_site",
         "estimate trend browser --value netscape",
         "estimate trend plan_tier --by week",
+        "estimate trend dark_mode --from 2025-10-16",
+        "estimate trend dark_mode --from 1990-01-01 --by week",
+        "estimate dark_mode --since 2026-11-20",
+        "estimate segments theme --by platform --by platform",
+        "estimate segments theme --by platform --against platform=tv",
         "plan simulate browser",
         "plan",
         "plan --size 1 --epsilon 1 --devices 10",
@@ -445,6 +450,7 @@ _ASKED = {
         deniable estimate theme --where platform=tablet --where platform=tv
         deniable estimate theme --where platform=tablet --json
         deniable estimate trend theme --by-segment platform --by week
+        deniable estimate trend theme --by-segment platform --by month --csv
         GET /metric/theme
         GET /metric/theme/segments
         GET /metric/theme/segments?lang=zh-Hans
@@ -523,6 +529,10 @@ _ASKED = {
         deniable release verify browser.csv.manifest.json --table browser.csv
         cat browser.csv
         deniable release tabs --to 2026-11-08 --epsilon 1 --plan
+        deniable release browser --to 2026-11-08 --epsilon 0.02 --noise gaussian --plan
+        deniable release browser --to 2026-11-08 --epsilon 0.5 --form leader --plan
+        deniable release dark_mode --to 2026-11-08 --epsilon 1 --form trend --plan
+        deniable release load_time --to 2026-11-08 --epsilon 2 --plan
         deniable release dark_mode --from 2026-10-05 --to 2026-10-11 --form trend
         DENIABLE_RELEASE_BUDGET=0.1 deniable release browser --from 2026-09-21 --to 2026-09-27
         deniable release update_channel
@@ -821,7 +831,6 @@ _ASKED = {
         GET /api/v1/plan?size=10&epsilon=1&devices=9&memoize=maybe
         GET /api/v1/plan?size=10&epsilon=1&devices=9&mechanism=magic
         GET /api/v1/nowhere
-        GET /api/v1/metrics/theme/segments?by=plan
         GET /api/v1/releases/unknown
         GET /api/v1/plan?size=1
         GET /boards/unknown

@@ -28,19 +28,10 @@ FILE = Path(__file__).parents[2] / "client" / "vectors" / "transcripts.json"
 Step = dict[str, Any]
 
 ASKED = frozenset(
-    (
-        "at",
-        "segments",
-        "records",
-        "take",
-        "reply",
-        "leave",
-        "opt_out",
-        "opt_in",
-        "erase",
-        "restart",
-        "upgrade",
-    )
+    {
+        *("at", "segments", "records", "take", "reply", "leave", "opt_out", "opt_in", "erase"),
+        *("restart", "upgrade"),
+    }
 )
 """The keys that say what a step does; all others are what it gave."""
 

@@ -1,5 +1,6 @@
 """annotations.toml is checked whole, with the line of every mistake, and entries are added."""
 
+import os
 import subprocess
 import sys
 from datetime import UTC, date, datetime
@@ -190,7 +191,9 @@ def test_any_text_comes_back(tmp_path_factory, texts):
 
 
 def test_without_a_date_it_is_today(path):
-    """The day is that of UTC."""
-    before = datetime.now(UTC).date()
+    """The day is that of UTC. Others may read a new file as far as the mask lets them."""
+    before, mask = datetime.now(UTC).date(), os.umask(0o026)
     assert run("Release", path=path).exit_code == 0
+    assert os.umask(mask) == 0o026
+    assert path.stat().st_mode & 0o777 == 0o640
     assert before <= load_annotations(path)[0].day <= datetime.now(UTC).date()

@@ -1,6 +1,7 @@
 """Many ranges at once, and windows that were dropped, whose sums are kept."""
 
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 
 import numpy as np
 import pytest
@@ -79,46 +80,37 @@ def months(tmp_path_factory):
     store.close()
 
 
-def test_whole_months_have_the_same_answer(whole, months):
+@pytest.mark.parametrize(
+    "ask",
+    [
+        *(
+            partial(read, first=first, last=last)
+            for first, last in (
+                (FIRST, LAST),
+                (date(2026, 1, 1), LAST),
+                (date(2025, 12, 1), date(2025, 12, 31)),
+            )
+        ),
+        partial(read, where={"plan": "paid"}),
+        partial(by_segment, by=["plan"]),
+        partial(trend, by="month"),
+    ],
+)
+def test_whole_months_have_the_same_answer(whole, months, ask):
     """The answer over whole months is the same number for number, with its intervals: the reports
-    of each day are known although the days are gone."""
-    for first, last in (
-        (FIRST, LAST),
-        (date(2026, 1, 1), LAST),
-        (date(2025, 12, 1), date(2025, 12, 31)),
-    ):
-        one, two = (
-            read(store, REGISTRY, "dark", first, last, now=NOW).to_dict()
-            for store in (whole, months)
-        )
-        assert one == two
-
-
-def test_segments_have_the_same_answer(whole, months):
-    """So have segments, and what is limited to one of them."""
-    for given in ({}, {"plan": "paid"}):
-        one, two = (
-            read(store, REGISTRY, "dark", where=given, now=NOW).to_dict()
-            for store in (whole, months)
-        )
-        assert one == two
+    of each day are known although the days are gone. So are segments, and a trend by month."""
     one, two = (
-        by_segment(store, REGISTRY, "dark", ["plan"], now=NOW).to_dict()
-        for store in (whole, months)
+        ask(reader=store, registry=REGISTRY, metric="dark", now=NOW) for store in (whole, months)
     )
-    assert one == two
+    assert one.to_dict() == two.to_dict()
+
+
+def test_segments_and_changes_are_there_where_days_are_gone(months):
+    """Of dropped days the newest windows of a segment and the changes between months are known."""
     recent = by_segment(months, REGISTRY, "dark", ["plan"], recent=True, now=NOW)
     assert recent.to_dict()["segments"]
-
-
-def test_a_trend_by_month_is_the_same(whole, months):
-    """A trend by month, with the changes between months, does not see that days are gone."""
-    one, two = (
-        trend(store, REGISTRY, "dark", by="month", now=NOW).to_dict() for store in (whole, months)
-    )
-    assert one == two
-    assert len(one["periods"]) == 4
-    assert one["periods"][1]["since"] == "2025-12"
+    periods = trend(months, REGISTRY, "dark", by="month", now=NOW).periods
+    assert [each.since for each in periods] == [None, "2025-12", "2026-01", None]
 
 
 def test_what_is_gone_is_refused_with_what_is_there(months):

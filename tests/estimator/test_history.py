@@ -1,11 +1,13 @@
 """Windows against the windows before them, looked at together."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import t as student
 from tests.estimator.schemes import SCHEMES, SIZE
 
 from deniable import Scheme
@@ -13,9 +15,7 @@ from deniable.protocol.mechanisms import HashedProjectiveGeometry, SubsetSelecti
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.anomalies import Figure
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.answers.shares import estimate
 from deniable_estimator.asking.history import (
-    LEAST_HISTORY,
     Look,
     inspect,
     look,
@@ -25,50 +25,30 @@ from deniable_estimator.asking.reading import Part, Question
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.participation import Participation
 
-VALUES = ("a", "b", "c", "d", "e")
-SCHEME = Scheme("category", SubsetSelection.design(5, 1.0), VALUES)
 
-
-def history(windows, rng):
-    """Of so many devices with such shares in each window."""
-    looks = []
-    for number, (devices, shares) in enumerate(windows):
-        tally = sample_tally(SCHEME, rng.multinomial(devices, shares / shares.sum()), rng)
-        looks.append(Look.of(f"2026-11-{number + 1:02}", estimate(tally, SCHEME)))
-    return inspect("browser", looks)
-
-
-def steady(count, rng):
-    """Windows whose crowd and shares vary by some percent from day to day."""
-    for _ in range(count):
-        devices = int(20_000 * np.exp(rng.normal(0, 0.05)))
-        yield devices, np.array([5, 4, 3, 2, 1]) * np.exp(rng.normal(0, 0.03, 5))
-
-
-def test_a_flood_is_noticed_and_a_change_is_none():
-    """A crowd that quadruples is noticed where it does. A share that triples is what honest devices
-    send after a release: no alarm.
-
-    14 steady windows, with one of each in the 11th and the 12th; seed 2; 20 standard errors.
-    """
-    rng = np.random.default_rng(2)
-    windows = list(steady(14, rng))
-    windows[10] = (windows[10][0], windows[10][1] * [1, 1, 1, 3, 1])
-    windows[11] = (4 * windows[11][0], windows[11][1])
-    (window,) = history(windows, rng).anomalous
-    assert window.label == "2026-11-12"
-    alarms = {each.name: each for each in window.verdict.alarms()}
-    assert set(alarms) == {"reports"}
-    assert alarms["reports"].expected == pytest.approx(20_000, rel=0.1)
-
-
-def test_a_short_history_is_no_measure():
-    """Until there are enough windows before it, none is compared, but each has its figures."""
+def test_reports_are_compared_by_the_stated_formula():
+    """Of windows with enough reports, with 7 to 28 before them: first those that do not vary, and
+    then any, larger and smaller ones. Fewer reports are no alarm: devices that are offline send
+    later."""
     rng = np.random.default_rng(3)
-    found = history(list(steady(LEAST_HISTORY + 1, rng)), rng)
-    names = [{figure.name for figure in window.verdict.figures} for window in found.windows]
-    assert names[-1] == {"low", "lowest", "reports"}
-    assert all(each == {"low", "lowest"} for each in names[:-1])
+    n = [20_000] * 9 + [500, 999, 1_000, 40_000] + rng.integers(900, 60_000, 30).tolist()
+    none = np.zeros(0)
+    found = inspect(
+        "m", [Look(f"{at:02}", each, "s", (), none, none, ()) for at, each in enumerate(n)]
+    )
+    assert not any(each.verdict.figures for each in found.windows[:7])
+    for place, window in enumerate(found.windows[7:], start=7):
+        past = np.array(n[max(0, place - 28) : place], np.float64)
+        if n[place] < 1_000:
+            assert window.verdict.figures == ()
+            continue
+        logs, usual, m = np.log(past), (1 / past).mean(), len(past)
+        variance = max(logs.var(ddof=1), usual) * (1 + 1 / m) + max(1 / n[place] - usual, 0)
+        t = (math.log(n[place]) - logs.mean()) / math.sqrt(variance)
+        (figure,) = window.verdict.figures
+        assert figure[:3] == ("reports", "s", n[place])
+        assert figure.expected == pytest.approx(math.exp(logs.mean()))
+        assert figure.p_value == pytest.approx(student(m - 1).sf(t), abs=1e-12)
 
 
 def test_strings_are_looked_at_undecoded():
@@ -119,24 +99,18 @@ def looked(label, tally):
     return found
 
 
-def test_reports_that_are_still_coming_in_are_no_alarm():
-    """A newest window with a tenth of the usual reports raises no alarm, because devices that are
-    offline send later; one with three times as many does. Seed 9."""
-    rng = np.random.default_rng(9)
-    shares = 1 / np.arange(1, 13)
-    looks = [looked(f"{number:02}", drawn(shares, 20_000, rng)) for number in range(20)]
-    early, flood = (looked("20", drawn(shares, n, rng)) for n in (2_000, 60_000))
-    assert not inspect("m", [*looks, early]).anomalous
-    assert inspect("m", [*looks, flood]).anomalous
-
-
 def test_a_window_that_runs_is_compared_with_none():
-    """It has the figures of its own tally: what would be a flood at its end is none before. Seed
-    8."""
+    """It has the figures of its own tally: what would be a flood at its end is none before. A share
+    that triples is what honest devices send after a release: no alarm. Seed 8."""
     rng = np.random.default_rng(8)
     sizes = [20_000] * 12 + [80_000]
-    looks = [looked(f"{day:02}", drawn(np.ones(12), n, rng)) for day, n in enumerate(sizes)]
-    assert [each.label for each in inspect("m", looks).anomalous] == ["12"]
+    looks = [
+        looked(f"{day:02}", drawn(np.array([3 if day == 10 else 1, *[1] * 11]), n, rng))
+        for day, n in enumerate(sizes)
+    ]
+    (window,) = inspect("m", looks).anomalous
+    assert window.label == "12"
+    assert {each.name for each in window.verdict.alarms()} == {"reports"}
     found = inspect("m", looks, unfinished={"12"})
     assert not found.anomalous
     own = {each.name for each in looks[-1].figures}

@@ -63,9 +63,8 @@ def test_probabilities_follow_the_paper():
     assert params.density == 1 - (3 / 4) ** 2
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "message"),
-    [
+MISTAKES: dict[str, list[tuple[str | bytes, int | None, str]]] = {
+    "params": [
         ("", 1, "header must be k,h,m,p,q,f"),
         ("k,h,m,p,q,f\n", 1, "one line of values"),
         ("k,h,m,p,q,f\n4,2,3,.5,.75,.5\n4,2,3,.5,.75,.5\n", 3, "one line of values"),
@@ -78,18 +77,7 @@ def test_probabilities_follow_the_paper():
         ("k,h,m,p,q,f\n4,2,3,.5,.75,1\n", 2, "f is 1"),
         ("k,h,m,p,q,f\n4096,2,4097,.5,.75,.5\n", 2, "m * k must be at most"),
     ],
-)
-def test_params_mistakes_are_named(tmp_path, text, line, message):
-    """Each mistake in params.csv is one error with file, line and what is wrong."""
-    result = decode(tmp_path, text, COUNTS, MAP)
-    assert result.exit_code == 1
-    assert result.stderr.startswith(f"Error: {tmp_path / 'params.csv'}, line {line}: ")
-    assert message in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("text", "line", "message"),
-    [
+    "counts": [
         ("10,1,2,3,4\n0,0,0,0,0\n", None, "has 2 cohorts; params.csv says m = 3"),
         (COUNTS + "1,0,0,0,0\n", 4, "params.csv says m = 3 cohorts, no more"),
         ("10,1,2,3\n" + COUNTS, 1, "has 4 columns"),
@@ -99,14 +87,34 @@ def test_params_mistakes_are_named(tmp_path, text, line, message):
         (f"{10**15},1,2,3,4\n" + COUNTS, 1, "column 1 must be a count"),
         (b"10,1,2,3,4\n\xff\n", 2, "is not UTF-8"),
     ],
+    "map": [
+        ("\n\n", None, "holds no candidate"),
+        (MAP + "cherry,1,2,5,5,12\n", 3, "has 6 columns; there must be h * m + 1 = 7"),
+        (MAP + "ch,erry,1,2,5,5,12,9\n", 3, "holds a comma needs quotes"),
+        (MAP + "cherry,0,2,5,5,12,9\n", 3, "column 2 must be a position of cohort 0, from 1 to 4"),
+        (MAP + "cherry,1,2,5,5,12,13\n", 3, "cohort 2, from 9 to 12, not 13"),
+        (MAP + "cherry,1,x,5,5,12,9\n", 3, "column 3 must be a position, 1 or more, not 'x'"),
+        (MAP + "apple,1,2,5,5,12,9\n", 3, "repeats 'apple' of line 1; remove one"),
+        (MAP + '"cherry,1,2,5,5,12,9\n', 4, "is not CSV"),
+        (MAP.encode() + b"\xff,1,2,5,5,12,9\n", 3, "is not UTF-8"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "line", "message"),
+    [(file, *each) for file, some in MISTAKES.items() for each in some],
 )
-def test_counts_mistakes_are_named(tmp_path, text, line, message):
-    """Each mistake in counts.csv, or against params.csv, is one error with its line."""
-    result = decode(tmp_path, PARAMS, text, MAP)
+def test_mistakes_are_named(tmp_path, file, text, line, message):
+    """Each mistake in a file, or against params.csv, is one error with file, line and what is
+    wrong."""
+    result = decode(
+        tmp_path, *{"params": PARAMS, "counts": COUNTS, "map": MAP, file: text}.values()
+    )
     assert result.exit_code == 1
+    where = f"{tmp_path / file}.csv" if line is None else f"{tmp_path / file}.csv, line {line}"
+    assert result.stderr.startswith(f"Error: {where}: ")
     assert message in result.stderr
-    assert ("line" in result.stderr) is (line is not None)
-    assert line is None or f"counts.csv, line {line}: " in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -130,28 +138,6 @@ def test_a_map_is_read_in_every_dress(tmp_path, text, candidates):
     names, design, _ = read_map(path, params)
     assert names == candidates
     assert design.cells.tolist() == [[0, 1, 4, 12, 11, 8], [3, 2, 7, 5, 8, 9]]
-
-
-@pytest.mark.parametrize(
-    ("text", "line", "message"),
-    [
-        ("\n\n", None, "holds no candidate"),
-        (MAP + "cherry,1,2,5,5,12\n", 3, "has 6 columns; there must be h * m + 1 = 7"),
-        (MAP + "ch,erry,1,2,5,5,12,9\n", 3, "holds a comma needs quotes"),
-        (MAP + "cherry,0,2,5,5,12,9\n", 3, "column 2 must be a position of cohort 0, from 1 to 4"),
-        (MAP + "cherry,1,2,5,5,12,13\n", 3, "cohort 2, from 9 to 12, not 13"),
-        (MAP + "cherry,1,x,5,5,12,9\n", 3, "column 3 must be a position, 1 or more, not 'x'"),
-        (MAP + "apple,1,2,5,5,12,9\n", 3, "repeats 'apple' of line 1; remove one"),
-        (MAP + '"cherry,1,2,5,5,12,9\n', 4, "is not CSV"),
-        (MAP.encode() + b"\xff,1,2,5,5,12,9\n", 3, "is not UTF-8"),
-    ],
-)
-def test_map_mistakes_are_named(tmp_path, text, line, message):
-    """Each mistake in map.csv, or against params.csv, is one error with its line."""
-    result = decode(tmp_path, PARAMS, COUNTS, text)
-    assert result.exit_code == 1
-    assert message in result.stderr
-    assert line is None or f"map.csv, line {line}: " in result.stderr
 
 
 @pytest.mark.parametrize(

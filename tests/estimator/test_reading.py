@@ -57,19 +57,6 @@ def test_candidates_that_an_earlier_scheme_lacks(store, registry, fill, make_sch
         read(store, registry, "browser", candidates=["netscape"])
 
 
-def test_windows_that_a_range_touches(registry):
-    """Of each range those of the metric's kind, if only a day of them is in it; others in none."""
-    metric = replace(registry["browser"], window="week")
-    ranges = [
-        (date(2026, 11, 15), date(2026, 11, 16)),
-        (date(2026, 11, 9), date(2026, 11, 15)),
-        (date(2026, 11, 23), date(2026, 11, 29)),
-    ]
-    labels = ["2026-11", "2026-W46", "2026-11-12", "2026-W47", "2026-W49"]
-    found = windows_within(labels, metric, ranges)
-    assert found == [("2026-W46", "2026-W47"), ("2026-W46",), ()]
-
-
 LEDGERS = {
     "the metric's": ("", "", 16.0),
     "the registry's": ("lifetime_epsilon = 12.0", "", 12.0),

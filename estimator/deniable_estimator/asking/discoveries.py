@@ -32,7 +32,6 @@ def discover(
     last: date | None = None,
     *,
     without: Collection[str] = (),
-    level: float = 0.95,
     minimum_share: float | None = None,
     prior: Prior | None = None,
     followed: Mapping[str, Collection[str]] | None = None,
@@ -59,7 +58,6 @@ def discover(
     found = finds_of(
         question,
         declared,
-        level=level,
         minimum_share=minimum_share,
         prior=prior,
         progress=progress,

@@ -8,13 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
-import numpy as np
-
 from deniable import Metric, MetricError, Registry, Scheme
 from deniable.protocol import windows
 from deniable_collector.stores.errors import NotKept
 from deniable_collector.stores.summed.sums import bounds
-from deniable_collector.tally import Tally, TallyRow
+from deniable_collector.tally import Tally
 from deniable_estimator.errors import EstimateError, OnlyLongerError
 from deniable_estimator.messages import message
 
@@ -35,12 +33,9 @@ def sliced(tally: Tally, scheme: Scheme, places: Sequence[int]) -> Tally:
     if len(tally.rows) == count and tuple(places) == (0,):
         return tally
     rows = []
-    for number, row in enumerate(scheme.mechanism.rows):
-        found = [tally.rows[place * count + number] for place in places]
-        cells = np.zeros(row.width, np.int64)
-        for each in found:
-            cells += each.cells
-        rows.append(TallyRow(sum(each.reports for each in found), cells))
+    for number in range(count):
+        first, *others = (tally.rows[place * count + number] for place in places)
+        rows.append(sum(others, first))
     return replace(tally, rows=tuple(rows))
 
 

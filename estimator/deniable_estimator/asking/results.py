@@ -29,9 +29,6 @@ from deniable_estimator.messages import message, sentence
 
 _T = TypeVar("_T")
 
-_WORKERS = 2
-_MOST_JOBS = 32
-_MOST_OF_ONE = 8
 _MOST_WAITING = 4
 """So many of the server's threads may wait long, and as many others for a moment; the rest of
 them (`gunicorn_conf.py`) always answer at once."""
@@ -167,9 +164,9 @@ class Results:
         capacity: int,
         clock: Callable[[], float] = time.monotonic,
         *,
-        workers: int = _WORKERS,
-        most: int = _MOST_JOBS,
-        most_of_one: int = _MOST_OF_ONE,
+        workers: int,
+        most: int,
+        most_of_one: int,
     ) -> None:
         self._clock = clock
         self._workers, self._most, self._most_of_one = workers, most, most_of_one

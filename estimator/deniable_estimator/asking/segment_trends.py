@@ -7,7 +7,7 @@ months, whichever is the first in which half of the periods have enough reports.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from statistics import median
@@ -120,14 +120,12 @@ def trends_by_segment(
     *,
     by: windows.Kind | None = None,
     where: Mapping[str, str] | None = None,
-    without: Collection[str] = (),
-    level: float = 0.95,
     now: float | None = None,
 ) -> SegmentTrends:
     """The trend of each combination of these segments; the other arguments are those of
     `trend.trend`, with the same errors. Without `by`, each has its own period."""
     given = where or {}
-    selection = select(reader, registry, metric, first, last, candidates, without, where=given)
+    selection = select(reader, registry, metric, first, last, candidates, where=given)
     declared = selection.metric
     check_names(declared, segments)
     moment = time.time() if now is None else now
@@ -151,8 +149,6 @@ def trends_by_segment(
             candidates,
             by=by or period_of(declared.window, reports, enough),
             now=moment,
-            level=level,
-            without=without,
             where={**given, **labels},
         )
         groups.append(SegmentTrend(labels, found))

@@ -23,7 +23,6 @@ from deniable_estimator.forecasting.forecast import LARGE_SHARE
 from deniable_estimator.forecasting.number_forecast import reports_for_quantile
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.participation import Participation
-from deniable_estimator.statistics.significance import Adjustment
 
 UNIONS = {"day": (1, 7, 28), "week": (1, 4), "month": (1,)}
 """The newest windows that a segment is estimated from, if they have enough reports; else all."""
@@ -142,9 +141,6 @@ def by_segment(
     against: Mapping[str, str] | None = None,
     recent: bool = False,
     without: Collection[str] = (),
-    level: float = 0.95,
-    adjust: Adjustment = "storey",
-    least: int = LEAST_REPORTS,
     now: float | None = None,
 ) -> Segmented:
     """The metric's answer for each combination of the segments `by`, with what is the same as in
@@ -162,7 +158,7 @@ def by_segment(
         reader, registry, metric, first, last, candidates, without, where=where or {}
     )
     question = split_question(selection, by, against=against, recent=recent)
-    return question.answer(against=against, level=level, adjust=adjust, least=least, now=now)
+    return question.answer(against=against, now=now)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,8 +177,6 @@ class SplitQuestion:
         *,
         against: Mapping[str, str] | None = None,
         level: float = 0.95,
-        adjust: Adjustment = "storey",
-        least: int = LEAST_REPORTS,
         now: float | None = None,
     ) -> Segmented:
         """The answer.
@@ -193,12 +187,12 @@ class SplitQuestion:
         moment = time.time() if now is None else now
 
         def answer(question: Question) -> Answer:
-            found = question.estimate(level=level, adjust=adjust)
+            found = question.estimate(level=level)
             return found.marked(unfinished(found.windows, moment))
 
         reported = [(labels, each) for labels, each in self.groups if each.n]
         groups = [Group(labels, answer(each)) for labels, each in reported]
-        small = [each for _, each in reported if each.n < least]
+        small = [each for _, each in reported if each.n < LEAST_REPORTS]
         rest = answer(_merged(small)) if small and not self.recent else None
         return segmented(
             self.by,
@@ -207,7 +201,6 @@ class SplitQuestion:
             groups,
             rest,
             self.unsplit,
-            least=least,
             against=against,
             together=not self.recent,
         )

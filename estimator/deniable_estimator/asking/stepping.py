@@ -89,7 +89,7 @@ def step_asked(
 def step_of(trend: Trend, value: str, annotations: Sequence[Annotation]) -> TrendStep | None:
     """When a series made its one step, from the complete periods, and the annotations within the
     confidence set; None if it made none, or several."""
-    periods = [each for each in trend.reported if not (each.partial or each.unfinished)]
+    periods = [each for each in trend.reported if not each.partial]
     numbers = []
     for each in periods:
         series = each.estimate.series if each.estimate else None

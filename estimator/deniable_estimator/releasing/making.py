@@ -14,11 +14,12 @@ from deniable.protocol.randomness import Bits
 from deniable_estimator.answers.files import csv_text, plain
 from deniable_estimator.answers.finds import Finds
 from deniable_estimator.asking.discoveries import finds_of
+from deniable_estimator.privacy.outsider import DELTA
 from deniable_estimator.releasing.charge import ReleasesSpent
 from deniable_estimator.releasing.ledger import KeptRelease, ReleaseLedger, checked
 from deniable_estimator.releasing.manifest import FORMAT, document, signed
 from deniable_estimator.releasing.noise import BufferedBits, leader
-from deniable_estimator.releasing.prepared import Piece, Prepared, registry_digest
+from deniable_estimator.releasing.prepared import LEVEL, Piece, Prepared, registry_digest
 from deniable_estimator.releasing.statistic import SupportCounts
 from deniable_estimator.releasing.words import assumed
 
@@ -131,11 +132,10 @@ def _rows(prepared: Prepared, piece: Piece, bits: Bits) -> Iterator[list[Any]]:
 
 
 def _answer(prepared: Prepared, piece: Piece, bits: Bits) -> Any:
-    request = prepared.request
     if prepared.noise is None:
         if prepared.metric.type.name == "discovery":
-            return finds_of(piece.question, prepared.metric, level=request.level)
-        return piece.question.estimate(level=request.level)
+            return finds_of(piece.question, prepared.metric, level=LEVEL)
+        return piece.question.estimate(level=LEVEL)
     assert piece.statistic is not None
     exact = piece.statistic.exact()
     drawn = prepared.noise.draw(len(exact), bits)
@@ -185,7 +185,7 @@ def _manifest(prepared: Prepared, kept: KeptRelease) -> dict[str, Any]:
         "windows": {"kind": given.window, "first": labels[0], "last": labels[-1], "labels": labels},
         "where": dict(request.where),
         "reports": prepared.n,
-        "level": request.level,
+        "level": LEVEL,
         "method": prepared.kind,
         "unit_of_privacy": "device",
         "reports_of_a_device": prepared.reports,
@@ -195,7 +195,7 @@ def _manifest(prepared: Prepared, kept: KeptRelease) -> dict[str, Any]:
         "epsilon_of_one_report": one if private else None,
         "reader_of_sums": {
             "epsilon": min(sums, epsilon) if private else sums,
-            "delta": request.delta,
+            "delta": DELTA,
         },
         "devices_own_epsilon": prepared.outsider.device.epsilon,
         "noise": noise,

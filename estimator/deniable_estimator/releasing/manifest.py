@@ -40,7 +40,7 @@ def canonical(value: Any) -> bytes:
     text = json.dumps(
         value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     )
-    return text.encode("utf-8", "surrogatepass")
+    return text.encode()
 
 
 def digest(data: bytes) -> str:

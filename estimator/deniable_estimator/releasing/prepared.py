@@ -19,7 +19,7 @@ from deniable.protocol.compiled import to_document
 from deniable_estimator.asking.reading import Question
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.privacy import Bound, Guarantee
-from deniable_estimator.privacy.outsider import DELTA, LEAST_REPORTS, check_delta, released_sums
+from deniable_estimator.privacy.outsider import DELTA, LEAST_REPORTS, released_sums
 from deniable_estimator.privacy.spans import ReleasedSums
 from deniable_estimator.releasing.charge import Charge, Kind
 from deniable_estimator.releasing.manifest import canonical, digest
@@ -33,6 +33,9 @@ Form: TypeAlias = Literal["table", "trend", "leader"]
 LEAST_EPSILON = Fraction(1, 1000)
 MOST_EPSILON = Fraction(1000)
 
+LEVEL = 0.95
+"""That of the intervals of all releases. Their delta is `DELTA`."""
+
 _NAMED = 2
 """An error names so many windows; of more, their number of reports says enough."""
 
@@ -44,7 +47,6 @@ class ReleaseRequest:
     Attributes:
         epsilon: that of noise, for all that a device reported in the windows of the release; None
             for the sums as they are.
-        delta: the probability with which a bound may fail.
     """
 
     metric: str
@@ -55,21 +57,13 @@ class ReleaseRequest:
     form: Form = "table"
     method: Method = "laplace"
     epsilon: Fraction | None = None
-    delta: float = DELTA
-    level: float = 0.95
 
     def check(self) -> None:
         """Refuse what makes no sense.
 
         Raises:
-            EstimateError: an epsilon, delta or level cannot be, or they do not go together.
+            EstimateError: an epsilon cannot be, or the leader has none.
         """
-        try:
-            check_delta(self.delta)
-        except ValueError as error:
-            raise EstimateError(str(error)) from None
-        if not 0 < self.level < 1:
-            raise EstimateError(f"the level must be between 0 and 1, not {self.level}")
         if self.epsilon is None:
             if self.form == "leader":
                 raise EstimateError(
@@ -169,13 +163,13 @@ class Prepared:
         if self.rate is not None:
             return Bound.of(2 * self.rate * count).epsilon, 0.0
         if self.noise is None:
-            return self.outsider.epsilon.epsilon, self.request.delta
+            return self.outsider.epsilon.epsilon, DELTA
         assert self.each is not None
         moved = moved_by_device(self.each, count, len(self.pieces) > 1)
         pure = self.noise.epsilon(moved)
         if pure is not None:
             return Bound.of(pure).epsilon, 0.0
-        return of_rho(float(self.noise.rho(moved)), self.request.delta), self.request.delta
+        return of_rho(float(self.noise.rho(moved)), DELTA), DELTA
 
     @property
     def charge(self) -> Charge:
@@ -270,8 +264,8 @@ class Prepared:
             "form": request.form,
             "kind": self.kind,
             "epsilon": str(request.epsilon),
-            "delta": request.delta,
-            "level": request.level,
+            "delta": DELTA,
+            "level": LEVEL,
         }
         return digest(canonical(asked))[:24]
 
@@ -289,7 +283,7 @@ class Prepared:
         if self.noise is None:
             return None
         own, added = self.variances()
-        z = NormalDist().inv_cdf((1 + self.request.level) / 2)
+        z = NormalDist().inv_cdf((1 + LEVEL) / 2)
         return z * own**0.5, z * (own + added) ** 0.5
 
     def added(self) -> float:

@@ -24,10 +24,11 @@ from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import Part, Question, Selection, select
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.privacy import guarantee_in
-from deniable_estimator.privacy.outsider import LEAST_REPORTS, released_sums
+from deniable_estimator.privacy.outsider import DELTA, LEAST_REPORTS, released_sums
 from deniable_estimator.releasing.noise import Method, noise_of
 from deniable_estimator.releasing.overlaps import counted
 from deniable_estimator.releasing.prepared import (
+    LEVEL,
     NoReports,
     Piece,
     Prepared,
@@ -125,7 +126,7 @@ def prepare(
     progress("Computing what the sums reveal")
     # In one sum, each of the device's reports hides among its part of the others.
     hiding = min(piece.n for piece in pieces) // (1 if len(pieces) > 1 else reports)
-    outsider = released_sums(registry, source, reports, max(1, hiding), request.delta)
+    outsider = released_sums(registry, source, reports, max(1, hiding), DELTA)
     found = Prepared(
         request, registry, metric, given, tuple(pieces), reports, None, None, None, outsider
     )
@@ -208,7 +209,7 @@ def _noisy(metric: Metric, question: Question, request: ReleaseRequest) -> Stati
             "count known strings with noise, declare a metric of type string"
         )
     method = None if request.form == "leader" else request.method
-    found = statistic_of(question.parts[0], request.level, question.unit, method)
+    found = statistic_of(question.parts[0], LEVEL, question.unit, method)
     if request.form == "leader" and not isinstance(found, SupportCounts):
         raise EstimateError("only values that are counted have a leader: release the table")
     return found
@@ -243,5 +244,5 @@ def _with_noise(found: Prepared) -> Prepared:
     if request.form == "leader":
         return replace(found, each=each, rate=request.epsilon / (2 * found.reports))
     moved = moved_by_device(each, found.reports, len(found.pieces) > 1)
-    noise = noise_of(request.method, request.epsilon, request.delta, moved)
+    noise = noise_of(request.method, request.epsilon, DELTA, moved)
     return replace(found, each=each, noise=noise)

@@ -58,13 +58,3 @@ def test_windows_of_a_snapshot_are_read_once(store, registry, monkeypatch):
     for _ in range(2):
         assert seen.each_tally("browser", fingerprint, days)[days[0]].reports == 100
     assert asked[2:] == days * 2
-
-
-def test_a_snapshot_does_not_change_under_a_page(store, registry):
-    """What arrives meanwhile is not seen, so that one page cannot contradict itself."""
-    seen = Reader(store)
-    fingerprint = registry["browser"].scheme.fingerprint
-    seen.windows("browser", fingerprint)
-    fill(store, registry, "browser", [0.25] * 4, 100, "2026-11-19")
-    assert seen.windows("browser", fingerprint) == [YESTERDAY]
-    assert len(Reader(store).windows("browser", fingerprint)) == 2

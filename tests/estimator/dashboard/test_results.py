@@ -36,7 +36,7 @@ def clock():
 
 @pytest.fixture
 def results(clock):
-    return Results(10_000, clock, most=16, most_of_one=4)
+    return Results(10_000, clock, workers=2, most=16, most_of_one=4)
 
 
 @pytest.fixture
@@ -180,8 +180,9 @@ def test_long_work_says_how_far_it_is(results, clock, gate):
     assert len(calls) == 2
 
 
-def test_work_that_nobody_asks_for_stops(results, clock, gate):
-    """An abandoned job ends at its next step, and asking again begins anew."""
+@pytest.mark.parametrize(("later", "done"), [(60, [0, 1, 2]), (61, [0])])
+def test_work_that_nobody_asks_for_stops(results, clock, gate, later, done):
+    """A job that nobody has asked for in a minute ends at its next step; asking begins anew."""
     ended = threading.Event()
     steps = []
 
@@ -197,10 +198,10 @@ def test_work_that_nobody_asks_for_stops(results, clock, gate):
 
     with pytest.raises(StillDecoding):
         results.job(b"a", work, 0.01)
-    clock.now = 100
+    clock.now = later
     gate.set()
     assert ended.wait(10)
-    assert steps == [0]
+    assert steps == done
     assert results.job(b"a", work, 10) == "done"
 
 
@@ -216,8 +217,9 @@ def test_a_refusal_says_when_there_will_be_room(clock):
     for number in range(30):
         results.job(b"long%d" % number, long, 10)
     for number in range(8):
-        with pytest.raises(StillDecoding):
+        with pytest.raises(StillDecoding) as waiting:
             results.job(bytes([number]), lambda progress: gate.wait(30), 0, reader=str(number % 2))
+    assert (waiting.value.done, waiting.value.of) == (0, 0)
     for reader, seconds in (("0", 30), ("2", 15)):
         with pytest.raises(TooManyDecodes) as caught:
             results.job(b"another", long, 0, reader=reader)
@@ -251,7 +253,8 @@ def test_few_may_wait_long(results, gate):
         assert [each.result(30) for each in patient] == [True] * 4
 
 
-def test_results_that_nobody_fetches_are_forgotten(results, clock):
+@pytest.mark.parametrize(("later", "found"), [(60, 1), (61, 2)])
+def test_results_that_nobody_fetches_are_forgotten(results, clock, later, found):
     """A result waits a minute for whoever has asked for it."""
     calls = []
     ended = threading.Event()
@@ -268,8 +271,8 @@ def test_results_that_nobody_fetches_are_forgotten(results, clock):
     begin.set()
     assert ended.wait(10)
     results._jobs[b"a"].future.result(10)
-    clock.now = 200
-    assert results.job(b"a", work, 10) == 2
+    clock.now = later
+    assert results.job(b"a", work, 10) == found
 
 
 def test_what_is_known_is_not_kept_waiting(results, gate):

@@ -140,14 +140,9 @@ def enumerate_bits(sample, depth):
     return found, short
 
 
-def laplace_chance(z, scale):
-    a = math.exp(-1 / float(scale))
-    return (1 - a) / (1 + a) * a ** abs(z)
-
-
-def gaussian_chance(z, variance):
-    weights = [math.exp(-(k**2) / (2 * float(variance))) for k in range(-200, 201)]
-    return math.exp(-(z**2) / (2 * float(variance))) / math.fsum(weights)
+def chance(z, method, scale):
+    """The probability of z; of all but 1e-80 of the others with it."""
+    return chances(AddedNoise(method, scale), 200)[200 + z]
 
 
 def within(found, short, expected):
@@ -164,7 +159,7 @@ def test_laplace_noise_has_exactly_its_probabilities(scale):
     """All strings of 16 bits together give every probability, up to the strings that end early."""
     found, short = enumerate_bits(lambda bits: discrete_laplace(scale, bits), 16)
     assert short < Fraction(1, 5)
-    assert within(found, short, lambda z: laplace_chance(z, scale))
+    assert within(found, short, lambda z: chance(z, "laplace", scale))
 
 
 @pytest.mark.parametrize("variance", [Fraction(1, 3), Fraction(1), Fraction(301, 4)])
@@ -187,7 +182,9 @@ def test_gaussian_noise_has_exactly_its_probabilities(variance, monkeypatch):
         monkeypatch.setattr("deniable_estimator.releasing.noise.decays", decay)
         assert discrete_gaussian(variance) == -z
         scale, exponent = told[2:]
-        likely.append(laplace_chance(z, scale) * math.exp(-exponent) / gaussian_chance(z, variance))
+        likely.append(
+            chance(z, "laplace", scale) * math.exp(-exponent) / chance(z, "gaussian", variance)
+        )
     assert likely == pytest.approx([likely[0]] * 10)
 
 

@@ -306,34 +306,3 @@ def test_the_total_covers_every_device(releases, limit):
         for chosen in itertools.combinations(DAYS, count)
     )
     assert total(charges, 1e-9) <= worst * (1 + 1e-9)
-
-
-def sizes(earlier, new):
-    return sorted(cell.reports for cell in cells([earlier], [new]))
-
-
-def test_sums_that_share_no_report_are_cells_of_their_own():
-    """A release of other windows leaves nothing to subtract."""
-    assert sizes([of(a=2000)], of(b=3000, c=1000)) == [4000]
-
-
-def test_ranges_that_overlap_differ_by_the_windows_of_one_alone():
-    """A range, and the same with one more window, differ by that window."""
-    assert sizes([of(a=2000, b=2000)], of(a=2000, b=2000, c=3)) == [3, 4000]
-
-
-def test_a_window_that_has_grown_differs_by_what_came_later():
-    """Two readings of a window differ by the reports in between."""
-    assert sizes([of(a=2000)], of(a=2007)) == [7, 2000]
-
-
-def test_a_segment_and_its_whole_differ_by_the_rest():
-    """All reports less those of a segment are those of the others."""
-    whole = {"browser scheme a": {"0": 3000, "1": 5}}
-    segment = {"browser scheme a": {"0": 3000}}
-    assert sizes([whole], segment) == [5, 3000]
-
-
-def test_several_earlier_sums_are_subtracted_together():
-    """Three sums, of which no two differ by few reports, leave a window of few."""
-    assert sizes([of(a=3000, b=4), of(a=3000, c=2000)], of(c=2000)) == [4, 2000, 3000]

@@ -17,6 +17,7 @@ from deniable.tools.command_line import find
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.asking.reading import Question
+from deniable_estimator.releasing.ledger import ReleaseLedger
 from deniable_estimator.releasing.manifest import (
     ManifestError,
     make_key,
@@ -26,6 +27,7 @@ from deniable_estimator.releasing.manifest import (
     verify,
 )
 from deniable_estimator.releasing.manifest import document as make_document
+from deniable_estimator.releasing.noise import of_rho
 
 from .conftest import DAYS, document
 
@@ -60,22 +62,45 @@ def test_noise_is_drawn_once(run):
     assert "the same numbers, at no charge" in run("browser --epsilon 1").output
 
 
-def test_the_manifest_says_what_the_noise_is(run):
-    """Scale, sensitivity, and the epsilon of a device follow from each other: 5 reports of a
-    device, each of which moves two of the four counts."""
-    manifest = document(run("browser --epsilon 1 --out -"))["manifest"]
-    assert manifest["reports_of_a_device"] == 5
-    l1 = manifest["noise"]["sensitivity_of_a_report"]["l1"]
-    assert manifest["noise"]["scale"] == str(5 * l1)
-    assert (manifest["epsilon"], manifest["delta"]) == (1.0, 0.0)
-    assert manifest["epsilon_of_one_report"] == pytest.approx(0.2)
-
-
 def test_the_leader_is_released_alone(run):
     """With 1,000 reports more a day than the next, firefox leads; nothing else is published."""
     found = document(run("browser --form leader --epsilon 1 --out -"))
     assert found["data"] == {"columns": ["leader"], "rows": [["firefox"]]}
     assert found["manifest"]["method"] == "exponential"
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "window_epsilon", "window_rho"),
+    [
+        ("", "laplace", 0.2, 0.1),
+        ("--form leader", "exponential", 0.2, 0.1),
+        ("--form trend", "laplace", 0.2, 0.02),
+        ("--noise gaussian", "gaussian", None, None),
+        ("--noise gaussian --form trend", "gaussian", None, None),
+    ],
+)
+def test_a_release_is_charged_what_its_noise_costs(
+    run, tmp_path, options, kind, window_epsilon, window_rho
+):
+    """Each of a device's five reports costs a fifth of a pure epsilon; in one table they add up
+    before they are squared. What Gaussian noise costs in five windows is its epsilon. The manifest
+    says the same."""
+    manifest = document(run(f"browser --epsilon 1 {options} --out -"))["manifest"]
+    (charge,) = ReleaseLedger(tmp_path / "releases.sqlite", 1e-6, None).charges()
+    pure = window_epsilon is not None
+    assert (charge.limit, charge.kind, charge.delta) == (8, kind, 0.0 if pure else 1e-8)
+    assert charge.epsilon == pytest.approx(1.0, rel=1e-3)
+    assert charge.window_epsilon == pytest.approx(window_epsilon)
+    assert (manifest["epsilon"], manifest["delta"]) == (charge.epsilon, charge.delta)
+    assert manifest["reports_of_a_device"] == 5
+    if kind == "laplace":
+        l1 = manifest["noise"]["sensitivity_of_a_report"]["l1"]
+        assert manifest["noise"]["scale"] == str(5 * l1)
+    if pure:
+        assert charge.window_rho == pytest.approx(window_rho)
+        assert manifest["epsilon_of_one_report"] == pytest.approx(window_epsilon)
+    else:
+        assert of_rho(5 * charge.window_rho, 1e-8) == pytest.approx(charge.epsilon)
 
 
 def test_strings_of_a_list(run, registry, fill, tmp_path):
@@ -126,7 +151,6 @@ def test_files_are_written_and_verified(run, key, tmp_path):
 
 
 REFUSED = {
-    "browser --epsilon 0": "epsilon must be from 0.001 to 1000",
     "browser --epsilon nan": "no number",
     "browser --epsilon 1e308": "no number that an epsilon can be",
     "browser --epsilon 1e-400": "epsilon must be from",
@@ -239,36 +263,38 @@ def test_what_no_digest_covers_is_refused(run, tmp_path):
         assert "no document of a release" in refused.output
 
 
-@pytest.mark.parametrize("charge", ["{}", "no JSON", "3"])
-def test_a_damaged_ledger_is_named(run, tmp_path, charge):
-    """A charge that cannot be read refuses all releases, in words."""
+@pytest.mark.parametrize(
+    ("change", "texts", "told"),
+    [
+        *(
+            (f"charge = '{each}'", ("list", "browser --out -", "dark_mode --out -"), "is damaged")
+            for each in ("{}", "no JSON", "3")
+        ),
+        (
+            "document = replace(document, 'firefox', 'firefix')",
+            ("browser --out -",),
+            "is not as it was written",
+        ),
+    ],
+)
+def test_a_damaged_ledger_is_named(run, tmp_path, change, texts, told):
+    """A charge that cannot be read refuses all releases, in words; of a document whose numbers are
+    not those of its manifest any more nothing is printed, and nothing is signed."""
     document(run("browser --out -"))
     with sqlite3.connect(tmp_path / "releases.sqlite") as opened:
-        opened.execute("UPDATE releases SET charge = ?", (charge,))
+        opened.execute(f"UPDATE releases SET {change}")
     opened.close()
-    for text in ("list", "browser --out -", "dark_mode --out -"):
+    for text in texts:
         refused = run(text)
         assert refused.exit_code == 1
-        assert "is damaged" in refused.output
+        assert told in refused.output
+        assert refused.stdout == ""
         assert isinstance(refused.exception, SystemExit)
 
 
-def test_a_document_that_the_disk_changed_is_not_handed_out(run, tmp_path):
-    """The same command finds the release in the ledger, whose numbers are not those of its manifest
-    any more: it prints nothing of it, and signs nothing."""
-    document(run("browser --out -"))
-    with sqlite3.connect(tmp_path / "releases.sqlite") as opened:
-        opened.execute("UPDATE releases SET document = replace(document, 'firefox', 'firefix')")
-    opened.close()
-    refused = run("browser --out -")
-    assert refused.exit_code == 1
-    assert "is not as it was written" in refused.output
-    assert refused.stdout == ""
-
-
-def test_a_signed_document_with_one_byte_changed_never_verifies(tmp_path):
+def test_a_signed_document_with_one_byte_changed_never_verifies(tmp_path, monkeypatch):
     """Each byte is changed in three ways: it is refused, or it says the same as before, as with
-    another space between two keys."""
+    another space between two keys. What is larger than a document may be is not read."""
     private = tmp_path / "release.pem"
     public = public_key(make_key(private))
     csv = b"value,estimate\r\nfirefox,0.1\r\n"
@@ -288,6 +314,10 @@ def test_a_signed_document_with_one_byte_changed_never_verifies(tmp_path):
             assert found == told
             assert json.loads(changed)["data"] == data
     assert passed < len(text) / 4
+    monkeypatch.setattr("deniable_estimator.releasing.manifest.MOST_BYTES", len(text))
+    assert verify(text, csv, public) == told
+    with pytest.raises(ManifestError, match="larger than 64 MiB"):
+        verify(text + b" ", csv, public)
     for cut in range(len(text) - 1):
         with pytest.raises(ManifestError):
             verify(text[:cut], None, public)

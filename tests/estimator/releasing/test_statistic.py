@@ -43,6 +43,11 @@ HASHED = HashedProjectiveGeometry("browser", 4, ProjectiveGeometry.design(60, 2.
 STRINGS = [f"word{number}" for number in range(12)]
 
 
+def counting(oracle):
+    """A scheme of a closed list."""
+    return Scheme("category", oracle, tuple(f"v{i}" for i in range(oracle.size or 0)))
+
+
 def statistic(scheme, rows, strings, method=None):
     """That of a tally of one window."""
     tally = Tally("browser", scheme.fingerprint, ("2026-11-01",), tuple(rows))
@@ -87,7 +92,7 @@ def test_the_sensitivity_is_that_of_the_worst_two_reports(name, method):
     """Over all pairs of reports, no two differ more than is said. Where reports are sets or bits,
     some do differ as much."""
     oracle = ORACLES[name]
-    scheme = Scheme("category", oracle, tuple(f"v{i}" for i in range(oracle.size or 0)))
+    scheme = counting(oracle)
     found = [
         np.array(statistic(scheme, one_report(scheme, row, columns), None, method).exact())
         for row, columns in every_report(oracle)
@@ -106,7 +111,7 @@ def test_a_long_list_takes_its_noise_where_it_costs_less():
     than a tenth of the variance of noise on the values; of a boolean the values have it."""
     long, short = ORACLES["long list"], ORACLES["boolean"]
     for oracle, other in ((long, MessageCounts), (short, SupportCounts)):
-        scheme = Scheme("category", oracle, tuple(f"v{i}" for i in range(oracle.size or 0)))
+        scheme = counting(oracle)
         report = one_report(scheme, 0, [0])
         chosen = statistic(scheme, report, None, "laplace")
         values = statistic(scheme, report, None)
@@ -177,7 +182,7 @@ def test_too_many_strings_are_refused():
 def test_noise_on_the_support_widens_every_interval(name):
     """The variance of a share grows by that of the noise over the square of what a report moves."""
     oracle = ORACLES[name]
-    scheme = Scheme("category", oracle, tuple(f"v{i}" for i in range(oracle.size or 0)))
+    scheme = counting(oracle)
     rows = [TallyRow(1000, np.full(oracle.rows[0].width, 400))]
     asked = statistic(scheme, rows, None)
     errors = [
