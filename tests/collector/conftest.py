@@ -87,6 +87,12 @@ def registry(metrics):
     return Registry.parse(metrics)
 
 
+@pytest.fixture
+def scheme(shelf):
+    """A scheme whose tallies have one row of 8 columns."""
+    return shelf(8)
+
+
 @pytest.fixture(scope="session")
 def certificates(tmp_path_factory):
     """Certificates for TLS to Redis, good ones and bad ones."""

@@ -26,10 +26,14 @@ def whole(store, scheme, labels, times=1):
     return row.reports == REPORTS * times and np.array_equal(row.cells, right)
 
 
-def one_report(scheme, batch):
-    """A commit that adds one report to the window of the metric "m", in a row of 8 cells."""
-    key = TallyRowKey(TallyKey("m", scheme.fingerprint, WINDOW), 0)
-    return Commit((batch,), {key: Increment(8, 1, (1,), (1,))})
+def commit(scheme, *batches, cells=None, metric="m", window=WINDOW, row=0, reports=1, shard=0):
+    """A commit that adds reports and counts, {column: count}, to one row of a tally; by default one
+    report of the second column."""
+    cells = {1: 1} if cells is None else cells
+    width = scheme.mechanism.rows[row].width
+    key = TallyRowKey(TallyKey(metric, scheme.fingerprint, window), row)
+    increment = Increment(width, reports, tuple(cells), tuple(cells.values()))
+    return Commit(batches, {key: increment}, shard)
 
 
 def reports_in(store, scheme):

@@ -13,12 +13,14 @@ from deniable_collector.batches.catalogue import Catalogue
 from deniable_collector.intake import Intake
 from deniable_collector.settings import Settings
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
-from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.life import Dropped
 from deniable_collector.stores.sealed import DamagedBlock
 from deniable_collector.stores.summed.summing import Sums
 from deniable_collector.upkeep import keeper
 from deniable_collector.upkeep.keeper import Keeper
+
+from .filling import commit
 
 STORES = ["sqlite", "redis"]
 
@@ -38,8 +40,7 @@ def fill(store, scheme, new_id, noon):
 
     def fill(*windows):
         for window in windows:
-            key = TallyRowKey(TallyKey("m", scheme.fingerprint, window), 0)
-            store.fold(Commit((new_id(),), {key: Increment(8, 1, (1,), (1,))}), noon)
+            store.fold(commit(scheme, new_id(), window=window), noon)
 
     return fill
 
@@ -98,8 +99,7 @@ def test_rules_and_days_together(store, shelf, new_id, noon, monkeypatch, caplog
     store.publish({name: [scheme] for name in names})
     for name in names:
         for window in ("2026-08-11", "2026-08-12"):
-            key = TallyRowKey(TallyKey(name, scheme.fingerprint, window), 0)
-            store.fold(Commit((new_id(),), {key: Increment(8, 1, (1,), (1,))}), noon)
+            store.fold(commit(scheme, new_id(), metric=name, window=window), noon)
     read = store.read
 
     def damaged(shard, metric, scheme, totals):

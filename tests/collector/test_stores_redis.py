@@ -18,26 +18,13 @@ from deniable_collector.stores.commits import (
 )
 from deniable_collector.stores.redis import driver
 
-
-def commit(scheme, batch, shard=0, cells=None, width=8):
-    cells = cells or {1: 1}
-    key = TallyRowKey(TallyKey("m", scheme.fingerprint, "2026-11-20"), 0)
-    return Commit((batch,), {key: Increment(width, 1, tuple(cells), tuple(cells.values()))}, shard)
-
-
-def total(store, scheme):
-    return store.tally("m", scheme.fingerprint, ["2026-11-20"]).reports
+from .filling import commit, reports_in
 
 
 @contextmanager
 def opened(server, prefix="own", **options):
     with closing(open_store(server.url, prefix=prefix, **options)) as store:
         yield store
-
-
-@pytest.fixture
-def scheme(shelf):
-    return shelf(8)
 
 
 @pytest.fixture
@@ -66,8 +53,8 @@ def test_a_reader_from_before_the_first_publish(redis_server, scheme, new_id, no
     with opened(redis_server, "early") as reader, opened(redis_server, "early", shards=2) as store:
         assert reader.windows("m", scheme.fingerprint) == []
         store.publish({"m": [scheme]})
-        store.fold(commit(scheme, new_id(), 1), noon)
-        assert total(reader, scheme) == 1
+        store.fold(commit(scheme, new_id(), shard=1), noon)
+        assert reports_in(reader, scheme) == 1
 
 
 @pytest.mark.parametrize("version", [0, 2, 99])
@@ -248,7 +235,7 @@ def test_a_server_whose_memory_is_full(own_server, scheme, new_id, noon):
         for act in (lambda: store.fold(commit(scheme, new_id()), noon), store.ping):
             with pytest.raises(StoreUnavailable, match="maxmemory"):
                 act()
-        assert total(store, scheme) == 1
+        assert reports_in(store, scheme) == 1
         one.config_set("maxmemory", 0)
         store.ping()
         assert store.fold(commit(scheme, new_id()), noon) == frozenset()
@@ -263,4 +250,4 @@ def test_replicas_that_are_not_there(own_server, scheme, new_id, noon, monkeypat
         for _ in range(2):
             with pytest.raises(StoreUnavailable, match="DENIABLE_REDIS_REPLICAS"):
                 store.fold(commit(scheme, batch), noon)
-        assert total(store, scheme) == 1
+        assert reports_in(store, scheme) == 1
