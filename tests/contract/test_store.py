@@ -28,6 +28,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from tests.collector.filling import WINDOW, commit
 from tests.stores import (  # noqa: F401  (fixtures)
     NOON,
     home,
@@ -63,7 +64,6 @@ from deniable_collector.upkeep.importing import load
 STORES = ["sqlite", "redis", "cluster"]
 SHARDS = {"sqlite": 1, "redis": 2, "cluster": 4}
 DAY = 86_400.0
-WINDOW = "2026-11-20"
 
 WIDTHS = (3, 900)
 """Columns of the two rows of the course's tallies."""
@@ -315,13 +315,6 @@ def test_many_courses_equal_a_dictionary(home, shelf):
     run_courses(home, shelf, 80, 40, Phase.shrink)
 
 
-def commit(ids, cells, *, row=0, width=8, reports=1, window=WINDOW, scheme="abc", shard=0):
-    """A commit to one row of the metric `m`."""
-    key = TallyRowKey(TallyKey("m", scheme, window), row)
-    increment = Increment(width, reports, tuple(cells), tuple(cells.values()))
-    return Commit(tuple(ids), {key: increment}, shard)
-
-
 def read(store, scheme, windows=(WINDOW,)):
     """The tally of the metric `m` as (reports, {column: count}) for each row."""
     tally = store.tally("m", scheme.fingerprint, windows)
@@ -342,7 +335,7 @@ def scheme(store, shelf):
 @pytest.fixture
 def make(scheme):
     """Makes commits to that scheme."""
-    return lambda ids, cells, **more: commit(ids, cells, scheme=scheme.fingerprint, **more)
+    return lambda ids, cells, **more: commit(scheme, *ids, cells=cells, **more)
 
 
 def test_a_commit_of_nothing(store, scheme, make, new_id, noon):
@@ -580,7 +573,7 @@ def test_rows_of_different_widths(store, shelf, new_id, noon):
     assert found[1_202] == (4, {2: 1})
     assert store.reports("m", scheme.fingerprint, [WINDOW]) == {WINDOW: 21}
     with pytest.raises(StoreError, match="no row 0 of 9 columns"):
-        store.fold(commit([new_id()], {1: 1}, width=9, scheme=scheme.fingerprint), noon)
+        store.fold(Commit((new_id(),), {TallyRowKey(tally, 0): Increment(9, 1, (1,), (1,))}), noon)
 
 
 def test_windows_schemes_and_metrics_are_apart(store, shelf, scheme, make, new_id, noon):
@@ -591,7 +584,7 @@ def test_windows_schemes_and_metrics_are_apart(store, shelf, scheme, make, new_i
     ended = ["2026-11-17", "2026-11-18", "2026-W46"]
     for number, window in enumerate((*ended, "2026-11-19", "2026-11")):
         store.fold(make([new_id()], {0: 2**number}, window=window), noon)
-    store.fold(commit([new_id()], {8: 8}, width=9, scheme=other.fingerprint), noon)
+    store.fold(commit(other, new_id(), cells={8: 8}), noon)
     assert store.windows("m", other.fingerprint) == [WINDOW]
     assert store.windows("n", scheme.fingerprint) == []
     assert read(store, other) == [(1, {8: 8})]
@@ -634,11 +627,10 @@ def test_cells_beyond_32_bits(store, shelf, new_id, noon, step):
     for width in (8, 3_000):
         scheme = shelf(width)
         store.publish({"m": [scheme]})
-        more = {"width": width, "scheme": scheme.fingerprint}
-        store.fold(commit([new_id()], {0: 1, 3: 1, 7: 5}, **more), noon)
+        store.fold(commit(scheme, new_id(), cells={0: 1, 3: 1, 7: 5}), noon)
         for _ in range(times):
-            store.fold(commit([new_id()], {3: step, 4: 1}, reports=step, **more), noon)
-        store.fold(commit([new_id()], {2: 7}, **more), noon)
+            store.fold(commit(scheme, new_id(), cells={3: step, 4: 1}, reports=step), noon)
+        store.fold(commit(scheme, new_id(), cells={2: 7}), noon)
         assert read(store, scheme) == [
             (times * step + 2, {0: 1, 2: 7, 3: times * step + 1, 4: times, 7: 5})
         ]
@@ -709,14 +701,14 @@ def test_a_version_changes_with_its_tallies(home, store, shelf, make, scheme, ne
 
     batch = new_id()
     dense = dict.fromkeys(range(20_000), 1)
-    more = {"width": 20_000, "scheme": wide.fingerprint}
     assert changed(lambda: store.fold(make([batch], {0: 1}), noon)) == {"day", "both"}
     assert changed(lambda: other.fold(make([new_id()], {0: 1}), noon)) == {"day", "both"}
     assert changed(lambda: store.fold(make([batch], {0: 1}), noon)) == set()
     early = make([new_id()], {0: 1}, window="2026-11-19")
     assert changed(lambda: store.fold(early, noon)) == {"both", "before"}
     for cells in (dense, {3: 1}, dense):
-        assert changed(lambda c=cells: store.fold(commit([new_id()], c, **more), noon)) == {"wide"}
+        one = commit(wide, new_id(), cells=cells)
+        assert changed(lambda one=one: store.fold(one, noon)) == {"wide"}
     assert changed(lambda: store.publish({"m": [scheme]})) == set()
     assert store.version("n", scheme.fingerprint, ["2026-11-20"]) not in versions().values()
 
