@@ -20,12 +20,7 @@ _watched = coverage.Coverage(
 )
 _seconds: dict[str, float] = {}
 _passed: set[str] = set()
-
-
-def pytest_configure(config):
-    """Begin before anything of ours is imported; of several processes, in the workers alone."""
-    if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
-        _watched.start()
+_watched.start()  # before a conftest imports anything of ours
 
 
 @pytest.hookimpl(wrapper=True)
