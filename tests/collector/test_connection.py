@@ -7,12 +7,15 @@ import json
 import threading
 import time
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 
 from deniable.protocol import windows
 from deniable_collector.app import create_app
-from deniable_collector.serving.connection import MAX_LINES
+from deniable_collector.refusals import IntakeError
+from deniable_collector.serving.connection import MAX_LINES, Connection
+from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.wsgi import WsgiThreads
 from deniable_collector.settings import Settings
 
@@ -106,6 +109,7 @@ def test_every_batch_takes_the_same_way(client, batch, together, monkeypatch):
     assert found[0][2]["batch"].encode() in body
     assert passed == []
     assert client.held == 0
+    assert client.app._tasks == set()
 
 
 @pytest.mark.parametrize("path", [b"/v1/reports", b"/healthz"])
@@ -289,3 +293,68 @@ def test_a_server_that_ends_answers_first(client, store, batch, monkeypatch):
         await ending
 
     client.loop.run_until_complete(asyncio.wait_for(run(), 30))
+
+
+class Watched:
+    """A connection by a clock of its own, whose client has `left` bytes to read."""
+
+    def __init__(self):
+        self.now, self.left, self.transport, self.server = 100.0, 0, Mock(), Mock()
+        self.transport.get_write_buffer_size = lambda: self.left
+        self.transport.is_closing.return_value = False
+        self.transport.get_extra_info.return_value = None
+        self.server.configure_mock(settings=SETTINGS, date=b"", ending=False, most_received=1 << 20)
+        self.server.enter.return_value = 0
+        self.server.loop.time = lambda: self.now
+        self.server.handler.configure_mock(**{"problem": problem_of, "admit.return_value": 1 << 20})
+        self.connection = Connection(self.server)
+        self.connection.connection_made(self.transport)
+
+    def after(self, seconds):
+        """What becomes of it so many seconds later, and not a moment before."""
+        assert self._look(self.now + seconds - 0.01) == []
+        return self._look(self.now + 0.01)
+
+    def _look(self, now):
+        self.now = now
+        self.transport.reset_mock()
+        self.connection.look(now)
+        return [name for name, *_ in self.transport.method_calls if name != "is_closing"]
+
+
+BODY = HEALTH[:-2] + b"Content-Length: 99999\r\n\r\n" + bytes(65_536)
+
+
+@pytest.mark.parametrize(
+    ("sent", "seconds", "told"), [(b"", 15, None), (HEALTH[:9], 30, b" 408 "), (BODY, 32, b" 408 ")]
+)
+def test_how_long_a_request_is_waited_for(sent, seconds, told):
+    """A connection without a request, a header, and a body that comes fast each have their time; a
+    request that has begun is told that it was too slow."""
+    watched = Watched()
+    if sent:
+        watched.now += 7
+        watched.connection.data_received(sent)
+    assert watched.after(seconds)[0] == ("write" if told else "close")
+    assert not told or told in watched.transport.write.call_args.args[0]
+
+
+def test_how_long_a_client_may_read_and_rest():
+    """A request that is handled has any time, and the client fifteen seconds from its answer on;
+    what it must still read has thirty, and as long again for each MiB or so that it has read."""
+    watched = Watched()
+    watched.connection.data_received(HEALTH)
+    (request,) = watched.server.handler.handle.call_args.args
+    assert watched.after(9_999) == []
+    request.respond(problem_of(IntakeError("not-json", "")))
+    assert watched.after(15) == ["close"]
+    watched = Watched()
+    watched.connection.data_received(b"no request\r\n\r\n")
+    assert watched.after(2) == ["abort"]
+    watched = Watched()
+    watched.left = 3_000_000
+    watched.connection.data_received(b"no request\r\n\r\n")
+    watched.left -= 30 << 15
+    assert watched.after(30) == []
+    watched.left -= (30 << 15) - 1
+    assert watched.after(30) == ["abort"]

@@ -122,9 +122,11 @@ def client(serve, registry, store, key_file):
 
 @pytest.fixture
 def sealed(key_file):
-    """Seals a request for the gateway's first key, as a device does."""
+    """Seals a request for the gateway's first key, as a device does; None seals what is none."""
 
     def sealed(body, **changes):
+        if body is None:
+            return seal_request(key_file.keys[0].configuration, b"no request")
         parts = {"method": b"POST", "scheme": b"http", "authority": b"x", "path": b"/v1/reports"}
         fields = changes.pop("fields", ((b"content-type", b"application/json"),))
         asked = InnerRequest(**{**parts, **changes}, fields=fields, content=body).encode()
@@ -201,7 +203,10 @@ def test_bad_requests_are_refused_under_seal(client, sealed, new_body):
     packed = ((b"content-type", b"application/json"), (b"content-encoding", b"gzip"))
     for each, status in (
         (sealed(b"no batch"), 400),
+        (sealed(None), 400),
         (sealed(new_body(), path=b"/v1/registry"), 404),
+        (sealed(new_body(), path=b"/v1/reports?"), 404),
+        (sealed(new_body(), fields=((b"expect", b"100-continue"),)), 417),
         (sealed(new_body(), method=b"GET"), 405),
         (sealed(new_body(), fields=((b"content-type", b"text/html"),)), 415),
         (sealed(b"x" * 4096), 400),
