@@ -102,30 +102,6 @@ def test_options_win_over_the_environment(execve, monkeypatch, tmp_path, metrics
     assert (tmp_path / "x.db").exists()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--workers", "0"], "DENIABLE_WORKERS must be"),
-        (["--bind", "nowhere"], "DENIABLE_BIND must be"),
-        (["--store", "oracle://hush"], "sqlite:///relative.db"),
-        (["--registry", "none.toml"], "none.toml"),
-        (["--registry", "bad.toml"], "schema = 1"),
-    ],
-)
-def test_mistakes_are_told_before_anything_runs(
-    execve, monkeypatch, tmp_path, metrics, arguments, words
-):
-    """A mistake in settings or registry ends the command with words that help."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "metrics.toml").write_text(metrics)
-    (tmp_path / "bad.toml").write_text(metrics.replace("schema = 1", "schema = 2"))
-    result = CliRunner().invoke(collect, arguments)
-    assert result.exit_code == 1
-    assert words in result.output
-    assert "hush" not in result.output
-    assert not execve
-
-
 def test_a_store_that_is_down_is_a_warning(execve, monkeypatch, tmp_path, metrics):
     """Devices keep their batches meanwhile, so the collector starts and says what is wrong."""
     monkeypatch.chdir(tmp_path)

@@ -111,9 +111,3 @@ def test_drop_warns_of_windows_that_take_reports(filled, run, scheme, new_id):
     filled.fold(one, 4_070_908_800.0)
     for how in ("--dry-run", "--yes"):
         assert "start again at zero" in run("drop", "--before", "2100-01-01", how).stderr
-
-
-def test_days_in_the_wrong_order(filled, run):
-    """A range of days that no window can be in is a mistake, and not an empty answer."""
-    days = ("--since", "2026-11-03", "--before", "2026-11-02")
-    assert "--since must be the earlier day" in run("export", "no.gz", *days, code=2).output
