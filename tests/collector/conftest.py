@@ -36,6 +36,7 @@ from werkzeug.test import EnvironBuilder, TestResponse
 
 from deniable import Registry
 from deniable.protocol import windows
+from deniable_collector.app import create_app
 from deniable_collector.collector import Collector as Service
 from deniable_collector.serving.connection import Connection
 from deniable_collector.serving.http import HttpServer
@@ -100,15 +101,27 @@ def certificates(tmp_path_factory):
 
 
 @pytest.fixture
-def new_body(registry, new_id):
-    """Makes good batches of one report, by the real clock."""
-    report = {
+def report(registry):
+    """A good report of yesterday, by the real clock."""
+    return {
         "metric": "browser",
         "scheme": registry["browser"].scheme.fingerprint,
         "window": windows.window_at("day", time.time() - 86_400),
         "columns": 1,
     }
+
+
+@pytest.fixture
+def new_body(report, new_id):
+    """Makes good batches of one report."""
     return lambda: json.dumps({"batch": new_id(), "reports": [report]}).encode()
+
+
+@pytest.fixture
+def counted(registry, store):
+    """How many such reports the store has."""
+    scheme = registry["browser"].scheme.fingerprint
+    return lambda: store.tally("browser", scheme, store.windows("browser", scheme)).reports
 
 
 @dataclass
@@ -304,3 +317,14 @@ def serve():
     yield serve
     for client in opened:
         client.close()
+
+
+@pytest.fixture
+def new_client(serve, registry, store):
+    """Makes a client of a collector with the settings given; of a gateway, if it has keys."""
+
+    def new(keys=None, **given):
+        settings = Settings(**{"rate": "off", **given})
+        return serve(create_app(settings, store, registry, keys=keys), settings)
+
+    return new

@@ -5,43 +5,32 @@ import gzip
 import hashlib
 import json
 import threading
-import time
-from dataclasses import replace
 from unittest.mock import Mock
 
 import pytest
 
-from deniable.protocol import windows
-from deniable_collector.app import create_app
 from deniable_collector.refusals import IntakeError
 from deniable_collector.serving.connection import MAX_LINES, Connection
 from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.wsgi import WsgiThreads
 from deniable_collector.settings import Settings
 
-SETTINGS = Settings(rate="off")
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
 
 
 @pytest.fixture
-def client(serve, registry, store):
-    client = serve(create_app(SETTINGS, store, registry), SETTINGS)
+def client(new_client):
+    client = new_client()
     client.get("/readyz")
     return client
 
 
 @pytest.fixture
-def batch(registry, new_id):
+def batch(new_body):
     """Makes a body of one good report, and asks for it on a connection that stays open."""
 
     def batch(more=b""):
-        report = {
-            "metric": "browser",
-            "scheme": registry["browser"].scheme.fingerprint,
-            "window": windows.window_at("day", time.time() - 86_400),
-            "columns": 1,
-        }
-        body = json.dumps({"batch": new_id(), "reports": [report]}).encode()
+        body = new_body()
         head = b"POST /v1/reports HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
         return b"%s%sContent-Length: %d\r\n\r\n%s" % (head, more, len(body), body)
 
@@ -183,7 +172,7 @@ def test_a_connection_that_is_to_be_closed(client, batch, version, wish):
     assert (status, header["connection"], end) == (202, "close", b"")
 
 
-def test_nothing_is_counted_behind_the_last_answer(client, store, batch, registry):
+def test_nothing_is_counted_behind_the_last_answer(client, batch, counted):
     """What comes together with a request whose answer ends the connection, also one that is
     refused at once, is no request: nobody would be told what became of it."""
     refused = batch(b"Connection: keep-alive\r\n").replace(b"application/json", b"text/html")
@@ -198,7 +187,7 @@ def test_nothing_is_counted_behind_the_last_answer(client, store, batch, registr
 
     (status, header, _), end = client.loop.run_until_complete(talk())
     assert (status, header["connection"], end) == (415, "close", b"")
-    assert store.windows("browser", registry["browser"].scheme.fingerprint) == []
+    assert counted() == 0
     assert client.held == 0
 
 
@@ -219,12 +208,11 @@ def test_a_body_that_never_ends_is_forgotten(client, batch):
     assert client.held == 0
 
 
-def test_nothing_is_kept_of_a_sender_that_is_refused(serve, registry, store, batch, monkeypatch):
+def test_nothing_is_kept_of_a_sender_that_is_refused(new_client, batch, monkeypatch):
     """Who may not send takes no room from the others while its body comes, and is told so after
     it; the connection goes on."""
     key = b"first-key-of-the-app"
-    asked = replace(SETTINGS, ingest_keys=(hashlib.sha256(key).digest(),))
-    client = serve(create_app(asked, store, registry), asked)
+    client = new_client(ingest_keys=(hashlib.sha256(key).digest(),))
     held = []
     with monkeypatch.context() as patch:
         patch.setattr(client.server, "reserve", held.append)
@@ -235,7 +223,7 @@ def test_nothing_is_kept_of_a_sender_that_is_refused(serve, registry, store, bat
     assert talk(client, batch(b"X-Deniable-Key: %b\r\n" % key), answers=1)[0][0] == 202
 
 
-def test_a_client_that_does_not_wait(client, store, batch, registry, monkeypatch):
+def test_a_client_that_does_not_wait(client, store, batch, counted, monkeypatch):
     """A batch whose client leaves before its commit counts all the same, and what was held of it
     is held no longer."""
     leave, fold = threading.Event(), store.fold
@@ -254,13 +242,12 @@ def test_a_client_that_does_not_wait(client, store, batch, registry, monkeypatch
 
     talk(client, HEALTH, answers=1)
     client.loop.run_until_complete(asyncio.wait_for(run(), 30))
-    scheme = registry["browser"].scheme.fingerprint
-    assert store.tally("browser", scheme, store.windows("browser", scheme)).reports == 1
+    assert counted() == 1
 
 
-def test_a_batch_that_grows(serve, registry, store, new_id):
+def test_a_batch_that_grows(new_client, new_id):
     """Of a compressed batch all that it has become is counted while it waits for its commit."""
-    client = serve(create_app(SETTINGS, store, registry), replace(SETTINGS, queue=50_000))
+    client = new_client(queue=50_000)
     for size, status in ((20_000, 202), (200_000, 503), (20_000, 202)):
         body = json.dumps({"batch": new_id(), "reports": []}).encode() + b" " * size
         packed = gzip.compress(body)
@@ -303,7 +290,9 @@ class Watched:
         self.transport.get_write_buffer_size = lambda: self.left
         self.transport.is_closing.return_value = False
         self.transport.get_extra_info.return_value = None
-        self.server.configure_mock(settings=SETTINGS, date=b"", ending=False, most_received=1 << 20)
+        self.server.configure_mock(
+            settings=Settings(), date=b"", ending=False, most_received=1 << 20
+        )
         self.server.enter.return_value = 0
         self.server.loop.time = lambda: self.now
         self.server.handler.configure_mock(**{"problem": problem_of, "admit.return_value": 1 << 20})

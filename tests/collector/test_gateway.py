@@ -3,6 +3,7 @@ is one, in this process."""
 
 import gzip
 import json
+from functools import partial
 
 import pytest
 
@@ -12,7 +13,6 @@ from deniable.oblivious import ObliviousTransport
 from deniable.protocol.oblivious.binary_http import InnerRequest, InnerResponse, padded
 from deniable.protocol.oblivious.capsules import NoKey, seal_request
 from deniable.protocol.oblivious.signed_keys import PATH
-from deniable_collector.app import create_app
 from deniable_collector.oblivious.gateway import Gateway, key_refused
 from deniable_collector.oblivious.key_file import KeyFile
 from deniable_collector.serving.responses import HttpResponse
@@ -110,14 +110,9 @@ INNER, RELAY = "a-key-of-the-app-itself", "a-key-for-the-relay"
 
 
 @pytest.fixture
-def client(serve, registry, store, key_file):
+def client(new_client, key_file):
     """Makes a client of a collector that is a gateway, with the settings given."""
-
-    def client(**changes):
-        settings = Settings(**{"rate": "off", **changes})
-        return serve(create_app(settings, store, registry, keys=key_file), settings)
-
-    return client
+    return partial(new_client, key_file)
 
 
 @pytest.fixture
@@ -147,12 +142,7 @@ def within(sealed, response):
     return found.status, json.loads(found.content)
 
 
-def counted(store, registry):
-    scheme = registry["browser"].scheme.fingerprint
-    return store.tally("browser", scheme, store.windows("browser", scheme)).reports
-
-
-def test_a_batch_in_a_capsule_is_counted_once(client, sealed, new_body, store, registry):
+def test_a_batch_in_a_capsule_is_counted_once(client, sealed, new_body, counted):
     """Whether its tally is known or not, in one piece or compressed, a batch is counted once; the
     same capsule again counts nothing."""
     client = client()
@@ -169,7 +159,7 @@ def test_a_batch_in_a_capsule_is_counted_once(client, sealed, new_body, store, r
                 *(202, accepted),
                 1 - accepted,
             )
-        assert counted(store, registry) == place
+        assert counted() == place
     assert client.held == 0
     keys = client.get(PATH)
     assert keys.content_type == "application/ohttp-keys"

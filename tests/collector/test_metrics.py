@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -13,7 +12,6 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 import deniable
-from deniable.protocol import windows
 from deniable_collector.operation import metrics_folder
 from deniable_collector.operation.metrics import _AllProcesses, served
 
@@ -52,16 +50,10 @@ def value(samples, name, **labels):
 
 
 @pytest.fixture
-def batch(registry, new_id):
+def batch(report, new_id):
     """Makes a batch of `good` reports, and one bad one for each reason asked for."""
 
     def make(good, *bad, batch_id=None):
-        report = {
-            "metric": "browser",
-            "scheme": registry["browser"].scheme.fingerprint,
-            "window": windows.window_at("day", time.time() - 86_400),
-            "columns": 1,
-        }
         wrong = {"unknown_metric": {"metric": "x-sender-chose"}, "bad_columns": {"columns": -1}}
         reports = [report] * good + [{**report, **wrong[reason]} for reason in bad]
         return json.dumps({"batch": batch_id or new_id(), "reports": reports}).encode()
