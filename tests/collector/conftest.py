@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -191,20 +192,22 @@ class Collector:
         return code
 
 
-@pytest.fixture(scope="session")
-def running(tmp_path_factory, metrics):
-    """One collector with SQLite for all tests that do not harm it."""
-    folder = tmp_path_factory.mktemp("running")
-    (folder / "metrics.toml").write_text(metrics)
-    environ = {
-        "DENIABLE_BIND": "127.0.0.1:0",
-        "DENIABLE_METRICS_BIND": f"127.0.0.1:{free_port()}",
-        "DENIABLE_WORKERS": "1",
-    }
-    collector = Collector(environ, folder)
+@contextmanager
+def collecting(folder, **environ):
+    """A collector with SQLite, in one process."""
+    (folder / "metrics.toml").write_text(METRICS)
+    places = {"DENIABLE_BIND": "127.0.0.1:0", "DENIABLE_METRICS_BIND": f"127.0.0.1:{free_port()}"}
+    collector = Collector({**places, "DENIABLE_WORKERS": "1", **environ}, folder)
     collector.start()
     yield collector
     collector.kill()
+
+
+@pytest.fixture(scope="session")
+def running(tmp_path_factory):
+    """One collector with SQLite for all tests that do not harm it."""
+    with collecting(tmp_path_factory.mktemp("running")) as collector:
+        yield collector
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 and one window, into which reports come one by one."""
 
 import numpy as np
+import pytest
 
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 
@@ -39,3 +40,17 @@ def commit(scheme, *batches, cells=None, metric="m", window=WINDOW, row=0, repor
 def reports_in(store, scheme):
     """How many reports the window has."""
     return store.tally("m", scheme.fingerprint, [WINDOW]).reports
+
+
+@pytest.fixture
+def scheme(store, shelf):
+    """A published scheme of these windows."""
+    scheme = shelf(WIDTH)
+    store.publish({"m": [scheme]})
+    return scheme
+
+
+@pytest.fixture
+def fill(store, scheme, new_id, noon):
+    """Puts the same counts into windows."""
+    return lambda *labels: fill_windows(store, scheme.fingerprint, labels, new_id(), noon)

@@ -12,7 +12,7 @@ from contextlib import closing, suppress
 
 import pytest
 import redis
-from tests.stores import free_port
+from tests.ports import free_port
 
 PEER = "127.0.0.77"
 """The address from which the marked requests come; nothing else here uses it."""

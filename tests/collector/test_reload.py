@@ -30,16 +30,13 @@ def test_whatever_is_wrong_what_was_read_stays(held, monkeypatch, caplog, troubl
     """A mistake, a file that is gone or no text, a secret that cannot be read, and an error that
     nobody expects leave what is held as it is, and are told."""
     before = inherited.inherited()
-    if trouble == "mistake":
-        held.write_text("schema = 2")
-    elif trouble == "gone":
-        held.unlink()
-    elif trouble == "not text":
-        held.write_bytes(b"\xff")
-    elif trouble == "bug":
-        monkeypatch.setattr(inherited.Registry, "load", lambda _: 1 / 0)
-    else:
-        monkeypatch.setenv("DENIABLE_STORE_FILE", "/none")
+    {
+        "mistake": lambda: held.write_text("schema = 2"),
+        "gone": held.unlink,
+        "not text": lambda: held.write_bytes(b"\xff"),
+        "bug": lambda: monkeypatch.setattr(inherited.Registry, "load", lambda _: 1 / 0),
+        "settings": lambda: monkeypatch.setenv("DENIABLE_STORE_FILE", "/none"),
+    }[trouble]()
     inherited.read_again()
     after = inherited.inherited()
     assert (after.settings, after.registry) == (before.settings, before.registry)

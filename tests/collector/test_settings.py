@@ -1,13 +1,13 @@
 """Settings from the environment."""
 
-import hashlib
-
 import click
 import pytest
 from click.testing import CliRunner
 
 from deniable_collector.options import registry_option
 from deniable_collector.settings import Settings, SettingsError
+
+from .test_admission import hashed
 
 
 def test_defaults():
@@ -20,10 +20,6 @@ def test_defaults():
         "request_timeout=30, keep_alive=15, max_connections=900, network_connections=600, "
         "rate='20/second', cors_origins=(), gateway_keys='')"
     )
-
-
-def hashed(*keys):
-    return tuple(hashlib.sha256(key).digest() for key in keys)
 
 
 EACH = {
@@ -50,14 +46,14 @@ EACH = {
     "rate": ("600/minute", "600/minute"),
     "ingest_keys": (
         "# for phones\nfirst-key-of-the-app,\nsecond-key-of-the-app=",
-        hashed(b"first-key-of-the-app", b"second-key-of-the-app="),
+        hashed("first-key-of-the-app", "second-key-of-the-app="),
     ),
     "cors_origins": (
         "https://app.example, http://localhost:3000",
         ("https://app.example", "http://localhost:3000"),
     ),
     "gateway_keys": ("/run/keys.json", "/run/keys.json"),
-    "relay_keys": ("a-key-for-the-relay", hashed(b"a-key-for-the-relay")),
+    "relay_keys": ("a-key-for-the-relay", hashed("a-key-for-the-relay")),
 }
 
 
