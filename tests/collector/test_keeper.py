@@ -93,13 +93,16 @@ def test_trouble_is_told(store, fill, noon, monkeypatch, caplog, error, later, c
 
 @pytest.mark.stores("sqlite")
 def test_rules_and_days_together(store, shelf, new_id, noon, monkeypatch, caplog):
-    """Metrics with a rule keep their sums, others go by the days; a window that cannot be read
-    stays, and is named once."""
+    """Metrics with a rule keep their sums, others go by the days, if there are any; a window that
+    cannot be read stays, and is named once."""
     scheme, names = shelf(8), ("alpha", "beta", "other")
     store.publish({name: [scheme] for name in names})
     for name in names:
         for window in ("2026-08-11", "2026-08-12"):
             store.fold(commit(scheme, new_id(), metric=name, window=window), noon)
+    gamma = RULES[: RULES.index("[metrics.alpha]")] + RULES[RULES.index("[metrics.gamma]") :]
+    assert Keeper(store, 0, lambda: noon, Registry.parse(gamma)).apply() == DAY
+    assert all(len(store.windows(name, scheme.fingerprint)) == 2 for name in names)
     read = store.read
 
     def damaged(shard, metric, scheme, totals):

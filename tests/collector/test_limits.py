@@ -272,6 +272,7 @@ def test_files_for_all_connections(monkeypatch, caplog):
     assert set_to == []
     open_files(1000)
     assert set_to == [(1000 + 3 * ROOM, 4096)]
+    assert caplog.text == ""
     open_files(10_000)
     assert set_to[1:] == [(4096, 4096)]
     assert "lower DENIABLE_MAX_CONNECTIONS to 3904" in caplog.text

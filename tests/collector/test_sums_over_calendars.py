@@ -200,6 +200,10 @@ def test_sums_are_kept_for_their_time(crowd, home):
     assert [str(name) for name in crowd.store.sums.names("m", crowd.scheme)] == [
         "kept-day-2025-Q4", "kept-day-2026-Q1",
     ]  # fmt: skip
+    metrics = declared('{ day = "60 days", quarter = "1 year" }')
+    Keeper(crowd.store, 0, lambda: moment("2027-03-01"), metrics).apply()
+    assert [str(name) for name in crowd.store.sums.names("m", crowd.scheme)] == ["kept-day-2026-Q1"]
+    crowd.check(months("2026-01", "2026-02", "2026-03"))
 
 
 def test_a_rule_for_each_metric():
