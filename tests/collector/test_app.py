@@ -3,6 +3,7 @@
 import json
 import logging
 from contextlib import closing
+from unittest.mock import Mock
 
 import pytest
 
@@ -73,9 +74,7 @@ def test_what_is_no_batch_by_its_method(client):
 def test_a_store_that_is_down(client, store, body, monkeypatch):
     """Without its store the collector lives, is not ready, and asks devices to come back."""
 
-    def down(*arguments):
-        raise StoreUnavailable("down", retry_after=7)
-
+    down = Mock(side_effect=StoreUnavailable("down", retry_after=7))
     client.get("/readyz")
     monkeypatch.setattr(store, "fold", down)
     monkeypatch.setattr(store, "ping", down)
@@ -99,10 +98,7 @@ def test_a_store_that_is_away_at_the_start(serve, registry, tmp_path, body):
 def test_a_store_that_refuses(client, store, body, monkeypatch, caplog):
     """A store at its limit is the operator's trouble: 500, and the reason in the log."""
 
-    def refuse(*arguments):
-        raise StoreError("a counter is at its top")
-
-    monkeypatch.setattr(store, "fold", refuse)
+    monkeypatch.setattr(store, "fold", Mock(side_effect=StoreError("a counter is at its top")))
     problem(post(client, body), 500, "store-refused")
     assert "at its top" in caplog.text
 

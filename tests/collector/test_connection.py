@@ -46,8 +46,8 @@ async def answer(reader):
     return int(status.split()[1]), header, json.loads(body)
 
 
-def talk(client, *pieces, answers):
-    """What comes back on one connection, until it is closed or that many answers have come."""
+def talk(client, *pieces, answers, ends=False):
+    """So many answers that come back on one connection; and what comes then, if it ends."""
 
     async def talk():
         reader, writer = await asyncio.open_connection(*client.address)
@@ -55,6 +55,7 @@ def talk(client, *pieces, answers):
             writer.write(piece)
             await asyncio.sleep(0.001)
         found = [await answer(reader) for _ in range(answers)]
+        found += [await reader.read()] * ends
         writer.close()
         return found
 
@@ -159,16 +160,7 @@ def test_a_client_that_waits_for_leave(client, batch):
 def test_a_connection_that_is_to_be_closed(client, batch, version, wish):
     """A client that asks for it, or speaks HTTP/1.0, gets its answer and then the end."""
     close = batch(b"Connection: %s\r\n" % wish).replace(b"HTTP/1.1", version, 1)
-
-    async def talk():
-        reader, _ = connection = await asyncio.open_connection(*client.address)
-        connection[1].write(close)
-        found = await answer(reader)
-        end = await reader.read()
-        connection[1].close()
-        return found, end
-
-    (status, header, _), end = client.loop.run_until_complete(talk())
+    (status, header, _), end = talk(client, close, answers=1, ends=True)
     assert (status, header["connection"], end) == (202, "close", b"")
 
 
@@ -176,16 +168,8 @@ def test_nothing_is_counted_behind_the_last_answer(client, batch, counted):
     """What comes together with a request whose answer ends the connection, also one that is
     refused at once, is no request: nobody would be told what became of it."""
     refused = batch(b"Connection: keep-alive\r\n").replace(b"application/json", b"text/html")
-    refused = refused.replace(b"HTTP/1.1", b"HTTP/1.0")
-
-    async def talk():
-        reader, writer = await asyncio.open_connection(*client.address)
-        writer.write(refused + batch() * 3)
-        found, end = await answer(reader), await reader.read()
-        writer.close()
-        return found, end
-
-    (status, header, _), end = client.loop.run_until_complete(talk())
+    sent = refused.replace(b"HTTP/1.1", b"HTTP/1.0") + batch() * 3
+    (status, header, _), end = talk(client, sent, answers=1, ends=True)
     assert (status, header["connection"], end) == (415, "close", b"")
     assert counted() == 0
     assert client.held == 0

@@ -51,8 +51,8 @@ def exchange(gateway, key_file):
 def request(**changes):
     """A good request, or one with other parts."""
     parts = {"method": b"POST", "scheme": b"https", "authority": b"x", "path": b"/v1/reports"}
-    fields = changes.pop("fields", ((b"content-type", b"application/json"),))
-    return InnerRequest(**{**parts, **changes}, fields=fields, content=b"a batch").encode()
+    fields = ((b"content-type", b"application/json"),)
+    return InnerRequest(**{**parts, "fields": fields, "content": b"a batch", **changes}).encode()
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_sealed_response(gateway, exchange, body, size, retry_after):
 
 
 KEY_PROBLEM = "https://iana.org/assignments/http-problem-types#ohttp-key"
-INNER, RELAY = "a-key-of-the-app-itself", "a-key-for-the-relay"
+INNER, SHOWN = "a-key-of-the-app-itself", "a-key-for-the-relay"
 
 
 @pytest.fixture
@@ -122,9 +122,7 @@ def sealed(key_file):
     def sealed(body, **changes):
         if body is None:
             return seal_request(key_file.keys[0].configuration, b"no request")
-        parts = {"method": b"POST", "scheme": b"http", "authority": b"x", "path": b"/v1/reports"}
-        fields = changes.pop("fields", ((b"content-type", b"application/json"),))
-        asked = InnerRequest(**{**parts, **changes}, fields=fields, content=body).encode()
+        asked = request(content=body, **changes)
         return seal_request(key_file.keys[0].configuration, padded(asked, 1024))
 
     return sealed
@@ -213,9 +211,9 @@ def test_bad_requests_are_refused_under_seal(client, sealed, new_body):
 def test_rates_and_keys_of_capsules(client, sealed, new_body):
     """A relay has a rate as any network, unless it shows a key. An app's key travels inside the
     capsule, and its refusal comes back under seal."""
-    client = client(rate="2/day", relay_keys=hashed(RELAY), ingest_keys=hashed(INNER))
+    client = client(rate="2/day", relay_keys=hashed(SHOWN), ingest_keys=hashed(INNER))
     fields = ((b"content-type", b"application/json"), (b"x-deniable-key", INNER.encode()))
-    shown = {"Authorization": f"Bearer {RELAY}"}
+    shown = {"Authorization": f"Bearer {SHOWN}"}
     for _ in range(4):
         good = sealed(new_body(), fields=fields)
         assert within(good, post(client, good.capsule, **shown))[0] == 202

@@ -2,6 +2,7 @@
 
 import logging
 from contextlib import closing
+from unittest.mock import Mock
 
 import pytest
 import redis
@@ -82,10 +83,7 @@ def test_trouble_is_told(store, fill, noon, monkeypatch, caplog, error, later, c
     """A store that is away is asked again soon; one that refuses, a day later."""
     fill("2026-08-11")
 
-    def fails(*arguments):
-        raise error
-
-    monkeypatch.setattr(store, call, fails)
+    monkeypatch.setattr(store, call, Mock(side_effect=error))
     with caplog.at_level(logging.ERROR):
         assert Keeper(store, 8, lambda: noon).apply() == later
     assert caplog.messages == [f"windows that are too old stay: {error}"]

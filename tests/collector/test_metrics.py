@@ -132,13 +132,13 @@ def test_a_process_that_starts_is_no_error(tmp_path, monkeypatch):
 
 
 def test_alerts_ask_for_what_is_told(store):
-    """Every series of the alert rules is one that GET /metrics has; each rule has what Prometheus
-    needs, and a severity."""
-    text = b"".join(
-        served(lambda *_: [], 1, store, 1)(
-            {"SERVER_PORT": "1", "PATH_INFO": "/metrics", "REQUEST_METHOD": "GET"}, lambda *_: None
-        )
-    ).decode()
+    """Every series of the alert rules is one that GET /metrics has, at its port alone; each rule
+    has what Prometheus needs, and a severity."""
+    gate = served(lambda asked, _: [asked["SERVER_PORT"], asked["PATH_INFO"]], 1, store, 1)
+    for port, path in (("2", "/metrics"), ("1", "/"), ("11", "/metrics")):
+        assert gate({"SERVER_PORT": port, "PATH_INFO": path}, None) == [port, path]
+    asked = {"SERVER_PORT": "1", "PATH_INFO": "/metrics", "REQUEST_METHOD": "GET"}
+    text = b"".join(gate(asked, lambda *_: None)).decode()
     told = set()
     for kind, name in re.findall(r"^# TYPE (?=\S+ (\w+))(\S+)", text, re.MULTILINE):
         told.add(name) if kind != "histogram" else told.update(

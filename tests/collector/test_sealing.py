@@ -6,6 +6,7 @@ That sealed windows read as open ones is in `tests/contract/test_store.py`.
 
 import sqlite3
 from contextlib import closing
+from unittest.mock import Mock
 
 import pytest
 import redis as redis_driver
@@ -174,10 +175,7 @@ def test_a_sealer_works_and_says_so(store, scheme, fill, caplog, monkeypatch):
         sealer.apply()
     assert caplog.messages.count("it is damaged") == 1
 
-    def away(*each):
-        raise StoreUnavailable("away")
-
-    monkeypatch.setattr(sealing, "seal_all", away)
+    monkeypatch.setattr(sealing, "seal_all", Mock(side_effect=StoreUnavailable("away")))
     assert sealer.apply() == 600
     assert "windows stay open, with all of their counts: away" in caplog.text
 

@@ -62,9 +62,6 @@ class Crowd:
                 day: (number + 1, number % WIDTH, number + 5) for number, day in enumerate(days)
             })  # fmt: skip
 
-    def add(self, day, reports, column, count):
-        self.add_many({day: (reports, column, count)})
-
     def add_many(self, counts):
         """Reports, a column and its count for each day, in one commit."""
         batch = self.new_id()
@@ -137,7 +134,7 @@ def test_an_edit_of_keep(crowd, first, second):
     crowd.check(DAYS)
     crowd.check(DAYS[: DAYS.index("2026-02-16")])
     for day, reports in (("2026-01-05", 3), ("2026-01-20", 900)):
-        crowd.add(day, reports, 2, 4)
+        crowd.add_many({day: (reports, 2, 4)})
         crowd.check(DAYS)
     crowd.drop("2026-02-16", second)
     assert crowd.store.windows("m", crowd.scheme)[0] == "2026-02-16"
@@ -154,7 +151,7 @@ def test_a_change_that_comes_too_late(crowd, home, monkeypatch):
 
     def after_a_commit(*arguments):
         if next(late, False):
-            crowd.add("2025-12-03", 2, 1, 9)
+            crowd.add_many({"2025-12-03": (2, 1, 9)})
         return change(*arguments)
 
     monkeypatch.setattr(store, "change", after_a_commit)

@@ -28,6 +28,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from tests.collector.conftest import METRICS
 from tests.collector.filling import WINDOW, commit
 from tests.stores import (  # noqa: F401  (fixtures)
     NOON,
@@ -459,20 +460,6 @@ def test_threads_that_race_with_one_batch(home, store, scheme, make, new_id, noo
     assert read(store, scheme) == [(5, {3: 5})]
 
 
-EIGHT = """
-schema = 1
-app = "example"
-
-[metrics.m]
-owner = "tests@acme.example"
-expires = 2999-12-31
-type = "category"
-description = "One of eight."
-values = ["a", "b", "c", "d", "e", "f", "g", "h"]
-epsilon = 1.0
-lifetime_epsilon = 8.0
-"""
-
 PROCESS = """
 import os, signal, sys
 from deniable_collector.stores import open_store
@@ -483,11 +470,11 @@ store = open_store(url, prefix=prefix)
 key = TallyRowKey(TallyKey("m", scheme, window), 0)
 
 def fold(number, column):
-    increment = Increment(8, 1, (column,), (1,))
+    increment = Increment(5, 1, (column,), (1,))
     return len(store.fold(Commit((f"{number:032x}",), {key: increment}), float(now)))
 """
 
-RACER = PROCESS + "print(sum(not fold(number, number % 8) for number in range(200)))"
+RACER = PROCESS + "print(sum(not fold(number, number % 5) for number in range(200)))"
 
 FORKER = (
     PROCESS
@@ -516,12 +503,11 @@ store.close()
 
 
 @pytest.fixture
-def eight(store):
-    """A published scheme of one row of 8 columns that every process can read."""
-    metric = Registry.parse(EIGHT)["m"]
-    store.publish({"m": [metric.scheme]})
-    assert [row.width for row in metric.scheme.mechanism.rows] == [8]
-    return metric.scheme
+def known(store):
+    """A published scheme of one row of 5 columns that every process can read."""
+    scheme = Registry.parse(METRICS)["browser"].scheme
+    store.publish({"m": [scheme]})
+    return scheme
 
 
 def processes(home, scheme, code, number, noon):
@@ -537,22 +523,22 @@ def processes(home, scheme, code, number, noon):
 
 
 @pytest.mark.campaign
-def test_processes_that_race_with_the_same_batches(home, store, eight, noon):
+def test_processes_that_race_with_the_same_batches(home, store, known, noon):
     """Of four processes that fold the same 200 batches, all together add each exactly once."""
-    assert sum(map(int, processes(home, eight, RACER, 4, noon))) == 200
-    assert read(store, eight) == [(200, dict.fromkeys(range(8), 25))]
+    assert sum(map(int, processes(home, known, RACER, 4, noon))) == 200
+    assert read(store, known) == [(200, dict.fromkeys(range(5), 40))]
 
 
 @pytest.mark.stores("sqlite", "redis", "cluster")
 @pytest.mark.campaign
-def test_a_fork_does_not_share_a_connection(home, store, eight, noon):
+def test_a_fork_does_not_share_a_connection(home, store, known, noon):
     """Parent and child fold at the same time after a fork, each over a connection of its own.
 
     A fork while another thread is inside the driver is nobody's to survive: the locks that
     it holds are SQLite's and redis-py's.
     """
-    processes(home, eight, FORKER, 1, noon)
-    assert read(store, eight) == [(510, {0: 5, 1: 5, 2: 250, 3: 250})]
+    processes(home, known, FORKER, 1, noon)
+    assert read(store, known) == [(510, {0: 5, 1: 5, 2: 250, 3: 250})]
 
 
 def test_rows_of_different_widths(store, shelf, new_id, noon):
