@@ -493,6 +493,7 @@ for child in range(5):
             code = 0
         finally:
             os._exit(code)
+    os.close(ready)  # so that a child that dies is noticed
     os.read(started, 1)
     assert all(fold(3000 + 100 * child + each, 3) == 0 for each in range(50))
     assert os.wait()[1] == 0

@@ -16,8 +16,8 @@ from deniable_collector.stores import open_store
 
 
 def until(condition):
-    """The first true answer of a condition, which is given a minute."""
-    deadline = time.monotonic() + 60
+    """The first true answer of a condition, which is given five minutes."""
+    deadline = time.monotonic() + 300
     while not (found := condition()):
         assert time.monotonic() < deadline, condition
         time.sleep(0.05)

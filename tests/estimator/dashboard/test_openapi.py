@@ -218,7 +218,8 @@ def asked_of(operation, release_id, checks):
             case.path_parameters["release"] = release_id
         if len(case.query.get("metric", ())) > 1 and "/releases" in operation.path:
             case.query["metric"] = ["browser"]
-        answer = case.call(headers=HEADERS)
+        while (answer := case.call(headers=HEADERS)).status_code == 503:
+            pass  # what takes long on a busy machine is asked for again
         case.validate_response(answer, checks=checks)
         statuses.add(answer.status_code)
 
