@@ -98,8 +98,10 @@ def test_exceptions_without_their_words(form):
         error = sys.exc_info()
     for name, told in (("asyncio", False), ("gunicorn.error", True)):
         record = logging.LogRecord(name, logging.ERROR, "", 0, "it failed", (), error)
+        record.created = 1.2345
         line = EventFormatter(form).format(record)
         assert "ValueError" in line
         assert "test_logs.py" in line
         assert ("marker" in line) is told
         assert form == "text" or lines(line)
+        assert line.partition("1970-01-01T")[2].startswith("00:00:01.234Z")

@@ -203,14 +203,8 @@ def test_ids_are_pruned_as_others_come(store, path, new_id, noon, one):
             store.fold(one(new_id()), noon + later * ids.PERIODS[0] + number)
         assert slots(ids.generation_at(noon)) == 0
         generations = connection.execute("SELECT generation, ids FROM generations").fetchall()
-    first = ids.generation_at(noon)
-    assert dict(generations) == {
-        first + 1: 1,
-        first + 2: 1,
-        first + 3: 1,
-        first + 4: 2,
-        first + 5: 23,
-    }
+    left = zip(range(ids.generation_at(noon) + 1, 1 << 40), (1, 1, 1, 2, 23), strict=False)
+    assert sorted(generations) == list(left)
     assert store.fold(one(kept), noon + later * ids.PERIODS[0]) == {kept}
 
 
