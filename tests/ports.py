@@ -1,8 +1,9 @@
-"""Ports for servers that cannot say which one they were given."""
+"""Ports for servers that cannot say which one they were given, and waiting for them."""
 
 import itertools
 import os
 import socket
+import time
 from contextlib import ExitStack
 
 _WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
@@ -31,3 +32,11 @@ def free_port():
             _HELD.push(held.pop_all())
         return port
     raise AssertionError("no port is free")
+
+
+def wait_until(condition, complaint, seconds=60.0):
+    """Wait for what another thread or process does."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, complaint
+        time.sleep(0.01)

@@ -11,14 +11,13 @@ import secrets
 import shutil
 import signal
 import subprocess
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 import redis
 from tests.collector.clusters import Cluster
-from tests.ports import free_port
+from tests.ports import free_port, wait_until
 from tests.tools import leave_out
 
 from deniable import Scheme
@@ -29,14 +28,6 @@ from deniable_collector.stores import Store, open_store
 
 NOON = 1_795_262_400.0
 """2026-11-21 12:00 UTC, when the tests of stores take place."""
-
-
-def wait_until(condition, complaint, seconds=60.0):
-    """Wait for what another thread or process does."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, complaint
-        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -190,7 +181,7 @@ def new_cluster(tmp_path_factory):
             leave_out("redis-server" if binary is None else "redis-tools")
         assert binary is not None
         folder = tmp_path_factory.mktemp("cluster")
-        cluster = Cluster(binary, folder, free_port, **options)
+        cluster = Cluster(binary, folder, **options)
         started.append(cluster)
         cluster.start()
         return cluster

@@ -120,8 +120,7 @@ class Intake:
             # The id of a batch without a good report is not stored: nothing in it can be
             # counted twice.
             if count:
-                shard = shard_of(batch.id, number) if number > 1 else 0
-                shards[shard].setdefault(batch.id, batch)
+                shards[shard_of(batch.id, number)].setdefault(batch.id, batch)
         folded: set[str] = set()
         for shard, pending in shards.items():
             folded |= self._fold(shard, pending)

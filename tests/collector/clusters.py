@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import time
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import redis
+from tests.ports import free_port, wait_until
 
 NODE_TIMEOUT = 2_000
 """Milliseconds after which a node that does not answer counts as failed."""
@@ -55,7 +54,6 @@ class Cluster:
 
     binary: str
     folder: Path
-    free_port: Callable[[], int]
     masters: int = 3
     replicas: int = 1
     options: tuple[str, ...] = ()
@@ -83,7 +81,7 @@ class Cluster:
 
     def add(self):
         """Start a process that is in no cluster yet."""
-        port = self.free_port()
+        port = free_port()
         folder = self.folder / str(port)
         folder.mkdir()
         command = [self.binary, "--dir", str(folder), *OPTIONS, "--port", str(port)]
@@ -95,18 +93,23 @@ class Cluster:
 
     def wait_for_agreement(self):
         """Wait until all nodes agree that all slots are served, and replicas follow."""
-        wait_until(
-            lambda: all(agrees(node, len(self.nodes)) for node in self.nodes), "no agreement"
-        )
+        wait_until(lambda: all(map(self._agrees, self.nodes)), "no agreement")
+
+    def _agrees(self, node):
+        with closing(node.client()) as client:
+            info = client.execute_command("CLUSTER INFO")
+            if isinstance(info, bytes):
+                info = dict(line.split(":", 1) for line in info.decode().splitlines())
+            known = int(info["cluster_known_nodes"])
+            if info["cluster_state"] != "ok" or known != len(self.nodes):
+                return False
+            replication = client.info("replication")
+            return replication["role"] == "master" or replication["master_link_status"] == "up"
 
     def cli(self, *command):
         """`redis-cli --cluster`, at the first node."""
         done = subprocess.run(
-            ["redis-cli", "--cluster", *command],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
+            ["redis-cli", "--cluster", *command], capture_output=True, text=True, timeout=120
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
@@ -141,21 +144,3 @@ def up(node):
             return bool(client.ping())
         except redis.ConnectionError:
             return False
-
-
-def agrees(node, number):
-    with closing(node.client()) as client:
-        info = client.execute_command("CLUSTER INFO")
-        if isinstance(info, bytes):
-            info = dict(line.split(":", 1) for line in info.decode().splitlines())
-        if info["cluster_state"] != "ok" or int(info["cluster_known_nodes"]) != number:
-            return False
-        replication = client.info("replication")
-        return replication["role"] == "master" or replication["master_link_status"] == "up"
-
-
-def wait_until(condition, complaint, seconds=60.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, complaint
-        time.sleep(0.02)

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -36,6 +37,7 @@ from werkzeug.test import EnvironBuilder, TestResponse
 
 from deniable import Registry
 from deniable.protocol import windows
+from deniable_collector.app import create_app
 from deniable_collector.collector import Collector as Service
 from deniable_collector.serving.connection import Connection
 from deniable_collector.serving.http import HttpServer
@@ -87,6 +89,12 @@ def registry(metrics):
     return Registry.parse(metrics)
 
 
+@pytest.fixture
+def scheme(shelf):
+    """A scheme whose tallies have one row of 8 columns."""
+    return shelf(8)
+
+
 @pytest.fixture(scope="session")
 def certificates(tmp_path_factory):
     """Certificates for TLS to Redis, good ones and bad ones."""
@@ -94,15 +102,27 @@ def certificates(tmp_path_factory):
 
 
 @pytest.fixture
-def new_body(registry, new_id):
-    """Makes good batches of one report, by the real clock."""
-    report = {
+def report(registry):
+    """A good report of yesterday, by the real clock."""
+    return {
         "metric": "browser",
         "scheme": registry["browser"].scheme.fingerprint,
         "window": windows.window_at("day", time.time() - 86_400),
         "columns": 1,
     }
+
+
+@pytest.fixture
+def new_body(report, new_id):
+    """Makes good batches of one report."""
     return lambda: json.dumps({"batch": new_id(), "reports": [report]}).encode()
+
+
+@pytest.fixture
+def counted(registry, store):
+    """How many such reports the store has."""
+    scheme = registry["browser"].scheme.fingerprint
+    return lambda: store.tally("browser", scheme, store.windows("browser", scheme)).reports
 
 
 @dataclass
@@ -172,20 +192,22 @@ class Collector:
         return code
 
 
-@pytest.fixture(scope="session")
-def running(tmp_path_factory, metrics):
-    """One collector with SQLite for all tests that do not harm it."""
-    folder = tmp_path_factory.mktemp("running")
-    (folder / "metrics.toml").write_text(metrics)
-    environ = {
-        "DENIABLE_BIND": "127.0.0.1:0",
-        "DENIABLE_METRICS_BIND": f"127.0.0.1:{free_port()}",
-        "DENIABLE_WORKERS": "1",
-    }
-    collector = Collector(environ, folder)
+@contextmanager
+def collecting(folder, **environ):
+    """A collector with SQLite, in one process."""
+    (folder / "metrics.toml").write_text(METRICS)
+    places = {"DENIABLE_BIND": "127.0.0.1:0", "DENIABLE_METRICS_BIND": f"127.0.0.1:{free_port()}"}
+    collector = Collector({**places, "DENIABLE_WORKERS": "1", **environ}, folder)
     collector.start()
     yield collector
     collector.kill()
+
+
+@pytest.fixture(scope="session")
+def running(tmp_path_factory):
+    """One collector with SQLite for all tests that do not harm it."""
+    with collecting(tmp_path_factory.mktemp("running")) as collector:
+        yield collector
 
 
 @pytest.fixture
@@ -298,3 +320,14 @@ def serve():
     yield serve
     for client in opened:
         client.close()
+
+
+@pytest.fixture
+def new_client(serve, registry, store):
+    """Makes a client of a collector with the settings given; of a gateway, if it has keys."""
+
+    def new(keys=None, **given):
+        settings = Settings(**{"rate": "off", **given})
+        return serve(create_app(settings, store, registry, keys=keys), settings)
+
+    return new

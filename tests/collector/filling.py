@@ -2,6 +2,7 @@
 and one window, into which reports come one by one."""
 
 import numpy as np
+import pytest
 
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 
@@ -26,12 +27,30 @@ def whole(store, scheme, labels, times=1):
     return row.reports == REPORTS * times and np.array_equal(row.cells, right)
 
 
-def one_report(scheme, batch):
-    """A commit that adds one report to the window of the metric "m", in a row of 8 cells."""
-    key = TallyRowKey(TallyKey("m", scheme.fingerprint, WINDOW), 0)
-    return Commit((batch,), {key: Increment(8, 1, (1,), (1,))})
+def commit(scheme, *batches, cells=None, metric="m", window=WINDOW, row=0, reports=1, shard=0):
+    """A commit that adds reports and counts, {column: count}, to one row of a tally; by default one
+    report of the second column."""
+    cells = {1: 1} if cells is None else cells
+    width = scheme.mechanism.rows[row].width
+    key = TallyRowKey(TallyKey(metric, scheme.fingerprint, window), row)
+    increment = Increment(width, reports, tuple(cells), tuple(cells.values()))
+    return Commit(batches, {key: increment}, shard)
 
 
 def reports_in(store, scheme):
     """How many reports the window has."""
     return store.tally("m", scheme.fingerprint, [WINDOW]).reports
+
+
+@pytest.fixture
+def scheme(store, shelf):
+    """A published scheme of these windows."""
+    scheme = shelf(WIDTH)
+    store.publish({"m": [scheme]})
+    return scheme
+
+
+@pytest.fixture
+def fill(store, scheme, new_id, noon):
+    """Puts the same counts into windows."""
+    return lambda *labels: fill_windows(store, scheme.fingerprint, labels, new_id(), noon)

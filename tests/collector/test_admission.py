@@ -159,21 +159,13 @@ def test_any_origin():
     assert not any("Credentials" in name for name in preflight)
 
 
-@pytest.fixture
-def client(serve, registry, store):
-    """Makes a client of a collector with the settings given."""
-    return lambda **settings: serve(
-        create_app(Settings(**settings), store, registry), Settings(**settings)
-    )
-
-
 def post(client, body, **options):
     return client.post("/v1/reports", data=body, content_type="application/json", **options)
 
 
-def test_a_collector_with_keys(client, new_body):
+def test_a_collector_with_keys(new_client, new_body):
     """Without a key: 401, a challenge, and nothing counted; with one: 202. The rest stays open."""
-    client = client(ingest_keys=hashed(KEY))
+    client = new_client(ingest_keys=hashed(KEY))
     body = new_body()
     for headers in ({}, {"X-Deniable-Key": "wrong-key-of-the-app"}):
         refused = post(client, body, headers=headers)
@@ -186,10 +178,10 @@ def test_a_collector_with_keys(client, new_body):
     assert client.get("/v1/registry").status_code == client.get("/healthz").status_code == 200
 
 
-def test_a_rate_of_all_other_requests(client, new_body):
+def test_a_rate_of_all_other_requests(new_client, new_body):
     """A network may ask for documents, and for what there is not, as often as it may send batches;
     each counts alone. Another network may still ask."""
-    client = client(rate="2/day")
+    client = new_client(rate="2/day")
     asked = ("/v1/registry", "/nothing", "/healthz", "/v1/openapi.json")
     assert [client.get(path).status_code for path in asked] == [200, 404, 429, 429]
     refused = client.get("/v1/registry")
@@ -200,10 +192,10 @@ def test_a_rate_of_all_other_requests(client, new_body):
     assert elsewhere.status_code == 200
 
 
-def test_pages_of_listed_origins_may_send(client, new_body):
+def test_pages_of_listed_origins_may_send(new_client, new_body):
     """Preflight and answer, good or bad, carry the permission for a listed origin alone; no
     other route does."""
-    client = client(cors_origins=("https://app.example",))
+    client = new_client(cors_origins=("https://app.example",))
     ours, theirs = {"Origin": "https://app.example"}, {"Origin": "https://evil.example"}
     preflight = client.open("/v1/reports", method="OPTIONS", headers=ours)
     assert preflight.status_code == 200
@@ -257,9 +249,9 @@ def test_memory_of_networks_is_bounded(monkeypatch):
     assert not any(b"203.0" in key for key in rate._counts)
 
 
-def test_a_rate_behind_a_proxy(client, new_body):
+def test_a_rate_behind_a_proxy(new_client, new_body):
     """With a trusted proxy, its clients' networks have a rate each."""
-    client = client(rate="1/day", trusted_proxies=1)
+    client = new_client(rate="1/day", trusted_proxies=1)
     seen = [
         post(
             client, new_body(), headers={"X-Forwarded-For": f"198.51.100.1, {address}"}

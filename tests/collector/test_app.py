@@ -3,10 +3,10 @@
 import json
 import logging
 from contextlib import closing
+from unittest.mock import Mock
 
 import pytest
 
-from deniable.protocol import windows
 from deniable_collector.app import create_app
 from deniable_collector.settings import Settings
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
@@ -16,30 +16,9 @@ from .conftest import SocketClient
 MARKER = "marker-7f3a"
 
 
-SETTINGS = Settings(rate="off", max_body=20_000, max_reports=20)
-
-
 @pytest.fixture
-def app(registry, store):
-    return create_app(SETTINGS, store, registry)
-
-
-@pytest.fixture
-def client(app, serve):
-    return serve(app, SETTINGS)
-
-
-@pytest.fixture
-def report(registry):
-    """A good report of yesterday, by the real clock, which the app uses."""
-    import time
-
-    return {
-        "metric": "browser",
-        "scheme": registry["browser"].scheme.fingerprint,
-        "window": windows.window_at("day", time.time() - 86_400),
-        "columns": 1,
-    }
+def client(new_client):
+    return new_client(max_body=20_000, max_reports=20)
 
 
 @pytest.fixture
@@ -62,12 +41,7 @@ def post(client, body, **options):
     return client.post("/v1/reports", data=body, content_type="application/json", **options)
 
 
-def counted(store, registry, report):
-    scheme = registry["browser"].scheme.fingerprint
-    return store.tally("browser", scheme, [report["window"]]).reports
-
-
-def test_a_batch_is_answered_after_its_commit(client, store, registry, report, body):
+def test_a_batch_is_answered_after_its_commit(client, counted, body):
     """202 says what was accepted and what was not; by then the tally holds it."""
     response = post(client, body)
     assert response.status_code == 202
@@ -80,11 +54,11 @@ def test_a_batch_is_answered_after_its_commit(client, store, registry, report, b
         ],
         "refused": {"malformed": 1},
     }
-    assert counted(store, registry, report) == 2
+    assert counted() == 2
     again = post(client, body)
     assert again.status_code == 202
     assert (again.json["accepted"], again.json["duplicate"]) == (0, 2)
-    assert counted(store, registry, report) == 2
+    assert counted() == 2
 
 
 def test_what_is_no_batch_by_its_method(client):
@@ -100,9 +74,7 @@ def test_what_is_no_batch_by_its_method(client):
 def test_a_store_that_is_down(client, store, body, monkeypatch):
     """Without its store the collector lives, is not ready, and asks devices to come back."""
 
-    def down(*arguments):
-        raise StoreUnavailable("down", retry_after=7)
-
+    down = Mock(side_effect=StoreUnavailable("down", retry_after=7))
     client.get("/readyz")
     monkeypatch.setattr(store, "fold", down)
     monkeypatch.setattr(store, "ping", down)
@@ -126,10 +98,7 @@ def test_a_store_that_is_away_at_the_start(serve, registry, tmp_path, body):
 def test_a_store_that_refuses(client, store, body, monkeypatch, caplog):
     """A store at its limit is the operator's trouble: 500, and the reason in the log."""
 
-    def refuse(*arguments):
-        raise StoreError("a counter is at its top")
-
-    monkeypatch.setattr(store, "fold", refuse)
+    monkeypatch.setattr(store, "fold", Mock(side_effect=StoreError("a counter is at its top")))
     problem(post(client, body), 500, "store-refused")
     assert "at its top" in caplog.text
 

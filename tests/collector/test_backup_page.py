@@ -99,11 +99,7 @@ class Rehearsal:
         self._devices = Devices(registry, 240, [self._collector.address], pause=0.12)
 
     def _start(self, url):
-        return self._new_collector(
-            DENIABLE_STORE=url,
-            DENIABLE_WORKERS="1",
-            DENIABLE_BIND="127.0.0.1:0",
-        )
+        return self._new_collector(DENIABLE_STORE=url, DENIABLE_WORKERS="1")
 
     def copy(self, shell, heading, **places):
         """Copy the store under load, as the page says."""

@@ -5,40 +5,32 @@ import gzip
 import hashlib
 import json
 import threading
-import time
-from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 
-from deniable.protocol import windows
-from deniable_collector.app import create_app
-from deniable_collector.serving.connection import MAX_LINES
+from deniable_collector.refusals import IntakeError
+from deniable_collector.serving.connection import MAX_LINES, Connection
+from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.wsgi import WsgiThreads
 from deniable_collector.settings import Settings
 
-SETTINGS = Settings(rate="off")
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
 
 
 @pytest.fixture
-def client(serve, registry, store):
-    client = serve(create_app(SETTINGS, store, registry), SETTINGS)
+def client(new_client):
+    client = new_client()
     client.get("/readyz")
     return client
 
 
 @pytest.fixture
-def batch(registry, new_id):
+def batch(new_body):
     """Makes a body of one good report, and asks for it on a connection that stays open."""
 
     def batch(more=b""):
-        report = {
-            "metric": "browser",
-            "scheme": registry["browser"].scheme.fingerprint,
-            "window": windows.window_at("day", time.time() - 86_400),
-            "columns": 1,
-        }
-        body = json.dumps({"batch": new_id(), "reports": [report]}).encode()
+        body = new_body()
         head = b"POST /v1/reports HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
         return b"%s%sContent-Length: %d\r\n\r\n%s" % (head, more, len(body), body)
 
@@ -54,8 +46,8 @@ async def answer(reader):
     return int(status.split()[1]), header, json.loads(body)
 
 
-def talk(client, *pieces, answers):
-    """What comes back on one connection, until it is closed or that many answers have come."""
+def talk(client, *pieces, answers, ends=False):
+    """So many answers that come back on one connection; and what comes then, if it ends."""
 
     async def talk():
         reader, writer = await asyncio.open_connection(*client.address)
@@ -63,6 +55,7 @@ def talk(client, *pieces, answers):
             writer.write(piece)
             await asyncio.sleep(0.001)
         found = [await answer(reader) for _ in range(answers)]
+        found += [await reader.read()] * ends
         writer.close()
         return found
 
@@ -106,6 +99,7 @@ def test_every_batch_takes_the_same_way(client, batch, together, monkeypatch):
     assert found[0][2]["batch"].encode() in body
     assert passed == []
     assert client.held == 0
+    assert client.app._tasks == set()
 
 
 @pytest.mark.parametrize("path", [b"/v1/reports", b"/healthz"])
@@ -166,35 +160,18 @@ def test_a_client_that_waits_for_leave(client, batch):
 def test_a_connection_that_is_to_be_closed(client, batch, version, wish):
     """A client that asks for it, or speaks HTTP/1.0, gets its answer and then the end."""
     close = batch(b"Connection: %s\r\n" % wish).replace(b"HTTP/1.1", version, 1)
-
-    async def talk():
-        reader, _ = connection = await asyncio.open_connection(*client.address)
-        connection[1].write(close)
-        found = await answer(reader)
-        end = await reader.read()
-        connection[1].close()
-        return found, end
-
-    (status, header, _), end = client.loop.run_until_complete(talk())
+    (status, header, _), end = talk(client, close, answers=1, ends=True)
     assert (status, header["connection"], end) == (202, "close", b"")
 
 
-def test_nothing_is_counted_behind_the_last_answer(client, store, batch, registry):
+def test_nothing_is_counted_behind_the_last_answer(client, batch, counted):
     """What comes together with a request whose answer ends the connection, also one that is
     refused at once, is no request: nobody would be told what became of it."""
     refused = batch(b"Connection: keep-alive\r\n").replace(b"application/json", b"text/html")
-    refused = refused.replace(b"HTTP/1.1", b"HTTP/1.0")
-
-    async def talk():
-        reader, writer = await asyncio.open_connection(*client.address)
-        writer.write(refused + batch() * 3)
-        found, end = await answer(reader), await reader.read()
-        writer.close()
-        return found, end
-
-    (status, header, _), end = client.loop.run_until_complete(talk())
+    sent = refused.replace(b"HTTP/1.1", b"HTTP/1.0") + batch() * 3
+    (status, header, _), end = talk(client, sent, answers=1, ends=True)
     assert (status, header["connection"], end) == (415, "close", b"")
-    assert store.windows("browser", registry["browser"].scheme.fingerprint) == []
+    assert counted() == 0
     assert client.held == 0
 
 
@@ -215,12 +192,11 @@ def test_a_body_that_never_ends_is_forgotten(client, batch):
     assert client.held == 0
 
 
-def test_nothing_is_kept_of_a_sender_that_is_refused(serve, registry, store, batch, monkeypatch):
+def test_nothing_is_kept_of_a_sender_that_is_refused(new_client, batch, monkeypatch):
     """Who may not send takes no room from the others while its body comes, and is told so after
     it; the connection goes on."""
     key = b"first-key-of-the-app"
-    asked = replace(SETTINGS, ingest_keys=(hashlib.sha256(key).digest(),))
-    client = serve(create_app(asked, store, registry), asked)
+    client = new_client(ingest_keys=(hashlib.sha256(key).digest(),))
     held = []
     with monkeypatch.context() as patch:
         patch.setattr(client.server, "reserve", held.append)
@@ -231,7 +207,7 @@ def test_nothing_is_kept_of_a_sender_that_is_refused(serve, registry, store, bat
     assert talk(client, batch(b"X-Deniable-Key: %b\r\n" % key), answers=1)[0][0] == 202
 
 
-def test_a_client_that_does_not_wait(client, store, batch, registry, monkeypatch):
+def test_a_client_that_does_not_wait(client, store, batch, counted, monkeypatch):
     """A batch whose client leaves before its commit counts all the same, and what was held of it
     is held no longer."""
     leave, fold = threading.Event(), store.fold
@@ -250,20 +226,23 @@ def test_a_client_that_does_not_wait(client, store, batch, registry, monkeypatch
 
     talk(client, HEALTH, answers=1)
     client.loop.run_until_complete(asyncio.wait_for(run(), 30))
-    scheme = registry["browser"].scheme.fingerprint
-    assert store.tally("browser", scheme, store.windows("browser", scheme)).reports == 1
+    assert counted() == 1
 
 
-def test_a_batch_that_grows(serve, registry, store, new_id):
-    """Of a compressed batch all that it has become is counted while it waits for its commit."""
-    client = serve(create_app(SETTINGS, store, registry), replace(SETTINGS, queue=50_000))
-    for size, status in ((20_000, 202), (200_000, 503), (20_000, 202)):
+def test_a_batch_that_grows(new_client, new_id):
+    """Of a compressed batch all that it has become is counted while it waits for its commit; where
+    there is no room, the connection stays."""
+    client = new_client(queue=50_000)
+    for size, status, coding in (
+        *((20_000, 202, b"gzip"), (200_000, 503, b"gzip")),
+        *((60_000, 503, b"identity"), (20_000, 202, b"gzip")),
+    ):
         body = json.dumps({"batch": new_id(), "reports": []}).encode() + b" " * size
-        packed = gzip.compress(body)
-        assert len(packed) < 1000
+        sent = gzip.compress(body) if coding == b"gzip" else body
         head = b"POST /v1/reports HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
-        head += b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed)
-        assert talk(client, head + packed, answers=1)[0][0] == status
+        head += b"Content-Encoding: %b\r\nContent-Length: %d\r\n\r\n" % (coding, len(sent))
+        ((found, header, _),) = talk(client, head + sent, answers=1)
+        assert (found, "connection" in header) == (status, False)
         assert client.held == 0
 
 
@@ -289,3 +268,70 @@ def test_a_server_that_ends_answers_first(client, store, batch, monkeypatch):
         await ending
 
     client.loop.run_until_complete(asyncio.wait_for(run(), 30))
+
+
+class Watched:
+    """A connection by a clock of its own, whose client has `left` bytes to read."""
+
+    def __init__(self):
+        self.now, self.left, self.transport, self.server = 100.0, 0, Mock(), Mock()
+        self.transport.get_write_buffer_size = lambda: self.left
+        self.transport.is_closing.return_value = False
+        self.transport.get_extra_info.return_value = None
+        self.server.configure_mock(
+            settings=Settings(), date=b"", ending=False, most_received=1 << 20
+        )
+        self.server.enter.return_value = 0
+        self.server.loop.time = lambda: self.now
+        self.server.handler.configure_mock(**{"problem": problem_of, "admit.return_value": 1 << 20})
+        self.connection = Connection(self.server)
+        self.connection.connection_made(self.transport)
+
+    def after(self, seconds):
+        """What becomes of it so many seconds later, and not a moment before."""
+        assert self._look(self.now + seconds - 0.01) == []
+        return self._look(self.now + 0.01)
+
+    def _look(self, now):
+        self.now = now
+        self.transport.reset_mock()
+        self.connection.look(now)
+        return [name for name, *_ in self.transport.method_calls if name != "is_closing"]
+
+
+BODY = HEALTH[:-2] + b"Content-Length: 99999\r\n\r\n" + bytes(65_536)
+
+
+@pytest.mark.parametrize(
+    ("sent", "seconds", "told"), [(b"", 15, None), (HEALTH[:9], 30, b" 408 "), (BODY, 32, b" 408 ")]
+)
+def test_how_long_a_request_is_waited_for(sent, seconds, told):
+    """A connection without a request, a header, and a body that comes fast each have their time; a
+    request that has begun is told that it was too slow."""
+    watched = Watched()
+    if sent:
+        watched.now += 7
+        watched.connection.data_received(sent)
+    assert watched.after(seconds)[0] == ("write" if told else "close")
+    assert not told or told in watched.transport.write.call_args.args[0]
+
+
+def test_how_long_a_client_may_read_and_rest():
+    """A request that is handled has any time, and the client fifteen seconds from its answer on;
+    what it must still read has thirty, and as long again for each MiB or so that it has read."""
+    watched = Watched()
+    watched.connection.data_received(HEALTH)
+    (request,) = watched.server.handler.handle.call_args.args
+    assert watched.after(9_999) == []
+    request.respond(problem_of(IntakeError("not-json", "")))
+    assert watched.after(15) == ["close"]
+    watched = Watched()
+    watched.connection.data_received(b"no request\r\n\r\n")
+    assert watched.after(2) == ["abort"]
+    watched = Watched()
+    watched.left = 3_000_000
+    watched.connection.data_received(b"no request\r\n\r\n")
+    watched.left -= 30 << 15
+    assert watched.after(30) == []
+    watched.left -= (30 << 15) - 1
+    assert watched.after(30) == ["abort"]

@@ -6,13 +6,15 @@ import json
 import random
 import zlib
 from contextlib import closing, suppress
+from unittest.mock import Mock
 
 import pytest
 
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
-from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.upkeep.archive import ArchiveError, export
 from deniable_collector.upkeep.importing import load
+
+from .filling import commit
 
 GOLDEN = """\
 {"line":"head","format":"deniable-tallies","version":1,"origin":"eu"}
@@ -21,13 +23,6 @@ GOLDEN = """\
 {"line":"row","window":"2026-11-20","row":2,"reports":1,"cells":[0,1]}
 {"line":"end","rows":2,"reports":8,"sha256":"SHA"}
 """
-
-
-def fold(store, scheme, cells, new_id, noon, *, metric="m", window="2026-11-20", row=0, reports=1):
-    key = TallyRowKey(TallyKey(metric, scheme.fingerprint, window), row)
-    width = scheme.mechanism.rows[row].width
-    increment = Increment(width, reports, tuple(cells), tuple(cells.values()))
-    store.fold(Commit((new_id(),), {key: increment}), noon)
 
 
 @pytest.fixture
@@ -42,8 +37,8 @@ def small(tmp_path, shelf, new_id, noon):
     with closing(open_store(f"sqlite:///{tmp_path / 'small.db'}")) as store:
         scheme = shelf(3, 4, 2)
         store.publish({"m": [scheme]})
-        fold(store, scheme, {1: 5, 2: 2**32 + 1}, new_id, noon, reports=7)
-        fold(store, scheme, {1: 1}, new_id, noon, row=2)
+        store.fold(commit(scheme, new_id(), cells={1: 5, 2: 2**32 + 1}, reports=7), noon)
+        store.fold(commit(scheme, new_id(), row=2), noon)
         path = tmp_path / "small.gz"
         store.identity = lambda: "eu"
         export(store, path)
@@ -149,20 +144,14 @@ def test_a_file_is_there_whole_or_not_at_all(target, tmp_path, shelf, new_id, no
     """An export that fails in the middle leaves the file that was there, and nothing else."""
     scheme = shelf(3)
     target.publish({"m": [scheme]})
-    fold(target, scheme, {1: 1}, new_id, noon)
+    target.fold(commit(scheme, new_id()), noon)
     folder = tmp_path / "exports"
     folder.mkdir()
     path = folder / "x.gz"
     path.write_bytes(b"before")
 
-    class Breaking:
-        def __getattr__(self, name):
-            return getattr(target, name)
-
-        def own_tally(self, *_):
-            raise StoreUnavailable("away")
-
+    target.own_tally = Mock(side_effect=StoreUnavailable("away"))
     with pytest.raises(StoreUnavailable):
-        export(Breaking(), path)
+        export(target, path)
     assert [each.name for each in folder.iterdir()] == ["x.gz"]
     assert path.read_bytes() == b"before"

@@ -3,6 +3,7 @@ is one, in this process."""
 
 import gzip
 import json
+from functools import partial
 
 import pytest
 
@@ -12,7 +13,6 @@ from deniable.oblivious import ObliviousTransport
 from deniable.protocol.oblivious.binary_http import InnerRequest, InnerResponse, padded
 from deniable.protocol.oblivious.capsules import NoKey, seal_request
 from deniable.protocol.oblivious.signed_keys import PATH
-from deniable_collector.app import create_app
 from deniable_collector.oblivious.gateway import Gateway, key_refused
 from deniable_collector.oblivious.key_file import KeyFile
 from deniable_collector.serving.responses import HttpResponse
@@ -51,8 +51,8 @@ def exchange(gateway, key_file):
 def request(**changes):
     """A good request, or one with other parts."""
     parts = {"method": b"POST", "scheme": b"https", "authority": b"x", "path": b"/v1/reports"}
-    fields = changes.pop("fields", ((b"content-type", b"application/json"),))
-    return InnerRequest(**{**parts, **changes}, fields=fields, content=b"a batch").encode()
+    fields = ((b"content-type", b"application/json"),)
+    return InnerRequest(**{**parts, "fields": fields, "content": b"a batch", **changes}).encode()
 
 
 @pytest.mark.parametrize(
@@ -106,28 +106,23 @@ def test_a_sealed_response(gateway, exchange, body, size, retry_after):
 
 
 KEY_PROBLEM = "https://iana.org/assignments/http-problem-types#ohttp-key"
-INNER, RELAY = "a-key-of-the-app-itself", "a-key-for-the-relay"
+INNER, SHOWN = "a-key-of-the-app-itself", "a-key-for-the-relay"
 
 
 @pytest.fixture
-def client(serve, registry, store, key_file):
+def client(new_client, key_file):
     """Makes a client of a collector that is a gateway, with the settings given."""
-
-    def client(**changes):
-        settings = Settings(**{"rate": "off", **changes})
-        return serve(create_app(settings, store, registry, keys=key_file), settings)
-
-    return client
+    return partial(new_client, key_file)
 
 
 @pytest.fixture
 def sealed(key_file):
-    """Seals a request for the gateway's first key, as a device does."""
+    """Seals a request for the gateway's first key, as a device does; None seals what is none."""
 
     def sealed(body, **changes):
-        parts = {"method": b"POST", "scheme": b"http", "authority": b"x", "path": b"/v1/reports"}
-        fields = changes.pop("fields", ((b"content-type", b"application/json"),))
-        asked = InnerRequest(**{**parts, **changes}, fields=fields, content=body).encode()
+        if body is None:
+            return seal_request(key_file.keys[0].configuration, b"no request")
+        asked = request(content=body, **changes)
         return seal_request(key_file.keys[0].configuration, padded(asked, 1024))
 
     return sealed
@@ -145,12 +140,7 @@ def within(sealed, response):
     return found.status, json.loads(found.content)
 
 
-def counted(store, registry):
-    scheme = registry["browser"].scheme.fingerprint
-    return store.tally("browser", scheme, store.windows("browser", scheme)).reports
-
-
-def test_a_batch_in_a_capsule_is_counted_once(client, sealed, new_body, store, registry):
+def test_a_batch_in_a_capsule_is_counted_once(client, sealed, new_body, counted):
     """Whether its tally is known or not, in one piece or compressed, a batch is counted once; the
     same capsule again counts nothing."""
     client = client()
@@ -167,7 +157,7 @@ def test_a_batch_in_a_capsule_is_counted_once(client, sealed, new_body, store, r
                 *(202, accepted),
                 1 - accepted,
             )
-        assert counted(store, registry) == place
+        assert counted() == place
     assert client.held == 0
     keys = client.get(PATH)
     assert keys.content_type == "application/ohttp-keys"
@@ -201,7 +191,10 @@ def test_bad_requests_are_refused_under_seal(client, sealed, new_body):
     packed = ((b"content-type", b"application/json"), (b"content-encoding", b"gzip"))
     for each, status in (
         (sealed(b"no batch"), 400),
+        (sealed(None), 400),
         (sealed(new_body(), path=b"/v1/registry"), 404),
+        (sealed(new_body(), path=b"/v1/reports?"), 404),
+        (sealed(new_body(), fields=((b"expect", b"100-continue"),)), 417),
         (sealed(new_body(), method=b"GET"), 405),
         (sealed(new_body(), fields=((b"content-type", b"text/html"),)), 415),
         (sealed(b"x" * 4096), 400),
@@ -218,9 +211,9 @@ def test_bad_requests_are_refused_under_seal(client, sealed, new_body):
 def test_rates_and_keys_of_capsules(client, sealed, new_body):
     """A relay has a rate as any network, unless it shows a key. An app's key travels inside the
     capsule, and its refusal comes back under seal."""
-    client = client(rate="2/day", relay_keys=hashed(RELAY), ingest_keys=hashed(INNER))
+    client = client(rate="2/day", relay_keys=hashed(SHOWN), ingest_keys=hashed(INNER))
     fields = ((b"content-type", b"application/json"), (b"x-deniable-key", INNER.encode()))
-    shown = {"Authorization": f"Bearer {RELAY}"}
+    shown = {"Authorization": f"Bearer {SHOWN}"}
     for _ in range(4):
         good = sealed(new_body(), fields=fields)
         assert within(good, post(client, good.capsule, **shown))[0] == 202

@@ -11,7 +11,6 @@ from click.testing import CliRunner
 from deniable.protocol.oblivious.capsules import new_private_key
 from deniable.protocol.oblivious.signed_keys import verified
 from deniable.tools.command_line import find
-from deniable_collector.commands import collect, relay
 from deniable_collector.oblivious.key_file import KeyFile, KeyFileError
 from deniable_collector.oblivious.relay_settings import RelaySettings
 from deniable_collector.settings import Settings, SettingsError
@@ -120,28 +119,6 @@ def test_a_damaged_file(tmp_path, change):
     changed(path, change)
     with pytest.raises(KeyFileError, match="damaged"):
         KeyFile.read(path)
-
-
-def test_the_collector_does_not_start_without_its_keys(tmp_path, metrics):
-    """`deniable collect` says at the start that the gateway's keys are not there."""
-    (tmp_path / "metrics.toml").write_text(metrics)
-    environ = {
-        "DENIABLE_GATEWAY_KEYS": str(tmp_path / "none.json"),
-        "DENIABLE_REGISTRY": str(tmp_path / "metrics.toml"),
-        "DENIABLE_STORE": f"sqlite:///{tmp_path}/x.db",
-    }
-    result = CliRunner().invoke(collect, env=environ)
-    assert result.exit_code == 1
-    assert "the gateway's keys cannot be read" in result.output
-
-
-def test_a_relay_needs_a_gateway():
-    """`deniable relay` without a gateway, or with none that can be one, says how to write it."""
-    result = CliRunner().invoke(relay, env={"DENIABLE_RELAY_GATEWAY": ""})
-    assert "DENIABLE_RELAY_GATEWAY must name the gateway" in result.output
-    result = CliRunner().invoke(relay, ["--gateway", "t.acme.example"])
-    assert "must begin with https://" in result.output
-    assert result.exit_code == 1
 
 
 def test_a_relays_settings():

@@ -165,59 +165,33 @@ def test_an_answer_that_fails_keeps_no_other_back(caplog):
     assert "marker" not in caplog.text
 
 
-@pytest.mark.parametrize("error", [StoreError("full"), RuntimeError("bug")])
-def test_a_bad_batch_fails_alone(error):
-    """What the store refuses in a group is refused for its own batch only."""
+FULL, BUG, AWAY = StoreError("full"), RuntimeError("bug"), StoreUnavailable("down")
 
-    def trouble(ids):
-        if "b" in ids:
+
+@pytest.mark.parametrize(
+    ("shards", "ids", "trouble", "failed", "groups"),
+    [
+        (1, "abc", lambda ids: FULL if "b" in ids else None, {"b": FULL}, "abc a b c"),
+        (1, "abc", lambda ids: BUG if "b" in ids else None, {"b": BUG}, "abc a b c"),
+        (1, "b", lambda ids: BUG, {"b": BUG}, "b"),
+        (1, "ab", lambda ids: AWAY, {"a": AWAY, "b": AWAY}, "ab"),
+        (2, "aBcD", lambda ids: AWAY if "B" in ids else None, {"B": AWAY, "D": AWAY}, "ac BD"),
+        (1, "abc", lambda ids: FULL if len(ids) > 1 else AWAY if ids == ["b"] else None,
+         {"b": AWAY, "c": AWAY}, "abc a b"),
+    ],
+    ids=["refused", "a bug", "alone", "away", "a shard away", "away in between"],
+)  # fmt: skip
+def test_who_shares_a_failure(shards, ids, trouble, failed, groups):
+    """What the store refuses in a group is refused for its own batch only. Nothing is tried one by
+    one against a store that is away or goes away meanwhile, but batches of other shards are
+    committed; each batch gets its own outcome."""
+
+    def fails(some):
+        if error := trouble(some):
             raise error
 
-    intake = FakeIntake(trouble)
-    outcomes = commit_by_shard(intake, batches("a", "b", "c"))
-    assert outcomes == [Receipt("a", 1, 0, ()), error, Receipt("c", 1, 0, ())]
-    assert commit_by_shard(intake, batches("b")) == [error]
-    assert intake.groups == [["a", "b", "c"], ["a"], ["b"], ["c"], ["b"]]
-
-
-def test_a_store_that_is_away_fails_all():
-    """Nothing is tried one by one against a store that does not answer."""
-    error = StoreUnavailable("down")
-
-    def trouble(ids):
-        raise error
-
-    intake = FakeIntake(trouble)
-    assert commit_by_shard(intake, batches("a", "b")) == [error, error]
-    assert intake.groups == [["a", "b"]]
-
-
-def test_a_shard_that_is_away_fails_alone():
-    """Where one shard does not answer, the batches of the others are committed, and each batch
-    gets its own answer."""
-    error = StoreUnavailable("down")
-
-    def trouble(ids):
-        if "B" in ids:
-            raise error
-
-    intake = FakeIntake(trouble)
-    intake.shards = 2
-    outcomes = commit_by_shard(intake, batches("a", "B", "c", "D"))
-    assert outcomes == [Receipt("a", 1, 0, ()), error, Receipt("c", 1, 0, ()), error]
-    assert intake.groups == [["a", "c"], ["B", "D"]]
-
-
-def test_a_store_that_goes_away_in_between():
-    """When the store goes while batches are tried one by one, the rest is not tried."""
-    refused, away = StoreError("full"), StoreUnavailable("down")
-
-    def trouble(ids):
-        if len(ids) > 1:
-            raise refused
-        if ids == ["b"]:
-            raise away
-
-    intake = FakeIntake(trouble)
-    assert commit_by_shard(intake, batches("a", "b", "c")) == [Receipt("a", 1, 0, ()), away, away]
-    assert intake.groups == [["a", "b", "c"], ["a"], ["b"]]
+    intake = FakeIntake(fails)
+    intake.shards = shards
+    outcomes = commit_by_shard(intake, batches(*ids))
+    assert outcomes == [failed.get(each, Receipt(each, 1, 0, ())) for each in ids]
+    assert ["".join(each) for each in intake.groups] == groups.split()

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from deniable.protocol import windows
 from deniable.protocol.wire import new_batch_id
 from deniable_collector.oblivious.key_file import KeyFile
 
@@ -63,19 +62,8 @@ def net(tmp_path):
             last.callback(ip, "netns", "del", each)
         for one, other, link in ((device, relay, "near"), (relay, gateway, "far")):
             ends = (f"{link}0", f"{link}1")
-            ip(
-                "link",
-                "add",
-                ends[0],
-                "netns",
-                one,
-                "type",
-                "veth",
-                "peer",
-                ends[1],
-                "netns",
-                other,
-            )
+            pair = (*("type", "veth", "peer"), ends[1])
+            ip("link", "add", ends[0], "netns", one, *pair, "netns", other)
         for space, link, address in (
             (device, "near0", DEVICE),
             (relay, "near1", NEAR),
@@ -102,19 +90,13 @@ def net(tmp_path):
         yield run
 
 
-def test_what_each_side_can_capture(net, tmp_path, metrics, registry):
+def test_what_each_side_can_capture(net, tmp_path, metrics, report):
     """Beyond the relay there is no address of a device; before it there is no byte of a batch. The
     same capture sees both where there is no relay."""
     (tmp_path / "metrics.toml").write_text(metrics)
     keys = KeyFile.new("x25519")
     keys.write(tmp_path / "keys.json")
     batch = new_batch_id()
-    report = {
-        "metric": "browser",
-        "scheme": registry["browser"].scheme.fingerprint,
-        "window": windows.window_at("day", time.time() - 86_400),
-        "columns": 1,
-    }
     body = json.dumps({"batch": batch, "reports": [report]})
     sniffers = {}
     for space, link in (("r", "near1"), ("g", "far1")):

@@ -6,7 +6,6 @@ import pytest
 
 from deniable.protocol import windows
 from deniable_collector.stores import open_store
-from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.stores.summed.imported import (
     TALLY,
     Imported,
@@ -16,6 +15,8 @@ from deniable_collector.stores.summed.sums import bounds
 from deniable_collector.upkeep import importing
 from deniable_collector.upkeep.archive import ArchiveError, TallySelection, export
 from deniable_collector.upkeep.importing import load
+
+from .filling import commit
 
 STORES = ["sqlite", "redis"]
 DAYS = ["2026-01-05", "2026-01-06", "2026-02-03"]
@@ -30,8 +31,7 @@ class Origin:
         self.of = "m", scheme.fingerprint
         self.store.publish({"m": [scheme]})
         for day in DAYS:
-            key = TallyRowKey(TallyKey(*self.of, day), 0)
-            self.store.fold(Commit((new_id(),), {key: Increment(8, 1, (1,), (1,))}), noon)
+            self.store.fold(commit(scheme, new_id(), window=day), noon)
 
     def drop(self, day, *calendars):
         """Drop what had ended by the end of a day into sums of these calendars."""
@@ -42,11 +42,6 @@ class Origin:
         selection = TallySelection(**chosen)
         export(self.store, path, selection)
         return path
-
-
-@pytest.fixture
-def scheme(shelf):
-    return shelf(8)
 
 
 @pytest.fixture

@@ -19,12 +19,12 @@ from click.testing import CliRunner
 from deniable.protocol import windows, wire
 from deniable.tools.command_line import find
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
-from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.upkeep import journal
 from deniable_collector.upkeep.journal import JournalKeeper
 
 from . import thief
 from .devices import post
+from .filling import commit
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 4
@@ -153,15 +153,9 @@ def test_files_hold_sums(disk, new_collector, batches, until):
 
 
 @pytest.fixture
-def scheme(shelf):
-    return shelf(8)
-
-
-@pytest.fixture
 def add(scheme, new_id, noon):
     """Adds a report to the metric `m` of a store."""
-    key = TallyRowKey(TallyKey("m", scheme.fingerprint, "2026-11-20"), 0)
-    return lambda store: store.fold(Commit((new_id(),), {key: Increment(8, 1, (1,), (1,))}), noon)
+    return lambda store: store.fold(commit(scheme, new_id()), noon)
 
 
 def test_processes_share_the_rewrites(new_redis, scheme, add, until):
@@ -229,16 +223,14 @@ def test_redis_learns_no_time_of_a_commit(new_redis, scheme, add):
     assert all(b":ids:" in key for key in expiries)
 
 
-def test_an_import_leaves_sums(tmp_path, shelf, new_id, noon):
+def test_an_import_leaves_sums(tmp_path, scheme, new_id, noon):
     """After `deniable store import` the log of the SQLite file is empty, though a dashboard has
     the file open, and no temporary file is left."""
     source, target = (f"sqlite:///{tmp_path / name}.db" for name in ("source", "target"))
-    scheme = shelf(8)
     with closing(open_store(source)) as store:
         store.publish({"m": [scheme]})
         for window in ("2026-11-18", "2026-11-19"):
-            key = TallyRowKey(TallyKey("m", scheme.fingerprint, window), 0)
-            store.fold(Commit((new_id(),), {key: Increment(8, 1, (1,), (1,))}), noon)
+            store.fold(commit(scheme, new_id(), window=window), noon)
     with closing(open_store(target)) as dashboard:
         dashboard.publish({})
         dashboard.schemes()

@@ -2,6 +2,7 @@
 
 import logging
 from contextlib import closing
+from unittest.mock import Mock
 
 import pytest
 import redis
@@ -13,12 +14,14 @@ from deniable_collector.batches.catalogue import Catalogue
 from deniable_collector.intake import Intake
 from deniable_collector.settings import Settings
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
-from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.life import Dropped
 from deniable_collector.stores.sealed import DamagedBlock
 from deniable_collector.stores.summed.summing import Sums
 from deniable_collector.upkeep import keeper
 from deniable_collector.upkeep.keeper import Keeper
+
+from .filling import commit
 
 STORES = ["sqlite", "redis"]
 
@@ -38,8 +41,7 @@ def fill(store, scheme, new_id, noon):
 
     def fill(*windows):
         for window in windows:
-            key = TallyRowKey(TallyKey("m", scheme.fingerprint, window), 0)
-            store.fold(Commit((new_id(),), {key: Increment(8, 1, (1,), (1,))}), noon)
+            store.fold(commit(scheme, new_id(), window=window), noon)
 
     return fill
 
@@ -81,10 +83,7 @@ def test_trouble_is_told(store, fill, noon, monkeypatch, caplog, error, later, c
     """A store that is away is asked again soon; one that refuses, a day later."""
     fill("2026-08-11")
 
-    def fails(*arguments):
-        raise error
-
-    monkeypatch.setattr(store, call, fails)
+    monkeypatch.setattr(store, call, Mock(side_effect=error))
     with caplog.at_level(logging.ERROR):
         assert Keeper(store, 8, lambda: noon).apply() == later
     assert caplog.messages == [f"windows that are too old stay: {error}"]
@@ -92,14 +91,16 @@ def test_trouble_is_told(store, fill, noon, monkeypatch, caplog, error, later, c
 
 @pytest.mark.stores("sqlite")
 def test_rules_and_days_together(store, shelf, new_id, noon, monkeypatch, caplog):
-    """Metrics with a rule keep their sums, others go by the days; a window that cannot be read
-    stays, and is named once."""
+    """Metrics with a rule keep their sums, others go by the days, if there are any; a window that
+    cannot be read stays, and is named once."""
     scheme, names = shelf(8), ("alpha", "beta", "other")
     store.publish({name: [scheme] for name in names})
     for name in names:
         for window in ("2026-08-11", "2026-08-12"):
-            key = TallyRowKey(TallyKey(name, scheme.fingerprint, window), 0)
-            store.fold(Commit((new_id(),), {key: Increment(8, 1, (1,), (1,))}), noon)
+            store.fold(commit(scheme, new_id(), metric=name, window=window), noon)
+    gamma = RULES[: RULES.index("[metrics.alpha]")] + RULES[RULES.index("[metrics.gamma]") :]
+    assert Keeper(store, 0, lambda: noon, Registry.parse(gamma)).apply() == DAY
+    assert all(len(store.windows(name, scheme.fingerprint)) == 2 for name in names)
     read = store.read
 
     def damaged(shard, metric, scheme, totals):

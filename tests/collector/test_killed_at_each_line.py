@@ -1,4 +1,5 @@
 """Sealing and adding up under faults: whatever breaks, each window counts once."""
+# ruff: noqa: F811  (fixtures are imported, and are arguments)
 
 import signal
 import sys
@@ -15,7 +16,7 @@ from deniable_collector.stores.sqlite import store as sqlite_store
 from deniable_collector.stores.sqlite.file import SqliteFile
 from deniable_collector.stores.summed import summing
 
-from .filling import WIDTH, fill_windows, whole
+from .filling import fill, scheme, whole  # noqa: F401  (fixtures)
 from .killing import in_a_child, kill_at
 
 pytestmark = pytest.mark.campaign
@@ -23,19 +24,6 @@ STORES = ["sqlite", "redis", "cluster"]
 FILE = sys.modules[SqliteFile.__module__]
 SEALING = (sealed, base, life, sqlite_store, redis_store, redis_strings, FILE)
 SUMMING = (sealed, life, sqlite_store, redis_store, summing, FILE)
-
-
-@pytest.fixture
-def scheme(store, shelf):
-    scheme = shelf(WIDTH)
-    store.publish({"m": [scheme]})
-    return scheme
-
-
-@pytest.fixture
-def fill(store, scheme, new_id, noon):
-    """Puts the same counts into windows."""
-    return lambda labels: fill_windows(store, scheme.fingerprint, labels, new_id(), noon)
 
 
 def killed(home, line, modules, work):
@@ -66,7 +54,7 @@ def test_while_it_seals(home, scheme, fill):
         while goes_on:
             line += step
             day = next(days)
-            fill([day])
+            fill(day)
             tally = TallyKey("m", name, day)
             goes_on = killed(home, line, SEALING, lambda mine, tally=tally: mine.seal(tally))
             assert whole(reader, name, [day]), line
@@ -91,7 +79,7 @@ def test_while_it_adds_up(home, scheme, fill):
             line += step
             year = next(years)
             days = [f"{year}-01-{day:02}" for day in (2, 3, 30)]
-            fill(days)
+            fill(*days)
             end = windows.end(days[-1])
 
             def work(mine, year=year, end=end):

@@ -1,25 +1,23 @@
 """The limits of a connection, on real sockets to a real collector."""
 
+import http.client
 import json
 import resource
 import socket
 from contextlib import ExitStack, closing, suppress
 
 import pytest
-from tests.ports import free_port
 
 from deniable_collector.serving.connection import PIPELINED
 from deniable_collector.serving.gunicorn import open_files
 from deniable_collector.serving.http import ROOM
 
-from .conftest import Collector
+from .conftest import collecting
 
 HEAD = b"POST /v1/reports HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
 
 
 LIMITS = {
-    "DENIABLE_BIND": "127.0.0.1:0",
-    "DENIABLE_WORKERS": "1",
     "DENIABLE_MAX_BODY": "64 KiB",
     "DENIABLE_REQUEST_TIMEOUT": "1",
     "DENIABLE_KEEP_ALIVE": "1",
@@ -31,15 +29,10 @@ CONNECTIONS = 20
 
 
 @pytest.fixture(scope="module")
-def collector(metrics, tmp_path_factory):
-    """A collector with small limits, in one process."""
-    folder = tmp_path_factory.mktemp("collector")
-    (folder / "metrics.toml").write_text(metrics)
-    environ = {**LIMITS, "DENIABLE_METRICS_BIND": f"127.0.0.1:{free_port()}"}
-    collector = Collector(environ, folder)
-    collector.start()
-    yield collector
-    collector.kill()
+def collector(tmp_path_factory):
+    """A collector with small limits."""
+    with collecting(tmp_path_factory.mktemp("collector"), **LIMITS) as collector:
+        yield collector
 
 
 @pytest.fixture
@@ -74,15 +67,10 @@ def whole(body, *lines):
 
 def answer(connection):
     """The next answer on a connection: status, header and document."""
-    with closing(connection.makefile("rb")) as reader:
-        start = reader.readline()
-        assert start.startswith(b"HTTP/1.1 "), start
-        header = {}
-        while line := reader.readline().strip():
-            name, _, text = line.decode().partition(": ")
-            header[name.lower()] = text
-        document = json.loads(reader.read(int(header["content-length"])))
-    return int(start.split()[1]), header, document
+    with http.client.HTTPResponse(connection) as response:
+        response.begin()
+        header = {name.lower(): text for name, text in response.getheaders()}
+        return response.status, header, json.load(response)
 
 
 def refused(connection, status, code):
@@ -284,6 +272,7 @@ def test_files_for_all_connections(monkeypatch, caplog):
     assert set_to == []
     open_files(1000)
     assert set_to == [(1000 + 3 * ROOM, 4096)]
+    assert caplog.text == ""
     open_files(10_000)
     assert set_to[1:] == [(4096, 4096)]
     assert "lower DENIABLE_MAX_CONNECTIONS to 3904" in caplog.text

@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 from gunicorn.config import Config
 
-from deniable_collector.operation.events import EventFormatter, listen, tell
+from deniable_collector.operation.events import EventFormatter, announce, listen, tell
 from deniable_collector.operation.watch import WatchedStore
 from deniable_collector.serving.worker import DiscreetLogger
 from deniable_collector.stores import open_store
@@ -79,6 +79,13 @@ def test_events_are_one_line(capsys, monkeypatch):
     text = capsys.readouterr().err
     assert text.endswith(" info dropped: dropped 3 tallies\n")
     assert text.count("\n") == 1
+    for warning, level in ((False, "info"), (True, "warning")):
+        for form in ("text", "json"):
+            announce(form, "listening", "it listens", warning=warning, workers=2)
+        told = capsys.readouterr()[warning].splitlines()
+        assert told[0] == ("warning: it listens" if warning else "it listens")
+        (event,) = lines(told[1])
+        assert (event["event"], event["level"], event["workers"]) == ("listening", level, 2)
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
@@ -91,8 +98,10 @@ def test_exceptions_without_their_words(form):
         error = sys.exc_info()
     for name, told in (("asyncio", False), ("gunicorn.error", True)):
         record = logging.LogRecord(name, logging.ERROR, "", 0, "it failed", (), error)
+        record.created = 1.2345
         line = EventFormatter(form).format(record)
         assert "ValueError" in line
         assert "test_logs.py" in line
         assert ("marker" in line) is told
         assert form == "text" or lines(line)
+        assert line.partition("1970-01-01T")[2].startswith("00:00:01.234Z")

@@ -7,15 +7,12 @@ import http.client
 import json
 import secrets
 import socket
-import time
 import urllib.request
 from contextlib import closing, suppress
 
 import pytest
 import redis
-from tests.stores import free_port
-
-from deniable.protocol import windows
+from tests.ports import free_port
 
 PEER = "127.0.0.77"
 """The address from which the marked requests come; nothing else here uses it."""
@@ -110,7 +107,7 @@ def requests_of(marker, key, good):
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("place", ["sqlite", "redis"], indirect=True)
-def test_no_marker_stays(new_collector, registry, new_id, place, marker, tmp_path):
+def test_no_marker_stays(new_collector, new_body, place, marker, tmp_path):
     """Markers in every header, path, query, field and body, sent well and badly, from an address
     of their own, while the store is there and while it is not, are in no output, log, file, key,
     value, figure or answer to somebody else."""
@@ -131,14 +128,6 @@ def test_no_marker_stays(new_collector, registry, new_id, place, marker, tmp_pat
         DENIABLE_METRICS_BIND=f"127.0.0.1:{metrics_port}",
         TMPDIR=str(tmp_path / "tmp"),
     )
-    scheme = registry["browser"].scheme
-    window = windows.window_at("day", time.time() - 86_400)
-    report = {
-        "metric": "browser", "scheme": scheme.fingerprint, "window": window, "columns": 1,
-    }  # fmt: skip
-
-    def good():
-        return json.dumps({"batch": new_id(), "reports": [report]}).encode()
 
     def send(request):
         with (
@@ -152,14 +141,14 @@ def test_no_marker_stays(new_collector, registry, new_id, place, marker, tmp_pat
             return answer.split(b" ")[1:2]
         return []
 
-    statuses = [status for each in requests_of(marker, key, good) for status in send(each)]
+    statuses = [status for each in requests_of(marker, key, new_body) for status in send(each)]
     assert {b"202", b"400", b"401", b"403", b"404", b"405", b"413", b"415", b"431"} <= set(statuses)
     assert b"408" in statuses
 
     if server is not None:
         # What fails in the store takes paths of its own through the code.
         server.kill()
-        lost = [status for each in requests_of(marker, key, good) for status in send(each)]
+        lost = [status for each in requests_of(marker, key, new_body) for status in send(each)]
         assert b"503" in lost
         server.start()
         assert "store-lost" in collector.log
@@ -168,7 +157,8 @@ def test_no_marker_stays(new_collector, registry, new_id, place, marker, tmp_pat
     others = []
     for method, path, body in (
         ("GET", "/v1/registry", None), ("GET", "/healthz", None), ("GET", "/readyz", None),
-        ("GET", "/nothing", None), ("POST", "/v1/reports", good()), ("POST", "/v1/reports", b"{"),
+        ("GET", "/nothing", None),
+        ("POST", "/v1/reports", new_body()), ("POST", "/v1/reports", b"{"),
     ):  # fmt: skip
         with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
             headers = {"Content-Type": "application/json", "X-Deniable-Key": key}

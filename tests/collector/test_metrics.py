@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -13,7 +12,6 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 import deniable
-from deniable.protocol import windows
 from deniable_collector.operation import metrics_folder
 from deniable_collector.operation.metrics import _AllProcesses, served
 
@@ -52,16 +50,10 @@ def value(samples, name, **labels):
 
 
 @pytest.fixture
-def batch(registry, new_id):
+def batch(report, new_id):
     """Makes a batch of `good` reports, and one bad one for each reason asked for."""
 
     def make(good, *bad, batch_id=None):
-        report = {
-            "metric": "browser",
-            "scheme": registry["browser"].scheme.fingerprint,
-            "window": windows.window_at("day", time.time() - 86_400),
-            "columns": 1,
-        }
         wrong = {"unknown_metric": {"metric": "x-sender-chose"}, "bad_columns": {"columns": -1}}
         reports = [report] * good + [{**report, **wrong[reason]} for reason in bad]
         return json.dumps({"batch": batch_id or new_id(), "reports": reports}).encode()
@@ -140,13 +132,13 @@ def test_a_process_that_starts_is_no_error(tmp_path, monkeypatch):
 
 
 def test_alerts_ask_for_what_is_told(store):
-    """Every series of the alert rules is one that GET /metrics has; each rule has what Prometheus
-    needs, and a severity."""
-    text = b"".join(
-        served(lambda *_: [], 1, store, 1)(
-            {"SERVER_PORT": "1", "PATH_INFO": "/metrics", "REQUEST_METHOD": "GET"}, lambda *_: None
-        )
-    ).decode()
+    """Every series of the alert rules is one that GET /metrics has, at its port alone; each rule
+    has what Prometheus needs, and a severity."""
+    gate = served(lambda asked, _: [asked["SERVER_PORT"], asked["PATH_INFO"]], 1, store, 1)
+    for port, path in (("2", "/metrics"), ("1", "/"), ("11", "/metrics")):
+        assert gate({"SERVER_PORT": port, "PATH_INFO": path}, None) == [port, path]
+    asked = {"SERVER_PORT": "1", "PATH_INFO": "/metrics", "REQUEST_METHOD": "GET"}
+    text = b"".join(gate(asked, lambda *_: None)).decode()
     told = set()
     for kind, name in re.findall(r"^# TYPE (?=\S+ (\w+))(\S+)", text, re.MULTILINE):
         told.add(name) if kind != "histogram" else told.update(

@@ -13,8 +13,9 @@ from deniable_collector.stores.commits import MAX_CELL, Commit, Increment, Tally
 from deniable_collector.stores.redis import forms
 from deniable_collector.stores.redis.forms import HEADER
 
+from .filling import WINDOW, commit
+
 STORES = ["redis"]
-WINDOW = "2026-11-20"
 ROWS, WIDTH = 3, 2_000
 PLACES = st.one_of(
     st.integers(0, ROWS * WIDTH - 1),  # anywhere
@@ -134,9 +135,8 @@ def test_places_whose_hashes_meet(store, shelf, new_id, noon):
     store.publish({"m": [scheme]})
     hashes = np.arange(1, width + 1) * forms._FACTOR % forms._HASHES
     chosen = (np.argsort(hashes)[:150]).tolist()
-    key = TallyRowKey(TallyKey("m", scheme.fingerprint, WINDOW), 0)
     for cell in chosen:
-        store.fold(Commit((new_id(),), {key: Increment(width, 1, (cell,), (2,))}), noon)
+        store.fold(commit(scheme, new_id(), cells={cell: 2}), noon)
     (row,) = store.tally("m", scheme.fingerprint, [WINDOW]).rows
     assert row.reports == 150
     assert np.flatnonzero(row.cells).tolist() == sorted(chosen)

@@ -1,9 +1,13 @@
 """A registry that is read again: a mistake in it changes nothing, and is told."""
 
+import resource
+import runpy
+
 import pytest
 
 from deniable_collector import inherited
 from deniable_collector.app import create_app
+from deniable_collector.serving.http import ROOM
 from deniable_collector.settings import Settings
 
 NEW = """
@@ -30,16 +34,13 @@ def test_whatever_is_wrong_what_was_read_stays(held, monkeypatch, caplog, troubl
     """A mistake, a file that is gone or no text, a secret that cannot be read, and an error that
     nobody expects leave what is held as it is, and are told."""
     before = inherited.inherited()
-    if trouble == "mistake":
-        held.write_text("schema = 2")
-    elif trouble == "gone":
-        held.unlink()
-    elif trouble == "not text":
-        held.write_bytes(b"\xff")
-    elif trouble == "bug":
-        monkeypatch.setattr(inherited.Registry, "load", lambda _: 1 / 0)
-    else:
-        monkeypatch.setenv("DENIABLE_STORE_FILE", "/none")
+    {
+        "mistake": lambda: held.write_text("schema = 2"),
+        "gone": held.unlink,
+        "not text": lambda: held.write_bytes(b"\xff"),
+        "bug": lambda: monkeypatch.setattr(inherited.Registry, "load", lambda _: 1 / 0),
+        "settings": lambda: monkeypatch.setenv("DENIABLE_STORE_FILE", "/none"),
+    }[trouble]()
     inherited.read_again()
     after = inherited.inherited()
     assert (after.settings, after.registry) == (before.settings, before.registry)
@@ -68,3 +69,27 @@ def test_a_collector_without_mistakes_says_nothing_of_them(registry, tmp_path):
     assert (ready["status"], ready["mistakes"]) == ("ready", ["one", "two"])
     client = create_app(settings, registry=registry).test_client()
     assert client.get("/readyz").json == {"status": "ready"}
+
+
+def test_what_gunicorn_starts_with(held, monkeypatch, caplog):
+    """The settings are its own too; before it forks, files for all connections are asked for, and
+    an unknown setting is told. What cannot be read ends it then, but not when it is read again."""
+    limits = []
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (256, 4096))
+    monkeypatch.setattr(resource, "setrlimit", lambda _, limit: limits.append(limit))
+    monkeypatch.setenv("DENIABLE_BIND", "127.0.0.1:0")
+    monkeypatch.setenv("DENIABLE_PORT", "1")
+    conf = runpy.run_module("deniable_collector.gunicorn_conf")
+    named = (conf["bind"], conf["workers"], conf["timeout"], conf["graceful_timeout"])
+    assert named == (["127.0.0.1:0"], 2, 60, 30)
+    monkeypatch.setattr(inherited, "_held", None)
+    conf["on_starting"](None)
+    assert limits == [(900 + 3 * ROOM, 4096)]
+    assert len(inherited.inherited().registry) == 3
+    held.write_text("schema = 2")
+    conf["on_reload"](None)
+    with pytest.raises(SystemExit) as ended:
+        conf["on_starting"](None)
+    assert ended.value.code == 1
+    told = [record.event for record in caplog.records]
+    assert told == ["unknown-setting", "reload-refused", "unknown-setting", "not-started"]

@@ -2,13 +2,15 @@
 
 That sealed windows read as open ones is in `tests/contract/test_store.py`.
 """
+# ruff: noqa: F811  (fixtures are imported, and are arguments)
 
 import sqlite3
 from contextlib import closing
+from unittest.mock import Mock
 
 import pytest
 import redis as redis_driver
-from tests.collector.filling import WIDTH, fill_windows, whole
+from tests.collector.filling import fill, scheme, whole  # noqa: F401  (fixtures)
 
 from deniable.protocol import windows
 from deniable_collector.app import SEALER, create_app
@@ -22,19 +24,6 @@ from deniable_collector.upkeep.sealing import Sealer, seal_all
 
 STORES = ["sqlite", "redis"]
 DAYS = ["2026-11-01", "2026-11-02", "2026-11-03"]
-
-
-@pytest.fixture
-def scheme(store, shelf):
-    scheme = shelf(WIDTH)
-    store.publish({"m": [scheme]})
-    return scheme
-
-
-@pytest.fixture
-def fill(store, scheme, new_id, noon):
-    """Puts the same counts into windows."""
-    return lambda *labels: fill_windows(store, scheme.fingerprint, labels, new_id(), noon)
 
 
 @pytest.fixture
@@ -186,10 +175,7 @@ def test_a_sealer_works_and_says_so(store, scheme, fill, caplog, monkeypatch):
         sealer.apply()
     assert caplog.messages.count("it is damaged") == 1
 
-    def away(*each):
-        raise StoreUnavailable("away")
-
-    monkeypatch.setattr(sealing, "seal_all", away)
+    monkeypatch.setattr(sealing, "seal_all", Mock(side_effect=StoreUnavailable("away")))
     assert sealer.apply() == 600
     assert "windows stay open, with all of their counts: away" in caplog.text
 

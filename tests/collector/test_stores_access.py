@@ -5,22 +5,16 @@ import secrets
 from contextlib import closing
 from pathlib import Path
 
-import numpy as np
 import pytest
 import redis
 
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
-from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import TallyKey
 
-from .filling import WINDOW, one_report, reports_in
+from .filling import WINDOW, commit, reports_in
 
 PAGE = (Path(__file__).parents[2] / "docs/reference/store-export.md").read_text(encoding="utf-8")
 PASSWORD = "p@ss/word"
-
-
-@pytest.fixture
-def scheme(shelf):
-    return shelf(8)
 
 
 def as_user(url, name):
@@ -61,16 +55,13 @@ def test_the_least_rights(guarded, scheme, shelf, new_id, noon, until):
         store.publish({"m": [scheme]})
         assert store.shards == 1
         store.ping()
-        assert store.fold(one_report(scheme, batch), noon) == frozenset()
-        assert store.fold(one_report(scheme, batch), noon) == {batch}
+        assert store.fold(commit(scheme, batch), noon) == frozenset()
+        assert store.fold(commit(scheme, batch), noon) == {batch}
         # Many counters at once, and few of many, take other ways.
         store.publish({"m": [wide]})
         for count in (20_000, 20, 2_000):
-            key = TallyRowKey(TallyKey("m", wide.fingerprint, WINDOW), 0)
-            step = 20_000 // count
-            columns = np.arange(0, 20_000, step)
-            increment = Increment(20_000, 1, columns, np.full(count, 2**31))
-            assert not store.fold(Commit((new_id(),), {key: increment}), noon)
+            cells = dict.fromkeys(range(0, 20_000, 20_000 // count), 2**31)
+            assert not store.fold(commit(wide, new_id(), cells=cells), noon)
         assert reader.tally("m", wide.fingerprint, [WINDOW]).reports == 3
         assert scheme.fingerprint in store.schemes()["m"]
         assert reader.windows("m", scheme.fingerprint) == [WINDOW]
@@ -79,7 +70,7 @@ def test_the_least_rights(guarded, scheme, shelf, new_id, noon, until):
         assert reader.shards == 1
         for act in (
             lambda: reader.publish({"m": [scheme]}),
-            lambda: reader.fold(one_report(scheme, new_id()), noon),
+            lambda: reader.fold(commit(scheme, new_id()), noon),
             lambda: reader.drop(noon),
         ):
             with pytest.raises(StoreUnavailable, match="NoPermission"):
@@ -105,9 +96,8 @@ def fold_all(store, scheme, batches, noon):
     """Each batch has one report of a window of its own: one with few counters, and one with so
     many that the tally is swapped."""
     for day, (batch, columns) in enumerate(zip(batches, ((1,), range(8)), strict=True), 1):
-        key = TallyKey("m", scheme.fingerprint, f"2026-10-{day:02}")
-        increment = Increment(8, 1, columns, np.ones(len(columns), np.int64))
-        store.fold(Commit((batch,), {TallyRowKey(key, 0): increment}), noon)
+        cells = dict.fromkeys(columns, 1)
+        store.fold(commit(scheme, batch, cells=cells, window=f"2026-10-{day:02}"), noon)
 
 
 def collect_everything(store, scheme, batches, noon):

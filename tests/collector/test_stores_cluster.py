@@ -9,18 +9,14 @@ from contextlib import closing
 import pytest
 
 from deniable_collector.stores import StoreUnavailable, open_store
-from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey, shard_of
+from deniable_collector.stores.commits import shard_of
+
+from .filling import WINDOW, commit
 
 pytestmark = pytest.mark.campaign
 
-WINDOW = "2026-11-20"
 SHARDS = 8
 """Their slots are with all three masters: 1584 and 1716, 5649 to 9974, 13907 and more."""
-
-
-def commit(scheme, batch, column=1):
-    key = TallyRowKey(TallyKey("m", scheme.fingerprint, WINDOW), 0)
-    return Commit((batch,), {key: Increment(8, 1, (column,), (1,))}, shard_of(batch, SHARDS))
 
 
 class Writers:
@@ -49,11 +45,11 @@ class Writers:
             with closing(open_store(url, prefix=prefix, shards=SHARDS, **options)) as store:
                 while not self.stopped.is_set():
                     batch, column = secrets.token_hex(16), draw.randrange(8)
-                    if shard_of(batch, SHARDS) not in self.shards:
+                    if (shard := shard_of(batch, SHARDS)) not in self.shards:
                         continue
                     while True:
                         try:
-                            store.fold(commit(scheme, batch, column), now)
+                            store.fold(commit(scheme, batch, cells={column: 1}, shard=shard), now)
                             break
                         except StoreUnavailable as error:
                             with self.lock:
@@ -91,11 +87,6 @@ def sums(url, prefix, scheme):
 
 def counted(writers):
     return writers.counts.total(), [writers.counts[column] for column in range(8)]
-
-
-@pytest.fixture
-def scheme(shelf):
-    return shelf(8)
 
 
 @pytest.fixture

@@ -18,15 +18,7 @@ from deniable_collector.stores.commits import (
 )
 from deniable_collector.stores.redis import driver
 
-
-def commit(scheme, batch, shard=0, cells=None, width=8):
-    cells = cells or {1: 1}
-    key = TallyRowKey(TallyKey("m", scheme.fingerprint, "2026-11-20"), 0)
-    return Commit((batch,), {key: Increment(width, 1, tuple(cells), tuple(cells.values()))}, shard)
-
-
-def total(store, scheme):
-    return store.tally("m", scheme.fingerprint, ["2026-11-20"]).reports
+from .filling import commit, reports_in
 
 
 @contextmanager
@@ -36,8 +28,9 @@ def opened(server, prefix="own", **options):
 
 
 @pytest.fixture
-def scheme(shelf):
-    return shelf(8)
+def client(redis_server):
+    with closing(redis.Redis.from_url(redis_server.url)) as client:
+        yield client
 
 
 @pytest.fixture
@@ -66,38 +59,34 @@ def test_a_reader_from_before_the_first_publish(redis_server, scheme, new_id, no
     with opened(redis_server, "early") as reader, opened(redis_server, "early", shards=2) as store:
         assert reader.windows("m", scheme.fingerprint) == []
         store.publish({"m": [scheme]})
-        store.fold(commit(scheme, new_id(), 1), noon)
-        assert total(reader, scheme) == 1
+        store.fold(commit(scheme, new_id(), shard=1), noon)
+        assert reports_in(reader, scheme) == 1
 
 
 @pytest.mark.parametrize("version", [0, 2, 99])
-def test_another_layout_is_refused(redis_server, scheme, new_id, noon, version):
+def test_another_layout_is_refused(redis_server, client, scheme, version):
     """A store that another version laid out is refused, by readers and writers, and left alone."""
     prefix = f"layout{version}"
-    with closing(redis.Redis.from_url(redis_server.url)) as client:
-        client.hset(f"{prefix}:layout", mapping={"version": version, "shards": 1})
-        with opened(redis_server, prefix) as store:
-            for act in (
-                lambda: store.publish({"m": [scheme]}),
-                store.schemes,
-                lambda: store.windows("m", scheme.fingerprint),
-                lambda: store.shards,
-                store.ping,
-            ):
-                with pytest.raises(StoreError, match="DENIABLE_REDIS_PREFIX"):
-                    act()
-        assert client.keys(f"{prefix}:*") == [f"{prefix}:layout".encode()]
+    client.hset(f"{prefix}:layout", mapping={"version": version, "shards": 1})
+    with opened(redis_server, prefix) as store:
+        for act in (
+            lambda: store.publish({"m": [scheme]}),
+            store.schemes,
+            lambda: store.windows("m", scheme.fingerprint),
+            lambda: store.shards,
+            store.ping,
+        ):
+            with pytest.raises(StoreError, match="DENIABLE_REDIS_PREFIX"):
+                act()
+    assert client.keys(f"{prefix}:*") == [f"{prefix}:layout".encode()]
 
 
 @pytest.mark.parametrize(("term", "name"), [(0, "8d:"), (1, "14d:"), (2, "38d:")])
-def test_ids_leave_by_themselves(redis_server, scheme, new_id, noon, term, name):
+def test_ids_leave_by_themselves(redis_server, client, scheme, new_id, noon, term, name):
     """Every generation of ids of each term has an expiry, beyond the last moment at which it is
     asked."""
     period, prefix = ids.PERIODS[term], f"generations{term}"
-    with (
-        opened(redis_server, prefix) as store,
-        closing(redis.Redis.from_url(redis_server.url)) as client,
-    ):
+    with opened(redis_server, prefix) as store:
         store.publish({"m": [scheme]})
         for moment in (noon, noon + 1, noon + period, noon + 2 * period):
             one = commit(scheme, new_id())
@@ -114,14 +103,11 @@ def test_ids_leave_by_themselves(redis_server, scheme, new_id, noon, term, name)
         assert len(client.keys(f"{prefix}:{{0}}:ids:*")) == 3 + len(["seed"])
 
 
-def test_a_generation_lives_for_the_last_of_its_ids(redis_server, scheme, new_id, noon):
+def test_a_generation_lives_for_the_last_of_its_ids(redis_server, client, scheme, new_id, noon):
     """Where a clock had jumped ahead, the first id of a generation came long before its time: ids
     that come later, by clocks that are right, prolong its life, and none shortens it."""
     start = ids.generation_at(noon) * ids.PERIODS[0]
-    with (
-        opened(redis_server, "prolonged") as store,
-        closing(redis.Redis.from_url(redis_server.url)) as client,
-    ):
+    with opened(redis_server, "prolonged") as store:
         store.publish({"m": [scheme]})
         for part, left in ((0.99, 4.01), (0.01, 4.99), (0.5, 4.99)):
             store.fold(commit(scheme, new_id()), start + part * ids.PERIODS[0])
@@ -129,15 +115,12 @@ def test_a_generation_lives_for_the_last_of_its_ids(redis_server, scheme, new_id
             assert found == pytest.approx(left * ids.PERIODS[0], abs=30)
 
 
-def test_ids_move_to_deeper_levels(redis_server, scheme, new_id, noon, monkeypatch):
+def test_ids_move_to_deeper_levels(redis_server, client, scheme, new_id, noon, monkeypatch):
     """When a level holds enough ids the next one takes them; ids of all levels are known, with
     eight bytes for each."""
     monkeypatch.setattr(ids, "FIRST_LEVEL", 256)
     batches = [new_id() for _ in range(6_000)]
-    with (
-        opened(redis_server, "levels") as store,
-        closing(redis.Redis.from_url(redis_server.url)) as client,
-    ):
+    with opened(redis_server, "levels") as store:
         store.publish({"m": [scheme]})
         expected = Counter()
         for first in range(0, len(batches), 128):
@@ -157,13 +140,10 @@ def test_ids_move_to_deeper_levels(redis_server, scheme, new_id, noon, monkeypat
             assert store.fold(Commit((new_id(), *some), {}), noon) == set(some)
 
 
-def test_a_tag_counts_at_its_own_place_alone(redis_server, scheme, new_id, noon):
+def test_a_tag_counts_at_its_own_place_alone(redis_server, client, scheme, new_id, noon):
     """Bytes of two tags side by side that happen to read as a third are not taken for it, before
     the real one or without it."""
-    with (
-        opened(redis_server, "aligned") as store,
-        closing(redis.Redis.from_url(redis_server.url)) as client,
-    ):
+    with opened(redis_server, "aligned") as store:
         store.publish({"m": [scheme]})
         store.fold(commit(scheme, new_id()), noon)
         seed = client.get("aligned:{0}:ids:seed")
@@ -248,7 +228,7 @@ def test_a_server_whose_memory_is_full(own_server, scheme, new_id, noon):
         for act in (lambda: store.fold(commit(scheme, new_id()), noon), store.ping):
             with pytest.raises(StoreUnavailable, match="maxmemory"):
                 act()
-        assert total(store, scheme) == 1
+        assert reports_in(store, scheme) == 1
         one.config_set("maxmemory", 0)
         store.ping()
         assert store.fold(commit(scheme, new_id()), noon) == frozenset()
@@ -263,4 +243,4 @@ def test_replicas_that_are_not_there(own_server, scheme, new_id, noon, monkeypat
         for _ in range(2):
             with pytest.raises(StoreUnavailable, match="DENIABLE_REDIS_REPLICAS"):
                 store.fold(commit(scheme, batch), noon)
-        assert total(store, scheme) == 1
+        assert reports_in(store, scheme) == 1

@@ -7,14 +7,9 @@ from tests.ports import free_port
 
 from deniable_collector.stores import StoreUnavailable, open_store
 
-from .filling import one_report, reports_in
+from .filling import commit, reports_in
 
 pytestmark = pytest.mark.campaign
-
-
-@pytest.fixture
-def scheme(shelf):
-    return shelf(8)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +29,7 @@ def test_a_store_over_tls(tls_port, certificates, scheme, new_id, noon):
     url = f"rediss://localhost:{tls_port}/0?{certificates.query()}"
     with closing(open_store(url, prefix="tls")) as store:
         store.publish({"m": [scheme]})
-        assert store.fold(one_report(scheme, new_id()), noon) == frozenset()
+        assert store.fold(commit(scheme, new_id()), noon) == frozenset()
         assert reports_in(store, scheme) == 1
 
 

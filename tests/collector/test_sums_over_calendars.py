@@ -62,9 +62,6 @@ class Crowd:
                 day: (number + 1, number % WIDTH, number + 5) for number, day in enumerate(days)
             })  # fmt: skip
 
-    def add(self, day, reports, column, count):
-        self.add_many({day: (reports, column, count)})
-
     def add_many(self, counts):
         """Reports, a column and its count for each day, in one commit."""
         batch = self.new_id()
@@ -137,7 +134,7 @@ def test_an_edit_of_keep(crowd, first, second):
     crowd.check(DAYS)
     crowd.check(DAYS[: DAYS.index("2026-02-16")])
     for day, reports in (("2026-01-05", 3), ("2026-01-20", 900)):
-        crowd.add(day, reports, 2, 4)
+        crowd.add_many({day: (reports, 2, 4)})
         crowd.check(DAYS)
     crowd.drop("2026-02-16", second)
     assert crowd.store.windows("m", crowd.scheme)[0] == "2026-02-16"
@@ -154,7 +151,7 @@ def test_a_change_that_comes_too_late(crowd, home, monkeypatch):
 
     def after_a_commit(*arguments):
         if next(late, False):
-            crowd.add("2025-12-03", 2, 1, 9)
+            crowd.add_many({"2025-12-03": (2, 1, 9)})
         return change(*arguments)
 
     monkeypatch.setattr(store, "change", after_a_commit)
@@ -200,6 +197,10 @@ def test_sums_are_kept_for_their_time(crowd, home):
     assert [str(name) for name in crowd.store.sums.names("m", crowd.scheme)] == [
         "kept-day-2025-Q4", "kept-day-2026-Q1",
     ]  # fmt: skip
+    metrics = declared('{ day = "60 days", quarter = "1 year" }')
+    Keeper(crowd.store, 0, lambda: moment("2027-03-01"), metrics).apply()
+    assert [str(name) for name in crowd.store.sums.names("m", crowd.scheme)] == ["kept-day-2026-Q1"]
+    crowd.check(months("2026-01", "2026-02", "2026-03"))
 
 
 def test_a_rule_for_each_metric():

@@ -14,9 +14,8 @@ class Moody:
     """A store whose calls fail with the messages that are put into `moods`, by shard; -1 is for
     reading."""
 
-    def __init__(self, shards=1):
-        self.shards = shards
-        self.moods = {}
+    def __init__(self):
+        self.shards, self.moods = 1, {}
         self.pings = 0
 
     def _answer(self, shard):
@@ -37,6 +36,16 @@ class Moody:
             if shard not in self.moods:
                 return
         self._answer(0)
+
+
+@pytest.fixture
+def moody():
+    return Moody()
+
+
+@pytest.fixture
+def store(moody):
+    return WatchedStore(moody)
 
 
 @pytest.fixture
@@ -62,11 +71,9 @@ def fold(store, shard=0):
     return False
 
 
-def test_a_store_that_fails_now_and_then_is_told_once(clock, told):
+def test_a_store_that_fails_now_and_then_is_told_once(store, moody, clock, told):
     """A full disk that takes a commit now and then is lost once, and back after five seconds
     without a failure, however often it changes."""
-    moody = Moody()
-    store = WatchedStore(moody)
     for turn in range(100):
         moody.moods = {0: "full"} if turn % 2 else {}
         assert fold(store) is not bool(turn % 2)
@@ -79,10 +86,8 @@ def test_a_store_that_fails_now_and_then_is_told_once(clock, told):
     assert told()[1:] == [("store-recovered", "the store is back after 98.0 s")]
 
 
-def test_each_cause_is_told_once(clock, told):
+def test_each_cause_is_told_once(store, moody, clock, told):
     """A cause that changes while the store is away is told too, once; and anew after a return."""
-    moody = Moody()
-    store = WatchedStore(moody)
     for cause in ("away", "away", "password", "away", "password"):
         moody.moods = {0: cause}
         assert not fold(store)
@@ -95,10 +100,8 @@ def test_each_cause_is_told_once(clock, told):
     assert [event for event, _ in told()[2:]] == ["store-recovered", "store-lost"]
 
 
-def test_reading_is_no_sign_that_the_store_is_back(clock, told):
+def test_reading_is_no_sign_that_the_store_is_back(store, moody, clock, told):
     """A store that can be read but not written is away until it takes a commit."""
-    moody = Moody()
-    store = WatchedStore(moody)
     moody.moods = {0: "full"}
     assert not fold(store)
     clock[0] += 10
@@ -109,10 +112,9 @@ def test_reading_is_no_sign_that_the_store_is_back(clock, told):
     assert [event for event, _ in told()] == ["store-lost", "store-recovered"]
 
 
-def test_one_shard_of_several(clock, told):
+def test_one_shard_of_several(store, moody, clock, told):
     """While one shard is away the store is not back, though another one answers."""
-    moody = Moody(shards=2)
-    store = WatchedStore(moody)
+    moody.shards = 2
     moody.moods = {0: "node down"}
     assert not fold(store, 0)
     clock[0] += 10
@@ -124,11 +126,10 @@ def test_one_shard_of_several(clock, told):
     assert [event for event, _ in told()] == ["store-lost", "store-recovered"]
 
 
-def test_a_store_that_could_not_be_read_is_back_when_it_answers(clock, told):
+def test_a_store_that_could_not_be_read_is_back_when_it_answers(store, moody, clock, told):
     """Where only reading has failed, the next write that goes well says that the store is back,
     whatever the number of its shards."""
-    moody = Moody(shards=2)
-    store = WatchedStore(moody)
+    moody.shards = 2
     moody.moods = {-1: "away"}
     with pytest.raises(StoreUnavailable):
         store.schemes()
@@ -138,11 +139,9 @@ def test_a_store_that_could_not_be_read_is_back_when_it_answers(clock, told):
     assert [event for event, _ in told()] == ["store-lost", "store-recovered"]
 
 
-def test_a_ping_stands_for_a_second(clock):
+def test_a_ping_stands_for_a_second(store, moody, clock):
     """However many ask /readyz, the store is written to once a second; what it answered is
     repeated meanwhile, in its words."""
-    moody = Moody()
-    store = WatchedStore(moody)
     for _ in range(5):
         store.ping()
     assert moody.pings == 1
@@ -158,10 +157,8 @@ def test_a_ping_stands_for_a_second(clock):
     assert moody.pings == 3
 
 
-def test_a_failure_ends_what_a_ping_has_said(clock):
+def test_a_failure_ends_what_a_ping_has_said(store, moody, clock):
     """A commit that fails is known to /readyz at once."""
-    moody = Moody()
-    store = WatchedStore(moody)
     store.ping()
     moody.moods = {0: "full"}
     assert not fold(store)

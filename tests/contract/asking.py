@@ -19,6 +19,8 @@ from click.testing import CliRunner
 import deniable
 from deniable import Registry
 from deniable.cli import main
+from deniable_collector import app as collector
+from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.app import close_app
@@ -133,12 +135,17 @@ class Dashboard:
         )
         self._link = ""
         self.store = open_store(f"sqlite:///{folder / crowd.STORE}")
+        self.registry = Registry.load(folder / "metrics.toml")
         self.app = create_app(
             settings,
             store=self.store,
-            registry=Registry.load(folder / "metrics.toml"),
+            registry=self.registry,
             clock=lambda: crowd.NOW,
         )
+
+    def collector(self):
+        """A client of the collector of its store."""
+        return collector.create_app(Settings(), self.store, self.registry).test_client()
 
     def close(self):
         """End its processes."""
@@ -204,7 +211,9 @@ class Crowd:
             path = self.folder / rest
             form = {".csv": "csv", ".html": "html"}.get(path.suffix, "text")
             return self._said(path.read_text(encoding="utf-8"), form, around=True)
-        return self._request(verb, rest)
+        if verb == "collector":
+            return self._response(self.dashboard.collector().open(rest), rest)
+        return self._response(self.dashboard.response(verb, rest, self.folder), rest)
 
     def _command(self, arguments, settings):
         with inside(self.folder, settings):
@@ -224,8 +233,7 @@ class Crowd:
         said.facts["", f"exit code {result.exit_code}"] = 1
         return said
 
-    def _request(self, verb, rest):
-        response = self.dashboard.response(verb, rest, self.folder)
+    def _response(self, response, rest):
         file = response.headers.get("Content-Disposition", "").partition("filename=")[2]
         text = response.text if response.mimetype != "image/png" else ""
         form = (

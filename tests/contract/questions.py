@@ -1,10 +1,10 @@
 """What is asked of the crowd: for each file of facts, the commands and addresses that it is about.
 
 A line is a command as it is typed, also after settings, or a request: `GET /address`,
-`POST /address < file`, or `POST /address name=value`. A command runs in a folder of the crowd's,
-with its store; what it writes there is read by the commands below it, and by `cat`. `visit`
-requests what the pages below it would wait for, and keeps no facts. A line that ends with a
-backslash goes on in the next one.
+`POST /address < file`, or `POST /address name=value`; `collector /address` asks the collector. A
+command runs in a folder of the crowd's, with its store; what it writes there is read by the
+commands below it, and by `cat`. `visit` requests what the pages below it would wait for, and keeps
+no facts. A line that ends with a backslash goes on in the next one.
 """
 
 import tomllib
@@ -172,6 +172,7 @@ def _mistakes():
         "store export sums.jsonl --metric browsr",
         "store import missing.jsonl",
         "store import metrics.toml",
+        "store export no.gz --since 2026-11-03 --before 2026-11-02",
         "dashboard people add Bob --role king --file people.toml",
         "dashboard token new --name x --scope read:nothing",
         "relay key show missing",
@@ -180,9 +181,13 @@ def _mistakes():
         "--map rappor/map.csv",
         "collect --registry missing.toml",
         "collect --store nowhere --bind 127.0.0.1:0",
+        "collect --store oracle://hush@host --bind 127.0.0.1:0",
+        "collect --registry broken.toml --bind 127.0.0.1:0",
+        "collect --workers 0 --bind nowhere",
         "dashboard --registry missing.toml",
         "dashboard --store nowhere --bind 127.0.0.1:0",
         "relay",
+        "relay --gateway t.acme.example",
         "dev missing.toml",
         "compile web missing.toml --out web",
         "doctor missing.toml",
@@ -193,6 +198,11 @@ def _mistakes():
         "estimate",
         "plan number --low 1",
         "release browser --noise pink",
+        "doctor broken.toml",
+        "doctor --endpoint t.acme.example",
+        "doctor --endpoint http://127.0.0.1:1",
+        "doctor --operator --endpoint http://127.0.0.1:1",
+        "sent --app editor",
         "sent --app Editor!",
     ]
     for each in map(str.strip, _WRONG_PLANS.strip().splitlines()):
@@ -712,6 +722,18 @@ _ASKED = {
         deniable doctor metrics.toml
         deniable doctor edits/before.toml
         DENIABLE_DISABLED=1 DENIABLE_DEV=http://127.0.0.1:9 deniable doctor metrics.toml
+        DO_NOT_TRACK=0 deniable doctor
+        DO_NOT_TRACK=1 deniable doctor
+        DENIABLE_DISABLED=1 deniable doctor --json
+        DENIABLE_GATEWAY_KEYS=none.json DENIABLE_BIND=127.0.0.1:0 deniable collect
+        DENIABLE_BIND=0.0.0.0:1 DENIABLE_DASHBOARD_BIND=0.0.0.0:8090 deniable doctor --operator
+        DENIABLE_BIND=unix:/run/d DENIABLE_CORS_ORIGINS=https://acme.example DENIABLE_PORT=1 \\
+            DENIABLE_DASHBOARD_TOKEN=pP3Zt8qXWc_kV7yLr2NfGh5sBd9mJa4uTe6 \\
+            DENIABLE_DASHBOARD_BIND=0.0.0.0:8090 DENIABLE_PUBLIC_URL=https://t.acme.example \\
+            DENIABLE_STORE=sqlite:///new.db deniable doctor --operator --json
+        DENIABLE_BIND=127.0.0.1:1 DENIABLE_STORE=redis://127.0.0.1:1 deniable doctor --operator
+        DENIABLE_SHARD=1 DENIABLE_QUEUE=1 DENIABLE_DASHBOARD_TOKEN=password1 \\
+            deniable doctor --operator
     """,
     "an edited registry": """
         deniable lint edits/after.toml --explain
@@ -840,6 +862,10 @@ _ASKED = {
     """,
     "what requests take": """
         GET /api/v1/openapi.json
+        collector /v1/openapi.json
+        collector /v1/registry
+        collector /readyz
+        collector /nowhere
     """,
     "files with mistakes": """
         deniable watch wrong/rules.toml --check

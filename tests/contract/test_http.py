@@ -21,7 +21,7 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
-from tests.collector.conftest import METRICS, Collector, SocketClient
+from tests.collector.conftest import METRICS, SocketClient, collecting
 
 from deniable import Registry
 from deniable_collector.app import create_app
@@ -157,11 +157,8 @@ def test_each_response_is_one_that_the_document_has(tmp_path):
 def address(tmp_path_factory):
     """A running collector."""
     folder = tmp_path_factory.mktemp("collector")
-    (folder / "metrics.toml").write_text(METRICS)
-    collector = Collector({"DENIABLE_BIND": "127.0.0.1:0", "DENIABLE_WORKERS": "1"}, folder)
-    collector.start()
-    yield collector.address
-    collector.kill()
+    with collecting(folder, DENIABLE_METRICS_BIND="") as collector:
+        yield collector.address
 
 
 @pytest.mark.campaign

@@ -28,6 +28,8 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from tests.collector.conftest import METRICS
+from tests.collector.filling import WINDOW, commit
 from tests.stores import (  # noqa: F401  (fixtures)
     NOON,
     home,
@@ -63,7 +65,6 @@ from deniable_collector.upkeep.importing import load
 STORES = ["sqlite", "redis", "cluster"]
 SHARDS = {"sqlite": 1, "redis": 2, "cluster": 4}
 DAY = 86_400.0
-WINDOW = "2026-11-20"
 
 WIDTHS = (3, 900)
 """Columns of the two rows of the course's tallies."""
@@ -315,13 +316,6 @@ def test_many_courses_equal_a_dictionary(home, shelf):
     run_courses(home, shelf, 80, 40, Phase.shrink)
 
 
-def commit(ids, cells, *, row=0, width=8, reports=1, window=WINDOW, scheme="abc", shard=0):
-    """A commit to one row of the metric `m`."""
-    key = TallyRowKey(TallyKey("m", scheme, window), row)
-    increment = Increment(width, reports, tuple(cells), tuple(cells.values()))
-    return Commit(tuple(ids), {key: increment}, shard)
-
-
 def read(store, scheme, windows=(WINDOW,)):
     """The tally of the metric `m` as (reports, {column: count}) for each row."""
     tally = store.tally("m", scheme.fingerprint, windows)
@@ -342,7 +336,7 @@ def scheme(store, shelf):
 @pytest.fixture
 def make(scheme):
     """Makes commits to that scheme."""
-    return lambda ids, cells, **more: commit(ids, cells, scheme=scheme.fingerprint, **more)
+    return lambda ids, cells, **more: commit(scheme, *ids, cells=cells, **more)
 
 
 def test_a_commit_of_nothing(store, scheme, make, new_id, noon):
@@ -466,20 +460,6 @@ def test_threads_that_race_with_one_batch(home, store, scheme, make, new_id, noo
     assert read(store, scheme) == [(5, {3: 5})]
 
 
-EIGHT = """
-schema = 1
-app = "example"
-
-[metrics.m]
-owner = "tests@acme.example"
-expires = 2999-12-31
-type = "category"
-description = "One of eight."
-values = ["a", "b", "c", "d", "e", "f", "g", "h"]
-epsilon = 1.0
-lifetime_epsilon = 8.0
-"""
-
 PROCESS = """
 import os, signal, sys
 from deniable_collector.stores import open_store
@@ -490,11 +470,11 @@ store = open_store(url, prefix=prefix)
 key = TallyRowKey(TallyKey("m", scheme, window), 0)
 
 def fold(number, column):
-    increment = Increment(8, 1, (column,), (1,))
+    increment = Increment(5, 1, (column,), (1,))
     return len(store.fold(Commit((f"{number:032x}",), {key: increment}), float(now)))
 """
 
-RACER = PROCESS + "print(sum(not fold(number, number % 8) for number in range(200)))"
+RACER = PROCESS + "print(sum(not fold(number, number % 5) for number in range(200)))"
 
 FORKER = (
     PROCESS
@@ -524,12 +504,11 @@ store.close()
 
 
 @pytest.fixture
-def eight(store):
-    """A published scheme of one row of 8 columns that every process can read."""
-    metric = Registry.parse(EIGHT)["m"]
-    store.publish({"m": [metric.scheme]})
-    assert [row.width for row in metric.scheme.mechanism.rows] == [8]
-    return metric.scheme
+def known(store):
+    """A published scheme of one row of 5 columns that every process can read."""
+    scheme = Registry.parse(METRICS)["browser"].scheme
+    store.publish({"m": [scheme]})
+    return scheme
 
 
 def processes(home, scheme, code, number, noon):
@@ -545,22 +524,22 @@ def processes(home, scheme, code, number, noon):
 
 
 @pytest.mark.campaign
-def test_processes_that_race_with_the_same_batches(home, store, eight, noon):
+def test_processes_that_race_with_the_same_batches(home, store, known, noon):
     """Of four processes that fold the same 200 batches, all together add each exactly once."""
-    assert sum(map(int, processes(home, eight, RACER, 4, noon))) == 200
-    assert read(store, eight) == [(200, dict.fromkeys(range(8), 25))]
+    assert sum(map(int, processes(home, known, RACER, 4, noon))) == 200
+    assert read(store, known) == [(200, dict.fromkeys(range(5), 40))]
 
 
 @pytest.mark.stores("sqlite", "redis", "cluster")
 @pytest.mark.campaign
-def test_a_fork_does_not_share_a_connection(home, store, eight, noon):
+def test_a_fork_does_not_share_a_connection(home, store, known, noon):
     """Parent and child fold at the same time after a fork, each over a connection of its own.
 
     A fork while another thread is inside the driver is nobody's to survive: the locks that
     it holds are SQLite's and redis-py's.
     """
-    processes(home, eight, FORKER, 1, noon)
-    assert read(store, eight) == [(510, {0: 5, 1: 5, 2: 250, 3: 250})]
+    processes(home, known, FORKER, 1, noon)
+    assert read(store, known) == [(510, {0: 5, 1: 5, 2: 250, 3: 250})]
 
 
 def test_rows_of_different_widths(store, shelf, new_id, noon):
@@ -581,7 +560,7 @@ def test_rows_of_different_widths(store, shelf, new_id, noon):
     assert found[1_202] == (4, {2: 1})
     assert store.reports("m", scheme.fingerprint, [WINDOW]) == {WINDOW: 21}
     with pytest.raises(StoreError, match="no row 0 of 9 columns"):
-        store.fold(commit([new_id()], {1: 1}, width=9, scheme=scheme.fingerprint), noon)
+        store.fold(Commit((new_id(),), {TallyRowKey(tally, 0): Increment(9, 1, (1,), (1,))}), noon)
 
 
 def test_windows_schemes_and_metrics_are_apart(store, shelf, scheme, make, new_id, noon):
@@ -592,7 +571,7 @@ def test_windows_schemes_and_metrics_are_apart(store, shelf, scheme, make, new_i
     ended = ["2026-11-17", "2026-11-18", "2026-W46"]
     for number, window in enumerate((*ended, "2026-11-19", "2026-11")):
         store.fold(make([new_id()], {0: 2**number}, window=window), noon)
-    store.fold(commit([new_id()], {8: 8}, width=9, scheme=other.fingerprint), noon)
+    store.fold(commit(other, new_id(), cells={8: 8}), noon)
     assert store.windows("m", other.fingerprint) == [WINDOW]
     assert store.windows("n", scheme.fingerprint) == []
     assert read(store, other) == [(1, {8: 8})]
@@ -635,11 +614,10 @@ def test_cells_beyond_32_bits(store, shelf, new_id, noon, step):
     for width in (8, 3_000):
         scheme = shelf(width)
         store.publish({"m": [scheme]})
-        more = {"width": width, "scheme": scheme.fingerprint}
-        store.fold(commit([new_id()], {0: 1, 3: 1, 7: 5}, **more), noon)
+        store.fold(commit(scheme, new_id(), cells={0: 1, 3: 1, 7: 5}), noon)
         for _ in range(times):
-            store.fold(commit([new_id()], {3: step, 4: 1}, reports=step, **more), noon)
-        store.fold(commit([new_id()], {2: 7}, **more), noon)
+            store.fold(commit(scheme, new_id(), cells={3: step, 4: 1}, reports=step), noon)
+        store.fold(commit(scheme, new_id(), cells={2: 7}), noon)
         assert read(store, scheme) == [
             (times * step + 2, {0: 1, 2: 7, 3: times * step + 1, 4: times, 7: 5})
         ]
@@ -710,14 +688,14 @@ def test_a_version_changes_with_its_tallies(home, store, shelf, make, scheme, ne
 
     batch = new_id()
     dense = dict.fromkeys(range(20_000), 1)
-    more = {"width": 20_000, "scheme": wide.fingerprint}
     assert changed(lambda: store.fold(make([batch], {0: 1}), noon)) == {"day", "both"}
     assert changed(lambda: other.fold(make([new_id()], {0: 1}), noon)) == {"day", "both"}
     assert changed(lambda: store.fold(make([batch], {0: 1}), noon)) == set()
     early = make([new_id()], {0: 1}, window="2026-11-19")
     assert changed(lambda: store.fold(early, noon)) == {"both", "before"}
     for cells in (dense, {3: 1}, dense):
-        assert changed(lambda c=cells: store.fold(commit([new_id()], c, **more), noon)) == {"wide"}
+        one = commit(wide, new_id(), cells=cells)
+        assert changed(lambda one=one: store.fold(one, noon)) == {"wide"}
     assert changed(lambda: store.publish({"m": [scheme]})) == set()
     assert store.version("n", scheme.fingerprint, ["2026-11-20"]) not in versions().values()
 

@@ -78,8 +78,10 @@ def measure(tests):
     shutil.rmtree(MAP, ignore_errors=True)
     MAP.mkdir(parents=True)
     command = [sys.executable, "-m", "pytest", "-n", "auto", "--dist", "worksteal", "-q"]
-    command += ["-p", "tests.mutants.watching", "-m", "not campaign", tests]
-    subprocess.run(command, cwd=ROOT, env={**os.environ, "DENIABLE_MUTANTS": str(MAP)}, check=False)
+    # A plugin of -p would be imported by pytest's workers after the first conftest.
+    environ = {"PYTEST_PLUGINS": "tests.mutants.watching", "DENIABLE_MUTANTS": str(MAP)}
+    command += ["-m", "not campaign", tests]
+    subprocess.run(command, cwd=ROOT, env={**os.environ, **environ}, check=False)
 
 
 def _verdict(place):

@@ -371,7 +371,7 @@ class Connection(asyncio.Protocol):
         """Read no more, and answer with the problem behind all that came before."""
         if self._deaf:
             return
-        self._deaf, self._header = True, False
+        self._deaf = True
         request, self._reading = self._reading, None
         if request is None:
             request = Request(self)

@@ -119,9 +119,7 @@ class DiscreetLogger(Logger):  # type: ignore[misc]  # gunicorn brings no types
     def setup(self, cfg: Any) -> None:
         """One handler for its lines and for ours."""
         super().setup(cfg)
-        handler = listen(Settings.from_env().log_format)
-        handler._gunicorn = True  # type: ignore[attr-defined]  # so that a second setup drops it
-        self.error_log.handlers = [handler]
+        self.error_log.handlers = [listen(Settings.from_env().log_format)]
 
     def warning(self, msg: str, *args: Any, **kwargs: Any) -> None:
         if msg.startswith("Invalid request from"):

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.ports import free_port
-from tests.stores import wait_until
+from tests.ports import free_port, wait_until
 from tests.tools import need
 
 from deniable_estimator.dashboard.sharing.links import SharedLinks
