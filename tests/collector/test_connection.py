@@ -55,7 +55,8 @@ def talk(client, *pieces, answers, ends=False):
             writer.write(piece)
             await asyncio.sleep(0.001)
         found = [await answer(reader) for _ in range(answers)]
-        found += [await reader.read()] * ends
+        if ends:
+            found.append(await reader.read())
         writer.close()
         return found
 

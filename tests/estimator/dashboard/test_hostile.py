@@ -164,3 +164,14 @@ def test_files_hold_every_value_whole(client, path):
             rows = document.get("values") or document["periods"][-1]["values"]
             found = [row["value"] for row in rows]
         assert set(found) == set(VALUES)
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_value_turns_no_sentence_around(client, path):
+    """A mark that reorders what follows stands in no text but that of the value itself; in
+    sentences and names of pictures it is replaced."""
+    page = Reader()
+    page.feed(client.get(path).text)
+    assert {part for part in page.parts if "\u202e" in part} <= {VALUES[4], DESCRIPTION}
+    if path == "/metric/hostile":
+        assert "\u2068\ufffd\ufffddesrever\ufffd\u2069: " in page.text
