@@ -309,8 +309,9 @@ class Here(Connection):
 
 
 @pytest.fixture
-def serve():
-    """Makes a client of an app as the worker serves it."""
+def serve(tmp_path):
+    """Makes a client of an app as the worker serves it; closed before its store's folder goes."""
+    assert tmp_path.exists()
     opened: list[SocketClient] = []
 
     def serve(app, settings=None):
