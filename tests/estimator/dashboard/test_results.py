@@ -242,7 +242,8 @@ def test_few_may_wait_long(results, gate):
         while results._seats._value:
             assert not gate.wait(0.01)
         brief = [pool.submit(results.job, b"a", work, 30.0) for _ in range(4)]
-        while results._brief_seats._value:
+        # On a busy machine the first may have waited before the last begins.
+        while results._brief_seats._value and not any(each.done() for each in brief):
             assert not gate.wait(0.01)
         with pytest.raises(StillDecoding):
             results.job(b"a", work, 30.0)
