@@ -20,7 +20,6 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
-from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
@@ -105,7 +104,8 @@ class Workers:
         with self._lock:
             self._closed = True
             for slot in self._slots:
-                slot.kill()
+                if slot.process is not None:
+                    slot.process.kill()
         for slot in [self._free.get() for _ in self._slots]:
             self._end(slot)
             self._free.put(slot)
@@ -149,14 +149,8 @@ class Workers:
 
     def _start(self, slot: _Slot) -> None:
         # Not a plain fork: a thread of this process may hold a lock that the child would need.
-        forks = "forkserver" in multiprocessing.get_all_start_methods()
-        context: ForkServerContext | SpawnContext = (
-            multiprocessing.get_context("forkserver")
-            if forks
-            else multiprocessing.get_context("spawn")
-        )
-        if forks:
-            context.set_forkserver_preload([self._preloaded])
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload([self._preloaded])
         with self._lock:
             if self._closed:
                 raise WorkersClosed
@@ -164,15 +158,15 @@ class Workers:
             # Only the process itself may hold the other end: so it is closed when the process dies,
             # in the middle of a result too, and whoever waits for that is told.
             with theirs:
-                slot.process = context.Process(
-                    target=_work, args=(theirs, self.memory), daemon=True
-                )
-                slot.process.start()
+                process = context.Process(target=_work, args=(theirs, self.memory), daemon=True)
+                process.start()
+            # One that could not be started is none.
+            slot.process = process
 
     def _end(self, slot: _Slot) -> None:
         with self._lock:
-            slot.kill()
             if slot.process is not None:
+                slot.process.kill()
                 slot.process.join()
                 slot.connection.close()
             slot.process, slot.tasks = None, 0
@@ -184,10 +178,6 @@ class _Slot:
     process: BaseProcess | None = None
     connection: Connection
     tasks = 0
-
-    def kill(self) -> None:
-        if self.process is not None:
-            self.process.kill()
 
 
 def _work(connection: Connection, memory: int) -> None:

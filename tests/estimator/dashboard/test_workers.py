@@ -7,7 +7,9 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -110,6 +112,15 @@ def test_a_process_that_dies_within_a_result(workers):
         except TooHeavy:
             outcomes.add(0)
     assert outcomes <= {0, 50_000_000}
+    assert workers.run(len, b"ab") == 2
+
+
+def test_a_process_that_cannot_be_started_is_none(workers, monkeypatch):
+    """Where the system has no room for a process, whoever asks is told, and the next one may."""
+    with monkeypatch.context() as patch:
+        patch.setattr(ForkServerProcess, "start", Mock(side_effect=OSError("no room")))
+        with pytest.raises(OSError, match="no room"):
+            workers.run(os.getpid)
     assert workers.run(len, b"ab") == 2
 
 
