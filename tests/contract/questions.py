@@ -37,6 +37,15 @@ MECHANISMS = FILES / "mechanisms.toml"
 
 _DECLARED = tomllib.loads(MECHANISMS.read_text(encoding="utf-8"))["metrics"]
 
+_DRAWN = {
+    "category": "",
+    "string": "--candidates lists/homepage.txt",
+    "number": "--normal 3,2",
+    "discovery": "--candidates lists/plugins.txt",
+    "retention": "",
+}
+"""How the values of each kind are spread in a simulated crowd."""
+
 COMMANDS = sorted(each.name.replace(".", " ") for each in entry_points(group="deniable.commands"))
 """All commands."""
 
@@ -211,6 +220,32 @@ def _mistakes():
     lines += [f"plan simulate {each} --devices 10" for each in _WRONG_CROWDS.strip().splitlines()]
     lines += [f"estimate {each}" for each in _WRONG_LIMITS.strip().splitlines()]
     return "\n".join(f"deniable {each}" for each in lines)
+
+
+_NOISES = ("laplace", "gaussian")
+
+
+def _days_of(kind):
+    """What the store with windows of each mechanism says of those of one kind."""
+    store = "DENIABLE_STORE=sqlite:///mechanisms.db deniable"
+    lines = []
+    for name, metric in _DECLARED.items():
+        if metric["type"] != kind:
+            continue
+        strings = " --candidates lists/homepage.txt" if kind == "string" else ""
+        of = f"--registry mechanisms.toml {name}{strings}"
+        asked = [f"estimate {of}", f"estimate trend {of}", f"estimate anomalies {of}"]
+        if kind == "discovery":
+            asked = [f"estimate discover {of}"]
+        elif kind != "retention":
+            asked += [f"release {of}"]
+            asked += [f"release {of} --epsilon 2 --noise {each} --plan" for each in _NOISES]
+        if "window" not in metric and kind not in ("discovery", "retention"):
+            asked += [f"estimate {of} --since 2026-11-10"]
+        if "segments" in metric:
+            asked = [f"estimate segments {of} --by platform"]
+        lines += [f"{store} {each}{' --json' * each.startswith('estimate')}" for each in asked]
+    return "\n".join(lines)
 
 
 def _commands():
@@ -604,8 +639,19 @@ _ASKED = {
             for name, metric in _DECLARED.items()
             if metric["type"] == kind
         )
-        for kind in ("category", "string", "number", "discovery", "retention")
+        for kind in _DRAWN
     },
+    **{
+        f"how each {kind} is estimated": "\n".join(
+            f"deniable plan simulate {name} --registry mechanisms.toml --devices {devices} "
+            f"--seed 7 --json {spread}"
+            for name, metric in _DECLARED.items()
+            if metric["type"] == kind
+            for devices in (20, 4_000)
+        )
+        for kind, spread in _DRAWN.items()
+    },
+    **{f"days of each {kind}": _days_of(kind) for kind in _DRAWN},
     "watching": """
         deniable watch rules.toml --check
         deniable watch rules.toml --dry-run
