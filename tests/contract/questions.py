@@ -469,6 +469,9 @@ _ASKED = {
         deniable estimate mode_by_channel --given update_channel
         deniable estimate mode_by_channel --csv
         deniable estimate mode_by_channel --given tabs
+        deniable estimate mode_by_channel --from 2026-11-20 --json
+        deniable plan simulate mode_by_channel --devices 60 --seed 7
+        deniable plan simulate mode_by_channel --devices 3000 --seed 7 --json
         deniable estimate trend mode_by_channel --by week
         GET /metric/mode_by_channel
         GET /metric/mode_by_channel?lang=zh-Hans
@@ -579,6 +582,9 @@ _ASKED = {
         deniable release dark_mode --to 2026-11-08 --epsilon 1 --form trend --plan
         deniable release load_time --to 2026-11-08 --epsilon 2 --plan
         deniable release dark_mode --from 2026-10-05 --to 2026-10-11 --form trend
+        deniable release mode_by_channel --from 2026-11-07 --to 2026-11-12
+        deniable release mode_by_channel --from 2026-11-07 --to 2026-11-12 --epsilon 1 --plan
+        deniable release dark_mode --from 2026-11-07 --to 2026-11-12
         DENIABLE_RELEASE_BUDGET=0.1 deniable release browser --from 2026-09-21 --to 2026-09-27
         deniable release update_channel
         deniable release key release.pem
@@ -614,6 +620,9 @@ _ASKED = {
         deniable plan privacy crash_site --household 3 --json
         deniable plan privacy crash_site --household 3
         deniable plan privacy --registry others.toml
+        deniable plan privacy editor --registry others.toml
+        deniable plan privacy language --registry others.toml --json
+        deniable plan privacy language_by_editor --registry others.toml
         deniable plan privacy --report
         GET /api/v1/privacy
         GET /api/v1/metrics/browser/privacy
@@ -697,6 +706,8 @@ _ASKED = {
         deniable plan lifetime --ask distribution --low 0 --high 9 \\
             --lifetime-epsilon 8 --years 0.5 --turnover 0.9 --window week --json
         deniable plan pair 2x2 --epsilon 6 --devices 900 --lifetime-epsilon 20 --segment-share 0.1
+        deniable plan pair 30x2 --epsilon 0.01 --devices 2
+        deniable plan --size 2000 --mechanism count_mean_sketch --epsilon 2 --devices 100000
         GET /plan
         GET /plan?lang=zh-Hans&size=40&memoize=on
         GET /plan?size=1
@@ -712,6 +723,9 @@ _ASKED = {
         GET /api/v1/plan/discovery?epsilon=4&devices=1000000
         GET /api/v1/plan/retention?epsilon=2&lifetime_epsilon=4&devices=50000
         GET /api/v1/plan/lifetime?size=20&lifetime_epsilon=8&years=2&devices=100000
+        GET /api/v1/plan/lifetime?size=20&lifetime_epsilon=8&years=2&mechanism=count_mean_sketch
+        GET /api/v1/plan/lifetime?size=20&lifetime_epsilon=8&years=2&mechanism=magic
+        GET /api/v1/plan/number?low=0&high=10&ask=mean&mechanism=magic&epsilon=1&devices=9
     """,
     "simulations": """
         deniable plan simulate browser --devices 50000 --seed 7
@@ -735,6 +749,8 @@ _ASKED = {
             "language --devices 100",
             "language_by_editor --devices 50000",
             "language_by_editor --devices 900000 --dependence 0.7",
+            "language_by_editor --devices 900 --dependence 1",
+            "language_by_editor --devices 20 --json",
             "rows --devices 50000 --normal 97,30",
             "rows --devices 300 --normal 97,30 --json",
             "balance --devices 50000 --normal -4,3",

@@ -91,6 +91,13 @@ class Judges:
             if "" in found:
                 # Importing executes it: any test that uses the file may see it.
                 found = set().union(*by_line.values())
+            if found == {""}:
+                # It holds nothing but declarations: any test that uses a file that names it.
+                name = ".".join(mutant.path.with_suffix("").parts[-2:])
+                users = (file for file in self._lines if name in Path(file).read_text("utf-8"))
+                found = {
+                    test for file in users for some in self._lines[file].values() for test in some
+                }
         order = sorted(found & self._seconds.keys(), key=self._seconds.__getitem__)
         chosen, left = [], _LIMIT
         for test in order:
