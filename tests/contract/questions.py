@@ -751,6 +751,8 @@ _ASKED = {
             "language_by_editor --devices 900000 --dependence 0.7",
             "language_by_editor --devices 900 --dependence 1",
             "language_by_editor --devices 20 --json",
+            "delay_by_network --devices 5000 --dependence 0.5",
+            "delay_by_network --devices 900 --json",
             "rows --devices 50000 --normal 97,30",
             "rows --devices 300 --normal 97,30 --json",
             "balance --devices 50000 --normal -4,3",
@@ -775,6 +777,13 @@ _ASKED = {
         cat notes/app.py
         cat notes/compose.yml
         deniable init page --where web --metric wait --low 0.1 --high 60 --devices 900 --yes
+        deniable add come_back --type retention --registry page/metrics.toml --yes
+        deniable add waits --type number --low 0 --high 9 --ask mean \\
+            --registry page/metrics.toml --yes
+        deniable add words --type discovery --registry page/metrics.toml --yes
+        deniable add kinds --type category --values a,b,c --registry page/metrics.toml --yes
+        deniable add kinds_of_waits --type pair --of kinds,waits \\
+            --registry page/metrics.toml --yes
         cat page/metrics.toml
         cat page/index.html
         deniable init words --metric word --type string --owner me@acme.example --yes
