@@ -140,6 +140,14 @@ def test_reports_under_two_epsilons_are_told_together(registry):
             assert error < max(each.series.std_error[at] for each in parts)
 
 
+def test_only_ages_of_cohorts_that_began_have_a_truth():
+    """Of two new devices in the second of four windows one is back after a window."""
+    none = np.zeros(3, np.int64)
+    cohorts = np.array([[0, 0, 0, 0, 1], [2, 0, 0, 0, 0], [0, 1, 0, 0, 0], [0, 0, 0, 0, 0]])
+    seen = [DrawnWindow(none, each, none, each) for each in cohorts]
+    assert true_series(seen, 3) == {"age 1": 0.5, "age 2": 0.0}
+
+
 def test_windows_that_are_only_kept_in_sums_leave_the_lifecycle(registry):
     """What a longer sum holds says nothing of single cohorts, and the answer says so."""
     metric = registry["back"]
