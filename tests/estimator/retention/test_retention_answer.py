@@ -19,7 +19,7 @@ from deniable.protocol import windows
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses.retention import WindowedTally
 from deniable_estimator.answers import answer_of, combine
-from deniable_estimator.answers.retention import RetentionAnswer
+from deniable_estimator.answers.retention import RetentionAnswer, retention_series
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.reading import read, select
 from deniable_estimator.asking.trend import trend
@@ -48,6 +48,7 @@ def test_a_store_tells_the_lifecycle_and_the_average_of_all_cohorts(store, regis
     truth = true_series(seen, answer.ages)
     series = answer.series
     assert series.names == ("new", "stayed", "returned", *(f"age {k}" for k in range(1, 13)))
+    assert retention_series(registry["back"].type) == series.names
     for place, name in enumerate(series.names):
         assert abs(series.value[place] - truth[name]) < _ERRORS * series.std_error[place], name
     assert (series.low < series.value).all()
