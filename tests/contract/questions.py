@@ -37,6 +37,15 @@ MECHANISMS = FILES / "mechanisms.toml"
 
 _DECLARED = tomllib.loads(MECHANISMS.read_text(encoding="utf-8"))["metrics"]
 
+_DRAWN = {
+    "category": "",
+    "string": "--candidates lists/homepage.txt",
+    "number": "--normal 3,2",
+    "discovery": "--candidates lists/plugins.txt",
+    "retention": "",
+}
+"""How the values of each kind are spread in a simulated crowd."""
+
 COMMANDS = sorted(each.name.replace(".", " ") for each in entry_points(group="deniable.commands"))
 """All commands."""
 
@@ -211,6 +220,32 @@ def _mistakes():
     lines += [f"plan simulate {each} --devices 10" for each in _WRONG_CROWDS.strip().splitlines()]
     lines += [f"estimate {each}" for each in _WRONG_LIMITS.strip().splitlines()]
     return "\n".join(f"deniable {each}" for each in lines)
+
+
+_NOISES = ("laplace", "gaussian")
+
+
+def _days_of(kind):
+    """What the store with windows of each mechanism says of those of one kind."""
+    store = "DENIABLE_STORE=sqlite:///mechanisms.db deniable"
+    lines = []
+    for name, metric in _DECLARED.items():
+        if metric["type"] != kind:
+            continue
+        strings = " --candidates lists/homepage.txt" if kind == "string" else ""
+        of = f"--registry mechanisms.toml {name}{strings}"
+        asked = [f"estimate {of}", f"estimate trend {of}", f"estimate anomalies {of}"]
+        if kind == "discovery":
+            asked = [f"estimate discover {of}"]
+        elif kind != "retention":
+            asked += [f"release {of}"]
+            asked += [f"release {of} --epsilon 2 --noise {each} --plan" for each in _NOISES]
+        if "window" not in metric and kind not in ("discovery", "retention"):
+            asked += [f"estimate {of} --since 2026-11-10"]
+        if "segments" in metric:
+            asked = [f"estimate segments {of} --by platform"]
+        lines += [f"{store} {each}{' --json' * each.startswith('estimate')}" for each in asked]
+    return "\n".join(lines)
 
 
 def _commands():
@@ -434,6 +469,9 @@ _ASKED = {
         deniable estimate mode_by_channel --given update_channel
         deniable estimate mode_by_channel --csv
         deniable estimate mode_by_channel --given tabs
+        deniable estimate mode_by_channel --from 2026-11-20 --json
+        deniable plan simulate mode_by_channel --devices 60 --seed 7
+        deniable plan simulate mode_by_channel --devices 3000 --seed 7 --json
         deniable estimate trend mode_by_channel --by week
         GET /metric/mode_by_channel
         GET /metric/mode_by_channel?lang=zh-Hans
@@ -544,6 +582,9 @@ _ASKED = {
         deniable release dark_mode --to 2026-11-08 --epsilon 1 --form trend --plan
         deniable release load_time --to 2026-11-08 --epsilon 2 --plan
         deniable release dark_mode --from 2026-10-05 --to 2026-10-11 --form trend
+        deniable release mode_by_channel --from 2026-11-07 --to 2026-11-12
+        deniable release mode_by_channel --from 2026-11-07 --to 2026-11-12 --epsilon 1 --plan
+        deniable release dark_mode --from 2026-11-07 --to 2026-11-12
         DENIABLE_RELEASE_BUDGET=0.1 deniable release browser --from 2026-09-21 --to 2026-09-27
         deniable release update_channel
         deniable release key release.pem
@@ -579,6 +620,9 @@ _ASKED = {
         deniable plan privacy crash_site --household 3 --json
         deniable plan privacy crash_site --household 3
         deniable plan privacy --registry others.toml
+        deniable plan privacy editor --registry others.toml
+        deniable plan privacy language --registry others.toml --json
+        deniable plan privacy language_by_editor --registry others.toml
         deniable plan privacy --report
         GET /api/v1/privacy
         GET /api/v1/metrics/browser/privacy
@@ -604,8 +648,19 @@ _ASKED = {
             for name, metric in _DECLARED.items()
             if metric["type"] == kind
         )
-        for kind in ("category", "string", "number", "discovery", "retention")
+        for kind in _DRAWN
     },
+    **{
+        f"how each {kind} is estimated": "\n".join(
+            f"deniable plan simulate {name} --registry mechanisms.toml --devices {devices} "
+            f"--seed 7 --json {spread}"
+            for name, metric in _DECLARED.items()
+            if metric["type"] == kind
+            for devices in (20, 4_000)
+        )
+        for kind, spread in _DRAWN.items()
+    },
+    **{f"days of each {kind}": _days_of(kind) for kind in _DRAWN},
     "watching": """
         deniable watch rules.toml --check
         deniable watch rules.toml --dry-run
@@ -651,6 +706,8 @@ _ASKED = {
         deniable plan lifetime --ask distribution --low 0 --high 9 \\
             --lifetime-epsilon 8 --years 0.5 --turnover 0.9 --window week --json
         deniable plan pair 2x2 --epsilon 6 --devices 900 --lifetime-epsilon 20 --segment-share 0.1
+        deniable plan pair 30x2 --epsilon 0.01 --devices 2
+        deniable plan --size 2000 --mechanism count_mean_sketch --epsilon 2 --devices 100000
         GET /plan
         GET /plan?lang=zh-Hans&size=40&memoize=on
         GET /plan?size=1
@@ -666,6 +723,9 @@ _ASKED = {
         GET /api/v1/plan/discovery?epsilon=4&devices=1000000
         GET /api/v1/plan/retention?epsilon=2&lifetime_epsilon=4&devices=50000
         GET /api/v1/plan/lifetime?size=20&lifetime_epsilon=8&years=2&devices=100000
+        GET /api/v1/plan/lifetime?size=20&lifetime_epsilon=8&years=2&mechanism=count_mean_sketch
+        GET /api/v1/plan/lifetime?size=20&lifetime_epsilon=8&years=2&mechanism=magic
+        GET /api/v1/plan/number?low=0&high=10&ask=mean&mechanism=magic&epsilon=1&devices=9
     """,
     "simulations": """
         deniable plan simulate browser --devices 50000 --seed 7
@@ -689,6 +749,10 @@ _ASKED = {
             "language --devices 100",
             "language_by_editor --devices 50000",
             "language_by_editor --devices 900000 --dependence 0.7",
+            "language_by_editor --devices 900 --dependence 1",
+            "language_by_editor --devices 20 --json",
+            "delay_by_network --devices 5000 --dependence 0.5",
+            "delay_by_network --devices 900 --json",
             "rows --devices 50000 --normal 97,30",
             "rows --devices 300 --normal 97,30 --json",
             "balance --devices 50000 --normal -4,3",
@@ -713,6 +777,13 @@ _ASKED = {
         cat notes/app.py
         cat notes/compose.yml
         deniable init page --where web --metric wait --low 0.1 --high 60 --devices 900 --yes
+        deniable add come_back --type retention --registry page/metrics.toml --yes
+        deniable add waits --type number --low 0 --high 9 --ask mean \\
+            --registry page/metrics.toml --yes
+        deniable add words --type discovery --registry page/metrics.toml --yes
+        deniable add kinds --type category --values a,b,c --registry page/metrics.toml --yes
+        deniable add kinds_of_waits --type pair --of kinds,waits \\
+            --registry page/metrics.toml --yes
         cat page/metrics.toml
         cat page/index.html
         deniable init words --metric word --type string --owner me@acme.example --yes
