@@ -11,6 +11,7 @@ import tomllib
 from importlib.metadata import entry_points
 
 from .crowd import FILES
+from .odd import FILES as ODD
 
 _RELEASE = "Release 4.2: <dark> by default"
 _RELEASED = "Release%204.2:%20%3Cdark%3E%20by%20default"
@@ -18,6 +19,9 @@ _RELEASED = "Release%204.2:%20%3Cdark%3E%20by%20default"
 _FIVE = "from=2026-11-16&to=2026-11-20"
 _BEFORE = "before_from=2026-11-09&before_to=2026-11-13"
 _WEEKS = "from=2026-08-10&to=2026-11-15"
+
+_DAYS = ",".join(f"2026-{1 + day // 28:02}-{1 + day % 28:02}" for day in range(101))
+"""More windows than can be left out."""
 
 _READERS = (
     "estimate",
@@ -627,6 +631,7 @@ _ASKED = {
         GET /api/v1/privacy
         GET /api/v1/metrics/browser/privacy
         GET /api/v1/metrics/browser/privacy?household=3
+        GET /api/v1/privacy?household=3
         GET /api/v1/metrics/weekly_use/privacy
     """,
     "what published sums reveal": """
@@ -879,7 +884,7 @@ _ASKED = {
         POST /share view=/metric/browser days=many
         POST /logout
     """,
-    "mistakes of readers": """
+    "mistakes of readers": f"""
         GET /metric/browsr
         GET /api/v1/metrics/browsr/estimate
         GET /api/v1/metrics/browser/estimate?value=netscape
@@ -930,6 +935,17 @@ _ASKED = {
         GET /releases/unknown
         POST /api/v1/metrics/theme/segments < lists/two.txt
         POST /links/unknown/revoke
+        POST /login
+        GET /share
+        POST /share
+        GET /metric/dark_mode?from=2016-11-12&to=2026-11-20
+        GET /?from=2016-11-13&to=2026-11-20&view=list
+        GET /metric/silent?without={_DAYS[:1099]}
+        GET /metric/silent?without={_DAYS}
+        GET /?q={"a" * 200}
+        GET /?q={"a" * 201}
+        GET /metric/country?find={"a" * 200}
+        GET /metric/country?find={"a" * 201}
     """,
     "what requests take": """
         GET /api/v1/openapi.json
@@ -956,6 +972,7 @@ _ASKED = {
         deniable annotate x --file absent/below/annotations.toml
         deniable annotate x --date yesterday
         deniable watch digest --annotations wrong/more.toml
+        DENIABLE_DATA=wrong DENIABLE_BOARDS=missing deniable lint
     """,
     "mistakes with options": """
         deniable plan simulate dark_mode --devices 9 --dependence 0.5
@@ -988,7 +1005,102 @@ _ASKED = {
     "what commands take": _commands(),
 }
 
+_ODD = tomllib.loads((ODD / "metrics.toml").read_text(encoding="utf-8"))["metrics"]
+_OF_ODD = {
+    # Asked of each metric of the odd crowd.
+    "odd answers": """
+        deniable estimate {0}
+        deniable estimate trend {0} --by week
+        deniable estimate anomalies {0}
+    """,
+    "odd pages": """
+        GET /metric/{0}
+        GET /metric/{0}.svg
+        GET /metric/{0}.csv
+    """,
+    "odd changes": """
+        GET /metric/{0}/compare
+        GET /metric/{0}/trend.svg?by=day&from=2026-11-14
+        GET /metric/{0}?since=2026-11-10&lang=zh-Hans
+    """,
+}
+# Asked of a small crowd to which everything happens that seldom does (`odd.py`).
+ODDITIES = {
+    **{name: "\n".join(map(asked.strip().format, _ODD)) for name, asked in _OF_ODD.items()},
+    "odd segments": """
+        deniable estimate segments by_two --by platform --by plan
+        deniable estimate segments by_two --by plan --where platform=desktop
+        deniable estimate segments sizes --by platform
+        deniable estimate segments sizes --by platform --recent
+        deniable estimate segments averages --by platform --recent
+        deniable estimate trend by_two --by-segment platform
+        deniable estimate trend sizes --by-segment platform
+        deniable estimate trend sizes --by-segment platform --json
+        GET /metric/by_two/segments?by=platform&by=plan
+        GET /metric/by_two/segments?by=platform&period=day
+        GET /metric/sizes/segments
+        GET /metric/sizes/segments?series=p99
+        GET /metric/sizes/segments?since=2026-11-10
+        GET /metric/averages/segments
+        GET /metric/averages/segments.svg
+        GET /metric/by_two/segments?since=2026-11-10
+        GET /api/v1/metrics/by_two/segments?by=platform&by=plan
+    """,
+    "odd days": """
+        deniable estimate kept --from 2026-08-10 --to 2026-09-10
+        deniable estimate dropped --from 2026-10-01 --to 2026-10-09
+        deniable estimate trend kept --by month
+        deniable estimate trend kept --from 2026-07-01 --by month
+        GET /metric/kept?from=2026-07-01&to=2026-10-31
+        GET /metric/kept?from=2026-08-10&to=2026-09-10
+        GET /metric/dropped?from=2026-10-01&to=2026-10-09
+        GET /metric/dropped?from=2026-09-20&to=2026-11-20
+        GET /metric/forged_often?without=2026-11-20,2026-11-19
+        GET /metric/today?from=2026-11-21&to=2026-11-21
+        GET /metric/damaged?from=2026-11-16&to=2026-11-20
+        GET /api/v1/metrics/damaged/trend?by=week
+        GET /api/v1/metrics/kept/estimate?from=2026-08-10&to=2026-09-10
+        GET /api/v1/metrics/forged_often/anomalies
+        GET /metric/changed?value=a&value=b&value=c&value=d&value=e&value=f&value=g
+        GET /metric/changed/trend.svg
+        GET /metric/changed/trend.svg?from=2026-11-20
+        GET /metric/turns?shares=normalized&given=turns
+        GET /metric/turns.svg?shares=normalized
+        GET /metric/wide?given=changed
+        GET /metric/rows?limit=50
+        GET /metric/bits?limit=-5
+        GET /metric/few_finds/strings
+        GET /metric/few_finds?from=2026-11-19
+    """,
+    "odd overviews": """
+        GET /
+        GET /?view=list&sort=attention
+        GET /?q=value
+        GET /?q=git&state=attention
+        GET /?page=2
+        GET /?page=0
+        GET /?page=1000000
+        GET /?page=1234567
+        GET /?sort=change&since=Release+5
+        GET /?sort=reports&from=2026-11-18&to=2026-11-20&view=list
+        GET /?sort=newest&state=waiting
+        GET /?lang=zh-Hans
+        GET /api/v1/overview
+        GET /api/v1/overview?from=2026-08-10&to=2026-09-10
+        GET /boards
+        GET /boards/oddities
+        GET /boards/oddities?lang=zh-Hans
+        GET /boards/wrong
+        GET /boards/empty
+        GET /share?view=/boards/wrong
+        DENIABLE_BOARDS=boards DENIABLE_DATA=. deniable lint
+        deniable watch digest --annotations annotations.toml
+        deniable watch rules.toml --dry-run
+        deniable store info --store sqlite:///sums.db
+    """,
+}
+
 QUESTIONS = {
     name: [" ".join(each.split()) for each in asked.replace("\\\n", "").strip().splitlines()]
-    for name, asked in _ASKED.items()
+    for name, asked in (_ASKED | ODDITIES).items()
 }

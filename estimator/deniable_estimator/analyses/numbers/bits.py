@@ -94,6 +94,7 @@ class BitPart(SchemeSums):
         self, inside: FloatArray | None, within: FloatArray, without: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         if not self.live:
+            # Nothing is known of any range, as `edges` and `seen` say.
             nothing = np.zeros(len(within))
             return nothing, nothing, nothing
         if inside is None:
