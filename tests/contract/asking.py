@@ -133,6 +133,7 @@ class Dashboard:
             public_url=SITE,
             dashboard_frame_ancestors="https://wiki.acme.example",
         )
+        self.folder = folder
         self._link = ""
         self.store = open_store(f"sqlite:///{folder / crowd.STORE}")
         self.registry = Registry.load(folder / "metrics.toml")
@@ -251,5 +252,7 @@ class Crowd:
 
     def _told(self, text):
         """The text without what is another one in each run."""
-        text = text.replace(str(self.folder), "FOLDER").replace(deniable.__version__, "VERSION")
+        for folder in (self.folder, self.dashboard.folder):
+            text = text.replace(str(folder), "FOLDER")
+        text = text.replace(deniable.__version__, "VERSION")
         return _RELEASE.sub("RELEASE", _SECRET.sub("SECRET", text))

@@ -4,6 +4,10 @@ import shutil
 
 import pytest
 
+from deniable_estimator.dashboard import privacy_label
+from deniable_estimator.privacy.outsider import outsider_of
+
+from . import odd
 from .asking import Crowd, Dashboard, crowd_folder
 
 
@@ -27,3 +31,26 @@ def people(built, dashboard, tmp_path):
     folder = tmp_path / "crowd"
     shutil.copytree(built, folder)
     return Crowd(folder, dashboard)
+
+
+@pytest.fixture(scope="session")
+def oddities(tmp_path_factory):
+    """The folder of the odd crowd, and a dashboard over it."""
+    folder = tmp_path_factory.mktemp("odd") / "crowd"
+    odd.build(folder)
+    made = Dashboard(folder)
+    yield folder, made
+    made.close()
+
+
+@pytest.fixture
+def odd_people(oddities, tmp_path, monkeypatch):
+    """The odd crowd, whose folder is this test's own."""
+    folder, dashboard = oddities
+
+    def quickly(registry, metric, reports):
+        # What sums reveal is asked of the other crowd: of some metrics here it takes minutes.
+        return outsider_of(registry, registry["silent_week"], reports)
+
+    monkeypatch.setattr(privacy_label, "outsider_of", quickly)
+    return Crowd(shutil.copytree(folder, tmp_path / "crowd"), dashboard)

@@ -19,8 +19,12 @@ import numpy as np
 
 from deniable import Client, Registry, Scheme
 from deniable.device.transport import Reply
+from deniable.protocol import windows
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_estimator.analyses.sampling import sample_numbers, sample_tally
+from deniable_estimator.planning import retention_crowd
+from deniable_estimator.planning.retention_crowd import Life
 
 FILES = Path(__file__).parent / "crowd"
 SUMS = FILES / "sums.npz"
@@ -48,6 +52,7 @@ PLUGINS = {
 """The plugins and how common each is, in percent."""
 
 STORE = "sums.db"
+MECHANISMS = "mechanisms.db"
 LEDGER = "releases.sqlite"
 
 
@@ -85,7 +90,55 @@ def build(folder):
         number += 1
         assert not store.fold(Commit((f"{number:032x}",), some), NOW)
     store.close()
+    _draw_mechanisms(folder)
     _use_device(folder)
+
+
+def _draw_mechanisms(folder):
+    """Fill a store with four windows of each mechanism, of which one has twenty devices."""
+    rng = np.random.default_rng(22)
+    declared = Registry.load(FILES / "mechanisms.toml")
+    store = open_store(f"sqlite:///{folder / MECHANISMS}")
+    store.publish({each.name: [each.scheme] for each in declared})
+    found = {}
+    for metric in declared:
+        scheme = metric.scheme
+        last = windows.window_at(metric.window, windows.start(LAST_DAY))
+        labels = [windows.shifted(last, -back) for back in (12, 11, 10, 9)]
+        for label, tallies in zip(labels, _drawn(metric, labels, rng), strict=True):
+            rows = [row for each in tallies for row in each.rows]
+            for number, (row, within) in enumerate(zip(rows, scheme.rows, strict=True)):
+                places = np.flatnonzero(row.cells)
+                found[TallyRowKey(TallyKey(metric.name, scheme.fingerprint, label), number)] = (
+                    Increment(
+                        within.width, int(row.reports), places.tolist(), row.cells[places].tolist()
+                    )
+                )
+    assert not store.fold(Commit((f"{1:032x}",), found), NOW)
+    store.close()
+
+
+def _drawn(metric, labels, rng):
+    """For each window the tallies of each combination of segments."""
+    crowds = (700, 20, 1300, 400)
+    if metric.type.name == "retention":
+        life = Life.steady(400)
+        lived = retention_crowd.tallies_of(metric, labels, [life] * 4, rng, older=400 - life.new)
+        return [[tally] for tally, _ in lived]
+    strings = {"string": STRINGS["homepage"], "discovery": list(PLUGINS)}.get(metric.type.name)
+    made = []
+    for devices in crowds:
+        tallies = []
+        for place, _ in enumerate(metric.scheme.combinations):
+            if metric.type.name == "number":
+                numbers, counts = np.unique(rng.normal(3, 2, devices), return_counts=True)
+                tallies.append(sample_numbers(metric.scheme, numbers, counts, rng))
+                continue
+            shares = 1 / np.arange(1, len(strings or metric.values) + 1)
+            counts = rng.multinomial(devices // (1 + 20 * place), shares / shares.sum())
+            tallies.append(sample_tally(metric.scheme, counts, rng, values=strings))
+        made.append(tallies)
+    return made
 
 
 USED = (

@@ -11,6 +11,7 @@ import tomllib
 from importlib.metadata import entry_points
 
 from .crowd import FILES
+from .odd import FILES as ODD
 
 _RELEASE = "Release 4.2: <dark> by default"
 _RELEASED = "Release%204.2:%20%3Cdark%3E%20by%20default"
@@ -18,6 +19,9 @@ _RELEASED = "Release%204.2:%20%3Cdark%3E%20by%20default"
 _FIVE = "from=2026-11-16&to=2026-11-20"
 _BEFORE = "before_from=2026-11-09&before_to=2026-11-13"
 _WEEKS = "from=2026-08-10&to=2026-11-15"
+
+_DAYS = ",".join(f"2026-{1 + day // 28:02}-{1 + day % 28:02}" for day in range(101))
+"""More windows than can be left out."""
 
 _READERS = (
     "estimate",
@@ -36,6 +40,15 @@ MECHANISMS = FILES / "mechanisms.toml"
 """A registry with a metric of each mechanism."""
 
 _DECLARED = tomllib.loads(MECHANISMS.read_text(encoding="utf-8"))["metrics"]
+
+_DRAWN = {
+    "category": "",
+    "string": "--candidates lists/homepage.txt",
+    "number": "--normal 3,2",
+    "discovery": "--candidates lists/plugins.txt",
+    "retention": "",
+}
+"""How the values of each kind are spread in a simulated crowd."""
 
 COMMANDS = sorted(each.name.replace(".", " ") for each in entry_points(group="deniable.commands"))
 """All commands."""
@@ -211,6 +224,32 @@ def _mistakes():
     lines += [f"plan simulate {each} --devices 10" for each in _WRONG_CROWDS.strip().splitlines()]
     lines += [f"estimate {each}" for each in _WRONG_LIMITS.strip().splitlines()]
     return "\n".join(f"deniable {each}" for each in lines)
+
+
+_NOISES = ("laplace", "gaussian")
+
+
+def _days_of(kind):
+    """What the store with windows of each mechanism says of those of one kind."""
+    store = "DENIABLE_STORE=sqlite:///mechanisms.db deniable"
+    lines = []
+    for name, metric in _DECLARED.items():
+        if metric["type"] != kind:
+            continue
+        strings = " --candidates lists/homepage.txt" if kind == "string" else ""
+        of = f"--registry mechanisms.toml {name}{strings}"
+        asked = [f"estimate {of}", f"estimate trend {of}", f"estimate anomalies {of}"]
+        if kind == "discovery":
+            asked = [f"estimate discover {of}"]
+        elif kind != "retention":
+            asked += [f"release {of}"]
+            asked += [f"release {of} --epsilon 2 --noise {each} --plan" for each in _NOISES]
+        if "window" not in metric and kind not in ("discovery", "retention"):
+            asked += [f"estimate {of} --since 2026-11-10"]
+        if "segments" in metric:
+            asked = [f"estimate segments {of} --by platform"]
+        lines += [f"{store} {each}{' --json' * each.startswith('estimate')}" for each in asked]
+    return "\n".join(lines)
 
 
 def _commands():
@@ -434,6 +473,9 @@ _ASKED = {
         deniable estimate mode_by_channel --given update_channel
         deniable estimate mode_by_channel --csv
         deniable estimate mode_by_channel --given tabs
+        deniable estimate mode_by_channel --from 2026-11-20 --json
+        deniable plan simulate mode_by_channel --devices 60 --seed 7
+        deniable plan simulate mode_by_channel --devices 3000 --seed 7 --json
         deniable estimate trend mode_by_channel --by week
         GET /metric/mode_by_channel
         GET /metric/mode_by_channel?lang=zh-Hans
@@ -544,6 +586,9 @@ _ASKED = {
         deniable release dark_mode --to 2026-11-08 --epsilon 1 --form trend --plan
         deniable release load_time --to 2026-11-08 --epsilon 2 --plan
         deniable release dark_mode --from 2026-10-05 --to 2026-10-11 --form trend
+        deniable release mode_by_channel --from 2026-11-07 --to 2026-11-12
+        deniable release mode_by_channel --from 2026-11-07 --to 2026-11-12 --epsilon 1 --plan
+        deniable release dark_mode --from 2026-11-07 --to 2026-11-12
         DENIABLE_RELEASE_BUDGET=0.1 deniable release browser --from 2026-09-21 --to 2026-09-27
         deniable release update_channel
         deniable release key release.pem
@@ -579,10 +624,14 @@ _ASKED = {
         deniable plan privacy crash_site --household 3 --json
         deniable plan privacy crash_site --household 3
         deniable plan privacy --registry others.toml
+        deniable plan privacy editor --registry others.toml
+        deniable plan privacy language --registry others.toml --json
+        deniable plan privacy language_by_editor --registry others.toml
         deniable plan privacy --report
         GET /api/v1/privacy
         GET /api/v1/metrics/browser/privacy
         GET /api/v1/metrics/browser/privacy?household=3
+        GET /api/v1/privacy?household=3
         GET /api/v1/metrics/weekly_use/privacy
     """,
     "what published sums reveal": """
@@ -604,8 +653,19 @@ _ASKED = {
             for name, metric in _DECLARED.items()
             if metric["type"] == kind
         )
-        for kind in ("category", "string", "number", "discovery", "retention")
+        for kind in _DRAWN
     },
+    **{
+        f"how each {kind} is estimated": "\n".join(
+            f"deniable plan simulate {name} --registry mechanisms.toml --devices {devices} "
+            f"--seed 7 --json {spread}"
+            for name, metric in _DECLARED.items()
+            if metric["type"] == kind
+            for devices in (20, 4_000)
+        )
+        for kind, spread in _DRAWN.items()
+    },
+    **{f"days of each {kind}": _days_of(kind) for kind in _DRAWN},
     "watching": """
         deniable watch rules.toml --check
         deniable watch rules.toml --dry-run
@@ -651,6 +711,8 @@ _ASKED = {
         deniable plan lifetime --ask distribution --low 0 --high 9 \\
             --lifetime-epsilon 8 --years 0.5 --turnover 0.9 --window week --json
         deniable plan pair 2x2 --epsilon 6 --devices 900 --lifetime-epsilon 20 --segment-share 0.1
+        deniable plan pair 30x2 --epsilon 0.01 --devices 2
+        deniable plan --size 2000 --mechanism count_mean_sketch --epsilon 2 --devices 100000
         GET /plan
         GET /plan?lang=zh-Hans&size=40&memoize=on
         GET /plan?size=1
@@ -666,6 +728,9 @@ _ASKED = {
         GET /api/v1/plan/discovery?epsilon=4&devices=1000000
         GET /api/v1/plan/retention?epsilon=2&lifetime_epsilon=4&devices=50000
         GET /api/v1/plan/lifetime?size=20&lifetime_epsilon=8&years=2&devices=100000
+        GET /api/v1/plan/lifetime?size=20&lifetime_epsilon=8&years=2&mechanism=count_mean_sketch
+        GET /api/v1/plan/lifetime?size=20&lifetime_epsilon=8&years=2&mechanism=magic
+        GET /api/v1/plan/number?low=0&high=10&ask=mean&mechanism=magic&epsilon=1&devices=9
     """,
     "simulations": """
         deniable plan simulate browser --devices 50000 --seed 7
@@ -689,6 +754,10 @@ _ASKED = {
             "language --devices 100",
             "language_by_editor --devices 50000",
             "language_by_editor --devices 900000 --dependence 0.7",
+            "language_by_editor --devices 900 --dependence 1",
+            "language_by_editor --devices 20 --json",
+            "delay_by_network --devices 5000 --dependence 0.5",
+            "delay_by_network --devices 900 --json",
             "rows --devices 50000 --normal 97,30",
             "rows --devices 300 --normal 97,30 --json",
             "balance --devices 50000 --normal -4,3",
@@ -713,6 +782,13 @@ _ASKED = {
         cat notes/app.py
         cat notes/compose.yml
         deniable init page --where web --metric wait --low 0.1 --high 60 --devices 900 --yes
+        deniable add come_back --type retention --registry page/metrics.toml --yes
+        deniable add waits --type number --low 0 --high 9 --ask mean \\
+            --registry page/metrics.toml --yes
+        deniable add words --type discovery --registry page/metrics.toml --yes
+        deniable add kinds --type category --values a,b,c --registry page/metrics.toml --yes
+        deniable add kinds_of_waits --type pair --of kinds,waits \\
+            --registry page/metrics.toml --yes
         cat page/metrics.toml
         cat page/index.html
         deniable init words --metric word --type string --owner me@acme.example --yes
@@ -808,7 +884,7 @@ _ASKED = {
         POST /share view=/metric/browser days=many
         POST /logout
     """,
-    "mistakes of readers": """
+    "mistakes of readers": f"""
         GET /metric/browsr
         GET /api/v1/metrics/browsr/estimate
         GET /api/v1/metrics/browser/estimate?value=netscape
@@ -859,6 +935,17 @@ _ASKED = {
         GET /releases/unknown
         POST /api/v1/metrics/theme/segments < lists/two.txt
         POST /links/unknown/revoke
+        POST /login
+        GET /share
+        POST /share
+        GET /metric/dark_mode?from=2016-11-12&to=2026-11-20
+        GET /?from=2016-11-13&to=2026-11-20&view=list
+        GET /metric/silent?without={_DAYS[:1099]}
+        GET /metric/silent?without={_DAYS}
+        GET /?q={"a" * 200}
+        GET /?q={"a" * 201}
+        GET /metric/country?find={"a" * 200}
+        GET /metric/country?find={"a" * 201}
     """,
     "what requests take": """
         GET /api/v1/openapi.json
@@ -885,6 +972,7 @@ _ASKED = {
         deniable annotate x --file absent/below/annotations.toml
         deniable annotate x --date yesterday
         deniable watch digest --annotations wrong/more.toml
+        DENIABLE_DATA=wrong DENIABLE_BOARDS=missing deniable lint
     """,
     "mistakes with options": """
         deniable plan simulate dark_mode --devices 9 --dependence 0.5
@@ -917,7 +1005,102 @@ _ASKED = {
     "what commands take": _commands(),
 }
 
+_ODD = tomllib.loads((ODD / "metrics.toml").read_text(encoding="utf-8"))["metrics"]
+_OF_ODD = {
+    # Asked of each metric of the odd crowd.
+    "odd answers": """
+        deniable estimate {0}
+        deniable estimate trend {0} --by week
+        deniable estimate anomalies {0}
+    """,
+    "odd pages": """
+        GET /metric/{0}
+        GET /metric/{0}.svg
+        GET /metric/{0}.csv
+    """,
+    "odd changes": """
+        GET /metric/{0}/compare
+        GET /metric/{0}/trend.svg?by=day&from=2026-11-14
+        GET /metric/{0}?since=2026-11-10&lang=zh-Hans
+    """,
+}
+# Asked of a small crowd to which everything happens that seldom does (`odd.py`).
+ODDITIES = {
+    **{name: "\n".join(map(asked.strip().format, _ODD)) for name, asked in _OF_ODD.items()},
+    "odd segments": """
+        deniable estimate segments by_two --by platform --by plan
+        deniable estimate segments by_two --by plan --where platform=desktop
+        deniable estimate segments sizes --by platform
+        deniable estimate segments sizes --by platform --recent
+        deniable estimate segments averages --by platform --recent
+        deniable estimate trend by_two --by-segment platform
+        deniable estimate trend sizes --by-segment platform
+        deniable estimate trend sizes --by-segment platform --json
+        GET /metric/by_two/segments?by=platform&by=plan
+        GET /metric/by_two/segments?by=platform&period=day
+        GET /metric/sizes/segments
+        GET /metric/sizes/segments?series=p99
+        GET /metric/sizes/segments?since=2026-11-10
+        GET /metric/averages/segments
+        GET /metric/averages/segments.svg
+        GET /metric/by_two/segments?since=2026-11-10
+        GET /api/v1/metrics/by_two/segments?by=platform&by=plan
+    """,
+    "odd days": """
+        deniable estimate kept --from 2026-08-10 --to 2026-09-10
+        deniable estimate dropped --from 2026-10-01 --to 2026-10-09
+        deniable estimate trend kept --by month
+        deniable estimate trend kept --from 2026-07-01 --by month
+        GET /metric/kept?from=2026-07-01&to=2026-10-31
+        GET /metric/kept?from=2026-08-10&to=2026-09-10
+        GET /metric/dropped?from=2026-10-01&to=2026-10-09
+        GET /metric/dropped?from=2026-09-20&to=2026-11-20
+        GET /metric/forged_often?without=2026-11-20,2026-11-19
+        GET /metric/today?from=2026-11-21&to=2026-11-21
+        GET /metric/damaged?from=2026-11-16&to=2026-11-20
+        GET /api/v1/metrics/damaged/trend?by=week
+        GET /api/v1/metrics/kept/estimate?from=2026-08-10&to=2026-09-10
+        GET /api/v1/metrics/forged_often/anomalies
+        GET /metric/changed?value=a&value=b&value=c&value=d&value=e&value=f&value=g
+        GET /metric/changed/trend.svg
+        GET /metric/changed/trend.svg?from=2026-11-20
+        GET /metric/turns?shares=normalized&given=turns
+        GET /metric/turns.svg?shares=normalized
+        GET /metric/wide?given=changed
+        GET /metric/rows?limit=50
+        GET /metric/bits?limit=-5
+        GET /metric/few_finds/strings
+        GET /metric/few_finds?from=2026-11-19
+    """,
+    "odd overviews": """
+        GET /
+        GET /?view=list&sort=attention
+        GET /?q=value
+        GET /?q=git&state=attention
+        GET /?page=2
+        GET /?page=0
+        GET /?page=1000000
+        GET /?page=1234567
+        GET /?sort=change&since=Release+5
+        GET /?sort=reports&from=2026-11-18&to=2026-11-20&view=list
+        GET /?sort=newest&state=waiting
+        GET /?lang=zh-Hans
+        GET /api/v1/overview
+        GET /api/v1/overview?from=2026-08-10&to=2026-09-10
+        GET /boards
+        GET /boards/oddities
+        GET /boards/oddities?lang=zh-Hans
+        GET /boards/wrong
+        GET /boards/empty
+        GET /share?view=/boards/wrong
+        DENIABLE_BOARDS=boards DENIABLE_DATA=. deniable lint
+        deniable watch digest --annotations annotations.toml
+        deniable watch rules.toml --dry-run
+        deniable store info --store sqlite:///sums.db
+    """,
+}
+
 QUESTIONS = {
     name: [" ".join(each.split()) for each in asked.replace("\\\n", "").strip().splitlines()]
-    for name, asked in _ASKED.items()
+    for name, asked in (_ASKED | ODDITIES).items()
 }

@@ -156,7 +156,8 @@ def true_series(seen: Sequence[DrawnWindow], ages: int) -> dict[str, float]:
     cohorts = np.array([each.cohorts for each in seen], np.float64)
     if cohorts.any():
         for age in range(1, min(ages, len(seen) - 1) + 1):
-            found[f"age {age}"] = float(cohorts[age:, age].sum() / cohorts[:-age, 0].sum())
+            if began := cohorts[:-age, 0].sum():
+                found[f"age {age}"] = float(cohorts[age:, age].sum() / began)
     return found
 
 

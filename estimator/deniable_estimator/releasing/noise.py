@@ -197,9 +197,8 @@ def noise_of(method: Method, epsilon: Fraction, delta: float, each: Sensitivity)
     delta is 0, and up to a ten-thousandth with Gaussian noise."""
     if method == "laplace":
         return AddedNoise("laplace", each.l1 / epsilon)
+    # Rho implies an epsilon above itself.
     low, high = 0.0, float(epsilon)
-    while of_rho(high, delta) < epsilon:
-        high *= 2
     while high - low > 1e-4 * high:
         middle = (low + high) / 2
         if of_rho(middle, delta) <= epsilon:

@@ -320,4 +320,9 @@ class CellCounts(Statistic[HistogramAnalysis[Any]]):
         even = replace(self.tally, rows=tuple(rows))
         sums = self._analysis.distribution(even, self.level, 1.0).sums
         known = sums.variance[np.isfinite(sums.variance)]
+        if not known.any():
+            raise EstimateError(
+                f"{self.tally.reports:,} reports say nothing of numbers, because one of the rows "
+                "has too few of them: release more windows together"
+            )
         return float(known[len(known) // 2])

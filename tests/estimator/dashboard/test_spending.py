@@ -52,3 +52,10 @@ def test_everything_is_drawn_inside_and_nothing_goes_down(made, budget):
         downs = [float(each) for each in re.findall(r"V([0-9.]+)", found["line"].lines[0].paths[0])]
         assert all(0 <= each <= HEIGHT for each in downs)
         assert downs == sorted(downs, reverse=True)
+
+
+def test_of_many_days_the_first_and_the_last_stay():
+    """Of 93 days every fourth, and what each of them had spent."""
+    whole = account(*((day, charge(1.0)) for day in range(93)), budget=None)
+    assert [(day - FIRST).days for day, _ in whole.steps] == [4 * step for step in range(24)]
+    assert [spent for _, spent in whole.steps[:3]] == [1.0, 5.0, 9.0]

@@ -53,6 +53,16 @@ def test_no_byte_is_impossible(texts):
     assert (sums < 1.05).all()
 
 
+def test_a_pair_has_its_share_and_a_little_of_every_byte():
+    """Of one string "ab": b after a has 0.98 and 0.02 of the third that b has of all, times 0.95
+    and a 200th of 0.05; z has that last part alone."""
+    logs = Prior(counted_pairs([("ab", 3.0)]), "", "").logs
+    after = np.exp(logs[ord("a")])
+    assert after[ord("b")] == pytest.approx(0.95 * (0.98 + 0.02 / 3) + 0.05 / 200)
+    assert after[0] == pytest.approx(0.95 * 0.02 / 3 + 0.05 / 200)
+    assert after[ord("z")] == pytest.approx(0.05 / 200)
+
+
 def test_its_file(tmp_path):
     """A prior that is written and read again is the same, but for counts rounded up."""
     made = Prior(counted_pairs([("word", 0.5), ("слово", 0.2)]), "two words", "none")

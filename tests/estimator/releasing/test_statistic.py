@@ -20,6 +20,7 @@ from deniable.protocol.mechanisms import (
 from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
+from deniable_estimator.answers import answer_of
 from deniable_estimator.asking.reading import Part
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.releasing.noise import noise_of
@@ -178,18 +179,24 @@ def test_too_many_strings_are_refused():
         statistic(scheme, one_report(scheme, 0, [0]), strings)
 
 
-@pytest.mark.parametrize("name", ["subset selection", "unary encoding", "boolean"])
+@pytest.mark.parametrize("name", ORACLES)
 def test_noise_on_the_support_widens_every_interval(name):
-    """The variance of a share grows by that of the noise over the square of what a report moves."""
+    """Without noise a release says the shares of the estimate. The variance of a share grows by
+    that of the noise over the square of what a report moves, for each counter that it adds up."""
     oracle = ORACLES[name]
     scheme = counting(oracle)
-    rows = [TallyRow(1000, np.full(oracle.rows[0].width, 400))]
-    asked = statistic(scheme, rows, None)
-    errors = [
-        asked.answer(asked.exact(), variance).series.std_error ** 2 for variance in (0.0, 900.0)
-    ]
+    counts = 100 * np.arange(1, oracle.size + 1)
+    rows = analysis_of(oracle).sample_rows(range(oracle.size), counts, np.random.default_rng(3))
+    asked = statistic(scheme, rows, None, "laplace")
+    quiet, loud = (asked.answer(asked.exact(), variance).series for variance in (0.0, 900.0))
+    plain = answer_of(asked.tally, scheme).series
+    np.testing.assert_allclose(quiet.value, plain.value, atol=1e-9)
+    np.testing.assert_allclose(loud.value, plain.value, atol=1e-9)
+    np.testing.assert_allclose(quiet.std_error, plain.std_error, rtol=0.02)
     gap = float(oracle.p - oracle.q)
-    assert errors[1] - errors[0] == pytest.approx(900 / (1000 * gap) ** 2)
+    times = len(list(oracle.support(1))) if isinstance(asked, MessageCounts) else 1
+    added = times * 900 / (counts.sum() * gap) ** 2
+    np.testing.assert_allclose(loud.std_error**2 - quiet.std_error**2, added)
 
 
 def test_collisions_of_listed_strings_are_solved_for():

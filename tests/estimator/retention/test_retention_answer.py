@@ -19,7 +19,7 @@ from deniable.protocol import windows
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses.retention import WindowedTally
 from deniable_estimator.answers import answer_of, combine
-from deniable_estimator.answers.retention import RetentionAnswer
+from deniable_estimator.answers.retention import RetentionAnswer, retention_series
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.reading import read, select
 from deniable_estimator.asking.trend import trend
@@ -48,6 +48,7 @@ def test_a_store_tells_the_lifecycle_and_the_average_of_all_cohorts(store, regis
     truth = true_series(seen, answer.ages)
     series = answer.series
     assert series.names == ("new", "stayed", "returned", *(f"age {k}" for k in range(1, 13)))
+    assert retention_series(registry["back"].type) == series.names
     for place, name in enumerate(series.names):
         assert abs(series.value[place] - truth[name]) < _ERRORS * series.std_error[place], name
     assert (series.low < series.value).all()
@@ -138,6 +139,14 @@ def test_reports_under_two_epsilons_are_told_together(registry):
         assert abs(whole.series.value[at] - truth[name]) < _ERRORS * error, name
         if name.startswith("age"):
             assert error < max(each.series.std_error[at] for each in parts)
+
+
+def test_only_ages_of_cohorts_that_began_have_a_truth():
+    """Of two new devices in the second of four windows one is back after a window."""
+    none = np.zeros(3, np.int64)
+    cohorts = np.array([[0, 0, 0, 0, 1], [2, 0, 0, 0, 0], [0, 1, 0, 0, 0], [0, 0, 0, 0, 0]])
+    seen = [DrawnWindow(none, each, none, each) for each in cohorts]
+    assert true_series(seen, 3) == {"age 1": 0.5, "age 2": 0.0}
 
 
 def test_windows_that_are_only_kept_in_sums_leave_the_lifecycle(registry):

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deniable import Registry
 from deniable.protocol import windows
 from deniable_estimator.files import CheckedFileError
 from deniable_estimator.judging.changes import (
@@ -18,6 +19,7 @@ from deniable_estimator.judging.changes import (
     MetricRules,
     judgement_level,
 )
+from deniable_estimator.judging.findings import standing
 from deniable_estimator.watching.rules_file import (
     NoticeChannel,
     parse_rules,
@@ -153,3 +155,28 @@ def test_what_ended_long_ago_is_forgotten():
     assert len(state.told) == 3
     state.forget(93 * day + 1)
     assert set(state.told) == {"b/few/", "c/few/"}
+
+
+@pytest.mark.parametrize(
+    ("day", "second", "told"),
+    [
+        ("2026-11-05", -1, {}),
+        ("2026-11-05", 0, {"stale": 3}),
+        ("2026-11-16", -1, {"stale": 13}),
+        ("2026-11-16", 0, {"stale": 14, "expires": 14}),
+        ("2026-11-30", 86_399, {"stale": 28, "expires": 0}),
+        ("2026-12-01", 0, {"expires": -1}),
+    ],
+)
+def test_silence_and_the_end_are_told_to_the_second(tmp_path, day, second, told):
+    """A day without reports is silent once it has ended and the stated days have passed; what has
+    expired is no longer silent."""
+    path = tmp_path / "metrics.toml"
+    path.write_text(
+        'schema = 1\napp = "notes"\n[metrics.plan]\ntype = "boolean"\ndescription = "?"\n'
+        'owner = "a@b.example"\nexpires = 2026-11-30\nepsilon = 1.0\nlifetime_epsilon = 8.0\n'
+    )
+    (metric,) = Registry.load(path)
+    rules = MetricRules(stale_days=2, expires_days=14)
+    found = standing(metric, "2026-11-01", rules, windows.start(day) + second)
+    assert {each.kind: each.facts["days"] for each in found} == told

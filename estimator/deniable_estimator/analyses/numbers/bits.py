@@ -93,6 +93,10 @@ class BitPart(SchemeSums):
     def spread(
         self, inside: FloatArray | None, within: FloatArray, without: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        if not self.live:
+            # Nothing is known of any range, as `edges` and `seen` say.
+            nothing = np.zeros(len(within))
+            return nothing, nothing, nothing
         if inside is None:
             inside = np.tri(self.cells - 1, self.cells)
         # The number of a device scores its weight in its own row, and nothing in the others.

@@ -199,10 +199,9 @@ class DistributionEstimate:
         return shares
 
     def _edge(self, position: int) -> float:
-        """Where a position lies among the edges 1 to d - 1; with a fraction inside of a cell."""
+        """Where a position of the range lies among the edges 1 to d - 1, of which the first is its
+        lowest; with a fraction inside of a cell."""
         after = int(np.searchsorted(self.edges, position, side="right"))
-        if after == 0:
-            return 0.0
         start = int(self.edges[after - 1])
         if position == start or after == len(self.edges):
             return float(after)

@@ -106,9 +106,9 @@ class Listing:
     """How many of them cannot be shown yet."""
     waiting: bool
     """Whether no metric at all has a report."""
-    compared: int = 0
+    compared: int
     """Of how many of those that the filters admit it is known whether they changed."""
-    changed: int = 0
+    changed: int
     """How many of these did, by more than noise."""
 
 
