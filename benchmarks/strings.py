@@ -27,7 +27,7 @@ from deniable.protocol.mechanisms import (
     CountMeanSketch,
     HadamardCountMeanSketch,
     PrefixTree,
-    design_string,
+    design,
 )
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
@@ -220,7 +220,7 @@ def candidates(quick: bool) -> Iterator[Table]:
     found, false, covered, ratio, seconds = [], [], [], [], []
     for turn in range(5 if quick else 40):
         # Another metric, another salt: hash functions are part of the luck.
-        scheme = Scheme("string", design_string(AUTO, f"domains_{turn}", 2.0), ())
+        scheme = Scheme("string", design(AUTO, None, 2.0, salt=f"domains_{turn}"), ())
         tally = sample_tally(scheme, rng.multinomial(DEVICES, shares), rng, values=there)
         seconds.append(cpu_seconds(lambda t=tally, s=scheme: estimate(t, s, asked), 1))
         answer = estimate(tally, scheme, asked)

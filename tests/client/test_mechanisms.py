@@ -45,7 +45,6 @@ from deniable.protocol.mechanisms import (
     SubsetSelection,
     UnaryEncoding,
     design,
-    design_string,
     rebuild,
 )
 from deniable.protocol.randomness import PRECISION
@@ -302,7 +301,7 @@ def test_string_designs_keep_within_epsilon(name):
     rng = random.Random(23)
     for _ in range(40):
         epsilon = 0.01 * 1000 ** rng.random()
-        mechanism = design_string(name, "city", epsilon)
+        mechanism = design(name, None, epsilon, salt="city")
         assert mechanism.size is None
         assert mechanism.odds <= exp_below(epsilon)
         assert epsilon - 1e-6 < mechanism.epsilon <= epsilon + 1e-15
@@ -317,7 +316,7 @@ def test_useless_epsilons_are_refused(name, epsilon):
     with pytest.raises(SchemeError, match="epsilon"):
         design(name, 10, epsilon)
     with pytest.raises(SchemeError, match="epsilon"):
-        design_string("auto", "city", epsilon)
+        design("auto", None, epsilon, salt="city")
 
 
 def test_unknown_mechanisms_are_refused():
@@ -325,7 +324,7 @@ def test_unknown_mechanisms_are_refused():
     with pytest.raises(SchemeError, match="subset_selection"):
         design("laplace", 4, 1.0)
     with pytest.raises(SchemeError, match="count_mean_sketch"):
-        design_string("subset_selection", "city", 1.0)
+        design("subset_selection", None, 1.0, salt="city")
     with pytest.raises(SchemeError, match="upgrade"):
         rebuild("laplace", {})
 

@@ -131,11 +131,12 @@ class Mechanism(ABC, Generic[Item]):
     def likelihood(self, report: Report, item: Item) -> Fraction:
         """The exact probability that `item` is reported as `report`."""
 
-    def require_within(self, epsilon: float) -> Self:
-        """Return the mechanism, if its exact epsilon stays within the declared one.
+    def require_within(self, epsilon: float, memo_epsilon: float | None = None) -> Self:
+        """Return the mechanism, if its exact epsilon stays within the declared one, and that of its
+        memos within `memo_epsilon`, if it has any.
 
         Raises:
-            SchemeError: it would reveal more than `epsilon`.
+            SchemeError: it would reveal more.
         """
         if self.odds > exp_below(epsilon):
             told = CodedMessage(
@@ -238,13 +239,8 @@ class Memoizing(Mechanism[Item]):
         row = below(len(self.rows), bits)
         return self.report(row, self.memoize(self.cell(row, item), bits), bits)
 
-    def require_within_lifetime(self, epsilon: float, lifetime_epsilon: float) -> Self:
-        """Return the mechanism, if a report is within `epsilon` and a memo within the lifetime.
-
-        Raises:
-            SchemeError: either would reveal more.
-        """
-        if self.lifetime_odds > exp_below(lifetime_epsilon):
+    def require_within(self, epsilon: float, memo_epsilon: float | None = None) -> Self:
+        if memo_epsilon is not None and self.lifetime_odds > exp_below(memo_epsilon):
             told = CodedMessage(
                 "above_lifetime",
                 "{mechanism} with {parameters} has memos of epsilon {epsilon}, above the declared "
@@ -252,10 +248,10 @@ class Memoizing(Mechanism[Item]):
                 mechanism=self.name,
                 parameters=str(self.parameters()),
                 epsilon=self.lifetime_epsilon,
-                declared=lifetime_epsilon,
+                declared=memo_epsilon,
             )
             raise SchemeError(told)
-        return self.require_within(epsilon)
+        return super().require_within(epsilon)
 
 
 class MemoizingOracle(Memoizing[Item], FrequencyOracle[Item]):

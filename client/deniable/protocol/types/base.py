@@ -11,7 +11,7 @@ from deniable.protocol.checks import Check
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.frozen import frozen
-from deniable.protocol.mechanisms import FrequencyOracle, Mechanism, Memoizing, no_mechanism
+from deniable.protocol.mechanisms import FrequencyOracle, Mechanism, no_mechanism
 from deniable.protocol.randomness import Bits, below
 
 Value: TypeAlias = bool | str | int | float | SupportsFloat
@@ -155,24 +155,27 @@ class MetricType(ABC):
             KeyError: it is no value, as the registry has changed since it was recorded.
         """
 
+    def design(
+        self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float | None = None
+    ) -> Mechanism[Any]:
+        """The mechanism called `mechanism`; the metric's name is its salt. One report is within
+        `epsilon`, and one memo within `memo_epsilon`, which is None without memory.
+
+        Raises:
+            SchemeError: there is none, or it cannot keep within both.
+        """
+        known = self.mechanisms(memoize=memo_epsilon is not None)
+        if mechanism not in known:
+            raise SchemeError(no_mechanism(mechanism, known))
+        return self._design(mechanism, metric, epsilon, memo_epsilon).require_within(
+            epsilon, memo_epsilon
+        )
+
     @abstractmethod
-    def design(self, mechanism: str, metric: str, epsilon: float) -> Mechanism[Any]:
-        """The mechanism called `mechanism`, within `epsilon`; the metric's name is its salt.
-
-        Raises:
-            SchemeError: there is none, or it cannot keep within `epsilon`.
-        """
-
-    def design_memoized(
-        self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float
-    ) -> Memoizing[Any]:
-        """The same with memory: one report within `epsilon`, one memo within `memo_epsilon`.
-
-        Raises:
-            SchemeError: there is none, as for every type that does not say otherwise, or it cannot
-                keep within both.
-        """
-        raise SchemeError(no_mechanism(mechanism, ()))
+    def _design(
+        self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float | None
+    ) -> Mechanism[Any]:
+        """The same of one that `mechanisms` names; `design` sees to its epsilons."""
 
     @classmethod
     def suits(cls, mechanism: Mechanism[Any]) -> bool:

@@ -16,9 +16,7 @@ from deniable.protocol.frozen import frozen
 from deniable.protocol.mechanisms import (
     FrequencyOracle,
     Mechanism,
-    Memoizing,
     design,
-    design_memoized,
     names,
 )
 from deniable.protocol.randomness import Bits
@@ -46,21 +44,18 @@ class Closed(MetricType):
         """
         return self.places[text]
 
-    def design(self, mechanism: str, metric: str, epsilon: float) -> Mechanism[Any]:
-        return design(mechanism, len(self.values), epsilon)
-
-    def design_memoized(
-        self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float
-    ) -> Memoizing[Any]:
-        return design_memoized(mechanism, metric, len(self.values), epsilon, memo_epsilon)
+    def _design(
+        self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float | None
+    ) -> Mechanism[Any]:
+        return design(mechanism, len(self.values), epsilon, memo_epsilon, salt=metric)
 
     def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> CodedMessage:
         from deniable.protocol.mechanisms import choice  # a device explains nothing
 
         size = len(self.values)
         if memo_epsilon is None:
-            return choice.explain(size, epsilon).reason
-        return choice.explain_memoized(size, metric, epsilon, memo_epsilon).reason
+            return choice.explain(size, epsilon)
+        return choice.explain_memoized(size, metric, epsilon, memo_epsilon)
 
     def loss(self, mechanism: Mechanism[Any], epsilon: float) -> float:
         from deniable.protocol.mechanisms import choice

@@ -7,9 +7,8 @@ from typing import Any, ClassVar, Self
 
 from deniable.protocol.checks import Check, is_number, one_of
 from deniable.protocol.coded_message import CodedMessage
-from deniable.protocol.errors import SchemeError
 from deniable.protocol.frozen import frozen
-from deniable.protocol.mechanisms import AUTO, Mechanism, PrefixTree, no_mechanism
+from deniable.protocol.mechanisms import AUTO, Mechanism, PrefixTree
 from deniable.protocol.mechanisms.prefix_code import ALPHABETS, TOKEN_BYTES, head, plain
 from deniable.protocol.mechanisms.prefix_tree import MAX_LEVELS
 from deniable.protocol.types.base import MetricType, Table, Value
@@ -134,11 +133,10 @@ class Discovery(MetricType):
         # What the registry denies now may have been recorded before it did.
         return self.normalize(text)
 
-    def design(self, mechanism: str, metric: str, epsilon: float) -> Mechanism[Any]:
-        if mechanism not in self.mechanisms(memoize=False):
-            raise SchemeError(no_mechanism(mechanism, self.mechanisms(memoize=False)))
-        made = PrefixTree.design(metric, epsilon, self.levels, self.alphabet)
-        return made.require_within(epsilon)
+    def _design(
+        self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float | None
+    ) -> Mechanism[Any]:
+        return PrefixTree.design(metric, epsilon, self.levels, self.alphabet)
 
     def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> CodedMessage:
         return CodedMessage(

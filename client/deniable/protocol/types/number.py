@@ -30,11 +30,9 @@ from deniable.protocol.mechanisms import (
     HierarchicalHistogram,
     Histogram,
     Mechanism,
-    Memoizing,
     NumberRange,
     Numeric,
     SlidingWindow,
-    no_mechanism,
 )
 from deniable.protocol.mechanisms.hierarchical_histogram import CELLS
 from deniable.protocol.mechanisms.number_range import number_text
@@ -168,10 +166,18 @@ class Number(MetricType):
             raise KeyError("the metric was no number when it was recorded")
         return self.range.position(number)
 
-    def design(self, mechanism: str, metric: str, epsilon: float) -> Mechanism[Any]:
-        if mechanism not in self.mechanisms(memoize=False):
-            raise SchemeError(no_mechanism(mechanism, self.mechanisms(memoize=False)))
-        made: SlidingWindow | HierarchicalHistogram
+    def _design(
+        self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float | None
+    ) -> Mechanism[Any]:
+        if memo_epsilon is not None:
+            if self.ask != ("distribution",):
+                told = CodedMessage(
+                    "mean_without_memos",
+                    'a mean has no memos: set ask = "distribution", which also tells the mean less '
+                    'exactly, or longitudinal = "fresh"',
+                )
+                raise SchemeError(told)
+            return DBitFlip.design(self.range, epsilon, memo_epsilon, self.cells)
         if "distribution" in self.ask:
             if mechanism in _MEAN_ONLY:
                 told = CodedMessage(
@@ -181,8 +187,8 @@ class Number(MetricType):
                 )
                 raise SchemeError(told)
             both = "mean" in self.ask
-            made = HierarchicalHistogram.design(self.range, epsilon, self.cells, mean=both)
-        elif mechanism in _DISTRIBUTION:
+            return HierarchicalHistogram.design(self.range, epsilon, self.cells, mean=both)
+        if mechanism in _DISTRIBUTION:
             told = CodedMessage(
                 "distribution_only",
                 '{mechanism} is for a distribution: set ask = "distribution", which also tells the '
@@ -190,26 +196,9 @@ class Number(MetricType):
                 mechanism=mechanism,
             )
             raise SchemeError(told)
-        elif mechanism == "duchi":
-            made = SlidingWindow.design(self.range, epsilon, columns=2)
-        else:
-            made = SlidingWindow.design(self.range, epsilon)
-        return made.require_within(epsilon)
-
-    def design_memoized(
-        self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float
-    ) -> Memoizing[Any]:
-        if mechanism not in self.mechanisms(memoize=True):
-            raise SchemeError(no_mechanism(mechanism, self.mechanisms(memoize=True)))
-        if self.ask != ("distribution",):
-            told = CodedMessage(
-                "mean_without_memos",
-                'a mean has no memos: set ask = "distribution", which also tells the mean less '
-                'exactly, or longitudinal = "fresh"',
-            )
-            raise SchemeError(told)
-        made = DBitFlip.design(self.range, epsilon, memo_epsilon, self.cells)
-        return made.require_within_lifetime(epsilon, memo_epsilon)
+        if mechanism == "duchi":
+            return SlidingWindow.design(self.range, epsilon, columns=2)
+        return SlidingWindow.design(self.range, epsilon)
 
     def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> CodedMessage:
         if memo_epsilon is not None:

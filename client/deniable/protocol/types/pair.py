@@ -17,7 +17,7 @@ from deniable.protocol.checks import Check, one_of
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.frozen import frozen
-from deniable.protocol.mechanisms import AUTO, Mechanism, SubsetSelection, no_mechanism
+from deniable.protocol.mechanisms import AUTO, Mechanism, SubsetSelection
 from deniable.protocol.types.base import MetricType, Table, Value
 from deniable.protocol.types.pair_parts import TIMES, PairPart, check_bins, check_of, read_parts
 
@@ -129,11 +129,11 @@ class Pair(MetricType):
     def item(self, text: str, mechanism: Mechanism[Any]) -> int:
         return int(text)
 
-    def design(self, mechanism: str, metric: str, epsilon: float) -> Mechanism[Any]:
-        if mechanism not in self.mechanisms(memoize=False):
-            raise SchemeError(no_mechanism(mechanism, self.mechanisms(memoize=False)))
+    def _design(
+        self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float | None
+    ) -> Mechanism[Any]:
         one, two = self.shape
-        return SubsetSelection.design(one * two, epsilon).require_within(epsilon)
+        return SubsetSelection.design(one * two, epsilon)
 
     def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> CodedMessage:
         return CodedMessage(

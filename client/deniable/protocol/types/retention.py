@@ -17,9 +17,8 @@ from typing import Any, ClassVar, Self
 from deniable.protocol import windows
 from deniable.protocol.checks import Check, some_of
 from deniable.protocol.coded_message import CodedMessage
-from deniable.protocol.errors import SchemeError
 from deniable.protocol.frozen import frozen
-from deniable.protocol.mechanisms import AUTO, Mechanism, MemoizedRetention, Memoizing, no_mechanism
+from deniable.protocol.mechanisms import AUTO, Mechanism, MemoizedRetention
 from deniable.protocol.mechanisms.memoized_retention import (
     ASKS,
     LIFECYCLE,
@@ -135,16 +134,11 @@ class Retention(MetricType):
             raise KeyError(text) from None
         return mechanism.item(number, first, bool(before))
 
-    def design(self, mechanism: str, metric: str, epsilon: float) -> Mechanism[Any]:
-        raise SchemeError(no_mechanism(mechanism, ()))
-
-    def design_memoized(
-        self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float
-    ) -> Memoizing[Any]:
-        if mechanism not in self.mechanisms(memoize=True):
-            raise SchemeError(no_mechanism(mechanism, self.mechanisms(memoize=True)))
-        made = MemoizedRetention.design(self.window, self.ages, self.asks, epsilon, memo_epsilon)
-        return made.require_within_lifetime(epsilon, memo_epsilon)
+    def _design(
+        self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float | None
+    ) -> Mechanism[Any]:
+        assert memo_epsilon is not None  # there is none without memory
+        return MemoizedRetention.design(self.window, self.ages, self.asks, epsilon, memo_epsilon)
 
     def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> CodedMessage:
         return CodedMessage(
