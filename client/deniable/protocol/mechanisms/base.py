@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeAlias, TypeVar,
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below, log_above
-from deniable.protocol.mechanisms.limits import check_parameters
+from deniable.protocol.mechanisms.limits import Bounds, check_parameters
 from deniable.protocol.randomness import PRECISION, Bits, below, system_bits
 
 ONE = 1 << PRECISION
@@ -92,15 +92,15 @@ class Mechanism(ABC, Generic[Item]):
 
     Attributes:
         name: what `mechanism = "..."` in the registry and the scheme call it.
-        integers: the parameters of one that integers alone fix, in the order of its constructor:
-            the least and the largest of each. An attribute of the same name holds each.
+        bounds: what each parameter may be (`limits.Bounds`), in the order of the constructor. An
+            attribute of the same name holds each, unless the mechanism says otherwise.
         rows: the rows of its tally.
         odds: e to the power epsilon, exactly, from the integers in force.
         texts: the values that a scheme names, where the mechanism itself fixes them.
     """
 
     name: ClassVar[str]
-    integers: ClassVar[Mapping[str, tuple[int, int]]] = {}
+    bounds: ClassVar[Bounds] = {}
     texts: tuple[str, ...] | None = None
     rows: tuple[Row, ...]
     odds: Fraction
@@ -117,11 +117,12 @@ class Mechanism(ABC, Generic[Item]):
         Raises:
             SchemeError: a parameter is missing, unknown or out of range.
         """
-        return cls(*check_parameters(cls.name, parameters, **cls.integers))
+        return cls(*check_parameters(cls.name, parameters, **cls.bounds))
 
-    @abstractmethod
     def parameters(self) -> Parameters:
         """Everything that fixes the channel: integers, lists of them, and texts (salts, bounds)."""
+        held = {name: getattr(self, name) for name in self.bounds}
+        return {name: list(it) if isinstance(it, tuple) else it for name, it in held.items()}
 
     @abstractmethod
     def randomize(self, item: Item, bits: Bits = system_bits) -> Report:
@@ -168,9 +169,6 @@ class FrequencyOracle(Mechanism[Item]):
     p: Fraction
     q: Fraction
     size: int | None
-
-    def parameters(self) -> dict[str, int | str]:
-        return {name: getattr(self, name) for name in self.integers}
 
     @abstractmethod
     def support(self, item: Item) -> Iterator[Cell]:

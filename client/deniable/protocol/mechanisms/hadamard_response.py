@@ -38,7 +38,7 @@ class HadamardResponse(FrequencyOracle[int]):
     """
 
     name: ClassVar[str] = "hadamard_response"
-    integers: ClassVar = {"size": (2, MAX_CELLS), "threshold": (1, ONE - 1)}
+    bounds: ClassVar = {"size": (2, MAX_CELLS), "threshold": (1, ONE - 1)}
     size: int
 
     def __init__(self, size: int, threshold: int) -> None:

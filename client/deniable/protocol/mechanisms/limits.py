@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.errors import SchemeError
@@ -81,6 +81,21 @@ def check_memo_epsilon(epsilon: float, lifetime_epsilon: float) -> float:
     return lifetime_epsilon
 
 
+SALT = object()
+"""In place of a bound: the parameter is the salt of hashes."""
+
+
+class Each(NamedTuple):
+    """In place of a bound: the parameter is a list of integers, each from the first to the last."""
+
+    lowest: int
+    highest: int
+
+
+Bounds: TypeAlias = Mapping[str, Any]
+"""For each parameter the lowest and the highest integer, `Each` or SALT."""
+
+
 def check_salt(mechanism: str, salt: Any) -> str:
     """The salt of hashes, if it can be one.
 
@@ -94,21 +109,30 @@ def check_salt(mechanism: str, salt: Any) -> str:
     return salt
 
 
-def check_parameters(
-    mechanism: str, parameters: Mapping[str, Any], **bounds: tuple[int, int]
-) -> list[int]:
-    """The named integers out of `parameters`, each checked against (lowest, highest).
+def check_parameters(mechanism: str, parameters: Mapping[str, Any], **bounds: Any) -> list[Any]:
+    """The values of the named parameters, each checked against its bound (see `Bounds`); lists
+    become tuples.
 
     Raises:
-        SchemeError: one is missing, not an integer or out of range, or there are others.
+        SchemeError: one is missing, of another kind or out of range, or there are others.
     """
     unknown = sorted(set(parameters) - set(bounds))
     if unknown:
         raise SchemeError(f"{mechanism}: unknown parameters {', '.join(unknown)}")
-    checked: list[int] = []
-    for name, (lowest, highest) in bounds.items():
+    checked: list[Any] = []
+    for name, bound in bounds.items():
         value = parameters.get(name)
-        if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
+        if bound is SALT:
+            checked.append(check_salt(mechanism, value))
+            continue
+        lowest, highest = bound
+        if isinstance(bound, Each):
+            if not isinstance(value, list) or not all(_fits(each, bound) for each in value):
+                raise SchemeError(
+                    f"{mechanism}: {name} must be a list of integers from {lowest} to {highest}"
+                )
+            value = tuple(value)
+        elif not _fits(value, bound):
             raise SchemeError(
                 f"{mechanism}: {name} must be an integer from {lowest} to {highest}, not {value!r}"
             )
@@ -116,19 +140,5 @@ def check_parameters(
     return checked
 
 
-def check_integers(
-    mechanism: str, parameters: Mapping[str, Any], name: str, lowest: int, highest: int
-) -> tuple[int, ...]:
-    """The named list of integers out of `parameters`, each from `lowest` to `highest`.
-
-    Raises:
-        SchemeError: it is missing, no list of integers, or one of them is out of range.
-    """
-    values = parameters.get(name)
-    if not isinstance(values, list) or not all(
-        type(each) is int and lowest <= each <= highest for each in values
-    ):
-        raise SchemeError(
-            f"{mechanism}: {name} must be a list of integers from {lowest} to {highest}"
-        )
-    return tuple(values)
+def _fits(value: Any, bound: tuple[int, int]) -> bool:
+    return type(value) is int and bound[0] <= value <= bound[1]

@@ -34,6 +34,7 @@ from deniable.protocol.mechanisms.base import (
     ONE,
     Cell,
     MemoizingOracle,
+    Parameters,
     Report,
     total_variance,
 )
@@ -57,7 +58,7 @@ class MemoizedSubsetSelection(MemoizingOracle[int]):
     """
 
     name: ClassVar[str] = "memoized_subset_selection"
-    integers: ClassVar = {
+    bounds: ClassVar = {
         "size": (2, MAX_CELLS),
         "k": (1, MAX_CELLS),
         "memo": (1, ONE - 1),
@@ -112,7 +113,7 @@ class MemoizedSubsetSelection(MemoizingOracle[int]):
             designs.append(cls(size, each, memo, fresh))
         return min(designs, key=lambda each: total_variance(each.p, each.q, size))
 
-    def parameters(self) -> dict[str, int | str]:
+    def parameters(self) -> Parameters:
         rounds = {"memo": self.permanent.threshold, "fresh": self.fresh.threshold}
         return {"size": self.size, "k": self.k, **rounds}
 

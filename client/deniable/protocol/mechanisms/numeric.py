@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Container, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from deniable.protocol.errors import SchemeError
-from deniable.protocol.mechanisms.base import Mechanism, Report
+from deniable.protocol.mechanisms.base import Mechanism, Parameters, Report
 from deniable.protocol.mechanisms.limits import check_parameters
 from deniable.protocol.mechanisms.number_range import BELOW, TOP, NumberRange
 
@@ -28,6 +28,14 @@ class Numeric(Mechanism[int]):
     """
 
     range: NumberRange
+
+    @classmethod
+    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
+        range, rest = check_range(cls.name, parameters)
+        return cls(range, *check_parameters(cls.name, rest, **cls.bounds))
+
+    def parameters(self) -> Parameters:
+        return {**self.range.parameters(), **super().parameters()}
 
     @abstractmethod
     def favoured(self, report: Report) -> tuple[Span, ...]:

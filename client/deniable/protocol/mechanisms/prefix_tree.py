@@ -26,7 +26,7 @@ from typing import Any, ClassVar, Self
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.mechanisms import prefix_code
 from deniable.protocol.mechanisms.base import Mechanism, Parameters, Report
-from deniable.protocol.mechanisms.limits import check_epsilon, check_parameters, check_salt
+from deniable.protocol.mechanisms.limits import SALT, check_epsilon, check_parameters, check_salt
 from deniable.protocol.mechanisms.prefix_code import ALPHABETS
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
 from deniable.protocol.randomness import Bits, below, system_bits
@@ -112,11 +112,11 @@ class PrefixTree(Mechanism[str]):
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
         rest = dict(parameters)
-        salt, alphabet, levels = (rest.pop(key, None) for key in ("salt", "alphabet", "levels"))
-        check_salt(cls.name, salt)
+        alphabet = rest.pop("alphabet", None)
         if not isinstance(alphabet, str):
             raise SchemeError(f"{cls.name}: alphabet must be a text, not {alphabet!r}")
-        check_parameters(cls.name, {"levels": levels}, levels=(1, MAX_LEVELS))
+        ours = {name: rest.pop(name, None) for name in ("salt", "levels")}
+        salt, levels = check_parameters(cls.name, ours, salt=SALT, levels=(1, MAX_LEVELS))
         return cls(salt, levels, ProjectiveGeometry.from_parameters(rest), alphabet)
 
     def parameters(self) -> Parameters:

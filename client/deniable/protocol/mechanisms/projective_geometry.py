@@ -35,6 +35,7 @@ from deniable.protocol.mechanisms.base import (
     Cell,
     FrequencyOracle,
     Packing,
+    Parameters,
     Report,
     Row,
     total_variance,
@@ -62,7 +63,7 @@ class ProjectiveGeometry(FrequencyOracle[int]):
     """
 
     name: ClassVar[str] = "projective_geometry"
-    integers: ClassVar = {
+    bounds: ClassVar = {
         "size": (2, MAX_CELLS),
         "q": (2, MAX_CELLS),
         "t": (2, MAX_CELLS.bit_length()),
@@ -150,7 +151,7 @@ class ProjectiveGeometry(FrequencyOracle[int]):
         threshold = math.floor(ONE * odds * near / (odds * near + messages - near))
         return cls(size or messages, order, dimension, threshold)
 
-    def parameters(self) -> dict[str, int | str]:
+    def parameters(self) -> Parameters:
         return {
             "size": self.size,
             "q": self.order,

@@ -47,14 +47,15 @@ from deniable.protocol.mechanisms.base import (
     FrequencyOracle,
     MemoizingOracle,
     Packing,
+    Parameters,
     Report,
     Row,
 )
 from deniable.protocol.mechanisms.limits import (
     MAX_CELLS,
+    SALT,
     check_memo_epsilon,
     check_parameters,
-    check_salt,
     check_size,
 )
 from deniable.protocol.randomness import PRECISION, Bits, below, flips, system_bits
@@ -97,30 +98,6 @@ class Bloom:
                 "all; take fewer"
             )
 
-    @classmethod
-    def from_parameters(cls, mechanism: str, parameters: Mapping[str, Any]) -> Self:
-        """The filters that `parameters` describe for a mechanism of that name.
-
-        Raises:
-            SchemeError: a parameter is missing, unknown or out of range.
-        """
-        numbers = {name: value for name, value in parameters.items() if name != "salt"}
-        salt = check_salt(mechanism, parameters.get("salt"))
-        return cls(
-            salt,
-            *check_parameters(
-                mechanism,
-                numbers,
-                cohorts=(1, MAX_COHORTS),
-                k=(2, MAX_BITS),
-                h=(1, MAX_HASHES),
-            ),
-        )
-
-    def parameters(self) -> dict[str, int | str]:
-        """What `from_parameters` reads."""
-        return {"salt": self.salt, "cohorts": self.cohorts, "k": self.k, "h": self.h}
-
     @property
     def rows(self) -> tuple[Row, ...]:
         """The rows of a tally of filters: one for each cohort."""
@@ -156,8 +133,8 @@ class Bloom:
 COHORTS = 64
 BITS = 128
 
-_FLIPS = {"f": (1, ONE - 1)}
-_ROUNDS = {"f": (1, ONE - 1), "p": (1, ONE - 1), "q": (1, ONE - 1)}
+_FILTERS = {"salt": SALT, "cohorts": (1, MAX_COHORTS), "k": (2, MAX_BITS), "h": (1, MAX_HASHES)}
+_ROUNDS = dict.fromkeys(("f", "p", "q"), (1, ONE - 1))
 
 
 @frozen
@@ -273,7 +250,7 @@ class BasicRappor(MemoizingOracle[int]):
         size, *rounds = check_parameters(cls.name, parameters, size=(2, MAX_BITS), **_ROUNDS)
         return cls(size, Rounds(*rounds))
 
-    def parameters(self) -> dict[str, int | str]:
+    def parameters(self) -> Parameters:
         return {"size": self.size, **vars(self.rounds)}
 
     def cell(self, row: int, item: int) -> int:
@@ -344,11 +321,11 @@ class Rappor(MemoizingOracle[str]):
 
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
-        bloom, rounds = _split(cls.name, parameters, _ROUNDS)
-        return cls(bloom, Rounds(*rounds))
+        checked = check_parameters(cls.name, parameters, **_FILTERS, **_ROUNDS)
+        return cls(Bloom(*checked[:4]), Rounds(*checked[4:]))
 
-    def parameters(self) -> dict[str, int | str]:
-        return {**self.bloom.parameters(), **vars(self.rounds)}
+    def parameters(self) -> Parameters:
+        return {**vars(self.bloom), **vars(self.rounds)}
 
     def cell(self, row: int, item: str) -> int:
         return self.bloom.filter(row, item)
@@ -396,11 +373,11 @@ class OneTimeRappor(FrequencyOracle[str]):
 
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
-        bloom, (f,) = _split(cls.name, parameters, _FLIPS)
-        return cls(bloom, f)
+        *bloom, f = check_parameters(cls.name, parameters, **_FILTERS, f=_ROUNDS["f"])
+        return cls(Bloom(*bloom), f)
 
-    def parameters(self) -> dict[str, int | str]:
-        return {**self.bloom.parameters(), "f": self.f}
+    def parameters(self) -> Parameters:
+        return {**vars(self.bloom), "f": self.f}
 
     def randomize(self, item: str, bits: Bits = system_bits) -> Report:
         row = below(self.bloom.cohorts, bits)
@@ -450,12 +427,3 @@ def _elsewhere(bloom: Bloom, p11: Fraction, p01: Fraction) -> Fraction:
     """How often a bit is 1 in reports of a random other string."""
     missed = (1 - Fraction(1, bloom.k)) ** bloom.h
     return p11 - missed * (p11 - p01)
-
-
-def _split(
-    mechanism: str, parameters: Mapping[str, Any], noise: dict[str, tuple[int, int]]
-) -> tuple[Bloom, list[int]]:
-    """The filters, and the integers named in `noise`."""
-    held = {name: value for name, value in parameters.items() if name in noise}
-    rest = {name: value for name, value in parameters.items() if name not in noise}
-    return Bloom.from_parameters(mechanism, rest), check_parameters(mechanism, held, **noise)

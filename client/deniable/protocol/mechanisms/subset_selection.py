@@ -46,7 +46,7 @@ class SubsetSelection(FrequencyOracle[int]):
     """
 
     name: ClassVar[str] = "subset_selection"
-    integers: ClassVar = {"size": (2, MAX_CELLS), "k": (1, MAX_CELLS), "threshold": (1, ONE - 1)}
+    bounds: ClassVar = {"size": (2, MAX_CELLS), "k": (1, MAX_CELLS), "threshold": (1, ONE - 1)}
     size: int
 
     def __init__(self, size: int, k: int, threshold: int) -> None:

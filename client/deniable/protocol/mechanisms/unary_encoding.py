@@ -40,7 +40,7 @@ class UnaryEncoding(FrequencyOracle[int]):
     """
 
     name: ClassVar[str] = "unary_encoding"
-    integers: ClassVar = {"size": (2, MAX_SIZE), "one": (1, ONE - 1), "zero": (1, ONE - 1)}
+    bounds: ClassVar = {"size": (2, MAX_SIZE), "one": (1, ONE - 1), "zero": (1, ONE - 1)}
     size: int
 
     def __init__(self, size: int, one: int, zero: int) -> None:
