@@ -19,10 +19,9 @@ from deniable.protocol.keep import mistakes, read_keep
 from deniable.protocol.keys import (
     COMMON_KEYS,
     COMPILED_CHECKS,
-    COMPILED_KEYS,
+    COMPILED_REQUIRED,
     REQUIRED,
     SCHEME_KEYS,
-    SEGMENTED_KEYS,
     all_keys,
 )
 from deniable.protocol.mechanisms import MAX_MEMO_EPSILON, Mechanism, Memoizing, rebuild
@@ -131,17 +130,9 @@ class MetricReading:
         those of all types, because its type may be what is wrong."""
         kind = self.kind
         known: Mapping[str, Check] = COMMON_KEYS if kind is None else {**COMMON_KEYS, **kind.keys}
-        if not self._compiled:
-            return known if known.keys() >= self._table.keys() else all_keys()
-        known = {**known, **COMPILED_CHECKS}
-        required = (
-            *COMPILED_KEYS,
-            *(() if kind is None else kind.compiled),
-            *(SEGMENTED_KEYS if self._context.segmented else ()),
-            *(("keep",) if "keep" in self._table else ()),
-        )
-        # A key that the type has no use for is compared in the end.
-        return {key: known.get(key, _anything) for key in required}
+        if self._compiled:
+            return {**known, **COMPILED_CHECKS}
+        return known if known.keys() >= self._table.keys() else all_keys()
 
     def _given(self) -> dict[str, Any]:
         """What the table and the defaults say together."""
@@ -153,10 +144,13 @@ class MetricReading:
             found.update({key: value for key, value in defaults if key not in undefaulted})
             return found | {key: self._table[key] for key in self._known if key in self._table}
         own = {} if kind is None else kind.keys
+        found["other"] = None
         for key, value in self._table.items():
-            # Null is nothing said, but of `other`, where it says that there is none.
-            said = (value is not None or key == "other") and not (value == [] and key in _LISTS)
-            if said and key not in undefaulted and (key in COMMON_KEYS or key in own):
+            if (
+                not _is_nothing(key, value)
+                and key not in undefaulted
+                and (key in COMMON_KEYS or key in own)
+            ):
                 found[key] = value
         if COMPILED_CHECKS["expires"](found.get("expires")) is None:
             found["expires"] = date.fromisoformat(found["expires"])
@@ -164,20 +158,19 @@ class MetricReading:
 
     def _check_keys(self) -> None:
         for key, value in self._table.items():
-            nothing = self._compiled and (
-                (value is None and key in _NULLS) or (value == [] and key in _LISTS)
-            )
-            if key not in self._known:
+            check = self._known.get(key)
+            if check is None and not self._compiled:  # a compiled table is compared in the end
                 self.report(key, f"is unknown; a metric may hold {', '.join(self._known)}")
-            elif not nothing and (wrong := self._known[key](value)):
+            elif (
+                check is not None
+                and not (self._compiled and _is_nothing(key, value))
+                and (wrong := check(value))
+            ):
                 self.report(key, wrong)
-        if self._compiled:
-            for key in self._known:
-                if key not in self._table:
-                    self.report(key, "is missing")
-            return
-        for key in REQUIRED:
-            if key not in self.settings:
+        for key in COMPILED_REQUIRED if self._compiled else REQUIRED:
+            if self._compiled and key not in self._table:
+                self.report(key, "is missing")
+            elif not self._compiled and key not in self.settings:
                 self.report(None, f"lacks {key}")
 
     def _mechanism(self) -> Mechanism[Any] | None:
@@ -226,9 +219,10 @@ class MetricReading:
         and other SDKs trust its lists."""
         made = metric.compile(segmented=self._context.segmented)
         given = {key: value for key, value in self._table.items() if key != "keep"}
-        for path, true in _differences(given, made):
+        for path, found, true in _differences(given, made):
             told = "be left out" if true is _ABSENT else f"be {_shown(true)}"
-            self.report(".".join(path), f"must {told}: that is what compiling this metric gives")
+            told = f"must {told}: that is what compiling this metric gives"
+            self.report(".".join(path), "is missing" if found is _ABSENT else told)
 
     def _type(self, kind: type[MetricType]) -> MetricType | None:
         """The type as the table declares it, if it may be asked for with what was given."""
@@ -442,8 +436,9 @@ def _named(value: str | Sequence[str]) -> tuple[Any, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
-def _anything(value: Any) -> None:
-    """The check of a key that is compared in the end."""
+def _is_nothing(key: str, value: Any) -> bool:
+    """Whether a key of a compiled metric says nothing."""
+    return (value is None and key in _NULLS) or (value == [] and key in _LISTS)
 
 
 def _shown(value: Any) -> str:
@@ -453,10 +448,10 @@ def _shown(value: Any) -> str:
 
 def _differences(
     given: Any, made: Any, path: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """The paths at which two tables differ, with what the second one holds there."""
+) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
+    """The paths at which two tables differ, with what each of them holds there."""
     if isinstance(given, dict) and isinstance(made, dict):
         for key in {**made, **given}:
             yield from _differences(given.get(key, _ABSENT), made.get(key, _ABSENT), (*path, key))
     elif given != made or isinstance(given, bool) != isinstance(made, bool):
-        yield path, made
+        yield path, given, made

@@ -4,7 +4,7 @@ distributions the cells that it is cut into."""
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any, NamedTuple, Self
 
 from deniable.protocol.errors import SchemeError
@@ -32,7 +32,8 @@ class Numeric(Mechanism[int]):
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
         range, rest = check_range(cls.name, parameters)
-        return cls(range, *check_parameters(cls.name, rest, **cls.bounds))
+        make: Callable[..., Self] = cls
+        return make(range, *check_parameters(cls.name, rest, **cls.bounds))
 
     def parameters(self) -> Parameters:
         return {**self.range.parameters(), **super().parameters()}

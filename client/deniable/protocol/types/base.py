@@ -60,7 +60,6 @@ class MetricType(ABC):
         undefaulted: the keys of [defaults] that do not apply to it.
         presets: what keys hold that neither a metric nor [defaults] has.
         looks_back: whether a device reports what it remembers of earlier windows, and no value.
-        compiled: the keys that a compiled metric of this type holds beside those that all have.
         joins: whether it joins other metrics, and so must be read after them.
     """
 
@@ -72,7 +71,6 @@ class MetricType(ABC):
     undefaulted: ClassVar[frozenset[str]] = frozenset()
     presets: ClassVar[Mapping[str, Any]] = {}
     looks_back: ClassVar[bool] = False
-    compiled: ClassVar[tuple[str, ...]] = ()
     joins: ClassVar[bool] = False
     values: tuple[str, ...] = ()
     unit: str | None = None
@@ -100,7 +98,7 @@ class MetricType(ABC):
         return {}
 
     def compiled_keys(self) -> dict[str, Any]:
-        """The keys of `compiled` with their values."""
+        """What a compiled metric of this type holds beside the keys that all have."""
         return {}
 
     @classmethod

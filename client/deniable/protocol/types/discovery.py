@@ -53,7 +53,6 @@ class Discovery(MetricType):
         "minimum_share": _check_share,
         "deny": check_deny,
     }
-    compiled = ("deny", "minimum_share")
     foreign: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("values", "values_file", "other"), "its strings are found in the reports"),
         "segments": "each segment would need a tally of 69 MB of its own, and find only what is "

@@ -41,7 +41,6 @@ class Pair(MetricType):
         "bins": check_bins,
         "forget": one_of(FORGET),
     }
-    compiled = ("of", "bins", "forget")
     foreign: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("values", "values_file", "other"), "its values are those of its metrics"),
         "aggregate": "the two metrics say how several records become one value",
