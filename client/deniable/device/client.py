@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from deniable.device.development import Narrator
     from deniable.device.device import Device
+    from deniable.device.owner import Owned
     from deniable.device.recording import Active, Record
     from deniable.device.sent import OwnerLanguage, SentReport
     from deniable.device.state import State
@@ -269,17 +270,18 @@ class Client(Background):
 
     def sent(self) -> list[SentReport]:
         """The reports that this device has sent or will send, in words; the newest first."""
-        return self._sent("en")
+        from deniable.device.sent import describe_entries
 
-    def _sent(self, language: OwnerLanguage) -> list[SentReport]:
-        from deniable.device.sent import OWNER_TEXTS, describe_entries
+        return describe_entries(self._owned().entries, self.registry)
 
-        if not self._has_state():
-            return []
-        entries = self._troubles.guard(self._device.entries)
+    def _owned(self) -> Owned:
+        """What the state holds for the owner of the device; nothing after trouble."""
+        from deniable.device.owner import Owned
+
+        found = self._troubles.guard(self._device.owned) if self._has_state() else None
         if self._closed:
             self._state.close()
-        return describe_entries(entries or [], self.registry, OWNER_TEXTS[language])
+        return found or Owned()
 
     def owner_page(
         self,
@@ -297,21 +299,15 @@ class Client(Background):
             ValueError: an address would run a script.
         """
         from deniable.device import owner
+        from deniable.device.sent import OWNER_TEXTS, describe_entries
 
-        reports = self._sent(language)
-        found = self._troubles.guard(self._device.owned) if self._has_state() else None
-        ledger, waiting, erased = found if found is not None else ([], 0, None)
-        if self._closed:
-            self._state.close()
+        owned = self._owned()
         return owner.owner_page(
-            reports,
-            ledger,
-            waiting,
+            describe_entries(owned.entries, self.registry, OWNER_TEXTS[language]),
+            owned,
+            self.registry,
             sending=self.status in ("on", "closed"),
-            erased=erased,
             app=app,
-            recipient=self.registry.recipient,
-            contact=self.registry.contact,
             opt_out_url=opt_out_url,
             erase_url=erase_url,
             language=language,

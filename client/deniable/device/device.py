@@ -18,8 +18,8 @@ from deniable.protocol.errors import TransportError
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-    from deniable.device.outbox import Entry, OutgoingBatch
-    from deniable.device.owner import Account
+    from deniable.device.outbox import OutgoingBatch
+    from deniable.device.owner import Owned
     from deniable.device.recording import Record
     from deniable.device.state import State
     from deniable.device.transport import Transport
@@ -164,19 +164,12 @@ class Device:
     def _until(self, time: float | None) -> float | None:
         return None if time is None else max(0.0, time - self.clock())
 
-    def owned(self) -> tuple[list[Account], int, str | None]:
-        """What this device has revealed for each metric, how many values wait, and the UTC day of
-        the last erasure."""
+    def owned(self) -> Owned:
+        """What the state holds for the owner of the device."""
         from deniable.device import owner
 
         with self.state.transaction() as connection:
-            spent = owner.accounts(connection, self.registry)
-            return spent, owner.waiting_values(connection), erased_on(connection)
-
-    def entries(self) -> list[Entry]:
-        """Every stored report, the newest first."""
-        with self.state.transaction() as connection:
-            return outbox.entries(connection)
+            return owner.owned(connection, self.registry)
 
     def _backoff(self, failures: int) -> float:
         """Exponential backoff with full jitter: uniform up to a bound that doubles."""
@@ -209,9 +202,3 @@ def erase(connection: Connection, now: float) -> None:
     ledger.erase_keys(connection)
     day = datetime.fromtimestamp(now, UTC).date()
     connection.execute("UPDATE device SET erased = ?", (day.isoformat(),))
-
-
-def erased_on(connection: Connection) -> str | None:
-    """The UTC day of the last erasure, like 2026-11-22; None if there was none."""
-    (day,) = connection.execute("SELECT erased FROM device").fetchone()
-    return None if day is None else str(day)

@@ -40,10 +40,9 @@ Whoever has both the key and the reports of a device can compute the noise, and 
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from deniable.protocol.mechanisms import Mechanism, Memoizing
+from deniable.protocol.mechanisms import Memoizing
 from deniable.protocol.randomness import KEY_BYTES, Bits, below, keyed_bits
 
 if TYPE_CHECKING:
@@ -123,7 +122,7 @@ class Ledger:
     def charge(self, metric: Metric) -> None:
         """Count one report of the metric under its scheme, and its memos if it has any."""
         scheme = metric.scheme
-        key = (metric.name, scheme.fingerprint, _cost(scheme.mechanism).hex())
+        key = (metric.name, scheme.fingerprint, scheme.mechanism.cost.hex())
         self._reports[key] = self._reports.get(key, 0) + 1
         self._connection.execute(
             "INSERT OR REPLACE INTO ledger VALUES (?, ?, ?, ?)", (*key, self._reports[key])
@@ -165,16 +164,7 @@ class Ledger:
 
 
 def _cost_of(metric: Metric) -> Fraction:
-    return Fraction(_cost(metric.scheme.mechanism))
-
-
-@lru_cache(maxsize=256)
-def _cost(mechanism: Mechanism[Any]) -> float:
-    """What one report may reveal, whatever the device has reported before.
-
-    Cached, because an exact logarithm takes longer than everything else here.
-    """
-    return mechanism.fresh_epsilon if isinstance(mechanism, Memoizing) else mechanism.epsilon
+    return Fraction(metric.scheme.mechanism.cost)
 
 
 def draw_keys(connection: Connection, registry: Registry, bits: Bits) -> None:

@@ -90,15 +90,8 @@ class SentReport(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it; probabilities as exact fractions, "1/3"."""
-        return {
-            "metric": self.metric,
-            "description": self.description,
-            "window": self.window,
-            "status": self.status,
-            "reason": self.reason,
-            "words": self.words,
-            "likelihoods": {each.value: str(each.probability) for each in self.likelihoods},
-        }
+        likelihoods = {each.value: str(each.probability) for each in self.likelihoods}
+        return {**self._asdict(), "likelihoods": likelihoods}
 
 
 def describe_entries(

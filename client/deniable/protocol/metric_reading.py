@@ -391,32 +391,23 @@ class MetricReading:
         except SchemeError as error:
             self.report("values", str(error))
             return None
-        optional = (
-            "window",
-            "answer",
-            "sample_rate",
-            "one_in",
-            "longitudinal",
-            "memo_epsilon",
-            "mechanism",
-            "devices",
-        )
-        metric = Metric(
-            name=self.name,
-            type=metric_type,
-            description=settings.get("description", ""),
-            owner=settings.get("owner", ""),
-            expires=settings.get("expires", date.max),
-            epsilon=float(settings["epsilon"]),
-            lifetime_epsilon=float(settings["lifetime_epsilon"]),
-            aggregate=settings.get("aggregate", metric_type.aggregates[0]),
-            tags=tuple(settings.get("tags", ())),
-            platform=_named(settings.get("platform", ())),
-            segments=segments,
-            keep=read_keep(settings.get("keep", {})),
-            compiled=compiled,
-            **{key: settings[key] for key in optional if key in settings},
-        )
+        empty = {"description": "", "owner": "", "expires": date.max}
+        plain = {key: value for key, value in settings.items() if key in COMMON_KEYS}
+        made: dict[str, Any] = {
+            "aggregate": metric_type.aggregates[0],
+            **empty,
+            **plain,
+            "name": self.name,
+            "type": metric_type,
+            "epsilon": float(settings["epsilon"]),
+            "lifetime_epsilon": float(settings["lifetime_epsilon"]),
+            "tags": tuple(settings.get("tags", ())),
+            "platform": _named(settings.get("platform", ())),
+            "segments": segments,
+            "keep": read_keep(settings.get("keep", {})),
+            "compiled": compiled,
+        }
+        metric = Metric(**made)
         try:
             metric.scheme  # noqa: B018  (builds the mechanism, which proves its epsilon)
         except SchemeError as error:

@@ -19,7 +19,7 @@ from deniable.device.sent import OwnerLanguage
 from deniable.protocol import windows
 from deniable.protocol.errors import Problem, RegistryError
 from deniable.protocol.lasting import Lasting, lasting, remedies, today
-from deniable.protocol.mechanisms import AUTO, MAX_MEMO_EPSILON, Memoizing
+from deniable.protocol.mechanisms import AUTO, MAX_MEMO_EPSILON
 from deniable.protocol.metric import Metric
 from deniable.protocol.registry import Registry
 from deniable.tools import edits, sent_command
@@ -309,8 +309,7 @@ def _added_up(metric: Metric, registry: Registry) -> str | None:
 
 def _beyond_cap(metric: Metric, registry: Registry) -> str | None:
     """A warning if the registry's own lifetime_epsilon is too small for a single report."""
-    mechanism, cap = metric.scheme.mechanism, registry.lifetime_epsilon
-    cost = mechanism.fresh_epsilon if isinstance(mechanism, Memoizing) else mechanism.epsilon
+    cost, cap = metric.scheme.mechanism.cost, registry.lifetime_epsilon
     if cap is None or cost <= cap:
         return None
     return (
@@ -374,15 +373,7 @@ def _facts(metric: Metric, registry: Registry, told: Lasting | None) -> dict[str
         "epsilon": epsilon,
         "lifetime_epsilon": metric.lifetime_epsilon,
         "longitudinal": metric.longitudinal,
-        "lasting": None
-        if told is None
-        else {
-            "text": told.text,
-            "window": told.kind,
-            "windows": told.windows,
-            "reports": told.reports,
-            "silent": told.silent,
-        },
+        "lasting": None if told is None else {"text": told.text, **told._asdict()},
         "lifetime_reports": None
         if metric.longitudinal == "memoize"
         else Fraction(metric.lifetime_epsilon) // Fraction(epsilon),

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
-from deniable.device import device, outbox, owner
+from deniable.device import device, owner
 from deniable.device.sent import OWNER_TEXTS, OwnerLanguage, SentReport, describe_entries
 from deniable.device.state import FILE_NAME, State, states_root
 from deniable.protocol.errors import DeniableError, StateError
@@ -165,32 +165,22 @@ def _shown(asked: argparse.Namespace, directory: Path, registry: Registry | None
     state = State(directory)
     try:
         with state.transaction() as connection:
-            entries, ledger = outbox.entries(connection), owner.accounts(connection, registry)
-            waiting, erased = owner.waiting_values(connection), device.erased_on(connection)
+            owned = owner.owned(connection, registry)
         sending = not state.switched_off
     finally:
         state.close()
     language: OwnerLanguage = asked.language if asked.html else "en"
-    reports = describe_entries(entries, registry, OWNER_TEXTS[language])
+    reports = describe_entries(owned.entries, registry, OWNER_TEXTS[language])
     if asked.html is not None:
-        page = owner.owner_page(
-            reports,
-            ledger,
-            waiting,
-            sending=sending,
-            erased=erased,
-            recipient=None if registry is None else registry.recipient,
-            contact=None if registry is None else registry.contact,
-            language=language,
-        )
+        page = owner.owner_page(reports, owned, registry, sending=sending, language=language)
         asked.html.write_text(page, encoding="utf-8")
         return f"The page is in {asked.html}."
     if asked.json:
-        document = {"erased": erased, "reports": [report.to_dict() for report in reports]}
+        document = {"erased": owned.erased, "reports": [report.to_dict() for report in reports]}
         return json.dumps(document, indent=2, ensure_ascii=False)
     parts = [_paragraph(report) for report in reports]
-    if erased is not None:
-        parts.append(OWNER_TEXTS["en"].erased.format(day=erased))
+    if owned.erased is not None:
+        parts.append(OWNER_TEXTS["en"].erased.format(day=owned.erased))
     return "\n\n".join(parts or [OWNER_TEXTS["en"].nothing_sent])
 
 

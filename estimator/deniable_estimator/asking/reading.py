@@ -226,8 +226,7 @@ class Chosen:
     @cached_property
     def cost(self) -> float:
         """What the ledger charges for one report."""
-        mechanism = self.scheme.mechanism
-        return mechanism.fresh_epsilon if isinstance(mechanism, Memoizing) else mechanism.epsilon
+        return self.scheme.mechanism.cost
 
 
 @dataclass(frozen=True, eq=False)

@@ -110,6 +110,11 @@ class Mechanism(ABC, Generic[Item]):
         """ln(odds), rounded up: what one report reveals at most."""
         return log_above(self.odds)
 
+    @property
+    def cost(self) -> float:
+        """What one report reveals at most, whatever the device has reported before."""
+        return self.epsilon
+
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
         """Rebuild the mechanism from `parameters()`, as a published scheme holds them.
@@ -219,6 +224,10 @@ class Memoizing(Mechanism[Item]):
     def fresh_epsilon(self) -> float:
         """ln(fresh_odds), rounded up: what each report adds at most, whatever came before."""
         return log_above(self.fresh_odds)
+
+    @property
+    def cost(self) -> float:
+        return self.fresh_epsilon
 
     @abstractmethod
     def cell(self, row: int, item: Item) -> int:

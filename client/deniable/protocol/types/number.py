@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from numbers import Real
 from typing import Any, ClassVar, Self
 
-from deniable.protocol.checks import Check, bound, flag, one_of, text
+from deniable.protocol.checks import Check, bound, flag, one_of, some_of, text
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.frozen import frozen
@@ -43,7 +43,6 @@ from deniable.protocol.types.number_keys import (
     ADVICE,
     QUESTIONS,
     Ask,
-    check_ask,
     check_cells,
     read_cells,
     read_range,
@@ -74,7 +73,7 @@ class Number(MetricType):
         "unit": text,
         "scale": one_of(("linear", "log")),
         "integer": flag,
-        "ask": check_ask,
+        "ask": some_of(QUESTIONS),
         "cells": check_cells,
     }
     foreign = dict.fromkeys(("values", "values_file", "other"), "it has low and high, and no list")

@@ -28,15 +28,6 @@ ADVICE = {
 """What each required key is for."""
 
 
-def check_ask(value: Any) -> str | None:
-    """What is wrong with the value of `ask`; None if nothing is."""
-    asked = [value] if isinstance(value, str) else value
-    fine = isinstance(asked, list) and all(each in QUESTIONS for each in asked)
-    if fine and 0 < len(asked) == len(set(asked)):
-        return None
-    return 'must be "mean", "distribution", or ["mean", "distribution"]'
-
-
 def check_cells(value: Any) -> str | None:
     """What is wrong with the value of `cells`; None if nothing is."""
     fine = type(value) is int and value in CELL_CHOICES

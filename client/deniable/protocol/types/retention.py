@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from deniable.protocol import windows
-from deniable.protocol.checks import Check, some_of
+from deniable.protocol.checks import Check, some_of, whole
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.frozen import frozen
 from deniable.protocol.mechanisms import AUTO, Mechanism, MemoizedRetention
@@ -35,11 +35,6 @@ _MEMOS: Mapping[Asked, int] = {"lifecycle": len(LIFECYCLE), "cohorts": 2}
 """How many memos a device may have: its cohort, and later "older"."""
 
 
-def _check_ages(value: Any) -> str | None:
-    fine = type(value) is int and 1 <= value <= MAX_AGES
-    return None if fine else f"must be a whole number of windows from 1 to {MAX_AGES}"
-
-
 @frozen
 class Retention(MetricType):
     """A question about earlier windows of the same device.
@@ -51,7 +46,7 @@ class Retention(MetricType):
     """
 
     name = "retention"
-    keys: ClassVar[Mapping[str, Check]] = {"ages": _check_ages, "asks": some_of(ASKS)}
+    keys: ClassVar[Mapping[str, Check]] = {"ages": whole(1, MAX_AGES), "asks": some_of(ASKS)}
     foreign: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("values", "values_file", "other"), "it has no values to list"),
         "aggregate": "the first use in a window is the one that counts",

@@ -172,14 +172,13 @@ def _nothing_recorded(directory: Path) -> CheckResult:
 def _contents(state: State, registry: Registry, directory: Path) -> Iterator[CheckResult]:
     """What the state holds."""
     with state.transaction() as connection:
-        waiting = owner.waiting_values(connection)
+        entries, ledger, waiting, _ = owner.owned(connection, registry)
         (ends,) = connection.execute(
             "SELECT min(ends) FROM windows WHERE state = 'open'"
         ).fetchone()
         refusals = open_windows.refusals(connection, time.time())
         queued = outbox.queued(connection)
-        entries = outbox.entries(connection)
-        spent = [each.metric for each in owner.accounts(connection, registry) if each.left == 0]
+    spent = [each.metric for each in ledger if each.left == 0]
     if refusals:
         counts = [f"{name} ({count})" for name, count in sorted(refusals.items())]
         yield CheckResult(
