@@ -26,8 +26,9 @@ import numpy as np
 from common.peers import Request, ask
 from common.tables import Cell, Goal, Measured, Table, cpu_seconds, number, run
 from deniable import Scheme
-from deniable.protocol.mechanisms import AUTO, SubsetSelection, design, total_variance
+from deniable.protocol.mechanisms import AUTO, design, total_variance
 from deniable.protocol.mechanisms.choice import loss
+from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_estimator.analyses import oracle_analysis
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate

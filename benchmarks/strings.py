@@ -22,13 +22,9 @@ from common.peers import wordlists
 from common.puzzle import fragments_of, puzzle
 from common.tables import Cell, Measured, Table, cpu_seconds, run
 from deniable import Scheme
-from deniable.protocol.mechanisms import (
-    AUTO,
-    CountMeanSketch,
-    HadamardCountMeanSketch,
-    PrefixTree,
-    design,
-)
+from deniable.protocol.mechanisms import AUTO, design
+from deniable.protocol.mechanisms.hashed import CountMeanSketch, HadamardCountMeanSketch
+from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.discovery.prior import Prior, counted_pairs, shipped_prior

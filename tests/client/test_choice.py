@@ -2,22 +2,19 @@
 
 import pytest
 
-from deniable.protocol.mechanisms import (
-    MemoizedLocalHashing,
-    MemoizedSubsetSelection,
-    ProjectiveGeometry,
-    SubsetSelection,
-    design,
-    explain,
-    total_variance,
-)
+from deniable.protocol.mechanisms import design, total_variance
 from deniable.protocol.mechanisms.choice import (
     MAX_REPORT_BYTES,
     choose,
     choose_memoized,
+    explain,
     explain_memoized,
     loss,
 )
+from deniable.protocol.mechanisms.hashed import MemoizedLocalHashing
+from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
+from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
+from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 
 
 def test_auto_takes_what_is_chosen():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from deniable import RegistryError, SchemeError
 from deniable.protocol import compiled
 from deniable.protocol.exact import exp_below
-from deniable.protocol.mechanisms import PrefixTree, prefix_code, rebuild
+from deniable.protocol.mechanisms import prefix_code, rebuild
 from deniable.protocol.mechanisms.prefix_code import (
     ALPHABETS,
     MAX_TEXT,
@@ -22,10 +22,10 @@ from deniable.protocol.mechanisms.prefix_code import (
     place,
     plain,
 )
-from deniable.protocol.mechanisms.prefix_tree import MAX_DISCOVERY_CELLS
+from deniable.protocol.mechanisms.prefix_tree import MAX_DISCOVERY_CELLS, PrefixTree
 from deniable.protocol.scheme import Scheme
-from deniable.protocol.types import Discovery
 from deniable.protocol.types.deny import MAX_DENIED, MAX_PATTERN, check_deny, denied
+from deniable.protocol.types.discovery import Discovery
 
 from . import discoveries
 

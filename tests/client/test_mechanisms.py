@@ -19,34 +19,32 @@ from deniable.protocol.mechanisms import (
     DESIGNS,
     MAX_CELLS,
     STRING_DESIGNS,
-    BasicRappor,
-    Bloom,
-    CohortLocalHashing,
-    CountMeanSketch,
-    DBitFlip,
     FrequencyOracle,
-    HadamardCountMeanSketch,
-    HadamardResponse,
-    HashedProjectiveGeometry,
-    HierarchicalHistogram,
     Mechanism,
-    MemoizedLocalHashing,
-    MemoizedRetention,
-    MemoizedSubsetSelection,
-    NumberRange,
-    OneTimeRappor,
     Packing,
-    PrefixTree,
-    ProjectiveGeometry,
-    Rappor,
     Report,
-    Rounds,
-    SlidingWindow,
-    SubsetSelection,
-    UnaryEncoding,
     design,
     rebuild,
 )
+from deniable.protocol.mechanisms.dbitflip import DBitFlip
+from deniable.protocol.mechanisms.hadamard_response import HadamardResponse
+from deniable.protocol.mechanisms.hashed import (
+    CohortLocalHashing,
+    CountMeanSketch,
+    HadamardCountMeanSketch,
+    HashedProjectiveGeometry,
+    MemoizedLocalHashing,
+)
+from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
+from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
+from deniable.protocol.mechanisms.number_range import NumberRange
+from deniable.protocol.mechanisms.prefix_tree import PrefixTree
+from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
+from deniable.protocol.mechanisms.rappor import BasicRappor, Bloom, OneTimeRappor, Rappor, Rounds
+from deniable.protocol.mechanisms.sliding_window import SlidingWindow
+from deniable.protocol.mechanisms.subset_selection import SubsetSelection
+from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
 from deniable.protocol.randomness import PRECISION
 
 ONE = 1 << PRECISION

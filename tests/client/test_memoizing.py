@@ -19,19 +19,15 @@ from deniable.protocol.mechanisms import (
     MAX_MEMO_EPSILON,
     MEMOIZED_DESIGNS,
     MEMOIZED_STRING_DESIGNS,
-    BasicRappor,
-    Bloom,
-    MemoizedLocalHashing,
-    MemoizedSubsetSelection,
     Memoizing,
-    OneTimeRappor,
-    Rappor,
     Report,
-    Rounds,
     design,
     rebuild,
     total_variance,
 )
+from deniable.protocol.mechanisms.hashed import MemoizedLocalHashing
+from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
+from deniable.protocol.mechanisms.rappor import BasicRappor, Bloom, OneTimeRappor, Rappor, Rounds
 from deniable.protocol.randomness import PRECISION
 
 from .two_rounds import memo_chances, report_chances, worst_ratio

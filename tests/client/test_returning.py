@@ -16,7 +16,7 @@ from deniable.device.recording import ACTIVE, Recorder
 from deniable.device.sent import OWNER_TEXTS, describe_entries
 from deniable.device.state import State
 from deniable.protocol import windows
-from deniable.protocol.mechanisms import MemoizedRetention
+from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
 from deniable.testing import MemoryClient
 
 from .conftest import metrics_toml

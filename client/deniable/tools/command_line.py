@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from difflib import SequenceMatcher
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -289,6 +290,16 @@ def _sentence(error: click.ClickException) -> str:
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 """Shared by commands that print for people or for programs."""
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Say it in one sentence if the disk does not let something be written to a path."""
+    try:
+        yield
+    except OSError as error:
+        raise click.ClickException(f"{path} cannot be written: {error.strerror}") from None
+
 
 registry_argument = click.argument(
     "path", default="metrics.toml", type=click.Path(path_type=Path), metavar="[PATH]"

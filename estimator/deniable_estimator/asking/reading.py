@@ -15,7 +15,9 @@ from typing import TypeVar
 
 from deniable import Metric, Registry, Scheme
 from deniable.protocol import windows
-from deniable.protocol.mechanisms import MemoizedRetention, Memoizing, PrefixTree
+from deniable.protocol.mechanisms import Memoizing
+from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
+from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable_collector.stores.errors import NotKept
 from deniable_collector.tally import Tally, empty_tally
 from deniable_estimator.analyses.retention import WindowedTally

@@ -13,11 +13,9 @@ from deniable.protocol.mechanisms import (
     FrequencyOracle,
     Memoizing,
     design,
-    explain,
-    explain_memoized,
 )
-from deniable.protocol.mechanisms.choice import loss
-from deniable.protocol.types import Category
+from deniable.protocol.mechanisms.choice import explain, explain_memoized, loss
+from deniable.protocol.types.closed import Category
 from deniable_estimator.analyses import memory_of
 from deniable_estimator.analyses.poisoning import gain
 from deniable_estimator.answers.units import SHARES

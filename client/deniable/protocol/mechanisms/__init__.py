@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from deniable.protocol import lazy_names
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.mechanisms.base import (
@@ -32,36 +31,6 @@ from deniable.protocol.mechanisms.limits import (
     check_memo_epsilon,
 )
 
-if TYPE_CHECKING:
-    from deniable.protocol.mechanisms.choice import explain, explain_memoized
-    from deniable.protocol.mechanisms.dbitflip import DBitFlip
-    from deniable.protocol.mechanisms.hadamard_response import HadamardResponse
-    from deniable.protocol.mechanisms.hashed import (
-        CohortLocalHashing,
-        CountMeanSketch,
-        HadamardCountMeanSketch,
-        Hashed,
-        HashedProjectiveGeometry,
-        MemoizedLocalHashing,
-    )
-    from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram, Level
-    from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
-    from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
-    from deniable.protocol.mechanisms.number_range import NumberRange
-    from deniable.protocol.mechanisms.numeric import Histogram, Numeric
-    from deniable.protocol.mechanisms.prefix_tree import PrefixTree
-    from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
-    from deniable.protocol.mechanisms.rappor import (
-        BasicRappor,
-        Bloom,
-        OneTimeRappor,
-        Rappor,
-        Rounds,
-    )
-    from deniable.protocol.mechanisms.sliding_window import SlidingWindow
-    from deniable.protocol.mechanisms.subset_selection import SubsetSelection
-    from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
-
 __all__ = [
     "AUTO",
     "DESIGNS",
@@ -71,42 +40,15 @@ __all__ = [
     "MEMOIZED_DESIGNS",
     "MEMOIZED_STRING_DESIGNS",
     "STRING_DESIGNS",
-    "BasicRappor",
-    "Bloom",
-    "CohortLocalHashing",
-    "CountMeanSketch",
-    "DBitFlip",
     "FrequencyOracle",
-    "HadamardCountMeanSketch",
-    "HadamardResponse",
-    "Hashed",
-    "HashedProjectiveGeometry",
-    "HierarchicalHistogram",
-    "Histogram",
-    "Level",
     "Mechanism",
-    "MemoizedLocalHashing",
-    "MemoizedRetention",
-    "MemoizedSubsetSelection",
     "Memoizing",
     "MemoizingOracle",
-    "NumberRange",
-    "Numeric",
-    "OneTimeRappor",
     "Packing",
-    "PrefixTree",
-    "ProjectiveGeometry",
-    "Rappor",
     "Report",
-    "Rounds",
     "Row",
-    "SlidingWindow",
-    "SubsetSelection",
-    "UnaryEncoding",
     "all_names",
     "design",
-    "explain",
-    "explain_memoized",
     "names",
     "no_mechanism",
     "rebuild",
@@ -133,23 +75,9 @@ _MECHANISMS = {
     "prefix_tree": ("prefix_tree", "PrefixTree"),
     "memoized_retention": ("memoized_retention", "MemoizedRetention"),
 }
-"""The module and the class of each mechanism, by the name that schemes have of it."""
-
-_HOMES = {
-    **{name: home for home, name in _MECHANISMS.values()},
-    **dict.fromkeys(("explain", "explain_memoized"), "choice"),
-    **dict.fromkeys(("Histogram", "Numeric"), "numeric"),
-    **dict.fromkeys(("Bloom", "Rounds"), "rappor"),
-    "Hashed": "hashed",
-    "Level": "hierarchical_histogram",
-    "NumberRange": "number_range",
-}
-"""The module of each name that is not imported above."""
-
-if not TYPE_CHECKING:
-    # A mechanism is imported when it is first used: a device needs one or two of them, and all of
-    # them take longer to import than Python takes to start. Type checkers read the imports above.
-    __getattr__, __dir__ = lazy_names(globals(), _HOMES)
+"""The module and the class of each mechanism, by the name that schemes have of it. A module is
+imported when its mechanism is first used: a device needs one or two of them, and all of them take
+longer to import than Python takes to start."""
 
 
 def _class(name: str) -> Any:

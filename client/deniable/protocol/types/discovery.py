@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Self
 from deniable.protocol.checks import Check, is_number, one_of
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.frozen import frozen
-from deniable.protocol.mechanisms import AUTO, Mechanism, PrefixTree
+from deniable.protocol.mechanisms import AUTO, Mechanism
 from deniable.protocol.mechanisms.prefix_code import ALPHABETS, TOKEN_BYTES, head, plain
-from deniable.protocol.mechanisms.prefix_tree import MAX_LEVELS
+from deniable.protocol.mechanisms.prefix_tree import MAX_LEVELS, PrefixTree
 from deniable.protocol.types.base import MetricType, Table, Value
 from deniable.protocol.types.deny import check_deny, denied
 

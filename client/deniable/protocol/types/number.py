@@ -24,19 +24,12 @@ from deniable.protocol.checks import Check, bound, flag, one_of, some_of, text
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.frozen import frozen
-from deniable.protocol.mechanisms import (
-    AUTO,
-    DBitFlip,
-    HierarchicalHistogram,
-    Histogram,
-    Mechanism,
-    NumberRange,
-    Numeric,
-    SlidingWindow,
-)
-from deniable.protocol.mechanisms.hierarchical_histogram import CELLS
-from deniable.protocol.mechanisms.number_range import number_text
-from deniable.protocol.mechanisms.sliding_window import NEAR_OPTIMUM
+from deniable.protocol.mechanisms import AUTO, Mechanism
+from deniable.protocol.mechanisms.dbitflip import DBitFlip
+from deniable.protocol.mechanisms.hierarchical_histogram import CELLS, HierarchicalHistogram
+from deniable.protocol.mechanisms.number_range import NumberRange, number_text
+from deniable.protocol.mechanisms.numeric import Histogram, Numeric
+from deniable.protocol.mechanisms.sliding_window import NEAR_OPTIMUM, SlidingWindow
 from deniable.protocol.randomness import Bits
 from deniable.protocol.types.base import Aggregate, MetricType, Table, Value
 from deniable.protocol.types.number_keys import (

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any, Literal, TypeAlias
 
 from deniable.protocol.errors import SchemeError
-from deniable.protocol.mechanisms import NumberRange
 from deniable.protocol.mechanisms.dbitflip import CELLS as MEMOIZED_CELLS
 from deniable.protocol.mechanisms.dbitflip import DBITFLIP_CELLS
 from deniable.protocol.mechanisms.hierarchical_histogram import CELLS
-from deniable.protocol.mechanisms.number_range import number_text
+from deniable.protocol.mechanisms.number_range import NumberRange, number_text
 from deniable.protocol.types.base import Table
 
 Ask: TypeAlias = Literal["mean", "distribution"]

@@ -17,7 +17,8 @@ from deniable.protocol.checks import Check, one_of
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.frozen import frozen
-from deniable.protocol.mechanisms import AUTO, Mechanism, SubsetSelection
+from deniable.protocol.mechanisms import AUTO, Mechanism
+from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable.protocol.types.base import MetricType, Table, Value
 from deniable.protocol.types.pair_parts import TIMES, PairPart, check_bins, check_of, read_parts
 

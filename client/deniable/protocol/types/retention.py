@@ -18,13 +18,14 @@ from deniable.protocol import windows
 from deniable.protocol.checks import Check, some_of, whole
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.frozen import frozen
-from deniable.protocol.mechanisms import AUTO, Mechanism, MemoizedRetention
+from deniable.protocol.mechanisms import AUTO, Mechanism
 from deniable.protocol.mechanisms.memoized_retention import (
     ASKS,
     LIFECYCLE,
     MAX_AGES,
     OLDER,
     Asked,
+    MemoizedRetention,
     cells_of,
 )
 from deniable.protocol.types.base import MetricType, Table, Value

@@ -7,6 +7,7 @@ import itertools
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -19,7 +20,7 @@ from deniable.protocol.lasting import groups, lasting, today
 from deniable.protocol.mechanisms.prefix_code import ALPHABETS
 from deniable.protocol.registry import Registry
 from deniable.protocol.types import TYPES
-from deniable.tools.commands import remarks
+from deniable.tools.commands import print_problems, remarks
 
 _EPSILONS = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0)
 """The smallest with which the crowd sees enough is proposed."""
@@ -205,15 +206,32 @@ def split_values(text: str) -> list[str]:
     return [word for each in text.split(",") if (word := each.strip())]
 
 
-def metric_keys(name: str, given: dict[str, Any], *, interactive: bool) -> dict[str, Any]:
-    """The keys of a metric, in the order of a registry; what is missing is asked for or takes a
-    default. Epsilons stay out if they were not given."""
+@contextmanager
+def refusing(source: str) -> Iterator[None]:
+    """End the command, before it has written anything, where the registry would have mistakes."""
+    try:
+        yield
+    except RegistryError as error:
+        print_problems(error.problems, source)
+        click.echo("Nothing was written.", err=True)
+        raise SystemExit(1) from None
+
+
+def asker(given: Mapping[str, Any], *, interactive: bool) -> Callable[..., Any]:
+    """What a key holds: as an option says, or as somebody answers, or a default."""
 
     def ask(key: str, question: str, default: Any, kind: Any = None) -> Any:
         if given.get(key) is not None:
             return given[key]
         return click.prompt(question, default=default, type=kind) if interactive else default
 
+    return ask
+
+
+def metric_keys(name: str, given: dict[str, Any], *, interactive: bool) -> dict[str, Any]:
+    """The keys of a metric, in the order of a registry; what is missing is asked for or takes a
+    default. Epsilons stay out if they were not given."""
+    ask = asker(given, interactive=interactive)
     default_type = "category" if given.get("values") else "pair" if given.get("of") else None
     if given.get("low") is not None or given.get("high") is not None:
         default_type = "number"

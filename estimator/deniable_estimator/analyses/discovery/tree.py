@@ -40,8 +40,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.protocol.mechanisms import PrefixTree
 from deniable.protocol.mechanisms.prefix_code import ALPHABETS, WINDOW
+from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable_estimator.analyses.base import Counts
 from deniable_estimator.analyses.discovery.prior import START
 from deniable_estimator.statistics.intervals import FloatArray
