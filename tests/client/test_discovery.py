@@ -24,8 +24,7 @@ from deniable.protocol.mechanisms.prefix_code import (
 )
 from deniable.protocol.mechanisms.prefix_tree import MAX_DISCOVERY_CELLS, PrefixTree
 from deniable.protocol.scheme import Scheme
-from deniable.protocol.types.deny import MAX_DENIED, MAX_PATTERN, check_deny, denied
-from deniable.protocol.types.discovery import Discovery
+from deniable.protocol.types.discovery import MAX_DENIED, MAX_PATTERN, Discovery, check_deny, denied
 
 from . import discoveries
 
