@@ -379,14 +379,13 @@ def _narrator(
     on_trouble: Callable[[Exception], None] | None,
 ) -> Narrator | None:
     """Development mode, if the app or the environment asks for it."""
-    if given is False or (given is None and not os.environ.get("DENIABLE_DEV")):
+    named = os.environ.get("DENIABLE_DEV", "") if given is None else given
+    if named is False or (given is None and not named.strip()):
         return None
     # Imported here: released apps do not need it.
     from deniable.device.development import DevelopmentDevice, Narrator, address_of
 
-    address = address_of(given, os.environ)
-    if address is None:
-        return None
+    address = address_of(named, "DENIABLE_DEV" if given is None else "development")
     device = DevelopmentDevice(registry, address, clock=clock, bits=bits)
     return Narrator(device, on_trouble)
 

@@ -197,7 +197,8 @@ def erase(connection: Connection, now: float) -> None:
     Metrics that have reported with memos never do so again on this device.
     """
     open_windows.clear(connection)
-    open_windows.forget_firsts(connection)
+    # Without its memos, a metric that looks back is not reported.
+    connection.execute("DELETE FROM firsts")
     outbox.clear(connection)
     ledger.erase_keys(connection)
     day = datetime.fromtimestamp(now, UTC).date()

@@ -244,9 +244,13 @@ class MetricReading:
                 'aggregate = "first"',
             )
         context = self._context
-        return kind.read(
+        read = kind.read(
             Table(settings, context.folder, self.report, context.kinds, context.metrics)
         )
+        if kind.no_memos and settings.get("longitudinal") == "memoize":
+            self.report("longitudinal", f"is memoize, but {kind.no_memos}")
+            return None
+        return read
 
     def _segments(self) -> tuple[Segment, ...]:
         """The segments that a metric names, if it may be counted by them."""

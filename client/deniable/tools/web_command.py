@@ -150,11 +150,12 @@ def web_files(
 def _lacking(registry: Registry) -> list[Problem]:
     """The metrics whose mechanism the SDK for web pages does not have."""
     return [
-        Problem(
-            registry.lines.get(metric.name),
-            f"metrics.{metric.name}.mechanism",
+        registry.problem(
+            metric,
             f"is {metric.mechanism}, which the SDK for web pages does not have: set "
             '"auto", or declare the metric in the registry of another app',
+            "error",
+            "mechanism",
         )
         for metric in registry
         if metric.scheme.mechanism.name not in FULL | MEMOS | JOINT

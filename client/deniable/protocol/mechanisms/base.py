@@ -18,7 +18,6 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeAlias, TypeVar, cast
 
-from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below, log_above
 from deniable.protocol.mechanisms.limits import Bounds, check_parameters
@@ -145,7 +144,7 @@ class Mechanism(ABC, Generic[Item]):
             SchemeError: it would reveal more.
         """
         if self.odds > exp_below(epsilon):
-            told = CodedMessage(
+            raise SchemeError.of(
                 "above_epsilon",
                 "{mechanism} with {parameters} has epsilon {epsilon}, above the declared "
                 "{declared}: declare at least that, or change the parameters",
@@ -154,7 +153,6 @@ class Mechanism(ABC, Generic[Item]):
                 epsilon=self.epsilon,
                 declared=epsilon,
             )
-            raise SchemeError(told)
         return self
 
 
@@ -248,7 +246,7 @@ class Memoizing(Mechanism[Item]):
 
     def require_within(self, epsilon: float, memo_epsilon: float | None = None) -> Self:
         if memo_epsilon is not None and self.lifetime_odds > exp_below(memo_epsilon):
-            told = CodedMessage(
+            raise SchemeError.of(
                 "above_lifetime",
                 "{mechanism} with {parameters} has memos of epsilon {epsilon}, above the declared "
                 "lifetime_epsilon {declared}: declare at least that, or take another mechanism",
@@ -257,7 +255,6 @@ class Memoizing(Mechanism[Item]):
                 epsilon=self.lifetime_epsilon,
                 declared=memo_epsilon,
             )
-            raise SchemeError(told)
         return super().require_within(epsilon)
 
 

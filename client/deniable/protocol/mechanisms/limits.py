@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.errors import SchemeError
 
 MAX_CELLS = 1 << 23
@@ -25,15 +24,14 @@ def check_size(mechanism: str, size: int, largest: int = MAX_CELLS) -> int:
         SchemeError: fewer than two values, or more than `largest`.
     """
     if size < 2:
-        told = CodedMessage(
+        raise SchemeError.of(
             "too_few_values",
             "{mechanism}: a domain needs at least two values, not {size}",
             mechanism=mechanism,
             size=size,
         )
-        raise SchemeError(told)
     if size > largest:
-        told = CodedMessage(
+        raise SchemeError.of(
             "too_many_values",
             "{mechanism}: a domain of {size:,} values is above the limit of {most:,}; merge rare "
             'values into an `other`, or use type = "string"',
@@ -41,7 +39,6 @@ def check_size(mechanism: str, size: int, largest: int = MAX_CELLS) -> int:
             size=size,
             most=largest,
         )
-        raise SchemeError(told)
     return size
 
 
@@ -52,13 +49,12 @@ def check_epsilon(epsilon: float) -> float:
         SchemeError: it is not a number above 0 and at most `MAX_EPSILON`.
     """
     if not 0 < epsilon <= MAX_EPSILON:
-        told = CodedMessage(
+        raise SchemeError.of(
             "epsilon_range",
             "epsilon must be above 0 and at most {most:g}, not {epsilon}",
             most=MAX_EPSILON,
             epsilon=epsilon,
         )
-        raise SchemeError(told)
     return epsilon
 
 
@@ -69,7 +65,7 @@ def check_memo_epsilon(epsilon: float, lifetime_epsilon: float) -> float:
         SchemeError: it is not a number above `epsilon` and at most `MAX_MEMO_EPSILON`.
     """
     if not check_epsilon(epsilon) < lifetime_epsilon <= MAX_MEMO_EPSILON:
-        told = CodedMessage(
+        raise SchemeError.of(
             "memo_range",
             "lifetime_epsilon limits what one memo reveals: it must be above epsilon {epsilon} and "
             "at most {most:g}, not {lifetime}",
@@ -77,7 +73,6 @@ def check_memo_epsilon(epsilon: float, lifetime_epsilon: float) -> float:
             most=MAX_MEMO_EPSILON,
             lifetime=lifetime_epsilon,
         )
-        raise SchemeError(told)
     return lifetime_epsilon
 
 

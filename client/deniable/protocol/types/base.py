@@ -59,6 +59,7 @@ class MetricType(ABC):
         forget: what it spares asking ("marginals": the metrics that it is of); None for most.
         undefaulted: the keys of [defaults] that do not apply to it.
         presets: what keys hold that neither a metric nor [defaults] has.
+        no_memos: why it has none, for `longitudinal = "memoize"`; empty for most, which have.
         looks_back: whether a device reports what it remembers of earlier windows, and no value.
         joins: whether it joins other metrics, and so must be read after them.
     """
@@ -70,6 +71,7 @@ class MetricType(ABC):
     needs_candidates: ClassVar[bool] = False
     undefaulted: ClassVar[frozenset[str]] = frozenset()
     presets: ClassVar[Mapping[str, Any]] = {}
+    no_memos: ClassVar[str] = ""
     looks_back: ClassVar[bool] = False
     joins: ClassVar[bool] = False
     values: tuple[str, ...] = ()

@@ -124,6 +124,10 @@ class Discovery(MetricType):
         "common in it. Discover in all devices, and follow what is found by segments",
     }
     undefaulted = frozenset({"segments"})
+    no_memos = (
+        "discovery has no memos: a memo would tie all tables of a string together. Set "
+        'longitudinal = "fresh"; lifetime_epsilon limits how often a device reports'
+    )
 
     max_length: int = DEFAULT_LENGTH
     alphabet: str = "bytes"
@@ -142,15 +146,7 @@ class Discovery(MetricType):
     @classmethod
     def read(cls, table: Table) -> Self | None:
         settings = table.settings
-        fresh = settings.get("longitudinal", "fresh") == "fresh"
-        if not fresh:
-            table.report(
-                "longitudinal",
-                "is memoize, but discovery has no memos: a memo would tie all tables of a string "
-                'together. Set longitudinal = "fresh"; lifetime_epsilon limits how often a device '
-                "reports",
-            )
-        if not fresh or any(cls.keys[key](settings[key]) for key in cls.keys if key in settings):
+        if any(cls.keys[key](settings[key]) for key in cls.keys if key in settings):
             return None
         return cls(
             settings.get("max_length", DEFAULT_LENGTH),

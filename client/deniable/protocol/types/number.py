@@ -219,31 +219,28 @@ class Number(MetricType):
     ) -> Mechanism[Any]:
         if memo_epsilon is not None:
             if self.ask != ("distribution",):
-                told = CodedMessage(
+                raise SchemeError.of(
                     "mean_without_memos",
                     'a mean has no memos: set ask = "distribution", which also tells the mean less '
                     'exactly, or longitudinal = "fresh"',
                 )
-                raise SchemeError(told)
             return DBitFlip.design(self.range, epsilon, memo_epsilon, self.cells)
         if "distribution" in self.ask:
             if mechanism in _MEAN_ONLY:
-                told = CodedMessage(
+                raise SchemeError.of(
                     "mean_only",
                     '{mechanism} can only tell the mean: set ask = "mean", or mechanism = "auto"',
                     mechanism=mechanism,
                 )
-                raise SchemeError(told)
             both = "mean" in self.ask
             return HierarchicalHistogram.design(self.range, epsilon, self.cells, mean=both)
         if mechanism in _DISTRIBUTION:
-            told = CodedMessage(
+            raise SchemeError.of(
                 "distribution_only",
                 '{mechanism} is for a distribution: set ask = "distribution", which also tells the '
                 'mean less exactly, or mechanism = "auto"',
                 mechanism=mechanism,
             )
-            raise SchemeError(told)
         if mechanism == "duchi":
             return SlidingWindow.design(self.range, epsilon, columns=2)
         return SlidingWindow.design(self.range, epsilon)

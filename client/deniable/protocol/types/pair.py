@@ -203,6 +203,10 @@ class Pair(MetricType):
     undefaulted = frozenset({"aggregate", "answer", "segments"})
     aggregates = ("last",)
     joins = True
+    no_memos = (
+        "a pair has no memos: every combination of two values would need one, and all of them add "
+        'up. Set longitudinal = "fresh"'
+    )
 
     parts: tuple[PairPart, PairPart]
     forget: str | None = None
@@ -239,17 +243,8 @@ class Pair(MetricType):
             return None
         if any(cls.keys[key](settings[key]) for key in cls.keys if key in settings):
             return None
-        fresh = settings.get("longitudinal", "fresh") == "fresh"
-        if not fresh:
-            table.report(
-                "longitudinal",
-                "is memoize, but a pair has no memos: every combination of two values would need "
-                'one, and all of them add up. Set longitudinal = "fresh"',
-            )
         parts = read_parts(table, settings["of"], settings.get("bins", {}))
-        if parts is None or not fresh:
-            return None
-        return cls(parts, settings.get("forget"))
+        return None if parts is None else cls(parts, settings.get("forget"))
 
     def compiled_keys(self) -> dict[str, Any]:
         bins = {part.metric: list(part.edges) for part in self.parts if part.edges}
