@@ -16,7 +16,7 @@ import click
 
 from deniable import Metric
 from deniable.protocol.coded_message import counted
-from deniable.protocol.mechanisms.prefix_code import head
+from deniable.protocol.mechanisms.prefix_tree import head
 from deniable.protocol.types.discovery import Discovery, denied
 from deniable.protocol.types.retention import Retention
 from deniable_estimator.terminal.options import progress, say

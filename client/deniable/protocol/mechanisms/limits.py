@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from deniable.protocol.errors import SchemeError
+from deniable.protocol.randomness import PRECISION
 
 MAX_CELLS = 1 << 23
 """The most cells that a tally may have: 64 MB of counters, decoded in a second or two."""
@@ -74,6 +75,21 @@ def check_memo_epsilon(epsilon: float, lifetime_epsilon: float) -> float:
             lifetime=lifetime_epsilon,
         )
     return lifetime_epsilon
+
+
+def check_threshold(mechanism: str, threshold: int, owned: int, columns: int) -> int:
+    """The chance out of 2**53 of a column that the true value owns, where each value owns so many
+    of the columns.
+
+    Raises:
+        SchemeError: it does not favour the truth, or cannot hide it.
+    """
+    if not owned << PRECISION < threshold * columns < columns << PRECISION:
+        raise SchemeError(
+            f"{mechanism}: threshold {threshold} of 2**{PRECISION} is outside "
+            f"({owned}/{columns}, 1): epsilon would not be positive and finite"
+        )
+    return threshold
 
 
 SALT = object()

@@ -40,7 +40,7 @@ from deniable.protocol.mechanisms.base import (
     Row,
     total_variance,
 )
-from deniable.protocol.mechanisms.limits import MAX_CELLS, check_size
+from deniable.protocol.mechanisms.limits import MAX_CELLS, check_size, check_threshold
 from deniable.protocol.randomness import Bits, below, coin, system_bits
 
 _LOOKUP = 256
@@ -77,11 +77,7 @@ class ProjectiveGeometry(FrequencyOracle[int]):
         messages, near = points(order, dimension), points(order, dimension - 1)
         check_size(self.name, messages)
         check_size(self.name, size, messages)
-        if not near * ONE < threshold * messages < messages * ONE:
-            raise SchemeError(
-                f"{self.name}: threshold {threshold} is outside ({near}/{messages}, 1) of "
-                f"{ONE}: epsilon would not be positive and finite"
-            )
+        check_threshold(self.name, threshold, near, messages)
         self.size, self.order, self.dimension, self.threshold = size, order, dimension, threshold
         self.messages = messages
         shared = points(order, dimension - 2)

@@ -45,6 +45,7 @@ from deniable.protocol.mechanisms.base import (
     ONE,
     Cell,
     FrequencyOracle,
+    Item,
     MemoizingOracle,
     Packing,
     Parameters,
@@ -119,8 +120,8 @@ class Bloom:
             ValueError: the string is not valid Unicode.
         """
         bitmap = 0
-        for number in range(cohort * self.h, (cohort + 1) * self.h):
-            bitmap |= 1 << hash64(self.salt, number, text) % self.k
+        for position in self.positions(cohort, text):
+            bitmap |= 1 << position
         return bitmap
 
     def cells(self, text: str) -> Iterator[Cell]:
@@ -216,7 +217,19 @@ class Rounds:
         return flips(memo, size, self.q, self.p, bits)
 
 
-class BasicRappor(MemoizingOracle[int]):
+class _TwoRounds(MemoizingOracle[Item]):
+    """Memos and reports of bitmaps, of a mechanism whose entries are the bitmaps themselves."""
+
+    rounds: Rounds
+
+    def memoize(self, cell: int, bits: Bits = system_bits) -> int:
+        return self.rounds.memoize(cell, self.rows[0].width, bits)
+
+    def report(self, row: int, memo: int, bits: Bits = system_bits) -> Report:
+        return Report(row, self.rounds.report(memo, self.rows[0].width, bits))
+
+
+class BasicRappor(_TwoRounds[int]):
     """RAPPOR over a closed domain of `size` values: a bit for each.
 
     A pure protocol with p = p11 and q = p01.
@@ -257,12 +270,6 @@ class BasicRappor(MemoizingOracle[int]):
         self.require_item(item)
         return 1 << item
 
-    def memoize(self, cell: int, bits: Bits = system_bits) -> int:
-        return self.rounds.memoize(cell, self.size, bits)
-
-    def report(self, row: int, memo: int, bits: Bits = system_bits) -> Report:
-        return Report(row, self.rounds.report(memo, self.size, bits))
-
     def likelihood(self, report: Report, item: int) -> Fraction:
         return _likelihood(report.columns, 1 << item, self.size, self.p, self.q)
 
@@ -270,7 +277,7 @@ class BasicRappor(MemoizingOracle[int]):
         yield Cell(0, item)
 
 
-class Rappor(MemoizingOracle[str]):
+class Rappor(_TwoRounds[str]):
     """RAPPOR over any strings, by their Bloom filters in cohorts.
 
     Counts are decoded bit by bit: a string's bit in its cohort is 1 with probability `p` =
@@ -329,12 +336,6 @@ class Rappor(MemoizingOracle[str]):
 
     def cell(self, row: int, item: str) -> int:
         return self.bloom.filter(row, item)
-
-    def memoize(self, cell: int, bits: Bits = system_bits) -> int:
-        return self.rounds.memoize(cell, self.bloom.k, bits)
-
-    def report(self, row: int, memo: int, bits: Bits = system_bits) -> Report:
-        return Report(row, self.rounds.report(memo, self.bloom.k, bits))
 
     def likelihood(self, report: Report, item: str) -> Fraction:
         bitmap = self.bloom.filter(report.row, item)

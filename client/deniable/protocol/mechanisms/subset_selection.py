@@ -33,8 +33,8 @@ from deniable.protocol.mechanisms.base import (
     Row,
     total_variance,
 )
-from deniable.protocol.mechanisms.limits import MAX_CELLS, check_size
-from deniable.protocol.randomness import PRECISION, Bits, below, coin, subset, system_bits
+from deniable.protocol.mechanisms.limits import MAX_CELLS, check_size, check_threshold
+from deniable.protocol.randomness import Bits, below, coin, subset, system_bits
 
 
 class SubsetSelection(FrequencyOracle[int]):
@@ -53,11 +53,7 @@ class SubsetSelection(FrequencyOracle[int]):
         check_size(self.name, size)
         if not 1 <= k < size:
             raise SchemeError(f"{self.name}: k must be from 1 to {size - 1}, not {k}")
-        if not k * ONE < threshold * size < size * ONE:
-            raise SchemeError(
-                f"{self.name}: threshold {threshold} of 2**{PRECISION} is outside "
-                f"({k}/{size}, 1): epsilon would not be positive and finite"
-            )
+        check_threshold(self.name, threshold, k, size)
         self.size, self.k, self.threshold = size, k, threshold
         self.p = Fraction(threshold, ONE)
         self.q = (self.p * (k - 1) + (1 - self.p) * k) / (size - 1)

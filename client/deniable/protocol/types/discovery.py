@@ -16,8 +16,14 @@ from deniable.protocol.checks import Check, is_number, one_of
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.frozen import frozen
 from deniable.protocol.mechanisms import AUTO, Mechanism
-from deniable.protocol.mechanisms.prefix_code import ALPHABETS, TOKEN_BYTES, head, plain
-from deniable.protocol.mechanisms.prefix_tree import MAX_LEVELS, PrefixTree
+from deniable.protocol.mechanisms.prefix_tree import (
+    ALPHABETS,
+    MAX_LEVELS,
+    TOKEN_BYTES,
+    PrefixTree,
+    head,
+    plain,
+)
 from deniable.protocol.types.base import MetricType, Table, Value
 
 MAX_DENIED = 100
@@ -106,7 +112,7 @@ class Discovery(MetricType):
 
     Attributes:
         max_length: how many bytes of the UTF-8 text can be found; longer strings are cut.
-        alphabet: which bytes these may be, a name out of `prefix_code.ALPHABETS`.
+        alphabet: which bytes these may be, a name out of `prefix_tree.ALPHABETS`.
         deny: patterns of strings that devices never report.
         minimum_share: strings that are found with a smaller share are not shown.
     """

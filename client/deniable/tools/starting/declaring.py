@@ -17,7 +17,7 @@ import click
 
 from deniable.protocol.errors import Problem, RegistryError
 from deniable.protocol.lasting import groups, lasting, today
-from deniable.protocol.mechanisms.prefix_code import ALPHABETS
+from deniable.protocol.mechanisms.prefix_tree import ALPHABETS
 from deniable.protocol.registry import Registry
 from deniable.protocol.types import TYPES
 from deniable.tools.commands import print_problems, remarks
