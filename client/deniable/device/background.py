@@ -204,20 +204,17 @@ class Background:
         """Try a deletion that was asked for. Returns whether none is pending. If the disk does not
         work, nothing is kept or sent until the deletion has succeeded."""
         forget = self._taking_back
-        if (
-            forget is not None
-            and self._troubles.guard(lambda: self._forget(forget))
-            and self._taking_back is forget
-        ):
-            self._taking_back = None
+        if forget is not None:
+            self._troubles.guard(lambda: self._forget(forget))
         return self._taking_back is None
 
-    def _forget(self, forget: Callable[[], None]) -> bool:
+    def _forget(self, forget: Callable[[], None]) -> None:
         with self._writing.held(self._state.patience):
             self._records.clear()
             if self._has_state():
                 forget()
-            return True
+        if self._taking_back is forget:  # not another one that was asked for meanwhile
+            self._taking_back = None
 
     def _write(self) -> bool:
         """Write the queued records to the disk and seal the windows that have ended."""

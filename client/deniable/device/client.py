@@ -22,7 +22,6 @@ from deniable.protocol.randomness import Bits, system_bits
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import TracebackType
 
     from deniable.device.development import Narrator
     from deniable.device.device import Device
@@ -362,12 +361,7 @@ class Client(Background):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

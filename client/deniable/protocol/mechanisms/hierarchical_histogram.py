@@ -110,29 +110,22 @@ class Level:
             raise SchemeError(f"randomized response has dimension 1, not {self.dimension}")
         return SubsetSelection(self.nodes, 1, self.threshold)
 
-    def __lt__(self, other: Level) -> bool:
-        return self._parameters < other._parameters
-
-    @property
-    def _parameters(self) -> tuple[int, int, int, int]:
-        return self.nodes, self.order, self.dimension, self.threshold
-
     @classmethod
     def design(cls, nodes: int, epsilon: float) -> Self:
         """Few columns among those of least total variance at `epsilon`."""
         odds = exp_below(epsilon)
         plain = SubsetSelection.design(nodes, epsilon, k=1)
-        level = cls(nodes, 0, 1, plain.threshold)
-        found = [(total_variance(plain.p, plain.q, nodes), nodes, level)]
+        found = [(total_variance(plain.p, plain.q, nodes), nodes, 0, 1, plain.threshold)]
         for order in _ORDERS:
             dimension = next(each for each in count(2) if points(order, each) >= nodes)
             if points(order, dimension) > MAX_COLUMNS:
                 continue
             space = ProjectiveGeometry.calibrated(nodes, order, dimension, odds)
             cost = total_variance(space.p, space.q, nodes)
-            found.append((cost, space.messages, cls(nodes, order, dimension, space.threshold)))
+            found.append((cost, space.messages, order, dimension, space.threshold))
         limit = min(found)[0] * _NEAR
-        return min((columns, level) for cost, columns, level in found if cost <= limit)[1]
+        _, *chosen = min(each for cost, *each in found if cost <= limit)
+        return cls(nodes, *chosen)
 
 
 CELLS = 256

@@ -40,6 +40,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 from deniable.protocol.errors import SchemeError
+from deniable.protocol.exact import exp_below
 from deniable.protocol.hashing import hash_bytes, is_unicode
 from deniable.protocol.mechanisms.base import Mechanism, Parameters, Report
 from deniable.protocol.mechanisms.limits import SALT, check_epsilon, check_parameters, check_salt
@@ -185,7 +186,7 @@ class PrefixTree(Mechanism[str]):
         measured = _MEASURED.get(check_epsilon(epsilon))
         if measured is not None:
             order, dimension = measured[not few]
-            channel = ProjectiveGeometry.within(epsilon, order, dimension)
+            channel = ProjectiveGeometry.calibrated(None, order, dimension, exp_below(epsilon))
         else:
             channel = ProjectiveGeometry.best(
                 epsilon,

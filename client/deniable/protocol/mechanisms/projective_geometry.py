@@ -136,11 +136,6 @@ class ProjectiveGeometry(FrequencyOracle[int]):
         return min(found, key=lambda mechanism: (cost(mechanism), mechanism.messages))
 
     @classmethod
-    def within(cls, epsilon: float, order: int, dimension: int) -> Self:
-        """All points of a given space, within `epsilon`."""
-        return cls.calibrated(None, order, dimension, exp_below(epsilon))
-
-    @classmethod
     def calibrated(cls, size: int | None, order: int, dimension: int, odds: Fraction) -> Self:
         """The space with its threshold rounded down, so that `odds` are never exceeded."""
         messages, near = points(order, dimension), points(order, dimension - 1)

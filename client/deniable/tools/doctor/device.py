@@ -75,7 +75,8 @@ def check_crowd(registry: Registry) -> Iterator[CheckResult]:
 
 
 def check_environment(environ: Mapping[str, str]) -> Iterator[CheckResult]:
-    """Variables that switch every client off."""
+    """Variables that switch every client off, or to development mode, which nobody wants in
+    production."""
     for name in SWITCHES:
         if is_set(name, environ):
             yield CheckResult(
@@ -84,9 +85,6 @@ def check_environment(environ: Mapping[str, str]) -> Iterator[CheckResult]:
                 f"run the app without it to test reporting: env -u {name} ...",
             )  # fmt: skip
 
-
-def check_development(environ: Mapping[str, str]) -> Iterator[CheckResult]:
-    """Whether clients here are in development mode, which nobody wants in production."""
     if environ.get("DENIABLE_DEV", "").strip():
         yield CheckResult(
             "environment", "development", "warning",

@@ -228,6 +228,27 @@ def asker(given: Mapping[str, Any], *, interactive: bool) -> Callable[..., Any]:
     return ask
 
 
+def _plain(number: Any) -> Any:
+    """A whole number without a point, as people write it."""
+    return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
+_ASKED: dict[str, tuple[str, str, Any, click.Choice[str] | None, Callable[[Any], Any]]] = {
+    "values": (
+        "category", "Its values, with commas", "red,green,blue,other", None, split_values
+    ),
+    "of": ("pair", "Its two metrics, with a comma", "", None, split_values),
+    "low": ("number", "The lower end of its range", 0.0, None, _plain),
+    "high": ("number", "The upper end", 100.0, None, _plain),
+    "ask": (
+        "number", "What to know of it", "mean", click.Choice(["mean", "distribution"]), _plain
+    ),
+    "alphabet": ("discovery", "Its bytes", "bytes", click.Choice(list(ALPHABETS)), _plain),
+}  # fmt: skip
+"""The type of metric that each key is asked for, the question, the answer by default, which answers
+there are, and how one is read."""
+
+
 def metric_keys(name: str, given: dict[str, Any], *, interactive: bool) -> dict[str, Any]:
     """The keys of a metric, in the order of a registry; what is missing is asked for or takes a
     default. Epsilons stay out if they were not given."""
@@ -240,26 +261,11 @@ def metric_keys(name: str, given: dict[str, Any], *, interactive: bool) -> dict[
         "type": kind,
         "description": ask("description", "In one sentence", f"The app's {name}."),
     }
-    if kind == "category":
-        keys["values"] = split_values(
-            ask("values", "Its values, with commas", "red,green,blue,other")
-        )
-    elif given.get("values") is not None:
-        keys["values"] = split_values(given["values"])
-    if kind == "pair":
-        keys["of"] = split_values(ask("of", "Its two metrics, with a comma", ""))
-    elif given.get("of") is not None:
-        keys["of"] = split_values(given["of"])
-    if kind == "number":
-        keys["low"] = _plain(ask("low", "The lower end of its range", 0.0))
-        keys["high"] = _plain(ask("high", "The upper end", 100.0))
-        questions = click.Choice(["mean", "distribution"])
-        keys["ask"] = ask("ask", "What to know of it", "mean", questions)
-    if kind == "discovery":
-        keys["alphabet"] = ask("alphabet", "Its bytes", "bytes", click.Choice(list(ALPHABETS)))
-    for key in ("low", "high", "ask"):
-        if given.get(key) is not None:
-            keys.setdefault(key, _plain(given[key]))
+    for key, (only, question, default, choices, read) in _ASKED.items():
+        if kind == only:
+            keys[key] = read(ask(key, question, default, choices))
+        elif given.get(key) is not None:
+            keys[key] = read(given[key])
     if given.get("platform") is not None:
         keys["platform"] = given["platform"]
     if given.get("at_once") and not TYPES[kind].looks_back:  # that is always reported at once
@@ -271,8 +277,3 @@ def metric_keys(name: str, given: dict[str, Any], *, interactive: bool) -> dict[
     if not fresh:
         keys["longitudinal"] = "memoize"
     return keys
-
-
-def _plain(number: Any) -> Any:
-    """A whole number without a point, as people write it."""
-    return int(number) if isinstance(number, float) and number.is_integer() else number
