@@ -24,7 +24,6 @@ e**epsilon < (e**lifetime + k - 1) / k, so a large k needs a large lifetime.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import ClassVar, Self
 
@@ -32,7 +31,6 @@ from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
 from deniable.protocol.mechanisms.base import (
     ONE,
-    Cell,
     MemoizingOracle,
     Parameters,
     Report,
@@ -130,9 +128,6 @@ class MemoizedSubsetSelection(MemoizingOracle[int]):
     def likelihood(self, report: Report, item: int) -> Fraction:
         held = report.columns == item if self.k == 1 else report.columns >> item & 1
         return self._supported if held else self._unsupported
-
-    def support(self, item: int) -> Iterator[Cell]:
-        yield Cell(0, item)
 
 
 def _thresholds(size: int, k: int, odds: Fraction, lifetime: Fraction) -> tuple[int, int]:

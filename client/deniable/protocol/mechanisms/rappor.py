@@ -273,11 +273,31 @@ class BasicRappor(_TwoRounds[int]):
     def likelihood(self, report: Report, item: int) -> Fraction:
         return _likelihood(report.columns, 1 << item, self.size, self.p, self.q)
 
-    def support(self, item: int) -> Iterator[Cell]:
-        yield Cell(0, item)
+
+class _Filtered(FrequencyOracle[str]):
+    """Reports of the Bloom filters of strings: `p` is the chance that a bit of the filter is 1, and
+    `_p01` that of any other bit."""
+
+    bloom: Bloom
+    size: None
+    _p01: Fraction
+
+    def __init__(self, bloom: Bloom, p11: Fraction, p01: Fraction) -> None:
+        self.bloom, self.size, self.rows = bloom, None, bloom.rows
+        # How often a bit is 1 in reports of a random other string.
+        missed = (1 - Fraction(1, bloom.k)) ** bloom.h
+        self.p, self.q, self._p01 = p11, p11 - missed * (p11 - p01), p01
+
+    def likelihood(self, report: Report, item: str) -> Fraction:
+        bitmap = self.bloom.filter(report.row, item)
+        each = _likelihood(report.columns, bitmap, self.bloom.k, self.p, self._p01)
+        return each / self.bloom.cohorts
+
+    def support(self, item: str) -> Iterator[Cell]:
+        return self.bloom.cells(item)
 
 
-class Rappor(_TwoRounds[str]):
+class Rappor(_Filtered, _TwoRounds[str]):
     """RAPPOR over any strings, by their Bloom filters in cohorts.
 
     Counts are decoded bit by bit: a string's bit in its cohort is 1 with probability `p` =
@@ -290,12 +310,10 @@ class Rappor(_TwoRounds[str]):
     """
 
     name: ClassVar[str] = "rappor"
-    size: None
 
     def __init__(self, bloom: Bloom, rounds: Rounds) -> None:
-        self.bloom, self.rounds = bloom, rounds
-        self.size, self.rows = None, bloom.rows
-        self.p, self.q = rounds.p11, _elsewhere(bloom, rounds.p11, rounds.p01)
+        super().__init__(bloom, rounds.p11, rounds.p01)
+        self.rounds = rounds
         self.odds = rounds.odds**bloom.h
         self.lifetime_odds = rounds.lifetime_odds**bloom.h
         self.fresh_odds = rounds.fresh_odds**bloom.k
@@ -337,17 +355,8 @@ class Rappor(_TwoRounds[str]):
     def cell(self, row: int, item: str) -> int:
         return self.bloom.filter(row, item)
 
-    def likelihood(self, report: Report, item: str) -> Fraction:
-        bitmap = self.bloom.filter(report.row, item)
-        p11, p01 = self.rounds.p11, self.rounds.p01
-        each = _likelihood(report.columns, bitmap, self.bloom.k, p11, p01)
-        return each / self.bloom.cohorts
 
-    def support(self, item: str) -> Iterator[Cell]:
-        return self.bloom.cells(item)
-
-
-class OneTimeRappor(FrequencyOracle[str]):
+class OneTimeRappor(_Filtered):
     """RAPPOR without its instantaneous round and without memos: each report has new noise.
 
     Its odds are those of a memo, and p and q are as Rappor's.
@@ -357,14 +366,12 @@ class OneTimeRappor(FrequencyOracle[str]):
     """
 
     name: ClassVar[str] = "one_time_rappor"
-    size: None
 
     def __init__(self, bloom: Bloom, f: int) -> None:
         _check_f(f)
-        self.bloom, self.f = bloom, f
-        self.size, self.rows = None, bloom.rows
-        self._p01 = Fraction(f, 2 * ONE)
-        self.p, self.q = 1 - self._p01, _elsewhere(bloom, 1 - self._p01, self._p01)
+        flipped = Fraction(f, 2 * ONE)
+        super().__init__(bloom, 1 - flipped, flipped)
+        self.f = f
         self.odds = (self.p / self._p01) ** (2 * bloom.h)
 
     @classmethod
@@ -383,14 +390,6 @@ class OneTimeRappor(FrequencyOracle[str]):
     def randomize(self, item: str, bits: Bits = system_bits) -> Report:
         row = below(self.bloom.cohorts, bits)
         return Report(row, _permanent(self.bloom.filter(row, item), self.bloom.k, self.f, bits))
-
-    def likelihood(self, report: Report, item: str) -> Fraction:
-        bitmap = self.bloom.filter(report.row, item)
-        each = _likelihood(report.columns, bitmap, self.bloom.k, self.p, self._p01)
-        return each / self.bloom.cohorts
-
-    def support(self, item: str) -> Iterator[Cell]:
-        return self.bloom.cells(item)
 
 
 def _check_f(f: int) -> None:
@@ -422,9 +421,3 @@ def _likelihood(columns: int, bitmap: int, size: int, p11: Fraction, p01: Fracti
         p01.numerator**gained * (p01.denominator - p01.numerator) ** quiet
     )
     return Fraction(power, p11.denominator ** (kept + lost) * p01.denominator ** (gained + quiet))
-
-
-def _elsewhere(bloom: Bloom, p11: Fraction, p01: Fraction) -> Fraction:
-    """How often a bit is 1 in reports of a random other string."""
-    missed = (1 - Fraction(1, bloom.k)) ** bloom.h
-    return p11 - missed * (p11 - p01)

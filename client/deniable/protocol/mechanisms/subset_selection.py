@@ -17,7 +17,6 @@ with d = 2 Warner's randomized response (J. Am. Stat. Assoc. 1965).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, Self
@@ -26,7 +25,6 @@ from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
 from deniable.protocol.mechanisms.base import (
     ONE,
-    Cell,
     FrequencyOracle,
     Packing,
     Report,
@@ -109,6 +107,3 @@ class SubsetSelection(FrequencyOracle[int]):
             self.p / math.comb(self.size - 1, self.k - 1),
             (1 - self.p) / math.comb(self.size - 1, self.k),
         )
-
-    def support(self, item: int) -> Iterator[Cell]:
-        yield Cell(0, item)
