@@ -176,7 +176,8 @@ class FrequencyOracle(Mechanism[Item]):
     def support(self, item: Item) -> Iterator[Cell]:
         """The cells whose counts support `item`: a report supports it when it sets one of them. By
         default its own column of the only row."""
-        yield Cell(0, cast(int, item))
+        assert isinstance(item, int)
+        yield Cell(0, item)
 
     def require_item(self, item: int) -> None:
         """Refuse an index outside a closed domain.

@@ -11,7 +11,7 @@ from deniable.protocol.checks import Check
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.frozen import frozen
-from deniable.protocol.mechanisms import FrequencyOracle, Mechanism, no_mechanism
+from deniable.protocol.mechanisms import AUTO, FrequencyOracle, Mechanism, no_mechanism
 from deniable.protocol.randomness import Bits, below
 
 Value: TypeAlias = bool | str | int | float | SupportsFloat
@@ -50,6 +50,10 @@ class MetricType(ABC):
         name: what `type = "..."` says.
         keys: the registry's keys that only this type takes, with their checks.
         foreign: why a key of another type has no place here; nothing for most.
+        suitable: of which class the mechanisms are that its values can be reported through.
+        without_memos, with_memos: what `mechanism = "..."` may say besides "auto"; empty if there
+            are none.
+        explanation: why `auto` takes what it takes, where there is one answer.
         aggregates: how several records of one window become one value; the first is the default.
         values: the domain in its declared order; empty where there is no list of it.
         unit: that of a number, for people; nothing is converted.
@@ -67,6 +71,10 @@ class MetricType(ABC):
     name: ClassVar[str]
     keys: ClassVar[Mapping[str, Check]] = {}
     foreign: ClassVar[Mapping[str, str]] = {}
+    suitable: ClassVar[type[Any]] = FrequencyOracle
+    without_memos: ClassVar[tuple[str, ...]] = ()
+    with_memos: ClassVar[tuple[str, ...]] = ()
+    explanation: ClassVar[CodedMessage]
     aggregates: ClassVar[tuple[Aggregate, ...]] = ("last", "first", "any")
     needs_candidates: ClassVar[bool] = False
     undefaulted: ClassVar[frozenset[str]] = frozenset()
@@ -104,9 +112,10 @@ class MetricType(ABC):
         return {}
 
     @classmethod
-    @abstractmethod
     def mechanisms(cls, *, memoize: bool) -> tuple[str, ...]:
         """What `mechanism = "..."` may say, with memos or without; nothing if there are none."""
+        known = cls.with_memos if memoize else cls.without_memos
+        return (AUTO, *known) if known else ()
 
     @abstractmethod
     def normalize(self, value: Value) -> str:
@@ -180,12 +189,12 @@ class MetricType(ABC):
     @classmethod
     def suits(cls, mechanism: Mechanism[Any]) -> bool:
         """Whether values of this type can be reported through the mechanism."""
-        return isinstance(mechanism, FrequencyOracle)
+        return isinstance(mechanism, cls.suitable)
 
-    @abstractmethod
     def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> CodedMessage:
         """Why `auto` takes what it takes, as the beginning of a sentence; `memo_epsilon` is None
         without memory."""
+        return self.explanation
 
     def life(self, memo_epsilon: float) -> str | None:
         """What all reports of a device's life together reveal, where the type knows how many memos

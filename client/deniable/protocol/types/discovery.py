@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 from deniable.protocol.checks import Check, is_number, one_of
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.frozen import frozen
-from deniable.protocol.mechanisms import AUTO, Mechanism
+from deniable.protocol.mechanisms import Mechanism
 from deniable.protocol.mechanisms.prefix_tree import (
     ALPHABETS,
     MAX_LEVELS,
@@ -130,6 +130,13 @@ class Discovery(MetricType):
         "common in it. Discover in all devices, and follow what is found by segments",
     }
     undefaulted = frozenset({"segments"})
+    suitable = PrefixTree
+    without_memos = (PrefixTree.name,)
+    explanation = CodedMessage(
+        "prefixes_of_strings",
+        "projective geometry over prefixes finds strings that nobody listed, with one short "
+        "report of each device",
+    )
     no_memos = (
         "discovery has no memos: a memo would tie all tables of a string together. Set "
         'longitudinal = "fresh"; lifetime_epsilon limits how often a device reports'
@@ -172,14 +179,6 @@ class Discovery(MetricType):
     def compiled_keys(self) -> dict[str, Any]:
         return {"deny": list(self.deny), "minimum_share": self.minimum_share}
 
-    @classmethod
-    def mechanisms(cls, *, memoize: bool) -> tuple[str, ...]:
-        return () if memoize else (AUTO, PrefixTree.name)
-
-    @classmethod
-    def suits(cls, mechanism: Mechanism[Any]) -> bool:
-        return isinstance(mechanism, PrefixTree)
-
     def normalize(self, value: Value) -> str:
         if not isinstance(value, str):
             raise ValueError(f"takes a string, not {type(value).__name__}")
@@ -203,13 +202,6 @@ class Discovery(MetricType):
         self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float | None
     ) -> Mechanism[Any]:
         return PrefixTree.design(metric, epsilon, self.levels, self.alphabet)
-
-    def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> CodedMessage:
-        return CodedMessage(
-            "prefixes_of_strings",
-            "projective geometry over prefixes finds strings that nobody listed, with one short "
-            "report of each device",
-        )
 
     def combines(self, before: MetricType) -> str:
         if not isinstance(before, Discovery):

@@ -24,7 +24,7 @@ from deniable.protocol.checks import Check, bound, flag, one_of, some_of, text
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.frozen import frozen
-from deniable.protocol.mechanisms import AUTO, Mechanism
+from deniable.protocol.mechanisms import Mechanism
 from deniable.protocol.mechanisms.dbitflip import CELLS as MEMOIZED_CELLS
 from deniable.protocol.mechanisms.dbitflip import DBITFLIP_CELLS, DBitFlip
 from deniable.protocol.mechanisms.hierarchical_histogram import CELLS, HierarchicalHistogram
@@ -101,7 +101,6 @@ _LARGEST = sys.float_info.max
 
 _MEAN_ONLY = ("sliding_window", "duchi")
 _DISTRIBUTION = ("hierarchical_histogram",)
-_MEMOIZED = ("dbitflip",)
 
 
 @frozen
@@ -127,6 +126,9 @@ class Number(MetricType):
     }
     foreign = dict.fromkeys(("values", "values_file", "other"), "it has low and high, and no list")
     aggregates = ("last", "first", "any", "max", "min", "sum", "count", "mean")
+    suitable = Numeric
+    without_memos = (*_MEAN_ONLY, *_DISTRIBUTION)
+    with_memos = (DBitFlip.name,)
 
     range: NumberRange
     ask: tuple[Ask, ...]
@@ -167,10 +169,6 @@ class Number(MetricType):
             both = isinstance(mechanism, HierarchicalHistogram) and mechanism.mean is not None
             told |= {"ask": list(QUESTIONS) if both else "distribution", "cells": mechanism.cells}
         return told
-
-    @classmethod
-    def mechanisms(cls, *, memoize: bool) -> tuple[str, ...]:
-        return (AUTO, *_MEMOIZED) if memoize else (AUTO, *_MEAN_ONLY, *_DISTRIBUTION)
 
     def normalize(self, value: Value) -> str:
         if isinstance(value, bool) or not isinstance(value, Real):
@@ -272,10 +270,6 @@ class Number(MetricType):
             "a hierarchical histogram tells shares of ranges and quantiles without bias; 1 of 4 "
             "devices reports for the mean, by a sliding window",
         )
-
-    @classmethod
-    def suits(cls, mechanism: Mechanism[Any]) -> bool:
-        return isinstance(mechanism, Numeric)
 
     def combines(self, before: MetricType) -> str:
         if not isinstance(before, Number):

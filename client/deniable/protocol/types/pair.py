@@ -20,7 +20,7 @@ from deniable.protocol.checks import Check, is_number, one_of
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.frozen import frozen
-from deniable.protocol.mechanisms import AUTO, Mechanism
+from deniable.protocol.mechanisms import Mechanism
 from deniable.protocol.mechanisms.number_range import number_text
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable.protocol.types.base import MetricType, Table, Value
@@ -203,6 +203,13 @@ class Pair(MetricType):
     undefaulted = frozenset({"aggregate", "answer", "segments"})
     aggregates = ("last",)
     joins = True
+    suitable = SubsetSelection
+    without_memos = (SubsetSelection.name,)
+    explanation = CodedMessage(
+        "joint_least_error",
+        "subset selection over all cells has the least possible error, and tells both metrics "
+        "and how they go together",
+    )
     no_memos = (
         "a pair has no memos: every combination of two values would need one, and all of them add "
         'up. Set longitudinal = "fresh"'
@@ -250,14 +257,6 @@ class Pair(MetricType):
         bins = {part.metric: list(part.edges) for part in self.parts if part.edges}
         return {"of": list(self.of), "bins": bins, "forget": self.forget}
 
-    @classmethod
-    def mechanisms(cls, *, memoize: bool) -> tuple[str, ...]:
-        return () if memoize else (AUTO, SubsetSelection.name)
-
-    @classmethod
-    def suits(cls, mechanism: Mechanism[Any]) -> bool:
-        return isinstance(mechanism, SubsetSelection)
-
     def normalize(self, value: Value) -> str:
         raise ValueError("is a pair, which takes no values")
 
@@ -281,13 +280,6 @@ class Pair(MetricType):
     ) -> Mechanism[Any]:
         one, two = self.shape
         return SubsetSelection.design(one * two, epsilon)
-
-    def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> CodedMessage:
-        return CodedMessage(
-            "joint_least_error",
-            "subset selection over all cells has the least possible error, and tells both metrics "
-            "and how they go together",
-        )
 
     def loss(self, mechanism: Mechanism[Any], epsilon: float) -> float:
         return 1.0

@@ -18,7 +18,7 @@ from deniable.protocol import windows
 from deniable.protocol.checks import Check, some_of, whole
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.frozen import frozen
-from deniable.protocol.mechanisms import AUTO, Mechanism
+from deniable.protocol.mechanisms import Mechanism
 from deniable.protocol.mechanisms.memoized_retention import (
     ASKS,
     LIFECYCLE,
@@ -64,6 +64,12 @@ class Retention(MetricType):
     }
     aggregates = ("first",)
     looks_back = True
+    suitable = MemoizedRetention
+    with_memos = (MemoizedRetention.name,)
+    explanation = CodedMessage(
+        "looks_back",
+        "subset selection of a memo tells what the device remembers of earlier windows",
+    )
 
     window: windows.Kind
     ages: int
@@ -105,14 +111,6 @@ class Retention(MetricType):
         ages = {"ages": mechanism.ages} if "cohorts" in mechanism.asks else {}
         return {"window": mechanism.window, "asks": list(mechanism.asks), **ages}
 
-    @classmethod
-    def mechanisms(cls, *, memoize: bool) -> tuple[str, ...]:
-        return (AUTO, MemoizedRetention.name) if memoize else ()
-
-    @classmethod
-    def suits(cls, mechanism: Mechanism[Any]) -> bool:
-        return isinstance(mechanism, MemoizedRetention)
-
     def normalize(self, value: Value) -> str:
         raise ValueError("takes no values")
 
@@ -135,12 +133,6 @@ class Retention(MetricType):
     ) -> Mechanism[Any]:
         assert memo_epsilon is not None  # there is none without memory
         return MemoizedRetention.design(self.window, self.ages, self.asks, epsilon, memo_epsilon)
-
-    def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> CodedMessage:
-        return CodedMessage(
-            "looks_back",
-            "subset selection of a memo tells what the device remembers of earlier windows",
-        )
 
     def life(self, memo_epsilon: float) -> str:
         memos = ", or ".join(
