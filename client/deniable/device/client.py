@@ -277,7 +277,7 @@ class Client(Background):
         """What the state holds for the owner of the device; nothing after trouble."""
         from deniable.device.owner import Owned
 
-        found = self._troubles.guard(self._device.owned) if self._has_state() else None
+        found = self._troubles.guard(self._device.owned) if self._state.exists() else None
         if self._closed:
             self._state.close()
         return found or Owned()

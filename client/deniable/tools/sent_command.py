@@ -14,6 +14,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import get_args
 
@@ -137,8 +138,7 @@ def _find_state(directory: Path | None, app: str | None, *, switching: bool) -> 
 
 def _change(directory: Path, switch: str | None, *, erase: bool) -> None:
     """Switch reporting on or off, and erase, as the owner of the device asks."""
-    state = State(directory)
-    try:
+    with closing(State(directory)) as state:
         if switch is not None:
             state.switch(on=switch == "on")
             print(f"Reporting is {switch}{', if the app has consent' if switch == 'on' else ''}.")
@@ -156,19 +156,14 @@ def _change(directory: Path, switch: str | None, *, erase: bool) -> None:
                 if erase
                 else "What waited to be sent is deleted."
             )
-    finally:
-        state.close()
 
 
 def _shown(asked: argparse.Namespace, directory: Path, registry: Registry | None) -> str:
     """What a state holds for its owner: as text or JSON, or where its page was written."""
-    state = State(directory)
-    try:
+    with closing(State(directory)) as state:
         with state.transaction() as connection:
             owned = owner.owned(connection, registry)
         sending = not state.switched_off
-    finally:
-        state.close()
     language: OwnerLanguage = asked.language if asked.html else "en"
     reports = describe_entries(owned.entries, registry, OWNER_TEXTS[language])
     if asked.html is not None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import click
 
+from deniable.device.owner import certainty
 from deniable.protocol.lasting import lasting, today
 from deniable.protocol.mechanisms import Memoizing
 from deniable.protocol.metric import Metric
@@ -94,10 +95,9 @@ def _reveals(metric: Metric, registry: Registry) -> Iterator[str]:
     """What one report of the metric reveals, what all of them do, and how long there are some."""
     mechanism = metric.scheme.mechanism
     epsilon = mechanism.epsilon
-    belief = math.ceil(1000 / (1 + math.exp(-epsilon))) / 10
     yield (
         f"One report reveals at most epsilon {epsilon:.4g}: it makes a 50/50 guess between two "
-        f"values right at most {belief}% of the time."
+        f"values right at most {certainty(Fraction(epsilon))}% of the time."
     )
     if isinstance(mechanism, Memoizing):
         yield (
