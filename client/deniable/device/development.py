@@ -93,9 +93,6 @@ class _DevelopmentState(State):
     """A state in memory. Forked children begin with an empty one, because each flush is a device
     of its own anyway."""
 
-    def __init__(self) -> None:
-        super().__init__(None)
-
     def after_fork(self, *, child: bool) -> None:
         if child:
             self._connection = None
@@ -111,7 +108,7 @@ class DevelopmentDevice(Device):
         transport = _MarkingTransport(address)
         super().__init__(
             _taking_part(registry),
-            _DevelopmentState(),
+            _DevelopmentState(None),
             transport,
             clock=clock,
             bits=bits,

@@ -114,12 +114,13 @@ class MetricReading:
         if mechanism is None:
             self._check_mechanism()
         counted_by = self._segments()
-        self._check_keep()
         # The mechanism is built even if other keys are wrong, to report all mistakes at once.
         good = {key: value for key, value in self.settings.items() if key not in self._refused}
         metric = None
         if metric_type is not None and self._can_design(good):
             metric = self._build(good, metric_type, counted_by, mechanism)
+        if metric is not None:
+            self._check_built(metric)
         if metric is not None and mechanism is not None:
             self._check_limits(metric, mechanism)
             self._compare(metric)
@@ -277,13 +278,16 @@ class MetricReading:
                 "or group values",
             )
             return ()
-        devices, rate = settings.get("devices"), settings.get("sample_rate", 1.0)
-        known_crowd = not (COMMON_KEYS["devices"](devices) or COMMON_KEYS["sample_rate"](rate))
-        groups = settings.get("one_in")
-        if not COMMON_KEYS["one_in"](groups):
-            rate = 1 / cast(int, groups)
-        explained = any(each.why is not None for each in found)
-        if found and known_crowd and not explained and devices * rate < LEAST_REPORTS * count:
+        return found
+
+    def _check_built(self, metric: Metric) -> None:
+        """What can be seen where everything else is right."""
+        if wrong := mistakes(metric.keep, metric.window):
+            self.report("keep", wrong)
+        segments, devices, rate = metric.segments, metric.devices, metric.rate
+        explained = any(each.why is not None for each in segments)
+        count = combinations(segments)
+        if segments and devices and not explained and devices * rate < LEAST_REPORTS * count:
             self.report(
                 "segments",
                 f"has {count} combinations, but {devices:,} devices at a rate of {rate:.3g} give "
@@ -291,17 +295,6 @@ class MetricReading:
                 "few say nothing and hide nobody. Use fewer values, or say why it must be so with "
                 'why = "..." in the segment',
             )
-        return found
-
-    def _check_keep(self) -> None:
-        settings = self.settings
-        window = settings.get("window", "day")
-        if "keep" not in settings or COMMON_KEYS["keep"](settings["keep"]):
-            return
-        if not COMMON_KEYS["window"](window) and (
-            wrong := mistakes(read_keep(settings["keep"]), window)
-        ):
-            self.report("keep", wrong)
 
     def _check_epsilons(self) -> None:
         settings = self.settings

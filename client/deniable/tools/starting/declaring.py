@@ -37,7 +37,6 @@ _COMMENTS = {
     "devices": "how many devices run the app, for the forecast of `deniable lint`",
     "expires": "the last day on which it is recorded",
     "answer": "reported within ten seconds of the first record of a window",
-    "aggregate": "",
 }
 
 
