@@ -153,13 +153,11 @@ class Device:
 
     def withdraw(self) -> None:
         """Delete open values and unsent reports (see `withdraw`)."""
-        with self.state.transaction() as connection:
-            withdraw(connection)
+        withdraw(self.state)
 
     def erase(self) -> None:
         """Delete values, reports, the history and the keys of memos (see `erase`)."""
-        with self.state.transaction() as connection:
-            erase(connection, self.clock())
+        erase(self.state, self.clock())
 
     def _until(self, time: float | None) -> float | None:
         return None if time is None else max(0.0, time - self.clock())
@@ -180,26 +178,28 @@ class Device:
         return self.bits(53) / (1 << 53) * bound
 
 
-def withdraw(connection: Connection) -> None:
+def withdraw(state: State) -> None:
     """Delete the values of open windows and the reports that were not acknowledged.
 
     The list of sent reports stays, for the owner to see. So do the keys of memos, which are
     independent of any value: with another key, the same value would be revealed a second time.
     """
-    open_windows.clear(connection)
-    outbox.withdraw(connection)
+    with state.transaction() as connection:
+        open_windows.clear(connection)
+        outbox.withdraw(connection)
 
 
-def erase(connection: Connection, now: float) -> None:
+def erase(state: State, now: float) -> None:
     """Delete the values, all reports, the first windows of metrics that look back, and the keys of
     memos, at a POSIX time in seconds.
 
     Metrics that have reported with memos never do so again on this device.
     """
-    open_windows.clear(connection)
-    # Without its memos, a metric that looks back is not reported.
-    connection.execute("DELETE FROM firsts")
-    outbox.clear(connection)
-    ledger.erase_keys(connection)
-    day = datetime.fromtimestamp(now, UTC).date()
-    connection.execute("UPDATE device SET erased = ?", (day.isoformat(),))
+    with state.transaction() as connection:
+        open_windows.clear(connection)
+        # Without its memos, a metric that looks back is not reported.
+        connection.execute("DELETE FROM firsts")
+        outbox.clear(connection)
+        ledger.erase_keys(connection)
+        day = datetime.fromtimestamp(now, UTC).date()
+        connection.execute("UPDATE device SET erased = ?", (day.isoformat(),))

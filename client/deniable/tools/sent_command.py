@@ -146,11 +146,10 @@ def _change(directory: Path, switch: str | None, *, erase: bool) -> None:
             # It may be the wrong name, and then the app goes on.
             print(f"No app has kept anything in {directory} yet; see that the name is right.")
         elif erase or switch == "off":
-            with state.transaction() as connection:
-                if erase:
-                    device.erase(connection, time.time())
-                else:
-                    device.withdraw(connection)
+            if erase:
+                device.erase(state, time.time())
+            else:
+                device.withdraw(state)
             print(
                 "Values, reports and the keys of memos on this device are erased; the ledger stays."
                 if erase
