@@ -39,13 +39,14 @@ def _of_python(
     """Calls in a module that have texts as arguments, also inside the arguments of others, which
     Babel's own method does not see."""
     for node in ast.walk(ast.parse(file.read())):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
+            called = ast.unparse(node.func)
             texts = tuple(
                 value if isinstance(value := getattr(each, "value", None), str) else None
                 for each in node.args
             )
-            if node.func.id in keywords and any(texts):
-                yield node.lineno, node.func.id, texts, []
+            if called in keywords and any(texts):
+                yield node.lineno, called, texts, []
 
 
 _METHODS: list[tuple[str, Any]] = [
@@ -67,7 +68,7 @@ _KEYWORDS = {
     "counted": (1, 2),
     "CodedMessage": (2,),
 }
-_KEYWORDS_BELOW = {"CodedMessage": (2,)}
+_KEYWORDS_BELOW = {"CodedMessage": (2,), "SchemeError.of": (2,)}
 
 
 def template() -> Catalog:

@@ -26,7 +26,9 @@ import numpy as np
 from common.peers import Request, ask
 from common.tables import Cell, Goal, Measured, Table, cpu_seconds, number, run
 from deniable import Scheme
-from deniable.protocol.mechanisms import AUTO, SubsetSelection, design, explain, total_variance
+from deniable.protocol.mechanisms import AUTO, design, total_variance
+from deniable.protocol.mechanisms.choice import loss
+from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_estimator.analyses import oracle_analysis
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate
@@ -130,7 +132,7 @@ def errors(quick: bool) -> Iterator[Table]:
     for size in SIZES[: -1 if quick else None]:
         for epsilon in (1.0, 4.0) if quick else EPSILONS:
             scheme = category(size, epsilon)
-            exact = explain(size, epsilon).loss
+            exact = loss(scheme.oracle, size, epsilon)
             ours = over_optimum(scheme, epsilon, DEVICES, 0.02 if quick else 0.007, rng)
             # The exact figure decides, and the measured one must not contradict it.
             met = exact <= MOST_LOSS and ours.value - 3 * ours.error <= MOST_LOSS

@@ -22,13 +22,9 @@ from common.peers import wordlists
 from common.puzzle import fragments_of, puzzle
 from common.tables import Cell, Measured, Table, cpu_seconds, run
 from deniable import Scheme
-from deniable.protocol.mechanisms import (
-    AUTO,
-    CountMeanSketch,
-    HadamardCountMeanSketch,
-    PrefixTree,
-    design_string,
-)
+from deniable.protocol.mechanisms import AUTO, design
+from deniable.protocol.mechanisms.hashed import CountMeanSketch, HadamardCountMeanSketch
+from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.discovery.prior import Prior, counted_pairs, shipped_prior
@@ -220,7 +216,7 @@ def candidates(quick: bool) -> Iterator[Table]:
     found, false, covered, ratio, seconds = [], [], [], [], []
     for turn in range(5 if quick else 40):
         # Another metric, another salt: hash functions are part of the luck.
-        scheme = Scheme("string", design_string(AUTO, f"domains_{turn}", 2.0), ())
+        scheme = Scheme("string", design(AUTO, None, 2.0, salt=f"domains_{turn}"), ())
         tally = sample_tally(scheme, rng.multinomial(DEVICES, shares), rng, values=there)
         seconds.append(cpu_seconds(lambda t=tally, s=scheme: estimate(t, s, asked), 1))
         answer = estimate(tally, scheme, asked)

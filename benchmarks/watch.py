@@ -22,7 +22,7 @@ import numpy as np
 
 from common.tables import Table, run
 from deniable import Scheme
-from deniable.protocol.mechanisms import SubsetSelection
+from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.asking.reading import Part, Question

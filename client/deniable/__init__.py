@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deniable.protocol import lazy_names
-
 if TYPE_CHECKING:
     from deniable.device.client import Client
     from deniable.protocol.errors import (
@@ -66,4 +64,14 @@ if not TYPE_CHECKING:
     # Names are fetched when they are first used: an app that starts with telemetry switched
     # off, or a tool that wants one module, does not pay for the rest. Type checkers read
     # the imports above.
-    __getattr__, __dir__ = lazy_names(globals(), _HOMES)
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -2,21 +2,13 @@
 
 import math
 from fractions import Fraction
-from types import SimpleNamespace
 
 import pytest
 
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below, log_above
-from deniable.protocol.mechanisms import (
-    Mechanism,
-    MemoizedSubsetSelection,
-    Memoizing,
-    Packing,
-    Row,
-    limits,
-    total_variance,
-)
+from deniable.protocol.mechanisms import Packing, Row, limits, total_variance
+from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 
 
 @pytest.mark.parametrize(
@@ -53,27 +45,22 @@ def test_total_variance_is_that_of_the_paper():
     ) * Fraction(16)
 
 
-def number(**numbers):
-    """As much of a mechanism as its limits look at."""
-    return SimpleNamespace(name="m", parameters=dict, epsilon=0, lifetime_epsilon=0, **numbers)
-
-
 def test_odds_are_within_what_was_declared():
     """Exactly as much as was declared is allowed, and a hair more is not, for a report and for a
     memo."""
     one, two, hair = exp_below(1.0), exp_below(2.0), Fraction(1, 1 << 200)
-    fine = number(odds=one, lifetime_odds=two)
-    fine.require_within = lambda epsilon: Mechanism.require_within(fine, epsilon)
-    assert Mechanism.require_within(fine, 1.0) is fine
-    assert Memoizing.require_within_lifetime(fine, 1.0, 2.0) is fine
+    fine = MemoizedSubsetSelection.design(2, 1.0, 2.0)
+    fine.odds, fine.lifetime_odds = one, two
+    assert fine.require_within(1.0) is fine
+    assert fine.require_within(1.0, 2.0) is fine
     fine.odds = one + hair
-    with pytest.raises(SchemeError, match="above the declared 1"):
-        Mechanism.require_within(fine, 1.0)
-    with pytest.raises(SchemeError, match="above the declared 1"):
-        Memoizing.require_within_lifetime(fine, 1.0, 2.0)
+    for memo_epsilon in (None, 2.0):
+        with pytest.raises(SchemeError, match="above the declared 1"):
+            fine.require_within(1.0, memo_epsilon)
     fine.odds, fine.lifetime_odds = one, two + hair
+    assert fine.require_within(1.0) is fine
     with pytest.raises(SchemeError, match="above the declared lifetime_epsilon 2"):
-        Memoizing.require_within_lifetime(fine, 1.0, 2.0)
+        fine.require_within(1.0, 2.0)
 
 
 def test_epsilons_are_logarithms_of_odds():

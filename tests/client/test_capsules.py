@@ -13,6 +13,8 @@ from pyhpke.kem_key import KEMKey, KEMKeyPair
 
 from deniable import WireError
 from deniable.protocol.oblivious.capsules import (
+    AEADS,
+    KEMS,
     KeyConfiguration,
     NoKey,
     PrivateKey,
@@ -20,6 +22,7 @@ from deniable.protocol.oblivious.capsules import (
     open_request,
     read_configurations,
     seal_request,
+    suite_of,
     write_configurations,
 )
 from deniable.protocol.oblivious.signed_keys import identity_of, sign, verified
@@ -29,7 +32,6 @@ from deniable.protocol.oblivious.sizes import (
     padded_size,
     sealed_size,
 )
-from deniable.protocol.oblivious.suites import AEADS, KEMS, suite_of
 from deniable.protocol.wire import SealedReport, encode_batch
 
 SECRET = bytes.fromhex("3c168975674b2fa8e465970b79c8dcf09f1c741626480bd4c6162fc5b6a98e1a")

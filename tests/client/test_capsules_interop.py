@@ -12,8 +12,7 @@ from cryptography.hazmat.primitives.hmac import HMAC
 from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 from rfc9180 import AEADID, HPKE, KDFID, KEMID
 
-from deniable.protocol.oblivious.capsules import new_private_key, open_request, seal_request
-from deniable.protocol.oblivious.suites import KEMS
+from deniable.protocol.oblivious.capsules import KEMS, new_private_key, open_request, seal_request
 
 SUITES = {"x25519": KEMID.DHKEM_X25519_HKDF_SHA256, "p256": KEMID.DHKEM_P256_HKDF_SHA256}
 

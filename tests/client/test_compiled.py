@@ -16,11 +16,9 @@ from deniable import Registry, RegistryError
 from deniable.protocol import compiled
 from deniable.protocol.exact import exp_below
 from deniable.protocol.keys import (
-    COMPILED_KEYS,
     COMPILED_SEGMENT_KEYS,
     COMPILED_TOP_KEYS,
     PEOPLE_KEYS,
-    SEGMENTED_KEYS,
 )
 from deniable.protocol.mechanisms import Memoizing, all_names, design
 from deniable.protocol.reading import FORMAT
@@ -87,11 +85,10 @@ def test_the_schema_has_every_key():
     optional = {*PEOPLE_KEYS, "segments"}
     assert SCHEMA["required"] == [each for each in COMPILED_TOP_KEYS if each not in optional]
     assert set(SCHEMA["properties"]) == set(COMPILED_TOP_KEYS)
-    assert metric["required"] == list(COMPILED_KEYS)
-    assert set(metric["properties"]) == {*COMPILED_KEYS, *SEGMENTED_KEYS}.union(
-        *(each.compiled for each in TYPES.values()),
-        {"keep"},  # for collectors alone
-    )
+    tables = [table for case in GOOD for table in case["document"]["metrics"].values()]
+    assert metric["required"] == [key for key in tables[0] if all(key in each for each in tables)]
+    more = {"of", "bins", "forget", "deny", "minimum_share"}  # of pairs and discoveries
+    assert set(metric["properties"]) == more.union(*tables, {"keep"})  # that for collectors alone
     segment = SCHEMA["$defs"]["segment"]
     assert list(segment["properties"]) == segment["required"] == list(COMPILED_SEGMENT_KEYS)
     assert metric["properties"]["type"]["enum"] == list(TYPES)

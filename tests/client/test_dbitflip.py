@@ -15,14 +15,10 @@ from hypothesis import strategies as st
 from deniable.device.ledger import draw
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
-from deniable.protocol.mechanisms import (
-    DBitFlip,
-    NumberRange,
-    Report,
-    rebuild,
-)
+from deniable.protocol.mechanisms import Report, rebuild
 from deniable.protocol.mechanisms.base import ONE
-from deniable.protocol.mechanisms.dbitflip import BIT_CHOICES, DBITFLIP_CELLS
+from deniable.protocol.mechanisms.dbitflip import BIT_CHOICES, DBITFLIP_CELLS, DBitFlip
+from deniable.protocol.mechanisms.number_range import NumberRange
 
 from .two_rounds import worst_ratio
 

@@ -12,20 +12,20 @@ from hypothesis import strategies as st
 from deniable import RegistryError, SchemeError
 from deniable.protocol import compiled
 from deniable.protocol.exact import exp_below
-from deniable.protocol.mechanisms import PrefixTree, prefix_code, rebuild
-from deniable.protocol.mechanisms.prefix_code import (
+from deniable.protocol.mechanisms import prefix_tree, rebuild
+from deniable.protocol.mechanisms.prefix_tree import (
     ALPHABETS,
+    MAX_DISCOVERY_CELLS,
     MAX_TEXT,
     WINDOW,
+    PrefixTree,
     base,
     head,
     place,
     plain,
 )
-from deniable.protocol.mechanisms.prefix_tree import MAX_DISCOVERY_CELLS
 from deniable.protocol.scheme import Scheme
-from deniable.protocol.types import Discovery
-from deniable.protocol.types.deny import MAX_DENIED, MAX_PATTERN, check_deny, denied
+from deniable.protocol.types.discovery import MAX_DENIED, MAX_PATTERN, Discovery, check_deny, denied
 
 from . import discoveries
 
@@ -44,7 +44,7 @@ def test_the_vectors():
     for case in VECTORS["places"]:
         levels, width = case["levels"], case["width"]
         found, rows = head(case["text"], levels), range(levels + 1)
-        assert [prefix_code.token(found, row) for row in range(levels)] == case["tokens"]
+        assert [prefix_tree.token(found, row) for row in range(levels)] == case["tokens"]
         assert [base(case["salt"], row, found[: 2 * row], width) for row in rows] == case["bases"]
         assert [place(case["salt"], row, levels, found, width) for row in rows] == case["places"]
     for case in VECTORS["denied"]:
@@ -83,7 +83,7 @@ def test_a_place_lies_in_the_window_of_its_prefix(text, levels):
     for row in range(levels + 1):
         begin = base("demo", row, found[: 2 * row], 712_980)
         step = (place("demo", row, levels, found, 712_980) - begin) % 712_980
-        assert step == (prefix_code.token(found, row) if row < levels else 0)
+        assert step == (prefix_tree.token(found, row) if row < levels else 0)
         assert 0 <= step < WINDOW
 
 

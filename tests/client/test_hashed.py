@@ -8,19 +8,18 @@ from fractions import Fraction
 import pytest
 
 from deniable.protocol.errors import SchemeError
-from deniable.protocol.mechanisms import (
+from deniable.protocol.mechanisms import Mechanism, Report
+from deniable.protocol.mechanisms.hadamard_response import HadamardResponse
+from deniable.protocol.mechanisms.hashed import (
     CohortLocalHashing,
     CountMeanSketch,
     HadamardCountMeanSketch,
-    HadamardResponse,
     Hashed,
     HashedProjectiveGeometry,
-    Mechanism,
-    ProjectiveGeometry,
-    Report,
-    SubsetSelection,
-    UnaryEncoding,
 )
+from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
+from deniable.protocol.mechanisms.subset_selection import SubsetSelection
+from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
 from deniable.protocol.randomness import PRECISION
 
 HALF = 1 << PRECISION - 1

@@ -10,8 +10,9 @@ import pytest
 
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
-from deniable.protocol.mechanisms import HierarchicalHistogram, NumberRange, Report, rebuild
-from deniable.protocol.mechanisms.number_range import TOP
+from deniable.protocol.mechanisms import Report, rebuild
+from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.protocol.mechanisms.number_range import TOP, NumberRange
 from deniable.protocol.randomness import PRECISION
 
 ONE = 1 << PRECISION

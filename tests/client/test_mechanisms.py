@@ -19,35 +19,32 @@ from deniable.protocol.mechanisms import (
     DESIGNS,
     MAX_CELLS,
     STRING_DESIGNS,
-    BasicRappor,
-    Bloom,
-    CohortLocalHashing,
-    CountMeanSketch,
-    DBitFlip,
     FrequencyOracle,
-    HadamardCountMeanSketch,
-    HadamardResponse,
-    HashedProjectiveGeometry,
-    HierarchicalHistogram,
     Mechanism,
-    MemoizedLocalHashing,
-    MemoizedRetention,
-    MemoizedSubsetSelection,
-    NumberRange,
-    OneTimeRappor,
     Packing,
-    PrefixTree,
-    ProjectiveGeometry,
-    Rappor,
     Report,
-    Rounds,
-    SlidingWindow,
-    SubsetSelection,
-    UnaryEncoding,
     design,
-    design_string,
     rebuild,
 )
+from deniable.protocol.mechanisms.dbitflip import DBitFlip
+from deniable.protocol.mechanisms.hadamard_response import HadamardResponse
+from deniable.protocol.mechanisms.hashed import (
+    CohortLocalHashing,
+    CountMeanSketch,
+    HadamardCountMeanSketch,
+    HashedProjectiveGeometry,
+    MemoizedLocalHashing,
+)
+from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
+from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
+from deniable.protocol.mechanisms.number_range import NumberRange
+from deniable.protocol.mechanisms.prefix_tree import PrefixTree
+from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
+from deniable.protocol.mechanisms.rappor import BasicRappor, Bloom, OneTimeRappor, Rappor, Rounds
+from deniable.protocol.mechanisms.sliding_window import SlidingWindow
+from deniable.protocol.mechanisms.subset_selection import SubsetSelection
+from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
 from deniable.protocol.randomness import PRECISION
 
 ONE = 1 << PRECISION
@@ -302,7 +299,7 @@ def test_string_designs_keep_within_epsilon(name):
     rng = random.Random(23)
     for _ in range(40):
         epsilon = 0.01 * 1000 ** rng.random()
-        mechanism = design_string(name, "city", epsilon)
+        mechanism = design(name, None, epsilon, salt="city")
         assert mechanism.size is None
         assert mechanism.odds <= exp_below(epsilon)
         assert epsilon - 1e-6 < mechanism.epsilon <= epsilon + 1e-15
@@ -317,7 +314,7 @@ def test_useless_epsilons_are_refused(name, epsilon):
     with pytest.raises(SchemeError, match="epsilon"):
         design(name, 10, epsilon)
     with pytest.raises(SchemeError, match="epsilon"):
-        design_string("auto", "city", epsilon)
+        design("auto", None, epsilon, salt="city")
 
 
 def test_unknown_mechanisms_are_refused():
@@ -325,7 +322,7 @@ def test_unknown_mechanisms_are_refused():
     with pytest.raises(SchemeError, match="subset_selection"):
         design("laplace", 4, 1.0)
     with pytest.raises(SchemeError, match="count_mean_sketch"):
-        design_string("subset_selection", "city", 1.0)
+        design("subset_selection", None, 1.0, salt="city")
     with pytest.raises(SchemeError, match="upgrade"):
         rebuild("laplace", {})
 

@@ -8,8 +8,9 @@ import pytest
 
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
-from deniable.protocol.mechanisms import MemoizedRetention, MemoizedSubsetSelection, Report, rebuild
-from deniable.protocol.mechanisms.memoized_retention import ASKS, MAX_AGES
+from deniable.protocol.mechanisms import Report, rebuild
+from deniable.protocol.mechanisms.memoized_retention import ASKS, MAX_AGES, MemoizedRetention
+from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 from deniable.protocol.randomness import PRECISION
 
 from .two_rounds import memo_chances, report_chances, worst_ratio

@@ -19,19 +19,15 @@ from deniable.protocol.mechanisms import (
     MAX_MEMO_EPSILON,
     MEMOIZED_DESIGNS,
     MEMOIZED_STRING_DESIGNS,
-    BasicRappor,
-    Bloom,
-    MemoizedLocalHashing,
-    MemoizedSubsetSelection,
     Memoizing,
-    OneTimeRappor,
-    Rappor,
     Report,
-    Rounds,
-    design_memoized,
+    design,
     rebuild,
     total_variance,
 )
+from deniable.protocol.mechanisms.hashed import MemoizedLocalHashing
+from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
+from deniable.protocol.mechanisms.rappor import BasicRappor, Bloom, OneTimeRappor, Rappor, Rounds
 from deniable.protocol.randomness import PRECISION
 
 from .two_rounds import memo_chances, report_chances, worst_ratio
@@ -107,7 +103,7 @@ def test_chains_are_calibrated_exactly(name):
         epsilon, lifetime = random_epsilons(rng)
         closed = name != "memoized_local_hashing" and rng.random() < 0.8
         size = round(2 * 1000 ** rng.random()) if closed or name.endswith("selection") else None
-        mechanism = design_memoized(name, "city", size, epsilon, lifetime)
+        mechanism = design(name, size, epsilon, lifetime, salt="city")
         assert mechanism.odds <= exp_below(epsilon)
         assert mechanism.lifetime_odds <= exp_below(lifetime)
         assert epsilon - 1e-6 < mechanism.epsilon <= epsilon + 1e-15
@@ -128,9 +124,9 @@ def test_tuned_rappor_keeps_within_both_epsilons(name):
         if not feasible:
             refused += 1
             with pytest.raises(SchemeError, match="leaves no room for fresh noise"):
-                design_memoized(name, "city", size, epsilon, lifetime)
+                design(name, size, epsilon, lifetime, salt="city")
             continue
-        mechanism = design_memoized(name, "city", size, epsilon, lifetime)
+        mechanism = design(name, size, epsilon, lifetime, salt="city")
         assert mechanism.odds <= exp_below(epsilon)
         assert mechanism.lifetime_odds <= exp_below(lifetime)
         assert epsilon - 1e-6 < mechanism.epsilon <= epsilon + 1e-15
@@ -182,12 +178,10 @@ def test_the_classic_parameters():
     assert [(row.width, row.report_bytes) for row in set(chromium.rows)] == [(32, 4)]
     assert (len(paper.rows), len(chromium.rows)) == (64, 128)
     with pytest.raises(SchemeError, match="above the declared"):
-        design_memoized("rappor_paper", "city", None, 1.0, 4.4)
+        design("rappor_paper", None, 1.0, 4.4, salt="city")
     with pytest.raises(SchemeError, match="memos of epsilon"):
-        design_memoized("rappor_paper", "city", None, 1.1, 4.3)
-    assert design_memoized("rappor_paper", "city", None, 1.1, 4.4).parameters() == (
-        paper.parameters()
-    )
+        design("rappor_paper", None, 1.1, 4.3, salt="city")
+    assert design("rappor_paper", None, 1.1, 4.4, salt="city").parameters() == (paper.parameters())
 
 
 def test_another_strings_bit_is_set_with_q_on_average():
@@ -232,7 +226,7 @@ def test_impossible_parameters_are_refused(make, message):
 def test_useless_lifetimes_are_refused(name, epsilon, lifetime):
     """A memo must be allowed to reveal more than one report does, and not everything."""
     with pytest.raises(SchemeError, match="lifetime_epsilon"):
-        design_memoized(name, "city", 10, epsilon, lifetime)
+        design(name, 10, epsilon, lifetime, salt="city")
 
 
 CASES = [

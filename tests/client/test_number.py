@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from deniable import MetricError, Registry, Scheme, SchemeError
 from deniable.protocol.exact import exp_below
-from deniable.protocol.mechanisms import DBitFlip
+from deniable.protocol.mechanisms.dbitflip import DBitFlip
 from deniable.protocol.mechanisms.number_range import TOP, NumberRange, number_text
-from deniable.protocol.types import Number
+from deniable.protocol.types.number import Number
 
 LARGEST = sys.float_info.max
 VECTORS = json.loads(

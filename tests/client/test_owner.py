@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from deniable import Registry
-from deniable.device.owner import Account, owner_page
+from deniable.device.owner import Account, Owned, owner_page
 from deniable.device.sent import OWNER_TEXTS, Likelihood, SentReport
 from deniable.device.state import State
 from deniable.tools import notice
@@ -40,8 +40,7 @@ def told(make_client, clock):
 
 def test_the_ledger_is_counted(told, registry):
     """Reports sent and left are the ledger's, and the last column never says less than it is."""
-    ledger, _, _ = told._device.owned()
-    accounts = {each.metric: each for each in ledger}
+    accounts = {each.metric: each for each in told._device.owned().ledger}
     browser = accounts["browser"]
     assert browser.reports == 2
     limit = registry["browser"].lifetime_epsilon / registry["browser"].scheme.mechanism.epsilon
@@ -79,8 +78,8 @@ def test_everything_is_escaped():
     account = Account(HOSTILE, HOSTILE, 1, 1, 2, True)
     page = owner_page(
         [report],
-        [account],
-        0,
+        Owned(ledger=[account]),
+        None,
         sending=True,
         app=HOSTILE,
         opt_out_url=f"/off?{HOSTILE}",
@@ -95,7 +94,7 @@ def test_everything_is_escaped():
 def test_a_long_list_is_cut(count, more):
     """200 reports are listed, and how many more there are is said."""
     report = SentReport("m", "2026-11-20", "Which?", "sent", None, "It says yes.", ())
-    text = text_of(owner_page([report] * count, [], 0, sending=True, app="editor"))
+    text = text_of(owner_page([report] * count, Owned(), None, sending=True, app="editor"))
     assert text.count("It says yes.") == min(count, 200)
     rest = text.rpartition("It says yes.")[2]
     assert (f"And {more}older ones" in rest) if more else ("older" not in rest)
@@ -112,7 +111,7 @@ def test_the_page_says_who_receives_and_how_to_switch_off(make_client, language,
     assert html.escape(HOSTILE) in whole
     assert HOSTILE not in whole
     assert "me@acme.example" in text_of(whole)
-    for page in (whole, owner_page([], [], 0, sending=True, language=language)):
+    for page in (whole, owner_page([], Owned(), None, sending=True, language=language)):
         assert "deniable sent --switch-off" in text_of(page)
     assert "@" not in text_of(page)
 
@@ -128,7 +127,7 @@ def test_an_address_that_runs_or_leads_away_is_refused(url):
     """What would run a script, or leads to another site without saying so, is a mistake of the
     app."""
     with pytest.raises(ValueError, match="an address of the page"):
-        owner_page([], [], 0, sending=True, opt_out_url=url)
+        owner_page([], Owned(), None, sending=True, opt_out_url=url)
 
 
 def run(*arguments):

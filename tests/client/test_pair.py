@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from deniable import Client, MetricError, Registry, RegistryError, SchemeError
 from deniable.protocol import compiled
-from deniable.protocol.types import MAX_PAIR_CELLS
-from deniable.protocol.types.pair import cell_text, margins_of
+from deniable.protocol.types.pair import MAX_PAIR_CELLS, cell_text, margins_of
 
 MakeClient = Callable[..., Client]
 

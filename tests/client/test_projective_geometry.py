@@ -5,8 +5,8 @@ import math
 import pytest
 
 from deniable.protocol.errors import SchemeError
-from deniable.protocol.mechanisms import MAX_CELLS, ProjectiveGeometry, total_variance
-from deniable.protocol.mechanisms.projective_geometry import points
+from deniable.protocol.mechanisms import MAX_CELLS, total_variance
+from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry, points
 from deniable.protocol.randomness import PRECISION
 
 HALF = 1 << PRECISION - 1

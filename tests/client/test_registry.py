@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from deniable import MetricError, Registry, RegistryError, SchemeError
-from deniable.protocol.types import Category
+from deniable.protocol.types.closed import Category
 from deniable.protocol.value_list import MAX_VALUE_BYTES
 
 REGISTRIES = Path(__file__).parent / "registries"

@@ -16,7 +16,7 @@ from deniable.device.recording import ACTIVE, Recorder
 from deniable.device.sent import OWNER_TEXTS, describe_entries
 from deniable.device.state import State
 from deniable.protocol import windows
-from deniable.protocol.mechanisms import MemoizedRetention
+from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
 from deniable.testing import MemoryClient
 
 from .conftest import metrics_toml
@@ -310,7 +310,7 @@ def test_reports_in_words(make_client, clock, tmp_path):
         client.active("back")
         assert client.flush()
         (report,) = client.sent()
-        entries = client._device.entries()
+        entries = client._device.owned().entries
         (chinese,) = describe_entries(entries, client.registry, OWNER_TEXTS["zh-Hans"])
         cohorts = "first used in" in report.words
         found.add(cohorts)

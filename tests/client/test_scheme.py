@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from deniable import Scheme, SchemeError
-from deniable.protocol.mechanisms import NumberRange, SlidingWindow, SubsetSelection
+from deniable.protocol.mechanisms.number_range import NumberRange
+from deniable.protocol.mechanisms.sliding_window import SlidingWindow
+from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 
 VECTORS = json.loads(
     (Path(__file__).parents[2] / "client" / "vectors" / "scheme.json").read_text(encoding="utf-8")

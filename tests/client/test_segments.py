@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from deniable import Registry, RegistryError, SchemeError, SegmentError
 from deniable.device.open_windows import parse_value
-from deniable.protocol.mechanisms import MAX_CELLS, Packing, Row, SubsetSelection
+from deniable.protocol.mechanisms import MAX_CELLS, Packing, Row
+from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable.protocol.scheme import check_cells
 from deniable.protocol.segments import Segment, combinations, labels, place
 from deniable.testing import MemoryClient

@@ -4,7 +4,10 @@ import pytest
 
 from deniable.device.outbox import Entry
 from deniable.device.sent import OWNER_TEXTS, describe_entries
-from deniable.protocol.mechanisms import HierarchicalHistogram, NumberRange, Report, SlidingWindow
+from deniable.protocol.mechanisms import Report
+from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.protocol.mechanisms.number_range import NumberRange
+from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.scheme import Scheme
 from deniable.protocol.wire import SealedReport, pack_columns
 

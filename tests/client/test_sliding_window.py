@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from deniable.protocol.errors import SchemeError
-from deniable.protocol.mechanisms import NumberRange, Report, SlidingWindow, rebuild
-from deniable.protocol.mechanisms.number_range import TOP
+from deniable.protocol.mechanisms import Report, rebuild
+from deniable.protocol.mechanisms.number_range import TOP, NumberRange
+from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.randomness import PRECISION
 
 ONE = 1 << PRECISION

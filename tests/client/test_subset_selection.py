@@ -3,7 +3,8 @@
 import pytest
 
 from deniable.protocol.errors import SchemeError
-from deniable.protocol.mechanisms import Packing, SubsetSelection, total_variance
+from deniable.protocol.mechanisms import Packing, total_variance
+from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable.protocol.randomness import PRECISION
 
 

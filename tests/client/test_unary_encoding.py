@@ -5,8 +5,7 @@ import math
 import pytest
 
 from deniable.protocol.errors import SchemeError
-from deniable.protocol.mechanisms import UnaryEncoding
-from deniable.protocol.mechanisms.unary_encoding import MAX_SIZE
+from deniable.protocol.mechanisms.unary_encoding import MAX_SIZE, UnaryEncoding
 from deniable.protocol.randomness import PRECISION
 
 ONE = 1 << PRECISION

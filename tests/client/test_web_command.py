@@ -103,7 +103,7 @@ def test_a_mechanism_that_the_web_lacks_is_named(run, tmp_path):
     text = CLOSED + 'mechanism = "hadamard_response"\n'
     done = run(text, "--out", "static")
     assert done.exit_code == 1
-    assert "metrics.toml:4: error: metrics.browser.mechanism: is hadamard_response" in done.output
+    assert "metrics.toml:12: error: metrics.browser.mechanism: is hadamard_response" in done.output
     assert not (tmp_path / "static").exists()
 
 

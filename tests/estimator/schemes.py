@@ -1,14 +1,12 @@
 """Schemes of mechanisms that count a list, for tests of what is calculated for many at once."""
 
 from deniable import Scheme
-from deniable.protocol.mechanisms import (
-    BasicRappor,
-    HadamardResponse,
-    MemoizedSubsetSelection,
-    ProjectiveGeometry,
-    SubsetSelection,
-    UnaryEncoding,
-)
+from deniable.protocol.mechanisms.hadamard_response import HadamardResponse
+from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
+from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
+from deniable.protocol.mechanisms.rappor import BasicRappor
+from deniable.protocol.mechanisms.subset_selection import SubsetSelection
+from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
 
 SIZE = 12
 VALUES = tuple(f"value {each}" for each in range(SIZE))

@@ -5,12 +5,10 @@ import pytest
 from scipy import stats
 
 from deniable import Scheme
-from deniable.protocol.mechanisms import (
-    MEMOIZED_STRING_DESIGNS,
-    CountMeanSketch,
-    SubsetSelection,
-    UnaryEncoding,
-)
+from deniable.protocol.mechanisms import MEMOIZED_STRING_DESIGNS
+from deniable.protocol.mechanisms.hashed import CountMeanSketch
+from deniable.protocol.mechanisms.subset_selection import SubsetSelection
+from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import oracle_analysis
 from deniable_estimator.analyses.anomalies import (

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from deniable.protocol.mechanisms import SubsetSelection
+from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_estimator.statistics.counts import change_p_values, share_interval
 from deniable_estimator.statistics.intervals import Noise
 

@@ -17,8 +17,8 @@ from deniable.protocol.mechanisms import (
     MEMOIZED_STRING_DESIGNS,
     STRING_DESIGNS,
     Mechanism,
-    SubsetSelection,
 )
+from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate
 from deniable_estimator.statistics.participation import Participation

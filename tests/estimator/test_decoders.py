@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from deniable import Scheme
-from deniable.protocol.mechanisms import HashedProjectiveGeometry, ProjectiveGeometry
-from deniable.protocol.mechanisms.projective_geometry import points
+from deniable.protocol.mechanisms.hashed import HashedProjectiveGeometry
+from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry, points
 from deniable.protocol.randomness import PRECISION
 from deniable_estimator.analyses import projective_geometry
 from deniable_estimator.analyses.projective_geometry import MAX_REPORTS, space_support

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.estimator.schemes import SCHEMES, SIZE
 
 from deniable import Scheme
-from deniable.protocol.mechanisms import SubsetSelection
+from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_collector.tally import Tally, TallyRow, empty_tally
 from deniable_estimator.analyses import ANALYSES
 from deniable_estimator.analyses.base import OracleAnalysis, Support
@@ -95,7 +95,7 @@ def test_ghosts_are_never_detected(answer, scheme, make_tally, monkeypatch):
         def support(self, tally, items):
             return Support(tally.rows[0].cells, tally.reports, np.array([True, False, False]))
 
-    monkeypatch.setitem(ANALYSES, type(scheme.mechanism), Haunted)
+    monkeypatch.setitem(ANALYSES, scheme.mechanism.name, Haunted)
     seen = estimate(make_tally(scheme, 1000, [625, 250, 125]), scheme)
     assert seen.share == pytest.approx(answer.share)
     assert seen.detected.tolist() == [False, True, False]

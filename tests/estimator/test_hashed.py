@@ -5,12 +5,9 @@ import pytest
 from scipy import stats
 
 from deniable import Scheme
-from deniable.protocol.mechanisms import (
-    CohortLocalHashing,
-    HashedProjectiveGeometry,
-    ProjectiveGeometry,
-    SubsetSelection,
-)
+from deniable.protocol.mechanisms.hashed import CohortLocalHashing, HashedProjectiveGeometry
+from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
+from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_estimator.analyses import hashed
 from deniable_estimator.analyses.hashed import hash_places
 from deniable_estimator.analyses.sampling import sample_tally

@@ -11,7 +11,8 @@ from scipy.stats import t as student
 from tests.estimator.schemes import SCHEMES, SIZE
 
 from deniable import Scheme
-from deniable.protocol.mechanisms import HashedProjectiveGeometry, SubsetSelection
+from deniable.protocol.mechanisms.hashed import HashedProjectiveGeometry
+from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.anomalies import Figure
 from deniable_estimator.analyses.sampling import sample_tally

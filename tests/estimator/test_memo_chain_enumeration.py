@@ -13,20 +13,14 @@ from itertools import product
 import numpy as np
 import pytest
 
-from deniable.protocol.mechanisms import (
-    BasicRappor,
-    Bloom,
-    DBitFlip,
-    MemoizedLocalHashing,
-    MemoizedRetention,
-    MemoizedSubsetSelection,
-    Memoizing,
-    NumberRange,
-    Rappor,
-    Rounds,
-    all_names,
-)
+from deniable.protocol.mechanisms import Memoizing, all_names
 from deniable.protocol.mechanisms.base import ONE
+from deniable.protocol.mechanisms.dbitflip import DBitFlip
+from deniable.protocol.mechanisms.hashed import MemoizedLocalHashing
+from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
+from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
+from deniable.protocol.mechanisms.number_range import NumberRange
+from deniable.protocol.mechanisms.rappor import BasicRappor, Bloom, Rappor, Rounds
 from deniable_estimator.privacy.composition import Repeated, composed_delta, loss_of
 from deniable_estimator.privacy.mechanism_blankets import blanket_of, fresh_round
 

@@ -13,21 +13,14 @@ import pytest
 from numpy.typing import NDArray
 
 from deniable import Scheme
-from deniable.protocol.mechanisms import (
-    BasicRappor,
-    Bloom,
-    DBitFlip,
-    MemoizedLocalHashing,
-    MemoizedRetention,
-    MemoizedSubsetSelection,
-    Memoizing,
-    NumberRange,
-    Rappor,
-    Report,
-    Rounds,
-    all_names,
-)
+from deniable.protocol.mechanisms import Memoizing, Report, all_names
 from deniable.protocol.mechanisms.base import ONE
+from deniable.protocol.mechanisms.dbitflip import DBitFlip
+from deniable.protocol.mechanisms.hashed import MemoizedLocalHashing
+from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
+from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
+from deniable.protocol.mechanisms.number_range import NumberRange
+from deniable.protocol.mechanisms.rappor import BasicRappor, Bloom, Rappor, Rounds
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.answers.shares import estimate

@@ -10,35 +10,27 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deniable.protocol.mechanisms import (
-    BasicRappor,
-    Bloom,
+from deniable.protocol.mechanisms import Mechanism, Packing, Report, all_names
+from deniable.protocol.mechanisms.base import ONE
+from deniable.protocol.mechanisms.dbitflip import DBitFlip
+from deniable.protocol.mechanisms.hadamard_response import HadamardResponse
+from deniable.protocol.mechanisms.hashed import (
     CohortLocalHashing,
     CountMeanSketch,
-    DBitFlip,
     HadamardCountMeanSketch,
-    HadamardResponse,
     HashedProjectiveGeometry,
-    HierarchicalHistogram,
-    Mechanism,
     MemoizedLocalHashing,
-    MemoizedRetention,
-    MemoizedSubsetSelection,
-    NumberRange,
-    OneTimeRappor,
-    Packing,
-    PrefixTree,
-    ProjectiveGeometry,
-    Rappor,
-    Report,
-    Rounds,
-    SlidingWindow,
-    SubsetSelection,
-    UnaryEncoding,
-    all_names,
 )
-from deniable.protocol.mechanisms.base import ONE
-from deniable.protocol.mechanisms.number_range import TOP
+from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
+from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
+from deniable.protocol.mechanisms.number_range import TOP, NumberRange
+from deniable.protocol.mechanisms.prefix_tree import PrefixTree
+from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
+from deniable.protocol.mechanisms.rappor import BasicRappor, Bloom, OneTimeRappor, Rappor, Rounds
+from deniable.protocol.mechanisms.sliding_window import SlidingWindow
+from deniable.protocol.mechanisms.subset_selection import SubsetSelection
+from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
 from deniable_estimator.privacy.blanket import Blanket, hidden, within
 from deniable_estimator.privacy.composition import Repeated, composed_delta, loss_of
 from deniable_estimator.privacy.mechanism_blankets import blanket_of

@@ -8,19 +8,12 @@ import numpy as np
 import pytest
 
 from deniable import Scheme
-from deniable.protocol.mechanisms import (
-    BasicRappor,
-    Bloom,
-    HadamardResponse,
-    Mechanism,
-    OneTimeRappor,
-    Packing,
-    ProjectiveGeometry,
-    Rappor,
-    Rounds,
-    SubsetSelection,
-    UnaryEncoding,
-)
+from deniable.protocol.mechanisms import Mechanism, Packing
+from deniable.protocol.mechanisms.hadamard_response import HadamardResponse
+from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
+from deniable.protocol.mechanisms.rappor import BasicRappor, Bloom, OneTimeRappor, Rappor, Rounds
+from deniable.protocol.mechanisms.subset_selection import SubsetSelection
+from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
 from deniable.protocol.randomness import PRECISION
 from deniable_estimator.analyses import oracle_analysis
 from deniable_estimator.analyses.sampling import sample_tally

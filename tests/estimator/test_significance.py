@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 from scipy.stats import chi2, chi2_contingency, false_discovery_control
 
-from deniable.protocol.mechanisms import SubsetSelection
+from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_estimator.statistics import significance
 from deniable_estimator.statistics.intervals import Noise, debias
 from deniable_estimator.statistics.significance import (

@@ -167,7 +167,7 @@ class Background:
 
     def _send_step(self, urgent: bool) -> bool:
         """Send the reports that are due, or all finished ones. Returns whether none is left."""
-        if self._closing and self.status == "on" and self._has_state():
+        if self._closing and self.status == "on" and self._state.exists():
             self._troubles.guard(self._device.hurry)
         while self._device.transport is not None and self.status == "on":
             batch = self._troubles.guard(lambda: self._device.take(urgent=urgent))
@@ -175,7 +175,7 @@ class Background:
                 break
         if self.status != "on":
             return self.status != "failed"
-        return not self._has_state() or self._troubles.guard(self._device.waiting) == 0
+        return not self._state.exists() or self._troubles.guard(self._device.waiting) == 0
 
     def _heed(self) -> None:
         """Check whether the owner of the device has switched reporting off, or on again."""
@@ -204,20 +204,17 @@ class Background:
         """Try a deletion that was asked for. Returns whether none is pending. If the disk does not
         work, nothing is kept or sent until the deletion has succeeded."""
         forget = self._taking_back
-        if (
-            forget is not None
-            and self._troubles.guard(lambda: self._forget(forget))
-            and self._taking_back is forget
-        ):
-            self._taking_back = None
+        if forget is not None:
+            self._troubles.guard(lambda: self._forget(forget))
         return self._taking_back is None
 
-    def _forget(self, forget: Callable[[], None]) -> bool:
+    def _forget(self, forget: Callable[[], None]) -> None:
         with self._writing.held(self._state.patience):
             self._records.clear()
-            if self._has_state():
+            if self._state.exists():
                 forget()
-            return True
+        if self._taking_back is forget:  # not another one that was asked for meanwhile
+            self._taking_back = None
 
     def _write(self) -> bool:
         """Write the queued records to the disk and seal the windows that have ended."""
@@ -229,7 +226,7 @@ class Background:
             if self.status != "on":
                 return False
             records = [self._records.popleft() for _ in range(len(self._records))]
-            if not records and not self._has_state():
+            if not records and not self._state.exists():
                 return True
             try:
                 dropped, waiting = self._device.write(records)
@@ -265,18 +262,12 @@ class Background:
 
     def _idle(self, seconds: Callable[[], float | None]) -> float:
         found = None
-        if self.status == "on" and self._has_state():
+        if self.status == "on" and self._state.exists():
             found = self._troubles.guard(seconds)
         # A bounded wait: clocks are set, machines sleep, and other processes share the state.
         return _LONGEST_IDLE if found is None else min(_LONGEST_IDLE, max(_SHORTEST_IDLE, found))
 
     def _resume(self) -> None:
         """Start work on what an earlier run has left, if there was one."""
-        if self._writer is not None and self.status == "on" and self._has_state():
+        if self._writer is not None and self.status == "on" and self._state.exists():
             self._writer.wake()
-
-    def _has_state(self) -> bool:
-        try:
-            return self._state.exists()
-        except OSError:
-            return True  # it cannot be read; opening it will say why

@@ -22,10 +22,10 @@ from deniable.protocol.randomness import Bits, system_bits
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import TracebackType
 
     from deniable.device.development import Narrator
     from deniable.device.device import Device
+    from deniable.device.owner import Owned
     from deniable.device.recording import Active, Record
     from deniable.device.sent import OwnerLanguage, SentReport
     from deniable.device.state import State
@@ -269,17 +269,18 @@ class Client(Background):
 
     def sent(self) -> list[SentReport]:
         """The reports that this device has sent or will send, in words; the newest first."""
-        return self._sent("en")
+        from deniable.device.sent import describe_entries
 
-    def _sent(self, language: OwnerLanguage) -> list[SentReport]:
-        from deniable.device.sent import OWNER_TEXTS, describe_entries
+        return describe_entries(self._owned().entries, self.registry)
 
-        if not self._has_state():
-            return []
-        entries = self._troubles.guard(self._device.entries)
+    def _owned(self) -> Owned:
+        """What the state holds for the owner of the device; nothing after trouble."""
+        from deniable.device.owner import Owned
+
+        found = self._troubles.guard(self._device.owned) if self._state.exists() else None
         if self._closed:
             self._state.close()
-        return describe_entries(entries or [], self.registry, OWNER_TEXTS[language])
+        return found or Owned()
 
     def owner_page(
         self,
@@ -297,21 +298,15 @@ class Client(Background):
             ValueError: an address would run a script.
         """
         from deniable.device import owner
+        from deniable.device.sent import OWNER_TEXTS, describe_entries
 
-        reports = self._sent(language)
-        found = self._troubles.guard(self._device.owned) if self._has_state() else None
-        ledger, waiting, erased = found if found is not None else ([], 0, None)
-        if self._closed:
-            self._state.close()
+        owned = self._owned()
         return owner.owner_page(
-            reports,
-            ledger,
-            waiting,
+            describe_entries(owned.entries, self.registry, OWNER_TEXTS[language]),
+            owned,
+            self.registry,
             sending=self.status in ("on", "closed"),
-            erased=erased,
             app=app,
-            recipient=self.registry.recipient,
-            contact=self.registry.contact,
             opt_out_url=opt_out_url,
             erase_url=erase_url,
             language=language,
@@ -366,12 +361,7 @@ class Client(Background):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -383,14 +373,13 @@ def _narrator(
     on_trouble: Callable[[Exception], None] | None,
 ) -> Narrator | None:
     """Development mode, if the app or the environment asks for it."""
-    if given is False or (given is None and not os.environ.get("DENIABLE_DEV")):
+    named = os.environ.get("DENIABLE_DEV", "") if given is None else given
+    if named is False or (given is None and not named.strip()):
         return None
     # Imported here: released apps do not need it.
     from deniable.device.development import DevelopmentDevice, Narrator, address_of
 
-    address = address_of(given, os.environ)
-    if address is None:
-        return None
+    address = address_of(named, "DENIABLE_DEV" if given is None else "development")
     device = DevelopmentDevice(registry, address, clock=clock, bits=bits)
     return Narrator(device, on_trouble)
 

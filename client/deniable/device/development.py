@@ -16,7 +16,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from deniable.device import outbox
 from deniable.device.device import Device
@@ -28,15 +28,10 @@ from deniable.protocol.errors import MetricError, RejectedError, SegmentError, T
 from deniable.protocol.wire import mark_development
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from deniable.device.outbox import OutgoingBatch
     from deniable.device.recording import Record
     from deniable.protocol.randomness import Bits
     from deniable.protocol.registry import Registry
-
-VARIABLE = "DENIABLE_DEV"
-"""The variable of the environment that names the address of `deniable dev`."""
 
 TROUBLES = "/v1/troubles"
 """Where `deniable dev` hears of mistakes that a client found."""
@@ -68,25 +63,18 @@ _OF_THE_OUTBOX = frozenset({"device", "reports", "batches", "pauses", "schemes"}
 """The tables of the state that stay; a new device begins without what is in all others."""
 
 
-def address_of(given: str | Literal[False] | None, environ: Mapping[str, str]) -> str | None:
-    """The address of `deniable dev`, if the client is in development mode: what the app has
-    `given`, or else the environment's. False is never.
+def address_of(named: object, name: str) -> str:
+    """The address of `deniable dev`; `name` is what named it.
 
     Raises:
         ValueError: it is not an address of this machine.
-        TypeError: what was given is no text.
+        TypeError: it is no text.
     """
-    if given is False:
-        return None
-    if given is None:
-        named = environ.get(VARIABLE, "")
-        return loopback_address(named, VARIABLE) if named.strip() else None
-    if not isinstance(given, str):
+    if not isinstance(named, str):
         raise TypeError(
-            "development must be the address of `deniable dev`, or False; "
-            f"not {type(given).__name__}"
+            f"{name} must be the address of `deniable dev`, or False; not {type(named).__name__}"
         )
-    return loopback_address(given, "development")
+    return loopback_address(named, name)
 
 
 class _MarkingTransport(HttpTransport):
@@ -105,9 +93,6 @@ class _DevelopmentState(State):
     """A state in memory. Forked children begin with an empty one, because each flush is a device
     of its own anyway."""
 
-    def __init__(self) -> None:
-        super().__init__(None)
-
     def after_fork(self, *, child: bool) -> None:
         if child:
             self._connection = None
@@ -123,7 +108,7 @@ class DevelopmentDevice(Device):
         transport = _MarkingTransport(address)
         super().__init__(
             _taking_part(registry),
-            _DevelopmentState(),
+            _DevelopmentState(None),
             transport,
             clock=clock,
             bits=bits,
@@ -178,7 +163,7 @@ class Narrator(Diagnostics):
         self._told: set[str] = set()
         self._say(
             f"DEVELOPMENT MODE: reports go to {device.address} alone, and nothing counts. "
-            f"Unset {VARIABLE} (or leave `development` out) before you release"
+            f"Unset DENIABLE_DEV (or leave `development` out) before you release"
         )
 
     def ignored(self, status: str) -> None:

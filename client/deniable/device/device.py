@@ -18,8 +18,8 @@ from deniable.protocol.errors import TransportError
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-    from deniable.device.outbox import Entry, OutgoingBatch
-    from deniable.device.owner import Account
+    from deniable.device.outbox import OutgoingBatch
+    from deniable.device.owner import Owned
     from deniable.device.recording import Record
     from deniable.device.state import State
     from deniable.device.transport import Transport
@@ -153,30 +153,21 @@ class Device:
 
     def withdraw(self) -> None:
         """Delete open values and unsent reports (see `withdraw`)."""
-        with self.state.transaction() as connection:
-            withdraw(connection)
+        withdraw(self.state)
 
     def erase(self) -> None:
         """Delete values, reports, the history and the keys of memos (see `erase`)."""
-        with self.state.transaction() as connection:
-            erase(connection, self.clock())
+        erase(self.state, self.clock())
 
     def _until(self, time: float | None) -> float | None:
         return None if time is None else max(0.0, time - self.clock())
 
-    def owned(self) -> tuple[list[Account], int, str | None]:
-        """What this device has revealed for each metric, how many values wait, and the UTC day of
-        the last erasure."""
+    def owned(self) -> Owned:
+        """What the state holds for the owner of the device."""
         from deniable.device import owner
 
         with self.state.transaction() as connection:
-            spent = owner.accounts(connection, self.registry)
-            return spent, owner.waiting_values(connection), erased_on(connection)
-
-    def entries(self) -> list[Entry]:
-        """Every stored report, the newest first."""
-        with self.state.transaction() as connection:
-            return outbox.entries(connection)
+            return owner.owned(connection, self.registry)
 
     def _backoff(self, failures: int) -> float:
         """Exponential backoff with full jitter: uniform up to a bound that doubles."""
@@ -187,31 +178,28 @@ class Device:
         return self.bits(53) / (1 << 53) * bound
 
 
-def withdraw(connection: Connection) -> None:
+def withdraw(state: State) -> None:
     """Delete the values of open windows and the reports that were not acknowledged.
 
     The list of sent reports stays, for the owner to see. So do the keys of memos, which are
     independent of any value: with another key, the same value would be revealed a second time.
     """
-    open_windows.clear(connection)
-    outbox.withdraw(connection)
+    with state.transaction() as connection:
+        open_windows.clear(connection)
+        outbox.withdraw(connection)
 
 
-def erase(connection: Connection, now: float) -> None:
+def erase(state: State, now: float) -> None:
     """Delete the values, all reports, the first windows of metrics that look back, and the keys of
     memos, at a POSIX time in seconds.
 
     Metrics that have reported with memos never do so again on this device.
     """
-    open_windows.clear(connection)
-    open_windows.forget_firsts(connection)
-    outbox.clear(connection)
-    ledger.erase_keys(connection)
-    day = datetime.fromtimestamp(now, UTC).date()
-    connection.execute("UPDATE device SET erased = ?", (day.isoformat(),))
-
-
-def erased_on(connection: Connection) -> str | None:
-    """The UTC day of the last erasure, like 2026-11-22; None if there was none."""
-    (day,) = connection.execute("SELECT erased FROM device").fetchone()
-    return None if day is None else str(day)
+    with state.transaction() as connection:
+        open_windows.clear(connection)
+        # Without its memos, a metric that looks back is not reported.
+        connection.execute("DELETE FROM firsts")
+        outbox.clear(connection)
+        ledger.erase_keys(connection)
+        day = datetime.fromtimestamp(now, UTC).date()
+        connection.execute("UPDATE device SET erased = ?", (day.isoformat(),))

@@ -40,10 +40,9 @@ Whoever has both the key and the reports of a device can compute the noise, and 
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from deniable.protocol.mechanisms import Mechanism, Memoizing
+from deniable.protocol.mechanisms import Memoizing
 from deniable.protocol.randomness import KEY_BYTES, Bits, below, keyed_bits
 
 if TYPE_CHECKING:
@@ -103,27 +102,23 @@ class Ledger:
     def left(self, metric: Metric, registry: Registry) -> int | None:
         """How many more reports `allows` will allow if no other metric is reported; None if there
         is no limit."""
-        rests = []
-        if isinstance(metric.scheme.mechanism, Memoizing):
-            if not self._within_lifetime(metric):
-                return 0
-        else:
+        mechanism, rests = metric.scheme.mechanism, []
+        if not isinstance(mechanism, Memoizing):
             rests.append(Fraction(metric.lifetime_epsilon) - self.spent(metric.name))
+        elif not self._has_room(metric, mechanism):
+            return 0
         if registry.lifetime_epsilon is not None:
             rests.append(Fraction(registry.lifetime_epsilon) - self.spent())
-        return max(0, min(rests) // _cost_of(metric)) if rests else None
+        return max(0, min(rests) // Fraction(mechanism.cost)) if rests else None
 
     def allows(self, metric: Metric, registry: Registry) -> bool:
         """Whether one more report stays within the metric's lifetime and the registry's."""
-        if not self._within_lifetime(metric):
-            return False
-        cap = registry.lifetime_epsilon
-        return cap is None or self.spent() + _cost_of(metric) <= Fraction(cap)
+        return self.left(metric, registry) != 0
 
     def charge(self, metric: Metric) -> None:
         """Count one report of the metric under its scheme, and its memos if it has any."""
         scheme = metric.scheme
-        key = (metric.name, scheme.fingerprint, _cost(scheme.mechanism).hex())
+        key = (metric.name, scheme.fingerprint, scheme.mechanism.cost.hex())
         self._reports[key] = self._reports.get(key, 0) + 1
         self._connection.execute(
             "INSERT OR REPLACE INTO ledger VALUES (?, ?, ?, ?)", (*key, self._reports[key])
@@ -139,18 +134,16 @@ class Ledger:
         """The exact sum of the epsilons of a metric's memos: one for each scheme that had any."""
         return sum((self._memos[key] for key in self._memos if key[0] == metric), Fraction(0))
 
-    def _within_lifetime(self, metric: Metric) -> bool:
-        """Whether all reports and one more stay within the metric's own lifetime epsilon."""
-        mechanism, limit = metric.scheme.mechanism, Fraction(metric.lifetime_epsilon)
-        if not isinstance(mechanism, Memoizing):
-            return self.spent(metric.name) + _cost_of(metric) <= limit
+    def _has_room(self, metric: Metric, mechanism: Memoizing[Any]) -> bool:
+        """Whether the memos of the metric, and the reports without, stay within its own lifetime
+        epsilon, and the key of the memos exists."""
         memos = self.memos(metric.name)
         if memos and not has_key(self._connection, metric.name):
             return False
         if (metric.name, metric.scheme.fingerprint) not in self._memos:
             memos += Fraction(mechanism.lifetime_epsilon)
         fresh = [key for key in self._reports if key[:2] not in self._memos]
-        return memos + self._sum(metric.name, fresh) <= limit
+        return memos + self._sum(metric.name, fresh) <= Fraction(metric.lifetime_epsilon)
 
     def _sum(self, metric: str | None, keys: Iterable[tuple[str, str, str]]) -> Fraction:
         """The exact sum of the epsilons of the reports under these keys."""
@@ -162,19 +155,6 @@ class Ledger:
             ),
             Fraction(0),
         )
-
-
-def _cost_of(metric: Metric) -> Fraction:
-    return Fraction(_cost(metric.scheme.mechanism))
-
-
-@lru_cache(maxsize=256)
-def _cost(mechanism: Mechanism[Any]) -> float:
-    """What one report may reveal, whatever the device has reported before.
-
-    Cached, because an exact logarithm takes longer than everything else here.
-    """
-    return mechanism.fresh_epsilon if isinstance(mechanism, Memoizing) else mechanism.epsilon
 
 
 def draw_keys(connection: Connection, registry: Registry, bits: Bits) -> None:

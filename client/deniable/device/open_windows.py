@@ -369,11 +369,6 @@ def _value(metric: Metric, window: str, values: Mapping[tuple[str, str], str]) -
     return values.get((metric.name, window))
 
 
-def forget_firsts(connection: Connection) -> None:
-    """Delete the first windows: without its memos, a metric that looks back is not reported."""
-    connection.execute("DELETE FROM firsts")
-
-
 def waiting(connection: Connection) -> int:
     """How many values wait for their window to end."""
     (count,) = connection.execute("SELECT count(*) FROM open_values").fetchone()

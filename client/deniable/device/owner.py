@@ -13,8 +13,9 @@ from string import Template
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from deniable.device import open_windows
+from deniable.device import open_windows, outbox
 from deniable.device.ledger import Ledger
+from deniable.device.outbox import Entry
 from deniable.device.sent import OWNER_TEXTS, OwnerLanguage, OwnerTexts, SentReport
 from deniable.protocol.registry import Registry
 
@@ -61,21 +62,36 @@ def accounts(connection: Connection, registry: Registry | None) -> list[Account]
     return found
 
 
-def waiting_values(connection: Connection) -> int:
-    """How many values wait on the device for their window to end."""
-    return open_windows.waiting(connection)
+class Owned(NamedTuple):
+    """What a state holds for the owner of the device."""
+
+    entries: Sequence[Entry] = ()
+    """Every stored report, the newest first."""
+    ledger: Sequence[Account] = ()
+    waiting: int = 0
+    """How many values wait for their window to end."""
+    erased: str | None = None
+    """The UTC day on which reports were last erased, if they ever were."""
+
+
+def owned(connection: Connection, registry: Registry | None) -> Owned:
+    """What a state holds for the owner of the device.
+
+    Raises:
+        StateError: the ledger is damaged.
+    """
+    (erased,) = connection.execute("SELECT erased FROM device").fetchone()
+    spent, waiting = accounts(connection, registry), open_windows.waiting(connection)
+    return Owned(outbox.entries(connection), spent, waiting, erased)
 
 
 def owner_page(
     reports: Sequence[SentReport],
-    ledger: Iterable[Account],
-    waiting: int,
+    owned: Owned,
+    registry: Registry | None,
     *,
     sending: bool,
-    erased: str | None = None,
     app: str | None = None,
-    recipient: str | None = None,
-    contact: str | None = None,
     opt_out_url: str | None = None,
     erase_url: str | None = None,
     language: OwnerLanguage = "en",
@@ -84,12 +100,10 @@ def owner_page(
 
     Args:
         reports: what this device has reported, the newest first.
-        ledger: what it has revealed, metric by metric.
-        waiting: how many values wait for their window to end.
+        owned: what else it holds.
+        registry: says who receives the reports and where to ask; None if it is not available.
         sending: whether the app reports anything now.
-        erased: the UTC day on which reports were last erased, if they ever were.
         app: what the app is called, if it has a name.
-        recipient, contact: who receives the reports and where to ask, as the registry says.
         opt_out_url, erase_url: where "switch off" and "erase" lead. A web address or a path
             gets a form with POST; an address of the app's own scheme gets a link. Without an
             address, the button is left out.
@@ -108,22 +122,24 @@ def owner_page(
         noise=texts.noise,
         actions=_action(opt_out_url, texts.switch_off) + _action(erase_url, texts.erase),
         received_title=texts.received,
-        received=_received(recipient, contact, name, texts),
+        received=_received(registry, name, texts),
         waiting_title=texts.waiting,
-        waiting=_waiting(reports, waiting, texts),
+        waiting=_waiting(reports, owned.waiting, texts),
         reported_title=texts.reported,
-        reports=_reports([each for each in reports if each.status != "queued"], texts, erased),
+        reports=_reports(
+            [each for each in reports if each.status != "queued"], texts, owned.erased
+        ),
         ledger_title=texts.ledger,
-        ledger=_ledger(ledger, texts),
+        ledger=_ledger(owned.ledger, texts),
     )
 
 
-def _received(recipient: str | None, contact: str | None, app: str, texts: OwnerTexts) -> str:
+def _received(registry: Registry | None, app: str, texts: OwnerTexts) -> str:
     parts = [texts.switch.format(app=app)]
-    if contact is not None:
-        parts.insert(0, texts.contact.format(contact=escape(contact)))
-    if recipient is not None:
-        parts.insert(0, texts.recipient.format(recipient=escape(recipient)))
+    if registry is not None and registry.contact is not None:
+        parts.insert(0, texts.contact.format(contact=escape(registry.contact)))
+    if registry is not None and registry.recipient is not None:
+        parts.insert(0, texts.recipient.format(recipient=escape(registry.recipient)))
     return "".join(f"<p>{part}</p>" for part in parts)
 
 

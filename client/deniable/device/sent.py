@@ -18,16 +18,10 @@ from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from deniable.device.outbox import Entry
-from deniable.protocol.mechanisms import (
-    Mechanism,
-    MemoizedRetention,
-    Memoizing,
-    Numeric,
-    Packing,
-    Report,
-    Row,
-)
+from deniable.protocol.mechanisms import Mechanism, Memoizing, Packing, Report, Row
+from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
 from deniable.protocol.mechanisms.number_range import TOP, NumberRange, number_text
+from deniable.protocol.mechanisms.numeric import Numeric
 from deniable.protocol.registry import Registry
 from deniable.protocol.scheme import Scheme
 from deniable.protocol.wire import SealedReport, unpack_columns
@@ -90,15 +84,8 @@ class SentReport(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it; probabilities as exact fractions, "1/3"."""
-        return {
-            "metric": self.metric,
-            "description": self.description,
-            "window": self.window,
-            "status": self.status,
-            "reason": self.reason,
-            "words": self.words,
-            "likelihoods": {each.value: str(each.probability) for each in self.likelihoods},
-        }
+        likelihoods = {each.value: str(each.probability) for each in self.likelihoods}
+        return {**self._asdict(), "likelihoods": likelihoods}
 
 
 def describe_entries(

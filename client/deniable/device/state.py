@@ -128,12 +128,12 @@ class State:
         seconds."""
 
     def exists(self) -> bool:
-        """Whether the device has a state already.
-
-        Raises:
-            OSError: the directory cannot be read.
-        """
-        return self.path is None or is_there(self.path)
+        """Whether the device has a state already; also if the directory cannot be read, of which
+        opening the state will say why."""
+        try:
+            return self.path is None or is_there(self.path)
+        except OSError:
+            return True
 
     @property
     def patience(self) -> float:

@@ -20,13 +20,16 @@ the attributes that a program needs to react; its message says what to do next.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+
+Severity: TypeAlias = Literal["error", "warning", "note"]
 
 
 class DeniableError(Exception):
@@ -40,7 +43,7 @@ class Problem:
     line: int | None
     where: str
     message: str
-    severity: Literal["error", "warning", "note"] = "error"
+    severity: Severity = "error"
 
     def describe(self, source: str) -> str:
         """`file:line: severity: where: message`, as editors and people read it."""
@@ -52,7 +55,7 @@ class Problem:
 class MistakesError(DeniableError):
     """A file that people write has mistakes; `problems` holds all of them, in file order."""
 
-    def __init__(self, problems: Sequence[Problem], source: str) -> None:
+    def __init__(self, problems: Sequence[Problem], source: str = "metrics.toml") -> None:
         self.problems = tuple(problems)
         self.source = source
         count = len(self.problems)
@@ -63,9 +66,6 @@ class MistakesError(DeniableError):
 
 class RegistryError(MistakesError):
     """The registry has mistakes; `problems` holds all of them, in file order."""
-
-    def __init__(self, problems: Sequence[Problem], source: str = "metrics.toml") -> None:
-        super().__init__(problems, source)
 
 
 class ValueListError(DeniableError):
@@ -119,6 +119,11 @@ class SchemeError(DeniableError):
     def __init__(self, message: str = "") -> None:
         self.code, self.arguments = _coded(message, "scheme")
         super().__init__(message)
+
+    @classmethod
+    def of(cls, code: str, template: str, /, **arguments: Any) -> SchemeError:
+        """The error of a `CodedMessage`."""
+        return cls(CodedMessage(code, template, **arguments))
 
 
 class WireError(DeniableError):

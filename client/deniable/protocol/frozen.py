@@ -8,8 +8,6 @@ classes. Type checkers treat the two alike (PEP 681).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, dataclass_transform
 
 if TYPE_CHECKING:
@@ -19,25 +17,15 @@ _Class = TypeVar("_Class")
 
 
 class _Fields:
-    """What `dataclasses` looks for in a class; made when it is first asked for."""
+    """What `dataclasses` looks for in a class: its names; made when it is first asked for."""
 
-    def __init__(self, types: Mapping[str, str], defaults: Mapping[str, Any]) -> None:
-        self._types = types
-        self._defaults = defaults
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._names = names
 
     def __get__(self, instance: object, owner: type) -> dict[str, Field[Any]]:
-        from dataclasses import field, make_dataclass
+        from dataclasses import make_dataclass
 
-        given: list[tuple[str, str] | tuple[str, str, Any]] = []
-        for name, kind in self._types.items():
-            if name not in self._defaults:
-                given.append((name, kind))
-                continue
-            default = self._defaults[name]
-            if type(default).__hash__ is None:  # an empty mapping, which `field` refuses
-                default = field(default_factory=partial(self._defaults.__getitem__, name))
-            given.append((name, kind, default))
-        made: type[Any] = make_dataclass(owner.__name__, given, frozen=True)
+        made: type[Any] = make_dataclass(owner.__name__, self._names, frozen=True)
         found: dict[str, Field[Any]] = made.__dataclass_fields__
         return found
 
@@ -50,10 +38,9 @@ def frozen(cls: type[_Class]) -> type[_Class]:
     defaults. `__post_init__` is called if there is one. The annotations must be texts (`from
     __future__ import annotations`), and a frozen class inherits no fields.
     """
-    types = {
-        name: kind for name, kind in cls.__annotations__.items() if not kind.startswith("ClassVar")
-    }
-    names = tuple(types)
+    names = tuple(
+        name for name, kind in cls.__annotations__.items() if not kind.startswith("ClassVar")
+    )
     defaults = {name: cls.__dict__[name] for name in names if name in cls.__dict__}
     required = frozenset(names).difference(defaults)
     completes = hasattr(cls, "__post_init__")
@@ -94,7 +81,7 @@ def frozen(cls: type[_Class]) -> type[_Class]:
         if method.__name__ not in cls.__dict__:
             setattr(cls, method.__name__, method)
     for name, value in (
-        ("__dataclass_fields__", _Fields(types, defaults)),
+        ("__dataclass_fields__", _Fields(names)),
         ("__match_args__", names),
     ):
         setattr(cls, name, value)

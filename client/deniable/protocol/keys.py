@@ -128,29 +128,12 @@ COMPILED_CHECKS: dict[str, Check] = {
 }
 """What a compiled metric holds beside the keys that are declared, and in another form."""
 
-COMPILED_KEYS = (
-    "type",
-    "description",
-    "expires",
-    "window",
-    "aggregate",
-    "answer",
-    "sample_rate",
-    "one_in",
+COMPILED_REQUIRED = (
+    *(key for key in REQUIRED if key != "owner"),
     "longitudinal",
-    "epsilon",
-    "lifetime_epsilon",
-    "memo_epsilon",
     "values",
-    "other",
     "mechanism",
     "parameters",
-    "scheme",
-    "reveals",
-    "platform",
-    "unit",
 )
-"""What a compiled metric of any type holds; some types have more (`MetricType.compiled`)."""
-
-SEGMENTED_KEYS = ("segments", "rows")
-"""What it holds in addition where the registry declares segments."""
+"""What a compiled metric cannot be read without. That it holds everything else is seen when it is
+compared with what compiling it gives (`Metric.compile`)."""

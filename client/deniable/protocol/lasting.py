@@ -28,7 +28,7 @@ _LONGEST = 7_305
 class Lasting(NamedTuple):
     """What a device does that begins on a day and uses the app every day."""
 
-    kind: windows.Kind
+    window: windows.Kind
     windows: int
     """From that of the first day to that of the metric's last."""
     reports: int
@@ -42,10 +42,10 @@ class Lasting(NamedTuple):
     @property
     def text(self) -> str:
         """In one line."""
-        of = f"{self.windows:,} {self.kind}s" if self.windows != 1 else f"1 {self.kind}"
+        of = f"{self.windows:,} {self.window}s" if self.windows != 1 else f"1 {self.window}"
         if self.silent is not None:
-            return f"a device falls silent {_ON[self.kind]} {self.kind} {self.silent:,} of {of}"
-        return f"a device reports {_ON[self.kind]} {self.reports:,} of {of}"
+            return f"a device falls silent {_ON[self.window]} {self.window} {self.silent:,} of {of}"
+        return f"a device reports {_ON[self.window]} {self.reports:,} of {of}"
 
 
 def today() -> date:
@@ -87,7 +87,7 @@ def _capped(asked: list[Metric], left: dict[str, int], registry: Registry) -> di
     cap, spent, ends = registry.lifetime_epsilon or math.inf, 0.0, {}
     sent = dict.fromkeys(left, 0.0)
     days = max((math.ceil(left[each.name] * _DAYS[each.window]) for each in asked), default=0)
-    going = [(each, _cost(each), _allowed(each) or math.inf) for each in asked]
+    going = [(each, each.scheme.mechanism.cost, _allowed(each) or math.inf) for each in asked]
     for day in range(min(days, _LONGEST)):
         for metric, cost, most in going:
             length = _DAYS[metric.window]
@@ -110,7 +110,7 @@ def groups(told: Lasting, rate: float) -> int | None:
     allowed = max(1, math.floor((told.silent - 1) * rate + 1e-9))
     count = math.ceil(told.windows / allowed)
     # Else a device would always have the same day of the week.
-    count += told.kind == "day" and count % 7 == 0
+    count += told.window == "day" and count % 7 == 0
     return count if 2 <= count <= MAX_ONE_IN else None
 
 
@@ -166,8 +166,3 @@ def _allowed(metric: Metric) -> int | None:
     if isinstance(metric.scheme.mechanism, Memoizing):
         return None
     return Fraction(metric.lifetime_epsilon) // Fraction(metric.scheme.mechanism.epsilon)
-
-
-def _cost(metric: Metric) -> float:
-    mechanism = metric.scheme.mechanism
-    return mechanism.fresh_epsilon if isinstance(mechanism, Memoizing) else mechanism.epsilon

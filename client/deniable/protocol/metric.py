@@ -82,15 +82,10 @@ class Metric:
             SchemeError: the mechanism cannot be built within `epsilon`, or its memos within
                 `memo_epsilon`.
         """
-        mechanism: Mechanism[Any]
-        if self.compiled is not None:
-            mechanism = self.compiled
-        elif self.longitudinal == "memoize":
-            mechanism = self.type.design_memoized(
-                self.mechanism, self.name, self.epsilon, self.memo_limit
-            )
-        else:
-            mechanism = self.type.design(self.mechanism, self.name, self.epsilon)
+        mechanism = self.compiled
+        if mechanism is None:
+            memo_epsilon = self.memo_limit if self.longitudinal == "memoize" else None
+            mechanism = self.type.design(self.mechanism, self.name, self.epsilon, memo_epsilon)
         check_cells(mechanism, self.segments)
         return Scheme(self.type.name, mechanism, self.type.values, self.segments)
 

@@ -19,10 +19,9 @@ from deniable.protocol.keep import mistakes, read_keep
 from deniable.protocol.keys import (
     COMMON_KEYS,
     COMPILED_CHECKS,
-    COMPILED_KEYS,
+    COMPILED_REQUIRED,
     REQUIRED,
     SCHEME_KEYS,
-    SEGMENTED_KEYS,
     all_keys,
 )
 from deniable.protocol.mechanisms import MAX_MEMO_EPSILON, Mechanism, Memoizing, rebuild
@@ -115,12 +114,13 @@ class MetricReading:
         if mechanism is None:
             self._check_mechanism()
         counted_by = self._segments()
-        self._check_keep()
         # The mechanism is built even if other keys are wrong, to report all mistakes at once.
         good = {key: value for key, value in self.settings.items() if key not in self._refused}
         metric = None
         if metric_type is not None and self._can_design(good):
             metric = self._build(good, metric_type, counted_by, mechanism)
+        if metric is not None:
+            self._check_built(metric)
         if metric is not None and mechanism is not None:
             self._check_limits(metric, mechanism)
             self._compare(metric)
@@ -131,17 +131,9 @@ class MetricReading:
         those of all types, because its type may be what is wrong."""
         kind = self.kind
         known: Mapping[str, Check] = COMMON_KEYS if kind is None else {**COMMON_KEYS, **kind.keys}
-        if not self._compiled:
-            return known if known.keys() >= self._table.keys() else all_keys()
-        known = {**known, **COMPILED_CHECKS}
-        required = (
-            *COMPILED_KEYS,
-            *(() if kind is None else kind.compiled),
-            *(SEGMENTED_KEYS if self._context.segmented else ()),
-            *(("keep",) if "keep" in self._table else ()),
-        )
-        # A key that the type has no use for is compared in the end.
-        return {key: known.get(key, _anything) for key in required}
+        if self._compiled:
+            return {**known, **COMPILED_CHECKS}
+        return known if known.keys() >= self._table.keys() else all_keys()
 
     def _given(self) -> dict[str, Any]:
         """What the table and the defaults say together."""
@@ -153,10 +145,13 @@ class MetricReading:
             found.update({key: value for key, value in defaults if key not in undefaulted})
             return found | {key: self._table[key] for key in self._known if key in self._table}
         own = {} if kind is None else kind.keys
+        found["other"] = None
         for key, value in self._table.items():
-            # Null is nothing said, but of `other`, where it says that there is none.
-            said = (value is not None or key == "other") and not (value == [] and key in _LISTS)
-            if said and key not in undefaulted and (key in COMMON_KEYS or key in own):
+            if (
+                not _is_nothing(key, value)
+                and key not in undefaulted
+                and (key in COMMON_KEYS or key in own)
+            ):
                 found[key] = value
         if COMPILED_CHECKS["expires"](found.get("expires")) is None:
             found["expires"] = date.fromisoformat(found["expires"])
@@ -164,20 +159,19 @@ class MetricReading:
 
     def _check_keys(self) -> None:
         for key, value in self._table.items():
-            nothing = self._compiled and (
-                (value is None and key in _NULLS) or (value == [] and key in _LISTS)
-            )
-            if key not in self._known:
+            check = self._known.get(key)
+            if check is None and not self._compiled:  # a compiled table is compared in the end
                 self.report(key, f"is unknown; a metric may hold {', '.join(self._known)}")
-            elif not nothing and (wrong := self._known[key](value)):
+            elif (
+                check is not None
+                and not (self._compiled and _is_nothing(key, value))
+                and (wrong := check(value))
+            ):
                 self.report(key, wrong)
-        if self._compiled:
-            for key in self._known:
-                if key not in self._table:
-                    self.report(key, "is missing")
-            return
-        for key in REQUIRED:
-            if key not in self.settings:
+        for key in COMPILED_REQUIRED if self._compiled else REQUIRED:
+            if self._compiled and key not in self._table:
+                self.report(key, "is missing")
+            elif not self._compiled and key not in self.settings:
                 self.report(None, f"lacks {key}")
 
     def _mechanism(self) -> Mechanism[Any] | None:
@@ -226,9 +220,10 @@ class MetricReading:
         and other SDKs trust its lists."""
         made = metric.compile(segmented=self._context.segmented)
         given = {key: value for key, value in self._table.items() if key != "keep"}
-        for path, true in _differences(given, made):
+        for path, found, true in _differences(given, made):
             told = "be left out" if true is _ABSENT else f"be {_shown(true)}"
-            self.report(".".join(path), f"must {told}: that is what compiling this metric gives")
+            told = f"must {told}: that is what compiling this metric gives"
+            self.report(".".join(path), "is missing" if found is _ABSENT else told)
 
     def _type(self, kind: type[MetricType]) -> MetricType | None:
         """The type as the table declares it, if it may be asked for with what was given."""
@@ -250,9 +245,13 @@ class MetricReading:
                 'aggregate = "first"',
             )
         context = self._context
-        return kind.read(
+        read = kind.read(
             Table(settings, context.folder, self.report, context.kinds, context.metrics)
         )
+        if kind.no_memos and settings.get("longitudinal") == "memoize":
+            self.report("longitudinal", f"is memoize, but {kind.no_memos}")
+            return None
+        return read
 
     def _segments(self) -> tuple[Segment, ...]:
         """The segments that a metric names, if it may be counted by them."""
@@ -279,13 +278,16 @@ class MetricReading:
                 "or group values",
             )
             return ()
-        devices, rate = settings.get("devices"), settings.get("sample_rate", 1.0)
-        known_crowd = not (COMMON_KEYS["devices"](devices) or COMMON_KEYS["sample_rate"](rate))
-        groups = settings.get("one_in")
-        if not COMMON_KEYS["one_in"](groups):
-            rate = 1 / cast(int, groups)
-        explained = any(each.why is not None for each in found)
-        if found and known_crowd and not explained and devices * rate < LEAST_REPORTS * count:
+        return found
+
+    def _check_built(self, metric: Metric) -> None:
+        """What can be seen where everything else is right."""
+        if wrong := mistakes(metric.keep, metric.window):
+            self.report("keep", wrong)
+        segments, devices, rate = metric.segments, metric.devices, metric.rate
+        explained = any(each.why is not None for each in segments)
+        count = combinations(segments)
+        if segments and devices and not explained and devices * rate < LEAST_REPORTS * count:
             self.report(
                 "segments",
                 f"has {count} combinations, but {devices:,} devices at a rate of {rate:.3g} give "
@@ -293,17 +295,6 @@ class MetricReading:
                 "few say nothing and hide nobody. Use fewer values, or say why it must be so with "
                 'why = "..." in the segment',
             )
-        return found
-
-    def _check_keep(self) -> None:
-        settings = self.settings
-        window = settings.get("window", "day")
-        if "keep" not in settings or COMMON_KEYS["keep"](settings["keep"]):
-            return
-        if not COMMON_KEYS["window"](window) and (
-            wrong := mistakes(read_keep(settings["keep"]), window)
-        ):
-            self.report("keep", wrong)
 
     def _check_epsilons(self) -> None:
         settings = self.settings
@@ -397,32 +388,23 @@ class MetricReading:
         except SchemeError as error:
             self.report("values", str(error))
             return None
-        optional = (
-            "window",
-            "answer",
-            "sample_rate",
-            "one_in",
-            "longitudinal",
-            "memo_epsilon",
-            "mechanism",
-            "devices",
-        )
-        metric = Metric(
-            name=self.name,
-            type=metric_type,
-            description=settings.get("description", ""),
-            owner=settings.get("owner", ""),
-            expires=settings.get("expires", date.max),
-            epsilon=float(settings["epsilon"]),
-            lifetime_epsilon=float(settings["lifetime_epsilon"]),
-            aggregate=settings.get("aggregate", metric_type.aggregates[0]),
-            tags=tuple(settings.get("tags", ())),
-            platform=_named(settings.get("platform", ())),
-            segments=segments,
-            keep=read_keep(settings.get("keep", {})),
-            compiled=compiled,
-            **{key: settings[key] for key in optional if key in settings},
-        )
+        empty = {"description": "", "owner": "", "expires": date.max}
+        plain = {key: value for key, value in settings.items() if key in COMMON_KEYS}
+        made: dict[str, Any] = {
+            "aggregate": metric_type.aggregates[0],
+            **empty,
+            **plain,
+            "name": self.name,
+            "type": metric_type,
+            "epsilon": float(settings["epsilon"]),
+            "lifetime_epsilon": float(settings["lifetime_epsilon"]),
+            "tags": tuple(settings.get("tags", ())),
+            "platform": _named(settings.get("platform", ())),
+            "segments": segments,
+            "keep": read_keep(settings.get("keep", {})),
+            "compiled": compiled,
+        }
+        metric = Metric(**made)
         try:
             metric.scheme  # noqa: B018  (builds the mechanism, which proves its epsilon)
         except SchemeError as error:
@@ -442,8 +424,9 @@ def _named(value: str | Sequence[str]) -> tuple[Any, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
-def _anything(value: Any) -> None:
-    """The check of a key that is compared in the end."""
+def _is_nothing(key: str, value: Any) -> bool:
+    """Whether a key of a compiled metric says nothing."""
+    return (value is None and key in _NULLS) or (value == [] and key in _LISTS)
 
 
 def _shown(value: Any) -> str:
@@ -453,10 +436,10 @@ def _shown(value: Any) -> str:
 
 def _differences(
     given: Any, made: Any, path: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """The paths at which two tables differ, with what the second one holds there."""
+) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
+    """The paths at which two tables differ, with what each of them holds there."""
     if isinstance(given, dict) and isinstance(made, dict):
         for key in {**made, **given}:
             yield from _differences(given.get(key, _ABSENT), made.get(key, _ABSENT), (*path, key))
     elif given != made or isinstance(given, bool) != isinstance(made, bool):
-        yield path, made
+        yield path, given, made

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
-from deniable.protocol.errors import MetricError, Problem, RegistryError
+from deniable.protocol.errors import MetricError, Problem, RegistryError, Severity
 from deniable.protocol.frozen import frozen
 from deniable.protocol.metric import Metric
 from deniable.protocol.segments import Segment
@@ -108,6 +108,16 @@ class Registry:
             for each in self
             if each.name not in self.unasked and names.intersection((each.name, *each.type.of))
         )
+
+    def problem(
+        self, metric: Metric, message: str, severity: Severity, key: str | None = None
+    ) -> Problem:
+        """A remark about a metric, or one of its keys, at its line."""
+        line, where = self.lines.get(metric.name), f"metrics.{metric.name}"
+        if key is None:
+            return Problem(line, where, message, severity)
+        line = self.lines.get(f"{metric.name}.{key}", line)
+        return Problem(line, f"{where}.{key}", message, severity)
 
     def __eq__(self, other: object) -> bool:
         # Where the metrics stand in the file makes no difference.

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
-from deniable.protocol.coded_message import CodedMessage, counted
+from deniable.protocol.coded_message import counted
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.frozen import frozen
 from deniable.protocol.mechanisms import MAX_CELLS, FrequencyOracle, Mechanism, Row, rebuild
@@ -178,7 +178,7 @@ def check_cells(mechanism: Mechanism[Any], segments: Sequence[Segment]) -> None:
         )
     cells = count * sum(row.width for row in mechanism.rows)
     if count > 1 and cells > MAX_CELLS:
-        told = CodedMessage(
+        raise SchemeError.of(
             "segment_cells",
             "{count} combinations of segments give a tally of {cells:,} cells, above the limit of "
             "{most:,}: use fewer segments, or fewer values",
@@ -186,7 +186,6 @@ def check_cells(mechanism: Mechanism[Any], segments: Sequence[Segment]) -> None:
             cells=cells,
             most=MAX_CELLS,
         )
-        raise SchemeError(told)
 
 
 def _segments(tables: Any) -> tuple[Segment, ...]:

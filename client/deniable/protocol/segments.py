@@ -16,13 +16,14 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from deniable.protocol.checks import text as check_text
 from deniable.protocol.checks import texts as check_texts
 from deniable.protocol.errors import SegmentError
 from deniable.protocol.frozen import frozen
-from deniable.protocol.value_list import normal_form, value_text
+from deniable.protocol.value_list import normal_form, report_mistakes
 
 MAX_COMBINATIONS = 32
 """The most combinations of segments that a metric may be counted by."""
@@ -176,13 +177,7 @@ def read_segment(
             'ones under other = "other"',
         )
         return None
-    for each in sorted({each for each in normal if normal.count(each) > 1}):
-        report("values", f"lists {each!r} twice")
-    for each in normal:
-        try:
-            value_text(each)
-        except ValueError as error:
-            report("values", f"lists {each[:20]!r}, which {error}")
+    report_mistakes(normal, partial(report, "values"))
     return Segment(name, tuple(normal), None if wrong_other else other, why)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from deniable.protocol.coded_message import CodedMessage
@@ -62,6 +62,19 @@ def value_text(text: str) -> str:
     if _long(value):
         raise ValueError(_TOO_LONG)
     return value
+
+
+def report_mistakes(values: Sequence[str], report: Callable[[str], None]) -> None:
+    """Report each value in normal form C that is listed twice, or cannot be one."""
+    seen: set[str] = set()
+    for value in values:
+        if value in seen:
+            report(f"lists {value!r} twice")
+        seen.add(value)
+        try:
+            value_text(value)
+        except ValueError as error:
+            report(f"lists {value[:20]!r}, which {error}")
 
 
 def value_texts(texts: Sequence[str], source: str) -> list[str]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from difflib import SequenceMatcher
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -88,7 +89,10 @@ _NEAR = 0.6
 
 
 class Command(click.Command):
-    """A command whose help begins with an example."""
+    """A command whose help begins with an example, and lists the commands below it."""
+
+    path: tuple[str, ...] = ()
+    """Its words, where `find` has found it."""
 
     def __init__(self, *args: Any, example: str, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -107,6 +111,16 @@ class Command(click.Command):
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write(f"Example: {self.example}\n\n")
         super().format_help(ctx, formatter)
+        known = below(self.path)
+        if isinstance(self, CommandTree) or not known:
+            return
+        _list_below(self.path, formatter)
+        if taken := [each for each in self.params if isinstance(each, click.Argument)]:
+            name = taken[0].make_metavar(ctx).strip("[]")
+            formatter.write(
+                f"\nA {name} that is called like a command stands after --, like\n"
+                f"  {ctx.command_path} -- {known[0]}\n"
+            )
 
 
 def command(example: str, **more: Any) -> Callable[[Callable[..., Any]], Command]:
@@ -115,110 +129,69 @@ def command(example: str, **more: Any) -> Callable[[Callable[..., Any]], Command
 
 
 class CommandTree(Command, click.Group):
-    """The commands below some words; `plain` runs where the next word is none of them."""
+    """Words that are no command by themselves, but begin others."""
 
-    def __init__(self, path: tuple[str, ...], plain: Command | None, **more: Any) -> None:
+    def __init__(self, path: tuple[str, ...], **more: Any) -> None:
+        sentence, example = _GROUPS[path]
         name = path[-1] if path else "deniable"
-        if plain is None:
-            sentence, example = _GROUPS[path]
-            super().__init__(name, example=example, help=sentence, **more)
-        else:
-            # The reference of commands shows the parameters of `plain` as those of the group.
-            shown = {"help": plain.help, "params": plain.params}
-            super().__init__(name, example=plain.example, **shown, **more)
-        self.path, self.plain = path, plain
+        super().__init__(name, example=example, help=sentence, **more)
+        self.path = path
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        depth = len(self.path)
-        below = {each[depth] for each in _points() if _begins(each, self.path) and each[depth:]}
-        if not depth:
-            return [name for section in SECTIONS.values() for name in section if name in below]
-        return sorted(below)
+        return below(self.path)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return find(*self.path, cmd_name) if cmd_name in self.list_commands(ctx) else None
-
-    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        if self.plain is None:
-            return super().get_params(ctx)
-        return [each for each in [self.get_help_option(ctx)] if each is not None]
-
-    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        if self.plain is None:
-            return super().collect_usage_pieces(ctx)
-        return self.plain.collect_usage_pieces(ctx)
-
-    def make_context(
-        self,
-        info_name: str | None,
-        args: list[str],
-        parent: click.Context | None = None,
-        **extra: Any,
-    ) -> click.Context:
-        """That of `plain`, unless the first word is a command, or must be one, or asks for help."""
-        if self.plain is not None:
-            context = click.Context(self, parent=parent)
-            own = (*self.list_commands(context), *context.help_option_names)
-            is_word = args[:1] != [] and not args[0].startswith("-")
-            must_be_command = is_word and not any(_is_argument(each) for each in self.plain.params)
-            if args[:1] == [] or not (must_be_command or args[0] in own):
-                return self.plain.make_context(info_name, args, parent, **extra)
-        return super().make_context(info_name, args, parent, **extra)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        return super().invoke(ctx) if ctx.command is self else ctx.command.invoke(ctx)
+        return find(*self.path, cmd_name) if cmd_name in below(self.path) else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command of as many words as one has, so that those above it are not imported."""
         path, rest = self.path, args
-        while rest and _is_known((*path, rest[0])):
+        while rest and rest[0] in below(path):
             path, rest = (*path, rest[0]), rest[1:]
-        if path == self.path:
-            raise click.UsageError(_unknown(f"{ctx.command_path} {args[0]}", args[0]))
-        return " ".join(path[len(self.path) :]), find(*path), rest
-
-    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        if self.plain is None:
-            super().format_help(ctx, formatter)
-            return
-        own = click.Context(self.plain, info_name=ctx.info_name, parent=ctx.parent)
-        self.plain.format_help(own, formatter)
-        self.format_commands(ctx, formatter)
-        if taken := [each for each in self.plain.params if _is_argument(each)]:
-            name, first = taken[0].make_metavar(own).strip("[]"), self.list_commands(ctx)[0]
-            formatter.write(
-                f"\nA {name} that is called like a command stands after --, like\n"
-                f"  {ctx.command_path} -- {first}\n"
-            )
+        words, found = " ".join(path[len(self.path) :]), find(*path)
+        # A word behind a command that takes none can only be a command below it.
+        takes_none = not any(isinstance(each, click.Argument) for each in found.params)
+        is_word = bool(rest) and not rest[0].startswith("-")
+        if path == self.path or (is_word and takes_none and below(path) and path in _points()):
+            typed = " ".join((ctx.command_path, *words.split(), rest[0]))
+            raise click.UsageError(_unknown(typed, rest[0]))
+        return words, found, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        known = self.list_commands(ctx)
         if self.path:
-            with formatter.section("Commands"):
-                below = ((name, find(*self.path, name)) for name in known)
-                formatter.write_dl([(name, each.get_short_help_str(200)) for name, each in below])
+            _list_below(self.path, formatter)
             return
+        known = below(())
         for title, sentences in SECTIONS.items():
             if rows := [each for each in sentences.items() if each[0] in known]:
                 with formatter.section(title):
                     formatter.write_dl(rows)
 
 
-def _is_argument(parameter: click.Parameter) -> bool:
-    return isinstance(parameter, click.Argument)
+def below(path: tuple[str, ...]) -> list[str]:
+    """The next words of the commands that begin with these; all first words in the order of the
+    help."""
+    known = {each[len(path)] for each in _points() if _begins(each, path) and each != path}
+    listed = [name for names in SECTIONS.values() for name in names]
+    return sorted(known) if path else [name for name in listed if name in known]
+
+
+def _list_below(path: tuple[str, ...], formatter: click.HelpFormatter) -> None:
+    with formatter.section("Commands"):
+        commands = ((name, find(*path, name)) for name in below(path))
+        formatter.write_dl([(name, each.get_short_help_str(200)) for name, each in commands])
 
 
 def find(*path: str) -> Command:
     """The command of these words, like `find("estimate", "trend")`; without words that of all."""
     point = _points().get(path)
-    plain: Command | None = None if point is None else point.load()
-    if plain is not None:
-        plain.name = path[-1]
-    if plain is not None and sum(_begins(each, path) for each in _points()) == 1:
-        return plain
-    return CommandTree(path, plain)
+    if point is None:
+        return CommandTree(path)
+    found: Command = point.load()
+    found.name, found.path = path[-1], path
+    return found
 
 
 @functools.cache
@@ -228,10 +201,6 @@ def _points() -> dict[tuple[str, ...], EntryPoint]:
 
 def _begins(name: tuple[str, ...], path: tuple[str, ...]) -> bool:
     return name[: len(path)] == path
-
-
-def _is_known(path: tuple[str, ...]) -> bool:
-    return any(_begins(name, path) for name in _points())
 
 
 def _unknown(typed: str, word: str) -> str:
@@ -252,7 +221,7 @@ def _likeness(word: str, names: Iterable[str]) -> Iterable[float]:
 def run() -> NoReturn:
     """Run what was typed. An error is one sentence that says what to type instead."""
     context = {"help_option_names": ["-h", "--help"]}
-    root = CommandTree((), None, context_settings=context)
+    root = CommandTree((), context_settings=context)
     click.version_option(deniable.__version__, prog_name="deniable")(root)
     code: object = 1
     try:
@@ -289,6 +258,16 @@ def _sentence(error: click.ClickException) -> str:
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 """Shared by commands that print for people or for programs."""
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Say it in one sentence if the disk does not let something be written to a path."""
+    try:
+        yield
+    except OSError as error:
+        raise click.ClickException(f"{path} cannot be written: {error.strerror}") from None
+
 
 registry_argument = click.argument(
     "path", default="metrics.toml", type=click.Path(path_type=Path), metavar="[PATH]"

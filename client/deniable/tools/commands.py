@@ -17,9 +17,9 @@ import click
 
 from deniable.device.sent import OwnerLanguage
 from deniable.protocol import windows
-from deniable.protocol.errors import Problem, RegistryError
+from deniable.protocol.errors import Problem, RegistryError, Severity
 from deniable.protocol.lasting import Lasting, lasting, remedies, today
-from deniable.protocol.mechanisms import AUTO, MAX_MEMO_EPSILON, Memoizing
+from deniable.protocol.mechanisms import AUTO, MAX_MEMO_EPSILON
 from deniable.protocol.metric import Metric
 from deniable.protocol.registry import Registry
 from deniable.tools import edits, sent_command
@@ -174,28 +174,23 @@ def remarks(registry: Registry, before: Registry | None) -> list[Problem]:
         found.append(Problem(None, "", MISSING, "note"))
     lasts = lasting(registry, today())
     for metric in registry:
-        line, where = registry.lines.get(metric.name), f"metrics.{metric.name}"
         if metric.name in registry.unasked:
             continue  # a pair is reported in its place
         unprotected = _unprotected(metric, registry)
-        if crowd is not None and unprotected is None:
-            for told, severity in crowd.remarks(metric, registry.lifetime_epsilon):
-                found.append(Problem(line, where, told, severity))
-        found += [Problem(line, where, message, "note") for message in _on_the_web(metric)]
-        if silent := _silence(metric, registry, lasts.get(metric.name), crowd):
-            found.append(Problem(line, where, silent, "warning"))
-        if message := _added_up(metric, registry):
-            found.append(Problem(line, where, message, "note"))
         if unprotected is not None:
-            key = "lifetime_epsilon"
-            at = registry.lines.get(f"{metric.name}.{key}", line)
-            found.append(Problem(at, f"{where}.{key}", unprotected, "error"))
-        if message := _beyond_cap(metric, registry):
-            found.append(Problem(line, where, message, "warning"))
-        if message := metric.type.life(metric.memo_limit):
-            found.append(Problem(line, where, message, "note"))
-        if metric.answer == "at_once":
-            found.append(Problem(line, where, _SEEN.format(window=metric.window), "note"))
+            found.append(registry.problem(metric, unprotected, "error", "lifetime_epsilon"))
+        elif crowd is not None:
+            for told, severity in crowd.remarks(metric, registry.lifetime_epsilon):
+                found.append(registry.problem(metric, told, severity))
+        remarked: list[tuple[str | None, Severity]] = [
+            *((message, "note") for message in _on_the_web(metric)),
+            (_silence(metric, registry, lasts.get(metric.name), crowd), "warning"),
+            (_added_up(metric, registry), "note"),
+            (_beyond_cap(metric, registry), "warning"),
+            (metric.type.life(metric.memo_limit), "note"),
+            (_SEEN.format(window=metric.window) if metric.answer == "at_once" else None, "note"),
+        ]
+        found += [registry.problem(metric, each, kind) for each, kind in remarked if each]
     found += edits.foresee(registry) if before is None else edits.compare(before, registry)
     return sorted(found, key=lambda problem: problem.line or 0)
 
@@ -222,9 +217,8 @@ def expired(registry: Registry) -> list[Problem]:
     """A warning for each metric whose last day is over."""
     first = today()
     return [
-        Problem(
-            registry.lines.get(metric.name),
-            f"metrics.{metric.name}",
+        registry.problem(
+            metric,
             f"expired on {metric.expires}: it is neither recorded nor accepted",
             "warning",
         )
@@ -309,8 +303,7 @@ def _added_up(metric: Metric, registry: Registry) -> str | None:
 
 def _beyond_cap(metric: Metric, registry: Registry) -> str | None:
     """A warning if the registry's own lifetime_epsilon is too small for a single report."""
-    mechanism, cap = metric.scheme.mechanism, registry.lifetime_epsilon
-    cost = mechanism.fresh_epsilon if isinstance(mechanism, Memoizing) else mechanism.epsilon
+    cost, cap = metric.scheme.mechanism.cost, registry.lifetime_epsilon
     if cap is None or cost <= cap:
         return None
     return (
@@ -374,15 +367,7 @@ def _facts(metric: Metric, registry: Registry, told: Lasting | None) -> dict[str
         "epsilon": epsilon,
         "lifetime_epsilon": metric.lifetime_epsilon,
         "longitudinal": metric.longitudinal,
-        "lasting": None
-        if told is None
-        else {
-            "text": told.text,
-            "window": told.kind,
-            "windows": told.windows,
-            "reports": told.reports,
-            "silent": told.silent,
-        },
+        "lasting": None if told is None else {"text": told.text, **told._asdict()},
         "lifetime_reports": None
         if metric.longitudinal == "memoize"
         else Fraction(metric.lifetime_epsilon) // Fraction(epsilon),

@@ -8,7 +8,7 @@ import click
 
 from deniable.protocol import compiled
 from deniable.protocol.coded_message import counted
-from deniable.tools.command_line import command, registry_argument
+from deniable.tools.command_line import command, registry_argument, writing
 from deniable.tools.commands import load_registry
 
 _MADE = "// Written by `deniable compile`. Edit metrics.toml, and run it again.\n"
@@ -57,15 +57,9 @@ def compile_registry(path: Path, output: Path | None, check: bool, keep: bool) -
     if check:
         _compare(output, text, path)
         return
-    _write(output, text)
+    with writing(output):
+        output.write_text(text, encoding="utf-8", newline="\n")
     click.echo(f"{output}: {counted(len(registry), 'metric')}, {len(text.encode()):,} bytes")
-
-
-def _write(file: Path, content: str) -> None:
-    try:
-        file.write_text(content, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise click.ClickException(f"{file} cannot be written: {error.strerror}") from None
 
 
 def _compare(file: Path, content: str, path: Path) -> None:

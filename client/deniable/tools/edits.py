@@ -35,7 +35,7 @@ def foresee(registry: Registry) -> Iterator[Problem]:
                 "one, so devices that have reported would stop for good; a smaller memo_epsilon "
                 "leaves room for changes"
             )
-        yield _note(registry, metric, begin + end)
+        yield registry.problem(metric, begin + end, "note")
 
 
 def compare(before: Registry, after: Registry) -> Iterator[Problem]:
@@ -69,28 +69,28 @@ def compare(before: Registry, after: Registry) -> Iterator[Problem]:
             continue
         cost = _cost(earlier, metric)
         if cost is not None:
-            yield _note(after, metric, cost)
+            yield after.problem(metric, cost, "note")
         if earlier.scheme.fingerprint == metric.scheme.fingerprint:
             meaning = metric.type.reread(earlier.type)
             if meaning is not None:
-                yield _note(after, metric, meaning)
+                yield after.problem(metric, meaning, "note")
             if metric.aggregate != earlier.aggregate:
-                yield _note(
-                    after,
+                yield after.problem(
                     metric,
                     f"had the aggregate {earlier.aggregate} and has {metric.aggregate}: the scheme "
                     "is the same, so that reports of both are added up. If they are other "
                     "numbers to you, declare a new metric",
+                    "note",
                 )
         if metric.keep != earlier.keep:
-            yield _note(
-                after,
+            yield after.problem(
                 metric,
                 f"kept {_kept(earlier)} and keeps {_kept(metric)}: what is older is dropped for "
                 "ever, within a day after collectors have read this registry",
+                "note",
             )
         if metric.answer != earlier.answer:
-            yield _note(after, metric, _ANSWERS[metric.answer])
+            yield after.problem(metric, _ANSWERS[metric.answer], "note")
 
 
 _ANSWERS: dict[Answer, str] = {
@@ -165,8 +165,3 @@ def _lifetime_cost(old: Metric, new: Metric) -> str | None:
         f"{counts[0]:,}. A device that has spent more stops for good, and one that had stopped "
         "continues if there is room again"
     )
-
-
-def _note(registry: Registry, metric: Metric, message: str) -> Problem:
-    line = registry.lines.get(metric.name)
-    return Problem(line, f"metrics.{metric.name}", message, "note")

@@ -14,10 +14,11 @@ import sys
 import textwrap
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import get_args
 
-from deniable.device import device, outbox, owner
+from deniable.device import device, owner
 from deniable.device.sent import OWNER_TEXTS, OwnerLanguage, SentReport, describe_entries
 from deniable.device.state import FILE_NAME, State, states_root
 from deniable.protocol.errors import DeniableError, StateError
@@ -137,8 +138,7 @@ def _find_state(directory: Path | None, app: str | None, *, switching: bool) -> 
 
 def _change(directory: Path, switch: str | None, *, erase: bool) -> None:
     """Switch reporting on or off, and erase, as the owner of the device asks."""
-    state = State(directory)
-    try:
+    with closing(State(directory)) as state:
         if switch is not None:
             state.switch(on=switch == "on")
             print(f"Reporting is {switch}{', if the app has consent' if switch == 'on' else ''}.")
@@ -146,51 +146,35 @@ def _change(directory: Path, switch: str | None, *, erase: bool) -> None:
             # It may be the wrong name, and then the app goes on.
             print(f"No app has kept anything in {directory} yet; see that the name is right.")
         elif erase or switch == "off":
-            with state.transaction() as connection:
-                if erase:
-                    device.erase(connection, time.time())
-                else:
-                    device.withdraw(connection)
+            if erase:
+                device.erase(state, time.time())
+            else:
+                device.withdraw(state)
             print(
                 "Values, reports and the keys of memos on this device are erased; the ledger stays."
                 if erase
                 else "What waited to be sent is deleted."
             )
-    finally:
-        state.close()
 
 
 def _shown(asked: argparse.Namespace, directory: Path, registry: Registry | None) -> str:
     """What a state holds for its owner: as text or JSON, or where its page was written."""
-    state = State(directory)
-    try:
+    with closing(State(directory)) as state:
         with state.transaction() as connection:
-            entries, ledger = outbox.entries(connection), owner.accounts(connection, registry)
-            waiting, erased = owner.waiting_values(connection), device.erased_on(connection)
+            owned = owner.owned(connection, registry)
         sending = not state.switched_off
-    finally:
-        state.close()
     language: OwnerLanguage = asked.language if asked.html else "en"
-    reports = describe_entries(entries, registry, OWNER_TEXTS[language])
+    reports = describe_entries(owned.entries, registry, OWNER_TEXTS[language])
     if asked.html is not None:
-        page = owner.owner_page(
-            reports,
-            ledger,
-            waiting,
-            sending=sending,
-            erased=erased,
-            recipient=None if registry is None else registry.recipient,
-            contact=None if registry is None else registry.contact,
-            language=language,
-        )
+        page = owner.owner_page(reports, owned, registry, sending=sending, language=language)
         asked.html.write_text(page, encoding="utf-8")
         return f"The page is in {asked.html}."
     if asked.json:
-        document = {"erased": erased, "reports": [report.to_dict() for report in reports]}
+        document = {"erased": owned.erased, "reports": [report.to_dict() for report in reports]}
         return json.dumps(document, indent=2, ensure_ascii=False)
     parts = [_paragraph(report) for report in reports]
-    if erased is not None:
-        parts.append(OWNER_TEXTS["en"].erased.format(day=erased))
+    if owned.erased is not None:
+        parts.append(OWNER_TEXTS["en"].erased.format(day=owned.erased))
     return "\n\n".join(parts or [OWNER_TEXTS["en"].nothing_sent])
 
 

@@ -15,7 +15,7 @@ import deniable
 from deniable.protocol import compiled
 from deniable.protocol.errors import Problem
 from deniable.protocol.registry import Registry
-from deniable.tools.command_line import command, registry_argument
+from deniable.tools.command_line import command, registry_argument, writing
 from deniable.tools.commands import load_registry, print_problems
 
 CLOSED = frozenset({"subset_selection"})
@@ -89,12 +89,10 @@ def web(path: Path, out: Path, development: bool, oblivious: bool) -> None:
         print_problems(lacking, str(path))
         raise SystemExit(1)
     files = web_files(registry, development=development, oblivious=oblivious)
-    try:
+    with writing(out):
         out.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
             (out / name).write_bytes(content)
-    except OSError as error:
-        raise click.ClickException(f"{out} cannot be written: {error.strerror}") from None
     for name, content in files.items():
         if name.endswith(".js"):
             click.echo(f"{name:<22} {len(content):>7,} bytes  {_integrity(content)}")
@@ -152,11 +150,12 @@ def web_files(
 def _lacking(registry: Registry) -> list[Problem]:
     """The metrics whose mechanism the SDK for web pages does not have."""
     return [
-        Problem(
-            registry.lines.get(metric.name),
-            f"metrics.{metric.name}.mechanism",
+        registry.problem(
+            metric,
             f"is {metric.mechanism}, which the SDK for web pages does not have: set "
             '"auto", or declare the metric in the registry of another app',
+            "error",
+            "mechanism",
         )
         for metric in registry
         if metric.scheme.mechanism.name not in FULL | MEMOS | JOINT

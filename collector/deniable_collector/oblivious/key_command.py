@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from deniable import DeniableError
-from deniable.protocol.oblivious.suites import KEMS
+from deniable.protocol.oblivious.capsules import KEMS
 from deniable.tools.command_line import command, json_option
 from deniable_collector.oblivious.key_file import MOST_KEYS, KeyFile
 

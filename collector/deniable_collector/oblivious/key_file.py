@@ -19,9 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from deniable import DeniableError
-from deniable.protocol.oblivious.capsules import PrivateKey, new_private_key, write_configurations
+from deniable.protocol.oblivious.capsules import (
+    KEMS,
+    PrivateKey,
+    new_private_key,
+    write_configurations,
+)
 from deniable.protocol.oblivious.signed_keys import identity_of, sign
-from deniable.protocol.oblivious.suites import KEMS
 
 MOST_KEYS = 8
 """The most keys of one file; a client knows them by a number from 0 to 255."""

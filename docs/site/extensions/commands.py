@@ -8,9 +8,26 @@ from typing import Any
 import click
 from sphinx.application import Sphinx
 
-from deniable.tools.command_line import find
+from deniable.tools.command_line import Command, below, find
 
-deniable = find()
+
+class _Shown(click.Group):
+    """A command with those below it, which have sections of their own."""
+
+    def __init__(self, command: Command, commands: dict[str, click.Command]) -> None:
+        super().__init__(command.name, commands, help=command.help, params=command.params)
+        self._command, self.example = command, command.example
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return self._command.collect_usage_pieces(ctx)
+
+
+def _shown(*path: str) -> click.Command:
+    command, names = find(*path), below(path)
+    return _Shown(command, {each: _shown(*path, each) for each in names}) if names else command
+
+
+deniable = _shown()
 
 
 def _escape(app: Sphinx, context: click.Context, lines: list[str]) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from deniable.protocol import mechanisms
 from deniable.protocol.mechanisms import FrequencyOracle, Mechanism, Memoizing
 from deniable_estimator.analyses import (
     cohorts,
@@ -23,27 +22,27 @@ from deniable_estimator.analyses import (
 from deniable_estimator.analyses.base import Analysis, MemoryAnalysis, OracleAnalysis
 from deniable_estimator.errors import EstimateError
 
-ANALYSES: dict[type[Mechanism[Any]], type[Analysis[Any]]] = {
-    mechanisms.SubsetSelection: own_columns.SubsetSelectionAnalysis,
-    mechanisms.MemoizedSubsetSelection: own_columns.MemoizedSubsetSelectionAnalysis,
-    mechanisms.UnaryEncoding: own_columns.UnaryEncodingAnalysis,
-    mechanisms.BasicRappor: own_columns.BasicRapporAnalysis,
-    mechanisms.ProjectiveGeometry: projective_geometry.ProjectiveGeometryAnalysis,
-    mechanisms.HadamardResponse: planes.HadamardResponseAnalysis,
-    mechanisms.HashedProjectiveGeometry: hashed.HashedProjectiveGeometryAnalysis,
-    mechanisms.CountMeanSketch: hashed.CountMeanSketchAnalysis,
-    mechanisms.HadamardCountMeanSketch: hashed.HadamardCountMeanSketchAnalysis,
-    mechanisms.CohortLocalHashing: cohorts.CohortLocalHashingAnalysis,
-    mechanisms.MemoizedLocalHashing: cohorts.MemoizedLocalHashingAnalysis,
-    mechanisms.Rappor: cohorts.RapporAnalysis,
-    mechanisms.OneTimeRappor: cohorts.OneTimeRapporAnalysis,
-    mechanisms.SlidingWindow: numbers.SlidingWindowAnalysis,
-    mechanisms.HierarchicalHistogram: numbers.HierarchicalHistogramAnalysis,
-    mechanisms.DBitFlip: numbers.DBitFlipAnalysis,
-    mechanisms.PrefixTree: discovery.PrefixTreeAnalysis,
-    mechanisms.MemoizedRetention: retention.RetentionAnalysis,
+ANALYSES: dict[str, type[Analysis[Any]]] = {
+    "subset_selection": own_columns.SubsetSelectionAnalysis,
+    "memoized_subset_selection": own_columns.MemoizedSubsetSelectionAnalysis,
+    "unary_encoding": own_columns.UnaryEncodingAnalysis,
+    "basic_rappor": own_columns.BasicRapporAnalysis,
+    "projective_geometry": projective_geometry.ProjectiveGeometryAnalysis,
+    "hadamard_response": planes.HadamardResponseAnalysis,
+    "hashed_projective_geometry": hashed.HashedProjectiveGeometryAnalysis,
+    "count_mean_sketch": hashed.CountMeanSketchAnalysis,
+    "hadamard_count_mean_sketch": hashed.HadamardCountMeanSketchAnalysis,
+    "cohort_local_hashing": cohorts.CohortLocalHashingAnalysis,
+    "memoized_local_hashing": cohorts.MemoizedLocalHashingAnalysis,
+    "rappor": cohorts.RapporAnalysis,
+    "one_time_rappor": cohorts.OneTimeRapporAnalysis,
+    "sliding_window": numbers.SlidingWindowAnalysis,
+    "hierarchical_histogram": numbers.HierarchicalHistogramAnalysis,
+    "dbitflip": numbers.DBitFlipAnalysis,
+    "prefix_tree": discovery.PrefixTreeAnalysis,
+    "memoized_retention": retention.RetentionAnalysis,
 }
-"""mechanism -> its analysis."""
+"""The name of a mechanism -> its analysis."""
 
 
 def analysis_of(mechanism: Mechanism[Any]) -> Analysis[Any]:
@@ -52,9 +51,8 @@ def analysis_of(mechanism: Mechanism[Any]) -> Analysis[Any]:
     Raises:
         EstimateError: there is none.
     """
-    kind = type(mechanism)
-    if kind in ANALYSES:
-        return ANALYSES[kind](mechanism)
+    if mechanism.name in ANALYSES:
+        return ANALYSES[mechanism.name](mechanism)
     return oracle_analysis(mechanism)
 
 
@@ -66,7 +64,7 @@ def oracle_analysis(mechanism: Mechanism[Any]) -> OracleAnalysis[Any]:
     """
     if not isinstance(mechanism, FrequencyOracle):
         raise EstimateError(f"{mechanism.name} has no shares of values to estimate")
-    kind = ANALYSES.get(type(mechanism), OracleAnalysis)
+    kind = ANALYSES.get(mechanism.name, OracleAnalysis)
     analysis = kind(mechanism)
     assert isinstance(analysis, OracleAnalysis)
     return analysis

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.protocol.hashing import hash_key
-from deniable.protocol.mechanisms import (
+from deniable.protocol.mechanisms.hashed import (
     CountMeanSketch,
     HadamardCountMeanSketch,
     Hashed,

@@ -20,7 +20,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from deniable.protocol.mechanisms import Rounds
+from deniable.protocol.mechanisms.rappor import Rounds
 from deniable.protocol.randomness import PRECISION
 
 _SHARES = 1000

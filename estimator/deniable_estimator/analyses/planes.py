@@ -24,7 +24,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.protocol.mechanisms import HadamardResponse
+from deniable.protocol.mechanisms.hadamard_response import HadamardResponse
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.base import Counts, Items, OneRowAnalysis
 

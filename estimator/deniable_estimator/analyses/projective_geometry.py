@@ -33,8 +33,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.protocol.mechanisms import ProjectiveGeometry
-from deniable.protocol.mechanisms.projective_geometry import points
+from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry, points
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.base import Counts, Items, OneRowAnalysis
 from deniable_estimator.analyses.planes import Planes, sample_points

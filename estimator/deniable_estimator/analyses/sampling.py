@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable import Scheme
-from deniable.protocol.mechanisms import PrefixTree
 from deniable.protocol.mechanisms.numeric import Numeric
+from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.base import Items

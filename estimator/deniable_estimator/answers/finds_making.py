@@ -12,7 +12,7 @@ from statistics import NormalDist
 import numpy as np
 
 from deniable import Scheme
-from deniable.protocol.mechanisms import PrefixTree
+from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses.anomalies import Figure, Verdict, discovery_figures
 from deniable_estimator.analyses.base import Finding

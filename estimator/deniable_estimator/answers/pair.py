@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from deniable import Scheme
-from deniable.protocol.mechanisms import SubsetSelection
-from deniable.protocol.types import Pair
-from deniable.protocol.types.pair import margins_of
+from deniable.protocol.mechanisms.subset_selection import SubsetSelection
+from deniable.protocol.types.pair import Pair, margins_of
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import oracle_analysis
 from deniable_estimator.analyses.base import Finding

@@ -12,7 +12,7 @@ import numpy as np
 
 from deniable.protocol import windows
 from deniable.protocol.mechanisms.memoized_retention import LIFECYCLE
-from deniable.protocol.types import Retention
+from deniable.protocol.types.retention import Retention
 from deniable_estimator.analyses.retention import (
     AskedPart,
     Cells,

@@ -9,8 +9,7 @@ import numpy as np
 
 from deniable import Scheme
 from deniable.protocol import windows
-from deniable.protocol.mechanisms import MemoizedRetention
-from deniable.protocol.mechanisms.memoized_retention import LIFECYCLE, cells_of
+from deniable.protocol.mechanisms.memoized_retention import LIFECYCLE, MemoizedRetention, cells_of
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import oracle_analysis
 from deniable_estimator.analyses.anomalies import Verdict

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from deniable.protocol.types.pair_parts import TIMES
+from deniable.protocol.types.pair import TIMES
 from deniable_estimator.messages import message, sentence
 
 _NUMBER = r"(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)"

@@ -9,8 +9,7 @@ from functools import partial
 
 from deniable import Metric, Registry
 from deniable.protocol import windows
-from deniable.protocol.types import Discovery
-from deniable.protocol.types.deny import denied
+from deniable.protocol.types.discovery import Discovery, denied
 from deniable_estimator.analyses.discovery import FoundHead
 from deniable_estimator.analyses.discovery.prior import Prior
 from deniable_estimator.answers.base import Answer

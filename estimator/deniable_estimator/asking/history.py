@@ -30,7 +30,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from deniable.protocol.mechanisms import FrequencyOracle, PrefixTree
+from deniable.protocol.mechanisms import FrequencyOracle
+from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable_estimator.analyses import analysis_of, oracle_analysis
 from deniable_estimator.analyses.anomalies import (
     ALARM_LEVEL,

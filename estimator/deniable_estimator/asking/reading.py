@@ -15,7 +15,9 @@ from typing import TypeVar
 
 from deniable import Metric, Registry, Scheme
 from deniable.protocol import windows
-from deniable.protocol.mechanisms import MemoizedRetention, Memoizing, PrefixTree
+from deniable.protocol.mechanisms import Memoizing
+from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
+from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable_collector.stores.errors import NotKept
 from deniable_collector.tally import Tally, empty_tally
 from deniable_estimator.analyses.retention import WindowedTally
@@ -226,8 +228,7 @@ class Chosen:
     @cached_property
     def cost(self) -> float:
         """What the ledger charges for one report."""
-        mechanism = self.scheme.mechanism
-        return mechanism.fresh_epsilon if isinstance(mechanism, Memoizing) else mechanism.epsilon
+        return self.scheme.mechanism.cost
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,8 @@ from datetime import date
 import numpy as np
 
 from deniable import Metric, Registry, Scheme
-from deniable.protocol.mechanisms import FrequencyOracle, Histogram
+from deniable.protocol.mechanisms import FrequencyOracle
+from deniable.protocol.mechanisms.numeric import Histogram
 from deniable.protocol.segments import LEAST_REPORTS
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.segmented import Group, Segmented, segmented

@@ -12,9 +12,9 @@ from deniable import Metric, Registry
 from deniable.protocol import windows
 from deniable.protocol.lasting import lasting
 from deniable.protocol.mechanisms import FrequencyOracle, Memoizing
-from deniable.protocol.types import Pair
 from deniable.protocol.types.discovery import Discovery
 from deniable.protocol.types.number import Number
+from deniable.protocol.types.pair import Pair
 from deniable.protocol.types.retention import Retention
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.shares import Shares

@@ -9,7 +9,7 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
 
 from deniable import Metric, ValueListError
-from deniable.protocol.types import Discovery
+from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.answers.base import Comparison
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.listed import digest_of_candidates

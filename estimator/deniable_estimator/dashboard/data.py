@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from deniable import Metric, Registry
 from deniable.protocol import windows
-from deniable.protocol.types import Discovery
+from deniable.protocol.types.discovery import Discovery
 from deniable.protocol.value_list import read_values
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.analyses.base import FAKES

@@ -16,7 +16,7 @@ from flask.typing import ResponseReturnValue
 from deniable import Metric, Scheme, ValueListError
 from deniable.device.sent import OwnerLanguage
 from deniable.protocol import windows
-from deniable.protocol.types import Discovery
+from deniable.protocol.types.discovery import Discovery
 from deniable.tools.starting.example import example_of
 from deniable_collector.stores import StoreError
 from deniable_estimator.answers.base import Answer

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from deniable import Metric, Registry, RegistryError
 from deniable.protocol.errors import Problem
-from deniable.protocol.types import Discovery
+from deniable.protocol.types.discovery import Discovery
 from deniable.tools.commands import remarks
 from deniable_estimator.messages import message, sentence
 

@@ -19,14 +19,11 @@ from collections.abc import Iterator
 from typing import Literal
 
 from deniable.protocol.coded_message import counted
-from deniable.protocol.mechanisms import (
-    FrequencyOracle,
-    Histogram,
-    MemoizedRetention,
-    Memoizing,
-    PrefixTree,
-    SlidingWindow,
-)
+from deniable.protocol.mechanisms import FrequencyOracle, Memoizing
+from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
+from deniable.protocol.mechanisms.numeric import Histogram
+from deniable.protocol.mechanisms.prefix_tree import PrefixTree
+from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.metric import Metric
 from deniable.protocol.windows import IN_A
 from deniable_estimator.forecasting.detection import POWER, detectable_share, usable

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple, Self
 
 from deniable.protocol.coded_message import CodedMessage
-from deniable.protocol.mechanisms import PrefixTree
+from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable.protocol.metric import Metric
 from deniable.protocol.windows import IN_A
 from deniable_estimator.forecasting.detection import taking_part

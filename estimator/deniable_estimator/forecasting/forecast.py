@@ -6,13 +6,10 @@ from __future__ import annotations
 import math
 
 from deniable.protocol.coded_message import CodedMessage
-from deniable.protocol.mechanisms import (
-    Histogram,
-    MemoizedRetention,
-    Numeric,
-    PrefixTree,
-    SlidingWindow,
-)
+from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
+from deniable.protocol.mechanisms.numeric import Histogram, Numeric
+from deniable.protocol.mechanisms.prefix_tree import PrefixTree
+from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.metric import Metric
 from deniable.protocol.segments import LEAST_REPORTS
 from deniable.protocol.windows import IN_A

@@ -38,13 +38,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.errors import SchemeError
-from deniable.protocol.mechanisms import (
-    FrequencyOracle,
-    Histogram,
-    Mechanism,
-    PrefixTree,
-    SlidingWindow,
-)
+from deniable.protocol.mechanisms import FrequencyOracle, Mechanism
+from deniable.protocol.mechanisms.numeric import Histogram
+from deniable.protocol.mechanisms.prefix_tree import PrefixTree
+from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.metric import Metric
 from deniable_estimator.forecasting.number_forecast import edge_variance, mean_variance
 

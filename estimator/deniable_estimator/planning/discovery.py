@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from deniable.protocol.mechanisms import PrefixTree
-from deniable.protocol.mechanisms.prefix_code import TOKEN_BYTES
+from deniable.protocol.mechanisms.prefix_tree import TOKEN_BYTES, PrefixTree
 from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.document.document import Document, Fact, Note
 from deniable_estimator.forecasting.discovery_forecast import Reach, reports_to_find

@@ -7,8 +7,8 @@ from typing import Any
 
 from deniable.protocol.mechanisms import AUTO, MAX_EPSILON
 from deniable.protocol.mechanisms.memoized_retention import MAX_AGES
-from deniable.protocol.types import MAX_PAIR_CELLS
 from deniable.protocol.types.discovery import DEFAULT_LENGTH, MAX_LENGTH
+from deniable.protocol.types.pair import MAX_PAIR_CELLS
 from deniable.protocol.types.retention import DEFAULT_AGES
 from deniable_estimator.forecasting.retention_forecast import NEW
 from deniable_estimator.inputs import REQUIRED, Input

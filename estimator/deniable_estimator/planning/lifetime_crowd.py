@@ -27,9 +27,8 @@ from deniable.protocol.mechanisms import (
     MAX_MEMO_EPSILON,
     STRING_DESIGNS,
     Mechanism,
+    MemoizingOracle,
     design,
-    design_memoized,
-    design_string,
 )
 from deniable.protocol.types.number import Number
 from deniable.protocol.windows import IN_A_YEAR
@@ -180,7 +179,7 @@ class LifetimeCrowd:
         if isinstance(domain, Number):
             return domain.design(name, SALT, epsilon)
         if name in STRING_DESIGNS:
-            return design_string(name, SALT, epsilon)
+            return design(name, None, epsilon, salt=SALT)
         return design(name, domain, epsilon)
 
     def rate(self, reports: int) -> float:
@@ -229,7 +228,9 @@ class LifetimeCrowd:
         if isinstance(self.domain, Number):
             return None
         memo = min(self.asked["lifetime_epsilon"], MAX_MEMO_EPSILON)
-        made = design_memoized(AUTO, SALT, self.domain, declared(min(memo / 2, MOST_EPSILON)), memo)
+        epsilon = declared(min(memo / 2, MOST_EPSILON))
+        made = design(AUTO, self.domain, epsilon, memo, salt=SALT)
+        assert isinstance(made, MemoizingOracle)
         return Remembered(
             made.name,
             Bound.of(made.epsilon),

@@ -15,10 +15,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from deniable import SchemeError
-from deniable.protocol.mechanisms import AUTO, HierarchicalHistogram, SlidingWindow
+from deniable.protocol.mechanisms import AUTO
+from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.protocol.mechanisms.number_range import NumberRange, number_text
-from deniable.protocol.types.number import Number
-from deniable.protocol.types.number_keys import QUESTIONS
+from deniable.protocol.mechanisms.sliding_window import SlidingWindow
+from deniable.protocol.types.number import QUESTIONS, Number
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.numbers import HierarchicalHistogramAnalysis, NumberAnalysis
 from deniable_estimator.analyses.numbers.mean import (

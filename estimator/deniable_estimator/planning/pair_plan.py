@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from deniable import SchemeError
-from deniable.protocol.mechanisms import SubsetSelection
-from deniable.protocol.types import MAX_PAIR_CELLS, Category, Pair
-from deniable.protocol.types.pair_parts import PairPart
+from deniable.protocol.mechanisms.subset_selection import SubsetSelection
+from deniable.protocol.types.closed import Category
+from deniable.protocol.types.pair import MAX_PAIR_CELLS, Pair, PairPart
 from deniable_estimator.analyses.pairs.conditional import conditionals
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.analyses.pairs.poisoning import (

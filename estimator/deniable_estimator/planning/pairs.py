@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from deniable.protocol.mechanisms import SubsetSelection
+from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_estimator.analyses.pairs.conditional import LEAST_ERRORS, conditionals
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.forecasting.detection import LEVEL, POWER

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from deniable.protocol.mechanisms import MemoizedRetention
-from deniable.protocol.mechanisms.memoized_retention import ASKS
+from deniable.protocol.mechanisms.memoized_retention import ASKS, MemoizedRetention
 from deniable.protocol.types.retention import Retention
 from deniable_estimator.document.document import Document, Fact, Note
 from deniable_estimator.forecasting.retention_forecast import BACK, USEFUL, RetentionForecast

@@ -13,13 +13,9 @@ from deniable.protocol.mechanisms import (
     FrequencyOracle,
     Memoizing,
     design,
-    design_memoized,
-    design_string,
-    explain,
-    explain_memoized,
 )
-from deniable.protocol.mechanisms.choice import loss
-from deniable.protocol.types import Category
+from deniable.protocol.mechanisms.choice import explain, explain_memoized, loss
+from deniable.protocol.types.closed import Category
 from deniable_estimator.analyses import memory_of
 from deniable_estimator.analyses.poisoning import gain
 from deniable_estimator.answers.units import SHARES
@@ -119,11 +115,11 @@ def _designed(asked: Asked) -> tuple[FrequencyOracle[Any], str]:
     if asked["memoize"]:
         listed = None if name in MEMOIZED_STRING_DESIGNS else size
         if name == AUTO:
-            chosen = explain_memoized(size, words.SALT, epsilon, lifetime).reason
-        return design_memoized(name, words.SALT, listed, epsilon, lifetime), chosen
+            chosen = explain_memoized(size, words.SALT, epsilon, lifetime)
+        return design(name, listed, epsilon, lifetime, salt=words.SALT), chosen
     if name in STRING_DESIGNS:
-        return design_string(name, words.SALT, epsilon), chosen
-    return design(name, size, epsilon), explain(size, epsilon).reason if name == AUTO else chosen
+        return design(name, None, epsilon, salt=words.SALT), chosen
+    return design(name, size, epsilon), explain(size, epsilon) if name == AUTO else chosen
 
 
 def lasting_error(mechanism: Memoizing[Any], share: float, devices: int) -> float:

@@ -11,7 +11,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from deniable import Metric
-from deniable.protocol.mechanisms import MAX_MEMO_EPSILON, PrefixTree
+from deniable.protocol.mechanisms import MAX_MEMO_EPSILON
+from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable.protocol.metric import Answer, Platform
 from deniable.protocol.windows import Kind
 from deniable_estimator.forecasting.discovery_forecast import Reach

@@ -20,22 +20,16 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 
 from deniable import Metric, Registry
-from deniable.protocol.mechanisms import (
-    BasicRappor,
-    DBitFlip,
-    HadamardResponse,
-    Hashed,
-    Mechanism,
-    MemoizedSubsetSelection,
-    Memoizing,
-    OneTimeRappor,
-    ProjectiveGeometry,
-    Rappor,
-    SlidingWindow,
-    SubsetSelection,
-    UnaryEncoding,
-)
-from deniable.protocol.mechanisms.projective_geometry import points
+from deniable.protocol.mechanisms import Mechanism, Memoizing
+from deniable.protocol.mechanisms.dbitflip import DBitFlip
+from deniable.protocol.mechanisms.hadamard_response import HadamardResponse
+from deniable.protocol.mechanisms.hashed import Hashed
+from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
+from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry, points
+from deniable.protocol.mechanisms.rappor import BasicRappor, OneTimeRappor, Rappor
+from deniable.protocol.mechanisms.sliding_window import SlidingWindow
+from deniable.protocol.mechanisms.subset_selection import SubsetSelection
+from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
 from deniable_estimator.privacy import Guarantee, guarantee_in, learned_by, together
 from deniable_estimator.privacy.mechanism_blankets import blanket_of, parts_of
 from deniable_estimator.privacy.outsider import (

@@ -11,7 +11,8 @@ from typing import Any
 
 from deniable import Metric, Registry
 from deniable.protocol import windows
-from deniable.protocol.types import Discovery, Retention
+from deniable.protocol.types.discovery import Discovery
+from deniable.protocol.types.retention import Retention
 from deniable_collector.upkeep.keeper import SETTLED
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.base import OracleAnalysis

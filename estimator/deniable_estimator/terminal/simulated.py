@@ -13,7 +13,9 @@ import click
 
 from deniable.protocol.coded_message import counted
 from deniable.protocol.mechanisms.numeric import Numeric
-from deniable.protocol.types import Discovery, Pair, Retention
+from deniable.protocol.types.discovery import Discovery
+from deniable.protocol.types.pair import Pair
+from deniable.protocol.types.retention import Retention
 from deniable.tools.command_line import command
 from deniable_collector.options import registry_option
 from deniable_estimator.terminal.options import (

@@ -16,9 +16,9 @@ import click
 
 from deniable import Metric
 from deniable.protocol.coded_message import counted
-from deniable.protocol.mechanisms.prefix_code import head
-from deniable.protocol.types import Discovery, Retention
-from deniable.protocol.types.deny import denied
+from deniable.protocol.mechanisms.prefix_tree import head
+from deniable.protocol.types.discovery import Discovery, denied
+from deniable.protocol.types.retention import Retention
 from deniable_estimator.terminal.options import progress, say
 
 if TYPE_CHECKING:

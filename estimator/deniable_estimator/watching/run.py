@@ -10,7 +10,7 @@ from typing import Any
 
 from deniable import Metric, Registry
 from deniable.protocol import windows
-from deniable.protocol.types import Retention
+from deniable.protocol.types.retention import Retention
 from deniable_estimator.annotations import Annotation, between
 from deniable_estimator.asking.query import LENGTHS
 from deniable_estimator.asking.reader import Reader

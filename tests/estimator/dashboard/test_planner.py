@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from tests.estimator.planning.conftest import plan
 
 from deniable import Registry
-from deniable.protocol.mechanisms import SubsetSelection
+from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable.tools.command_line import find
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.dashboard.planner import division_chart

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from deniable import Scheme
-from deniable.protocol.mechanisms import design, design_string
+from deniable.protocol.mechanisms import design
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate
 from deniable_estimator.asking.results import (
@@ -125,7 +125,7 @@ def test_estimates_and_texts_are_weighed(count, listed):
     """The bytes of an estimate over a year are told to within a third, orders and all; those of a
     list are about a hundred for each string."""
     values = tuple(f"{place}.example" for place in range(count))
-    mechanism = design("auto", count, 2.0) if listed else design_string("auto", "m", 2.0)
+    mechanism = design("auto", count, 2.0) if listed else design("auto", None, 2.0, salt="m")
     scheme = Scheme("category" if listed else "string", mechanism, values if listed else ())
     rng = np.random.default_rng(1)
     counts = np.full(10, 2_000) if listed else np.full(100, 200)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from deniable import Registry, Scheme
-from deniable.protocol.mechanisms import PrefixTree
+from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.answers.finds_making import Reported

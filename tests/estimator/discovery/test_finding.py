@@ -5,7 +5,7 @@ import json
 import pytest
 
 from deniable import Scheme
-from deniable.protocol.mechanisms import PrefixTree
+from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable_collector.tally import empty_tally
 from deniable_estimator.analyses.discovery import DecodedRows, FoundHead
 from deniable_estimator.analyses.discovery.tree import Supported, _agrees

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from deniable.protocol.mechanisms.prefix_code import ALPHABETS
+from deniable.protocol.mechanisms.prefix_tree import ALPHABETS
 from deniable_estimator.analyses.discovery.make_prior import main
 from deniable_estimator.analyses.discovery.prior import (
     FORMAT,

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from deniable import Registry
-from deniable.protocol.mechanisms.prefix_code import ALPHABETS, head
+from deniable.protocol.mechanisms.prefix_tree import ALPHABETS, head
 from deniable_estimator.development.crowd import WORDS, made_up
 from deniable_estimator.terminal.simulated import simulate
 

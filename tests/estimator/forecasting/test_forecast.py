@@ -10,12 +10,10 @@ import pytest
 from tests.registries import declared as tables_declared
 
 from deniable import Registry
-from deniable.protocol.mechanisms import (
-    HierarchicalHistogram,
-    NumberRange,
-    PrefixTree,
-    SlidingWindow,
-)
+from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.protocol.mechanisms.number_range import NumberRange
+from deniable.protocol.mechanisms.prefix_tree import PrefixTree
+from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable_estimator.forecasting.discovery_forecast import (
     Reach,
     reports_to_find,

@@ -11,16 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deniable import Metric
-from deniable.protocol.mechanisms import (
-    HierarchicalHistogram,
-    NumberRange,
-    Report,
-    SlidingWindow,
-    SubsetSelection,
-    design,
-)
-from deniable.protocol.types import Boolean, Category, String
+from deniable.protocol.mechanisms import Report, design
+from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.protocol.mechanisms.number_range import NumberRange
+from deniable.protocol.mechanisms.sliding_window import SlidingWindow
+from deniable.protocol.mechanisms.subset_selection import SubsetSelection
+from deniable.protocol.types.closed import Boolean, Category
 from deniable.protocol.types.number import Number
+from deniable.protocol.types.string import String
 from deniable_estimator.forecasting.detection import std_error
 from deniable_estimator.forecasting.lifetime_split import (
     MOST_EPSILON,
@@ -220,10 +218,10 @@ def test_a_mechanism_with_one_epsilon_gets_no_advice(monkeypatch):
     declared = metric()
     before = Boolean.design
 
-    def only(self, mechanism, name, epsilon):
+    def only(self, mechanism, name, epsilon, memo_epsilon=None):
         if epsilon != 1.0:
             raise SchemeError("no")
-        return before(self, mechanism, name, epsilon)
+        return before(self, mechanism, name, epsilon, memo_epsilon)
 
     monkeypatch.setattr(Boolean, "design", only)
     assert better_split(declared) is None

@@ -6,8 +6,9 @@ import math
 import numpy as np
 import pytest
 
-from deniable.protocol.mechanisms import DBitFlip, NumberRange
 from deniable.protocol.mechanisms.base import ONE
+from deniable.protocol.mechanisms.dbitflip import DBitFlip
+from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.numbers import DBitFlipAnalysis

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from deniable.protocol.mechanisms import SubsetSelection
 from deniable.protocol.mechanisms.base import Report
+from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.pairs.conditional import conditionals
 from deniable_estimator.analyses.pairs.covariance import Covariance

@@ -9,7 +9,7 @@ from scipy import stats
 from tests.estimator.pairs.conftest import REGISTRY
 from tests.estimator.planning.conftest import plan
 
-from deniable.protocol.mechanisms import SubsetSelection
+from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.analyses.pairs.dependence import independence
 from deniable_estimator.planning.pairs import power_of, strongest_effect

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from deniable.protocol.mechanisms import SubsetSelection
+from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.analyses.pairs.dependence import independence, kernel
 from deniable_estimator.analyses.pairs.poisoning import (

@@ -77,7 +77,7 @@ def run(registry_file, store_url, tmp_path, filled):
         if words[0] not in ("list", "verify"):
             words += ["--registry", str(registry_file), "--store", store_url]
         given = {"DENIABLE_RELEASES": str(tmp_path / "releases.sqlite"), **environment}
-        return CliRunner().invoke(find("release"), words, env=given)
+        return CliRunner().invoke(find(), ["release", *words], env=given)
 
     return call
 

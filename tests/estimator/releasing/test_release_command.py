@@ -36,7 +36,7 @@ from .conftest import DAYS, document
 def key(tmp_path):
     """A private key; its public one lies beside it."""
     path = tmp_path / "release.pem"
-    assert CliRunner().invoke(find("release"), ["key", str(path)]).exit_code == 0
+    assert CliRunner().invoke(find("release", "key"), [str(path)]).exit_code == 0
     return path
 
 
@@ -44,7 +44,7 @@ def test_a_key_is_made_once(key):
     """It is for its owner alone, and a second one does not replace it."""
     assert key.stat().st_mode & 0o077 == 0
     before = key.read_bytes()
-    again = CliRunner().invoke(find("release"), ["key", str(key)])
+    again = CliRunner().invoke(find("release", "key"), [str(key)])
     assert again.exit_code == 1
     assert "exists" in again.output
     assert key.read_bytes() == before

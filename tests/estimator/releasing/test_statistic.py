@@ -7,17 +7,15 @@ import numpy as np
 import pytest
 
 from deniable import Scheme
-from deniable.protocol.mechanisms import (
-    DBitFlip,
-    HadamardResponse,
-    HashedProjectiveGeometry,
-    HierarchicalHistogram,
-    ProjectiveGeometry,
-    SlidingWindow,
-    SubsetSelection,
-    UnaryEncoding,
-)
+from deniable.protocol.mechanisms.dbitflip import DBitFlip
+from deniable.protocol.mechanisms.hadamard_response import HadamardResponse
+from deniable.protocol.mechanisms.hashed import HashedProjectiveGeometry
+from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.protocol.mechanisms.number_range import NumberRange
+from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
+from deniable.protocol.mechanisms.sliding_window import SlidingWindow
+from deniable.protocol.mechanisms.subset_selection import SubsetSelection
+from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.answers import answer_of

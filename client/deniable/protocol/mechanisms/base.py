@@ -18,10 +18,9 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeAlias, TypeVar, cast
 
-from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below, log_above
-from deniable.protocol.mechanisms.limits import check_parameters
+from deniable.protocol.mechanisms.limits import Bounds, check_parameters
 from deniable.protocol.randomness import PRECISION, Bits, below, system_bits
 
 ONE = 1 << PRECISION
@@ -92,15 +91,15 @@ class Mechanism(ABC, Generic[Item]):
 
     Attributes:
         name: what `mechanism = "..."` in the registry and the scheme call it.
-        integers: the parameters of one that integers alone fix, in the order of its constructor:
-            the least and the largest of each. An attribute of the same name holds each.
+        bounds: what each parameter may be (`limits.Bounds`), in the order of the constructor. An
+            attribute of the same name holds each, unless the mechanism says otherwise.
         rows: the rows of its tally.
         odds: e to the power epsilon, exactly, from the integers in force.
         texts: the values that a scheme names, where the mechanism itself fixes them.
     """
 
     name: ClassVar[str]
-    integers: ClassVar[Mapping[str, tuple[int, int]]] = {}
+    bounds: ClassVar[Bounds] = {}
     texts: tuple[str, ...] | None = None
     rows: tuple[Row, ...]
     odds: Fraction
@@ -110,6 +109,11 @@ class Mechanism(ABC, Generic[Item]):
         """ln(odds), rounded up: what one report reveals at most."""
         return log_above(self.odds)
 
+    @property
+    def cost(self) -> float:
+        """What one report reveals at most, whatever the device has reported before."""
+        return self.epsilon
+
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
         """Rebuild the mechanism from `parameters()`, as a published scheme holds them.
@@ -117,11 +121,12 @@ class Mechanism(ABC, Generic[Item]):
         Raises:
             SchemeError: a parameter is missing, unknown or out of range.
         """
-        return cls(*check_parameters(cls.name, parameters, **cls.integers))
+        return cls(*check_parameters(cls.name, parameters, **cls.bounds))
 
-    @abstractmethod
     def parameters(self) -> Parameters:
         """Everything that fixes the channel: integers, lists of them, and texts (salts, bounds)."""
+        held = {name: getattr(self, name) for name in self.bounds}
+        return {name: list(it) if isinstance(it, tuple) else it for name, it in held.items()}
 
     @abstractmethod
     def randomize(self, item: Item, bits: Bits = system_bits) -> Report:
@@ -131,14 +136,15 @@ class Mechanism(ABC, Generic[Item]):
     def likelihood(self, report: Report, item: Item) -> Fraction:
         """The exact probability that `item` is reported as `report`."""
 
-    def require_within(self, epsilon: float) -> Self:
-        """Return the mechanism, if its exact epsilon stays within the declared one.
+    def require_within(self, epsilon: float, memo_epsilon: float | None = None) -> Self:
+        """Return the mechanism, if its exact epsilon stays within the declared one, and that of its
+        memos within `memo_epsilon`, if it has any.
 
         Raises:
-            SchemeError: it would reveal more than `epsilon`.
+            SchemeError: it would reveal more.
         """
         if self.odds > exp_below(epsilon):
-            told = CodedMessage(
+            raise SchemeError.of(
                 "above_epsilon",
                 "{mechanism} with {parameters} has epsilon {epsilon}, above the declared "
                 "{declared}: declare at least that, or change the parameters",
@@ -147,7 +153,6 @@ class Mechanism(ABC, Generic[Item]):
                 epsilon=self.epsilon,
                 declared=epsilon,
             )
-            raise SchemeError(told)
         return self
 
 
@@ -168,12 +173,11 @@ class FrequencyOracle(Mechanism[Item]):
     q: Fraction
     size: int | None
 
-    def parameters(self) -> dict[str, int | str]:
-        return {name: getattr(self, name) for name in self.integers}
-
-    @abstractmethod
     def support(self, item: Item) -> Iterator[Cell]:
-        """The cells whose counts support `item`: a report supports it when it sets one of them."""
+        """The cells whose counts support `item`: a report supports it when it sets one of them. By
+        default its own column of the only row."""
+        assert isinstance(item, int)
+        yield Cell(0, item)
 
     def require_item(self, item: int) -> None:
         """Refuse an index outside a closed domain.
@@ -221,6 +225,10 @@ class Memoizing(Mechanism[Item]):
         """ln(fresh_odds), rounded up: what each report adds at most, whatever came before."""
         return log_above(self.fresh_odds)
 
+    @property
+    def cost(self) -> float:
+        return self.fresh_epsilon
+
     @abstractmethod
     def cell(self, row: int, item: Item) -> int:
         """Which entry a value falls into, for a device of that row; not negative."""
@@ -238,24 +246,18 @@ class Memoizing(Mechanism[Item]):
         row = below(len(self.rows), bits)
         return self.report(row, self.memoize(self.cell(row, item), bits), bits)
 
-    def require_within_lifetime(self, epsilon: float, lifetime_epsilon: float) -> Self:
-        """Return the mechanism, if a report is within `epsilon` and a memo within the lifetime.
-
-        Raises:
-            SchemeError: either would reveal more.
-        """
-        if self.lifetime_odds > exp_below(lifetime_epsilon):
-            told = CodedMessage(
+    def require_within(self, epsilon: float, memo_epsilon: float | None = None) -> Self:
+        if memo_epsilon is not None and self.lifetime_odds > exp_below(memo_epsilon):
+            raise SchemeError.of(
                 "above_lifetime",
                 "{mechanism} with {parameters} has memos of epsilon {epsilon}, above the declared "
                 "lifetime_epsilon {declared}: declare at least that, or take another mechanism",
                 mechanism=self.name,
                 parameters=str(self.parameters()),
                 epsilon=self.lifetime_epsilon,
-                declared=lifetime_epsilon,
+                declared=memo_epsilon,
             )
-            raise SchemeError(told)
-        return self.require_within(epsilon)
+        return super().require_within(epsilon)
 
 
 class MemoizingOracle(Memoizing[Item], FrequencyOracle[Item]):

@@ -15,7 +15,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deniable.protocol.coded_message import CodedMessage
-from deniable.protocol.frozen import frozen
 from deniable.protocol.mechanisms.base import FrequencyOracle, MemoizingOracle, total_variance
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 
@@ -29,24 +28,8 @@ SMALL_LOSS = 1.05
 """Up to this loss `auto` does not consider hashing, which would add a cohort and collisions."""
 
 
-@frozen
-class Choice:
-    """What `auto` chooses.
-
-    Attributes:
-        mechanism: the chosen mechanism.
-        reason: why, as the beginning of a sentence.
-        loss: its total variance divided by the least possible at this size and epsilon (1 is
-            optimal).
-    """
-
-    mechanism: FrequencyOracle[Any]
-    reason: CodedMessage
-    loss: float
-
-
-def explain(size: int, epsilon: float) -> Choice:
-    """What `auto` takes for a closed domain, with the reason and its loss.
+def explain(size: int, epsilon: float) -> CodedMessage:
+    """Why `auto` takes what it takes for a closed domain, as the beginning of a sentence.
 
     Raises:
         SchemeError: the domain is too small or too large.
@@ -54,23 +37,21 @@ def explain(size: int, epsilon: float) -> Choice:
     chosen, optimal = choose(size, epsilon)
     length = optimal.rows[0].report_bytes
     if chosen is optimal:
-        reason = CodedMessage(
+        return CodedMessage(
             "least_error",
             "subset selection has the least possible error, and a report of {length} is within "
             "{most}",
             length=_bytes(length),
             most=MAX_REPORT_BYTES,
         )
-    else:
-        reason = CodedMessage(
-            "shorter_reports",
-            "subset selection would need {length:,} bytes a report, above {most}; projective "
-            "geometry needs {bytes} and loses little",
-            length=length,
-            most=MAX_REPORT_BYTES,
-            bytes=chosen.rows[0].report_bytes,
-        )
-    return Choice(chosen, reason, loss(chosen, size, epsilon))
+    return CodedMessage(
+        "shorter_reports",
+        "subset selection would need {length:,} bytes a report, above {most}; projective "
+        "geometry needs {bytes} and loses little",
+        length=length,
+        most=MAX_REPORT_BYTES,
+        bytes=chosen.rows[0].report_bytes,
+    )
 
 
 def _bytes(length: int) -> CodedMessage:
@@ -94,8 +75,8 @@ def choose(size: int, epsilon: float) -> tuple[FrequencyOracle[int], SubsetSelec
     return ProjectiveGeometry.design(size, epsilon), optimal
 
 
-def explain_memoized(size: int, salt: str, epsilon: float, lifetime_epsilon: float) -> Choice:
-    """What `auto` takes with memory for a closed domain, with the reason and its loss.
+def explain_memoized(size: int, salt: str, epsilon: float, lifetime_epsilon: float) -> CodedMessage:
+    """Why `auto` takes what it takes with memory for a closed domain.
 
     Raises:
         SchemeError: the domain is too small or too large, or the lifetime not above `epsilon`.
@@ -103,15 +84,15 @@ def explain_memoized(size: int, salt: str, epsilon: float, lifetime_epsilon: flo
     chosen, selection = choose_memoized(size, salt, epsilon, lifetime_epsilon)
     length = selection.rows[0].report_bytes
     if chosen is selection:
-        reason = CodedMessage(
+        return CodedMessage(
             "small_memo_loss",
             "subset selection of a memo has {loss:.3g} times the least possible variance, in "
             "{length} a report",
             loss=loss(selection, size, epsilon),
             length=_bytes(length),
         )
-    elif length > MAX_REPORT_BYTES:
-        reason = CodedMessage(
+    if length > MAX_REPORT_BYTES:
+        return CodedMessage(
             "shorter_memo_reports",
             "subset selection of a memo would need {length:,} bytes a report, above {most}; cohort "
             "local hashing needs {bytes}",
@@ -119,15 +100,13 @@ def explain_memoized(size: int, salt: str, epsilon: float, lifetime_epsilon: flo
             most=MAX_REPORT_BYTES,
             bytes=chosen.rows[0].report_bytes,
         )
-    else:
-        reason = CodedMessage(
-            "smaller_memo_loss",
-            "under lifetime epsilon {epsilon:g} subset selection of a memo would have {loss:.3g} "
-            "times the least variance; cohort local hashing loses less",
-            epsilon=lifetime_epsilon,
-            loss=loss(selection, size, epsilon),
-        )
-    return Choice(chosen, reason, loss(chosen, size, epsilon))
+    return CodedMessage(
+        "smaller_memo_loss",
+        "under lifetime epsilon {epsilon:g} subset selection of a memo would have {loss:.3g} "
+        "times the least variance; cohort local hashing loses less",
+        epsilon=lifetime_epsilon,
+        loss=loss(selection, size, epsilon),
+    )
 
 
 def choose_memoized(

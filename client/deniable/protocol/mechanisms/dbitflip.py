@@ -38,16 +38,15 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
-from deniable.protocol.mechanisms.base import ONE, Memoizing, Packing, Parameters, Report, Row
-from deniable.protocol.mechanisms.limits import check_memo_epsilon, check_parameters
+from deniable.protocol.mechanisms.base import ONE, Memoizing, Packing, Report, Row
+from deniable.protocol.mechanisms.limits import check_memo_epsilon
 from deniable.protocol.mechanisms.number_range import NumberRange
-from deniable.protocol.mechanisms.numeric import Histogram, Span, cell_edges, check_range
+from deniable.protocol.mechanisms.numeric import Histogram, Span, cell_edges
 from deniable.protocol.randomness import PRECISION, Bits, flips, system_bits
 
 DBITFLIP_CELLS = (4, 16, 64, 256)
@@ -75,6 +74,12 @@ class DBitFlip(Histogram, Memoizing[int]):
     """
 
     name: ClassVar[str] = "dbitflip"
+    bounds: ClassVar = {
+        "cells": (1, DBITFLIP_CELLS[-1]),
+        "bits": (1, DBITFLIP_CELLS[-1]),
+        "memo": (1, ONE - 1),
+        "fresh": (1, ONE - 1),
+    }
 
     def __init__(self, range: NumberRange, cells: int, bits: int, memo: int, fresh: int) -> None:
         if cells not in DBITFLIP_CELLS:
@@ -123,29 +128,6 @@ class DBitFlip(Histogram, Memoizing[int]):
             if each == 1 or each <= cells
         ]
         return min(designs, key=lambda each: each.share_variance)
-
-    @classmethod
-    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
-        range, rest = check_range(cls.name, parameters)
-        largest = DBITFLIP_CELLS[-1]
-        checked = check_parameters(
-            cls.name,
-            rest,
-            cells=(1, largest),
-            bits=(1, largest),
-            memo=(1, ONE - 1),
-            fresh=(1, ONE - 1),
-        )
-        return cls(range, *checked)
-
-    def parameters(self) -> Parameters:
-        return {
-            **self.range.parameters(),
-            "cells": self.cells,
-            "bits": self.bits,
-            "memo": self.memo,
-            "fresh": self.fresh,
-        }
 
     @property
     def share_variance(self) -> Fraction:

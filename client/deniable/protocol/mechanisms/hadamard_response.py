@@ -22,10 +22,9 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import ClassVar, Self
 
-from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
 from deniable.protocol.mechanisms.base import ONE, Cell, FrequencyOracle, Packing, Report, Row
-from deniable.protocol.mechanisms.limits import MAX_CELLS, check_size
+from deniable.protocol.mechanisms.limits import MAX_CELLS, check_size, check_threshold
 from deniable.protocol.randomness import Bits, coin, system_bits
 
 
@@ -38,16 +37,12 @@ class HadamardResponse(FrequencyOracle[int]):
     """
 
     name: ClassVar[str] = "hadamard_response"
-    integers: ClassVar = {"size": (2, MAX_CELLS), "threshold": (1, ONE - 1)}
+    bounds: ClassVar = {"size": (2, MAX_CELLS), "threshold": (1, ONE - 1)}
     size: int
 
     def __init__(self, size: int, threshold: int) -> None:
         check_size(self.name, size, MAX_CELLS - 1)
-        if not ONE // 2 < threshold < ONE:
-            raise SchemeError(
-                f"{self.name}: threshold {threshold} is outside (1/2, 1) of {ONE}: epsilon "
-                "would not be positive and finite"
-            )
+        check_threshold(self.name, threshold, 1, 2)
         self.size, self.threshold = size, threshold
         self.order = 1 << size.bit_length()
         self.p, self.q = Fraction(threshold, ONE), Fraction(1, 2)

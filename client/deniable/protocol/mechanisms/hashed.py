@@ -33,11 +33,13 @@ from deniable.protocol.mechanisms.base import (
     Cell,
     FrequencyOracle,
     MemoizingOracle,
+    Parameters,
     Report,
 )
 from deniable.protocol.mechanisms.hadamard_response import HadamardResponse
 from deniable.protocol.mechanisms.limits import (
     MAX_CELLS,
+    SALT,
     check_memo_epsilon,
     check_parameters,
     check_salt,
@@ -79,12 +81,12 @@ class Hashed(FrequencyOracle[str]):
 
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
-        rest = {name: value for name, value in parameters.items() if name not in ("salt", "rows")}
-        salt = check_salt(cls.name, parameters.get("salt"))
-        (hashes,) = check_parameters(cls.name, {"rows": parameters.get("rows")}, rows=(1, MAX_ROWS))
+        rest = dict(parameters)
+        ours = {name: rest.pop(name, None) for name in ("salt", "rows")}
+        salt, hashes = check_parameters(cls.name, ours, salt=SALT, rows=(1, MAX_ROWS))
         return cls(salt, hashes, cls.channel_class.from_parameters(rest))
 
-    def parameters(self) -> dict[str, int | str]:
+    def parameters(self) -> Parameters:
         return {"salt": self.salt, "rows": self.hashes, **self.channel.parameters()}
 
     def place(self, row: int, text: str) -> int:

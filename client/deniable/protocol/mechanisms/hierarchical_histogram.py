@@ -35,17 +35,17 @@ from deniable.protocol.frozen import frozen
 from deniable.protocol.mechanisms.base import (
     ONE,
     FrequencyOracle,
+    Mechanism,
     Packing,
     Parameters,
     Report,
     Row,
     total_variance,
 )
-from deniable.protocol.mechanisms.limits import check_epsilon, check_integers, check_parameters
-from deniable.protocol.mechanisms.number_range import TOP, NumberRange
+from deniable.protocol.mechanisms.limits import Each, check_epsilon, check_parameters
+from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable.protocol.mechanisms.numeric import Histogram, Span, cell_edges, check_range
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry, points
-from deniable.protocol.mechanisms.sliding_window import MAX_COLUMNS as WINDOW_COLUMNS
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable.protocol.randomness import Bits, system_bits
@@ -110,29 +110,22 @@ class Level:
             raise SchemeError(f"randomized response has dimension 1, not {self.dimension}")
         return SubsetSelection(self.nodes, 1, self.threshold)
 
-    def __lt__(self, other: Level) -> bool:
-        return self._parameters < other._parameters
-
-    @property
-    def _parameters(self) -> tuple[int, int, int, int]:
-        return self.nodes, self.order, self.dimension, self.threshold
-
     @classmethod
     def design(cls, nodes: int, epsilon: float) -> Self:
         """Few columns among those of least total variance at `epsilon`."""
         odds = exp_below(epsilon)
         plain = SubsetSelection.design(nodes, epsilon, k=1)
-        level = cls(nodes, 0, 1, plain.threshold)
-        found = [(total_variance(plain.p, plain.q, nodes), nodes, level)]
+        found = [(total_variance(plain.p, plain.q, nodes), nodes, 0, 1, plain.threshold)]
         for order in _ORDERS:
             dimension = next(each for each in count(2) if points(order, each) >= nodes)
             if points(order, dimension) > MAX_COLUMNS:
                 continue
             space = ProjectiveGeometry.calibrated(nodes, order, dimension, odds)
             cost = total_variance(space.p, space.q, nodes)
-            found.append((cost, space.messages, cls(nodes, order, dimension, space.threshold)))
+            found.append((cost, space.messages, order, dimension, space.threshold))
         limit = min(found)[0] * _NEAR
-        return min((columns, level) for cost, columns, level in found if cost <= limit)[1]
+        _, *chosen = min(each for cost, *each in found if cost <= limit)
+        return cls(nodes, *chosen)
 
 
 CELLS = 256
@@ -149,6 +142,9 @@ _WEIGHTS: dict[int, tuple[int, ...]] = {
 
 MEAN_SHARE = 4
 """One of so many devices reports for the mean, if that is asked for as well."""
+
+_MEAN_BOUNDS = {f"mean_{name}": bound for name, bound in SlidingWindow.bounds.items()}
+"""The parameters of the last row's mechanism, if the mean is asked for."""
 
 
 class HierarchicalHistogram(Histogram):
@@ -167,6 +163,12 @@ class HierarchicalHistogram(Histogram):
     """
 
     name: ClassVar[str] = "hierarchical_histogram"
+    bounds: ClassVar = {
+        "weights": Each(1, 16),
+        "orders": Each(0, MAX_COLUMNS),
+        "dimensions": Each(1, MAX_COLUMNS.bit_length()),
+        "thresholds": Each(1, ONE - 1),
+    }
 
     def __init__(
         self,
@@ -227,15 +229,15 @@ class HierarchicalHistogram(Histogram):
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
         range, rest = check_range(cls.name, parameters)
-        weights = check_integers(cls.name, rest, "weights", 1, 16)
-        orders = check_integers(cls.name, rest, "orders", 0, MAX_COLUMNS)
-        dimensions = check_integers(cls.name, rest, "dimensions", 1, MAX_COLUMNS.bit_length())
-        thresholds = check_integers(cls.name, rest, "thresholds", 1, ONE - 1)
+        mean = {key: rest.pop(key) for key in parameters if key.startswith("mean_")}
+        weights, orders, dimensions, thresholds = check_parameters(cls.name, rest, **cls.bounds)
         if len(orders) not in _WEIGHTS:
             raise SchemeError(f"{cls.name}: there must be from 1 to {len(_WEIGHTS)} levels")
         if not len(orders) == len(dimensions) == len(thresholds) == len(weights):
             raise SchemeError(f"{cls.name}: orders, dimensions, thresholds and weights differ")
-        window = _window(range, {key: rest[key] for key in rest if key not in _LISTS})
+        window = None
+        if mean:
+            window = SlidingWindow(range, *check_parameters(cls.name, mean, **_MEAN_BOUNDS))
         levels = tuple(
             Level(*each)
             for each in zip(_nodes(len(orders)), orders, dimensions, thresholds, strict=True)
@@ -243,21 +245,15 @@ class HierarchicalHistogram(Histogram):
         return cls(range, levels, weights, window)
 
     def parameters(self) -> Parameters:
-        ours: dict[str, int | str | list[int]] = {
+        mean = {} if self.mean is None else Mechanism.parameters(self.mean)
+        return {
             **self.range.parameters(),
             "weights": list(self.weights),
             "orders": [level.order for level in self.levels],
             "dimensions": [level.dimension for level in self.levels],
             "thresholds": [level.threshold for level in self.levels],
+            **{f"mean_{name}": value for name, value in mean.items()},
         }
-        if self.mean is not None:
-            ours |= {
-                "mean_columns": self.mean.columns,
-                "mean_width": self.mean.width,
-                "mean_threshold": self.mean.threshold,
-                "mean_levels": list(self.mean.levels),
-            }
-        return ours
 
     def cell(self, position: int) -> int:
         """The cell that a position falls into, from 0."""
@@ -318,10 +314,6 @@ class HierarchicalHistogram(Histogram):
         return variances
 
 
-_LISTS = ("weights", "orders", "dimensions", "thresholds")
-"""The parameters that have a number for each level."""
-
-
 def _nodes(height: int) -> list[int]:
     """How many nodes each level has."""
     return [4**level for level in range(1, height + 1)]
@@ -332,19 +324,3 @@ def _node_variance(level: Level) -> float:
     p, q = float(level.oracle.p), float(level.oracle.q)
     spread = p * (1 - p) + (level.nodes - 1) * q * (1 - q)
     return spread / ((p - q) ** 2 * (level.nodes - 1))
-
-
-def _window(numbers: NumberRange, parameters: Mapping[str, Any]) -> SlidingWindow | None:
-    """The last row's mechanism out of the parameters that are left; None if there are none."""
-    if not any(key.startswith("mean_") for key in parameters):
-        check_parameters(HierarchicalHistogram.name, parameters)
-        return None
-    levels = check_integers(HierarchicalHistogram.name, parameters, "mean_levels", 0, TOP)
-    columns, width, threshold = check_parameters(
-        HierarchicalHistogram.name,
-        {key: parameters[key] for key in parameters if key != "mean_levels"},
-        mean_columns=(2, WINDOW_COLUMNS),
-        mean_width=(1, WINDOW_COLUMNS - 1),
-        mean_threshold=(1, ONE - 1),
-    )
-    return SlidingWindow(numbers, columns, width, threshold, levels)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
-from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.errors import SchemeError
+from deniable.protocol.randomness import PRECISION
 
 MAX_CELLS = 1 << 23
 """The most cells that a tally may have: 64 MB of counters, decoded in a second or two."""
@@ -25,15 +25,14 @@ def check_size(mechanism: str, size: int, largest: int = MAX_CELLS) -> int:
         SchemeError: fewer than two values, or more than `largest`.
     """
     if size < 2:
-        told = CodedMessage(
+        raise SchemeError.of(
             "too_few_values",
             "{mechanism}: a domain needs at least two values, not {size}",
             mechanism=mechanism,
             size=size,
         )
-        raise SchemeError(told)
     if size > largest:
-        told = CodedMessage(
+        raise SchemeError.of(
             "too_many_values",
             "{mechanism}: a domain of {size:,} values is above the limit of {most:,}; merge rare "
             'values into an `other`, or use type = "string"',
@@ -41,7 +40,6 @@ def check_size(mechanism: str, size: int, largest: int = MAX_CELLS) -> int:
             size=size,
             most=largest,
         )
-        raise SchemeError(told)
     return size
 
 
@@ -52,13 +50,12 @@ def check_epsilon(epsilon: float) -> float:
         SchemeError: it is not a number above 0 and at most `MAX_EPSILON`.
     """
     if not 0 < epsilon <= MAX_EPSILON:
-        told = CodedMessage(
+        raise SchemeError.of(
             "epsilon_range",
             "epsilon must be above 0 and at most {most:g}, not {epsilon}",
             most=MAX_EPSILON,
             epsilon=epsilon,
         )
-        raise SchemeError(told)
     return epsilon
 
 
@@ -69,7 +66,7 @@ def check_memo_epsilon(epsilon: float, lifetime_epsilon: float) -> float:
         SchemeError: it is not a number above `epsilon` and at most `MAX_MEMO_EPSILON`.
     """
     if not check_epsilon(epsilon) < lifetime_epsilon <= MAX_MEMO_EPSILON:
-        told = CodedMessage(
+        raise SchemeError.of(
             "memo_range",
             "lifetime_epsilon limits what one memo reveals: it must be above epsilon {epsilon} and "
             "at most {most:g}, not {lifetime}",
@@ -77,8 +74,37 @@ def check_memo_epsilon(epsilon: float, lifetime_epsilon: float) -> float:
             most=MAX_MEMO_EPSILON,
             lifetime=lifetime_epsilon,
         )
-        raise SchemeError(told)
     return lifetime_epsilon
+
+
+def check_threshold(mechanism: str, threshold: int, owned: int, columns: int) -> int:
+    """The chance out of 2**53 of a column that the true value owns, where each value owns so many
+    of the columns.
+
+    Raises:
+        SchemeError: it does not favour the truth, or cannot hide it.
+    """
+    if not owned << PRECISION < threshold * columns < columns << PRECISION:
+        raise SchemeError(
+            f"{mechanism}: threshold {threshold} of 2**{PRECISION} is outside "
+            f"({owned}/{columns}, 1): epsilon would not be positive and finite"
+        )
+    return threshold
+
+
+SALT = object()
+"""In place of a bound: the parameter is the salt of hashes."""
+
+
+class Each(NamedTuple):
+    """In place of a bound: the parameter is a list of integers, each from the first to the last."""
+
+    lowest: int
+    highest: int
+
+
+Bounds: TypeAlias = Mapping[str, Any]
+"""For each parameter the lowest and the highest integer, `Each` or SALT."""
 
 
 def check_salt(mechanism: str, salt: Any) -> str:
@@ -94,21 +120,30 @@ def check_salt(mechanism: str, salt: Any) -> str:
     return salt
 
 
-def check_parameters(
-    mechanism: str, parameters: Mapping[str, Any], **bounds: tuple[int, int]
-) -> list[int]:
-    """The named integers out of `parameters`, each checked against (lowest, highest).
+def check_parameters(mechanism: str, parameters: Mapping[str, Any], **bounds: Any) -> list[Any]:
+    """The values of the named parameters, each checked against its bound (see `Bounds`); lists
+    become tuples.
 
     Raises:
-        SchemeError: one is missing, not an integer or out of range, or there are others.
+        SchemeError: one is missing, of another kind or out of range, or there are others.
     """
     unknown = sorted(set(parameters) - set(bounds))
     if unknown:
         raise SchemeError(f"{mechanism}: unknown parameters {', '.join(unknown)}")
-    checked: list[int] = []
-    for name, (lowest, highest) in bounds.items():
+    checked: list[Any] = []
+    for name, bound in bounds.items():
         value = parameters.get(name)
-        if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
+        if bound is SALT:
+            checked.append(check_salt(mechanism, value))
+            continue
+        lowest, highest = bound
+        if isinstance(bound, Each):
+            if not isinstance(value, list) or not all(_fits(each, bound) for each in value):
+                raise SchemeError(
+                    f"{mechanism}: {name} must be a list of integers from {lowest} to {highest}"
+                )
+            value = tuple(value)
+        elif not _fits(value, bound):
             raise SchemeError(
                 f"{mechanism}: {name} must be an integer from {lowest} to {highest}, not {value!r}"
             )
@@ -116,19 +151,5 @@ def check_parameters(
     return checked
 
 
-def check_integers(
-    mechanism: str, parameters: Mapping[str, Any], name: str, lowest: int, highest: int
-) -> tuple[int, ...]:
-    """The named list of integers out of `parameters`, each from `lowest` to `highest`.
-
-    Raises:
-        SchemeError: it is missing, no list of integers, or one of them is out of range.
-    """
-    values = parameters.get(name)
-    if not isinstance(values, list) or not all(
-        type(each) is int and lowest <= each <= highest for each in values
-    ):
-        raise SchemeError(
-            f"{mechanism}: {name} must be a list of integers from {lowest} to {highest}"
-        )
-    return tuple(values)
+def _fits(value: Any, bound: tuple[int, int]) -> bool:
+    return type(value) is int and bound[0] <= value <= bound[1]

@@ -30,7 +30,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias, cast
 from deniable.protocol import windows
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.mechanisms.base import ONE, Memoizing, Parameters, Report
-from deniable.protocol.mechanisms.limits import check_integers, check_parameters
+from deniable.protocol.mechanisms.limits import Each, check_parameters
 from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 from deniable.protocol.randomness import Bits, system_bits
 
@@ -117,14 +117,12 @@ class MemoizedRetention(Memoizing[int]):
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
         rest = dict(parameters)
-        lists = {
-            each: check_integers(cls.name, {each: rest.pop(each, None)}, each, 1, ONE - 1)
-            for each in ASKS
-        }
         window = rest.pop("window", None)
-        (ages,) = check_parameters(cls.name, rest, ages=(0, MAX_AGES))
+        ages, *lists = check_parameters(
+            cls.name, rest, ages=(0, MAX_AGES), **dict.fromkeys(ASKS, Each(1, ONE - 1))
+        )
         channels = {}
-        for each, integers in lists.items():
+        for each, integers in zip(ASKS, lists, strict=True):
             if len(integers) not in (0, 3):
                 raise SchemeError(f"{cls.name}: {each} must be k, memo and fresh, or nothing")
             if integers:

@@ -24,7 +24,6 @@ e**epsilon < (e**lifetime + k - 1) / k, so a large k needs a large lifetime.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import ClassVar, Self
 
@@ -32,8 +31,8 @@ from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
 from deniable.protocol.mechanisms.base import (
     ONE,
-    Cell,
     MemoizingOracle,
+    Parameters,
     Report,
     total_variance,
 )
@@ -57,7 +56,7 @@ class MemoizedSubsetSelection(MemoizingOracle[int]):
     """
 
     name: ClassVar[str] = "memoized_subset_selection"
-    integers: ClassVar = {
+    bounds: ClassVar = {
         "size": (2, MAX_CELLS),
         "k": (1, MAX_CELLS),
         "memo": (1, ONE - 1),
@@ -112,7 +111,7 @@ class MemoizedSubsetSelection(MemoizingOracle[int]):
             designs.append(cls(size, each, memo, fresh))
         return min(designs, key=lambda each: total_variance(each.p, each.q, size))
 
-    def parameters(self) -> dict[str, int | str]:
+    def parameters(self) -> Parameters:
         rounds = {"memo": self.permanent.threshold, "fresh": self.fresh.threshold}
         return {"size": self.size, "k": self.k, **rounds}
 
@@ -129,9 +128,6 @@ class MemoizedSubsetSelection(MemoizingOracle[int]):
     def likelihood(self, report: Report, item: int) -> Fraction:
         held = report.columns == item if self.k == 1 else report.columns >> item & 1
         return self._supported if held else self._unsupported
-
-    def support(self, item: int) -> Iterator[Cell]:
-        yield Cell(0, item)
 
 
 def _thresholds(size: int, k: int, odds: Fraction, lifetime: Fraction) -> tuple[int, int]:

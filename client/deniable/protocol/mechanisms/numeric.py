@@ -4,11 +4,11 @@ distributions the cells that it is cut into."""
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Container, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Container, Mapping
+from typing import Any, NamedTuple, Self
 
 from deniable.protocol.errors import SchemeError
-from deniable.protocol.mechanisms.base import Mechanism, Report
+from deniable.protocol.mechanisms.base import Mechanism, Parameters, Report
 from deniable.protocol.mechanisms.limits import check_parameters
 from deniable.protocol.mechanisms.number_range import BELOW, TOP, NumberRange
 
@@ -28,6 +28,15 @@ class Numeric(Mechanism[int]):
     """
 
     range: NumberRange
+
+    @classmethod
+    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
+        range, rest = check_range(cls.name, parameters)
+        make: Callable[..., Self] = cls
+        return make(range, *check_parameters(cls.name, rest, **cls.bounds))
+
+    def parameters(self) -> Parameters:
+        return {**self.range.parameters(), **super().parameters()}
 
     @abstractmethod
     def favoured(self, report: Report) -> tuple[Span, ...]:

@@ -1,10 +1,9 @@
 """Discovery: projective geometry response over prefixes, to find strings that nobody listed.
 
 M + 1 tables are projective spaces of K points each. Table r < M counts which two bytes follow the
-first 2 r bytes of a string, and table M counts whole strings
-(`deniable.protocol.mechanisms.prefix_code`). A device draws one table uniformly, whatever its
-string is, finds its place there, and reports the place through projective geometry response with
-the whole epsilon (`deniable.protocol.mechanisms.projective_geometry`)::
+first 2 r bytes of a string, and table M counts whole strings. A device draws one table uniformly,
+whatever its string is, finds its place there, and reports the place through projective geometry
+response with the whole epsilon (`deniable.protocol.mechanisms.projective_geometry`)::
 
     e**epsilon = that of the channel: the row does not depend on the string
     n_r        = about n / (M + 1) reports in each row
@@ -15,21 +14,109 @@ that it has not looked at. This is the prefix tree of Bassily, Nissim, Stemmer a
 (NeurIPS 2017, TreeHist) with another channel and longer steps.
 
 It is no frequency oracle: table r supports all strings with the same first 2 r + 2 bytes.
+
+Where the pieces of a string fall in the tables, devices and servers share. A string is cut to its
+*head*, the bytes that can be found, and the head into *tokens* of two bytes. Row r of the M + 1
+rows counts which token follows which prefix of 2 r bytes::
+
+    plain = the first MAX_TEXT characters, in normal form C, up to the first zero character
+    head  = the first 2 M bytes of plain in UTF-8; no bytes if one of them is not in the alphabet
+    token = byte 2r of the head * 256 + byte 2r + 1; a byte that is missing is 0
+    base  = hash of the first 2r bytes of the head in row r, modulo K
+    place = (base + token) modulo K; in row M, which counts whole heads, the token is 0
+
+The hash is that of `deniable.protocol.hashing`, over bytes, because a prefix may end inside a
+character. Token 0 is the end of the string. All that can follow one prefix lies in the WINDOW
+places from its base on, so a server hashes each prefix once to see them all. The head without bytes
+stands for every string that has none, holds a byte outside of the alphabet, or is denied.
+`client/vectors/discovery.json` holds test vectors.
 """
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 from deniable.protocol.errors import SchemeError
-from deniable.protocol.mechanisms import prefix_code
+from deniable.protocol.exact import exp_below
+from deniable.protocol.hashing import hash_bytes, is_unicode
 from deniable.protocol.mechanisms.base import Mechanism, Parameters, Report
-from deniable.protocol.mechanisms.limits import check_epsilon, check_parameters, check_salt
-from deniable.protocol.mechanisms.prefix_code import ALPHABETS
+from deniable.protocol.mechanisms.limits import SALT, check_epsilon, check_parameters, check_salt
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
 from deniable.protocol.randomness import Bits, below, system_bits
+
+TOKEN_BYTES = 2
+"""Bytes in a token."""
+
+WINDOW = 1 << 8 * TOKEN_BYTES
+"""How many tokens there are."""
+
+END = 0
+"""The token after the last byte of a string, and for ever after it."""
+
+MAX_TEXT = 1_024
+"""How many characters of a string are looked at. To bring a longer one into normal form could take
+hours: that takes the square of a run of combining marks."""
+
+_DIGITS = b"0123456789"
+_LOWER = b"abcdefghijklmnopqrstuvwxyz"
+
+ALPHABETS: dict[str, bytes] = {
+    "bytes": bytes((*range(0x20, 0x7F), *range(0x80, 0xC0), *range(0xC2, 0xF5))),
+    "printable": bytes(range(0x20, 0x7F)),
+    "identifier": _DIGITS + _LOWER + _LOWER.upper() + b"-._",
+    "host": _DIGITS + _LOWER + b"-.",
+    "lowercase": _LOWER,
+    "hex": _DIGITS + b"abcdef",
+}
+"""The bytes that a head may have, by the name of the alphabet. `bytes` is all text without control
+characters of ASCII; the others are parts of ASCII."""
+
+
+def plain(text: str) -> str:
+    """The part of a string that is looked at, in normal form C.
+
+    Raises:
+        ValueError: it is not valid Unicode. The message does not repeat it.
+    """
+    cut = unicodedata.normalize("NFC", text[:MAX_TEXT]).partition("\0")[0]
+    if not is_unicode(cut):
+        raise ValueError("is not valid Unicode: it holds a lone surrogate")
+    return cut
+
+
+def head(text: str, levels: int, alphabet: str = "bytes") -> bytes:
+    """The first 2 * `levels` bytes of a string; none if one of them is not in the alphabet.
+
+    Raises:
+        ValueError: the string is not valid Unicode.
+    """
+    cut = plain(text).encode()[: TOKEN_BYTES * levels]
+    return b"" if cut.translate(None, ALPHABETS[alphabet]) else cut
+
+
+def token(found: bytes, row: int) -> int:
+    """The token that follows the first 2 * `row` bytes of a head, from 0 to 65,535."""
+    start = TOKEN_BYTES * row
+    piece = found[start : start + TOKEN_BYTES]
+    return int.from_bytes(piece.ljust(TOKEN_BYTES, b"\0"), "big")
+
+
+def base(salt: str, row: int, prefix: bytes, width: int) -> int:
+    """The place of token 0 after a prefix, in a row of `width` places.
+
+    `prefix` is the first 2 * `row` bytes of a head, or all of a head that is shorter.
+    """
+    return hash_bytes(salt, row, prefix) % width
+
+
+def place(salt: str, row: int, levels: int, found: bytes, width: int) -> int:
+    """The place of a head in one of the `levels` + 1 rows."""
+    after = token(found, row) if row < levels else END
+    return (base(salt, row, found[: TOKEN_BYTES * row], width) + after) % width
+
 
 MAX_DISCOVERY_CELLS = 8_650_000
 """The most cells that a tally of discovery may have: 69 MB of counters. It is a little above
@@ -99,7 +186,7 @@ class PrefixTree(Mechanism[str]):
         measured = _MEASURED.get(check_epsilon(epsilon))
         if measured is not None:
             order, dimension = measured[not few]
-            channel = ProjectiveGeometry.within(epsilon, order, dimension)
+            channel = ProjectiveGeometry.calibrated(None, order, dimension, exp_below(epsilon))
         else:
             channel = ProjectiveGeometry.best(
                 epsilon,
@@ -112,11 +199,11 @@ class PrefixTree(Mechanism[str]):
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
         rest = dict(parameters)
-        salt, alphabet, levels = (rest.pop(key, None) for key in ("salt", "alphabet", "levels"))
-        check_salt(cls.name, salt)
+        alphabet = rest.pop("alphabet", None)
         if not isinstance(alphabet, str):
             raise SchemeError(f"{cls.name}: alphabet must be a text, not {alphabet!r}")
-        check_parameters(cls.name, {"levels": levels}, levels=(1, MAX_LEVELS))
+        ours = {name: rest.pop(name, None) for name in ("salt", "levels")}
+        salt, levels = check_parameters(cls.name, ours, salt=SALT, levels=(1, MAX_LEVELS))
         return cls(salt, levels, ProjectiveGeometry.from_parameters(rest), alphabet)
 
     def parameters(self) -> Parameters:
@@ -128,16 +215,16 @@ class PrefixTree(Mechanism[str]):
         }
 
     def head(self, text: str) -> bytes:
-        """The bytes of a string that can be found; see `prefix_code.head`.
+        """The bytes of a string that can be found; see `head`.
 
         Raises:
             ValueError: the string is not valid Unicode.
         """
-        return prefix_code.head(text, self.levels, self.alphabet)
+        return head(text, self.levels, self.alphabet)
 
     def base(self, row: int, prefix: bytes) -> int:
-        """The place of token 0 after a prefix; see `prefix_code.base`."""
-        return prefix_code.base(self.salt, row, prefix, self.width)
+        """The place of token 0 after a prefix; see `base`."""
+        return base(self.salt, row, prefix, self.width)
 
     def place(self, row: int, text: str) -> int:
         """Which point of the channel a string stands for in a row.
@@ -145,7 +232,7 @@ class PrefixTree(Mechanism[str]):
         Raises:
             ValueError: the string is not valid Unicode.
         """
-        return prefix_code.place(self.salt, row, self.levels, self.head(text), self.width)
+        return place(self.salt, row, self.levels, self.head(text), self.width)
 
     def randomize(self, item: str, bits: Bits = system_bits) -> Report:
         row = below(self.levels + 1, bits)

@@ -35,11 +35,12 @@ from deniable.protocol.mechanisms.base import (
     Cell,
     FrequencyOracle,
     Packing,
+    Parameters,
     Report,
     Row,
     total_variance,
 )
-from deniable.protocol.mechanisms.limits import MAX_CELLS, check_size
+from deniable.protocol.mechanisms.limits import MAX_CELLS, check_size, check_threshold
 from deniable.protocol.randomness import Bits, below, coin, system_bits
 
 _LOOKUP = 256
@@ -62,7 +63,7 @@ class ProjectiveGeometry(FrequencyOracle[int]):
     """
 
     name: ClassVar[str] = "projective_geometry"
-    integers: ClassVar = {
+    bounds: ClassVar = {
         "size": (2, MAX_CELLS),
         "q": (2, MAX_CELLS),
         "t": (2, MAX_CELLS.bit_length()),
@@ -76,11 +77,7 @@ class ProjectiveGeometry(FrequencyOracle[int]):
         messages, near = points(order, dimension), points(order, dimension - 1)
         check_size(self.name, messages)
         check_size(self.name, size, messages)
-        if not near * ONE < threshold * messages < messages * ONE:
-            raise SchemeError(
-                f"{self.name}: threshold {threshold} is outside ({near}/{messages}, 1) of "
-                f"{ONE}: epsilon would not be positive and finite"
-            )
+        check_threshold(self.name, threshold, near, messages)
         self.size, self.order, self.dimension, self.threshold = size, order, dimension, threshold
         self.messages = messages
         shared = points(order, dimension - 2)
@@ -139,18 +136,13 @@ class ProjectiveGeometry(FrequencyOracle[int]):
         return min(found, key=lambda mechanism: (cost(mechanism), mechanism.messages))
 
     @classmethod
-    def within(cls, epsilon: float, order: int, dimension: int) -> Self:
-        """All points of a given space, within `epsilon`."""
-        return cls.calibrated(None, order, dimension, exp_below(epsilon))
-
-    @classmethod
     def calibrated(cls, size: int | None, order: int, dimension: int, odds: Fraction) -> Self:
         """The space with its threshold rounded down, so that `odds` are never exceeded."""
         messages, near = points(order, dimension), points(order, dimension - 1)
         threshold = math.floor(ONE * odds * near / (odds * near + messages - near))
         return cls(size or messages, order, dimension, threshold)
 
-    def parameters(self) -> dict[str, int | str]:
+    def parameters(self) -> Parameters:
         return {
             "size": self.size,
             "q": self.order,

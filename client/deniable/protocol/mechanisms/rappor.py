@@ -45,16 +45,18 @@ from deniable.protocol.mechanisms.base import (
     ONE,
     Cell,
     FrequencyOracle,
+    Item,
     MemoizingOracle,
     Packing,
+    Parameters,
     Report,
     Row,
 )
 from deniable.protocol.mechanisms.limits import (
     MAX_CELLS,
+    SALT,
     check_memo_epsilon,
     check_parameters,
-    check_salt,
     check_size,
 )
 from deniable.protocol.randomness import PRECISION, Bits, below, flips, system_bits
@@ -97,30 +99,6 @@ class Bloom:
                 "all; take fewer"
             )
 
-    @classmethod
-    def from_parameters(cls, mechanism: str, parameters: Mapping[str, Any]) -> Self:
-        """The filters that `parameters` describe for a mechanism of that name.
-
-        Raises:
-            SchemeError: a parameter is missing, unknown or out of range.
-        """
-        numbers = {name: value for name, value in parameters.items() if name != "salt"}
-        salt = check_salt(mechanism, parameters.get("salt"))
-        return cls(
-            salt,
-            *check_parameters(
-                mechanism,
-                numbers,
-                cohorts=(1, MAX_COHORTS),
-                k=(2, MAX_BITS),
-                h=(1, MAX_HASHES),
-            ),
-        )
-
-    def parameters(self) -> dict[str, int | str]:
-        """What `from_parameters` reads."""
-        return {"salt": self.salt, "cohorts": self.cohorts, "k": self.k, "h": self.h}
-
     @property
     def rows(self) -> tuple[Row, ...]:
         """The rows of a tally of filters: one for each cohort."""
@@ -142,8 +120,8 @@ class Bloom:
             ValueError: the string is not valid Unicode.
         """
         bitmap = 0
-        for number in range(cohort * self.h, (cohort + 1) * self.h):
-            bitmap |= 1 << hash64(self.salt, number, text) % self.k
+        for position in self.positions(cohort, text):
+            bitmap |= 1 << position
         return bitmap
 
     def cells(self, text: str) -> Iterator[Cell]:
@@ -156,8 +134,8 @@ class Bloom:
 COHORTS = 64
 BITS = 128
 
-_FLIPS = {"f": (1, ONE - 1)}
-_ROUNDS = {"f": (1, ONE - 1), "p": (1, ONE - 1), "q": (1, ONE - 1)}
+_FILTERS = {"salt": SALT, "cohorts": (1, MAX_COHORTS), "k": (2, MAX_BITS), "h": (1, MAX_HASHES)}
+_ROUNDS = dict.fromkeys(("f", "p", "q"), (1, ONE - 1))
 
 
 @frozen
@@ -239,7 +217,19 @@ class Rounds:
         return flips(memo, size, self.q, self.p, bits)
 
 
-class BasicRappor(MemoizingOracle[int]):
+class _TwoRounds(MemoizingOracle[Item]):
+    """Memos and reports of bitmaps, of a mechanism whose entries are the bitmaps themselves."""
+
+    rounds: Rounds
+
+    def memoize(self, cell: int, bits: Bits = system_bits) -> int:
+        return self.rounds.memoize(cell, self.rows[0].width, bits)
+
+    def report(self, row: int, memo: int, bits: Bits = system_bits) -> Report:
+        return Report(row, self.rounds.report(memo, self.rows[0].width, bits))
+
+
+class BasicRappor(_TwoRounds[int]):
     """RAPPOR over a closed domain of `size` values: a bit for each.
 
     A pure protocol with p = p11 and q = p01.
@@ -273,27 +263,41 @@ class BasicRappor(MemoizingOracle[int]):
         size, *rounds = check_parameters(cls.name, parameters, size=(2, MAX_BITS), **_ROUNDS)
         return cls(size, Rounds(*rounds))
 
-    def parameters(self) -> dict[str, int | str]:
+    def parameters(self) -> Parameters:
         return {"size": self.size, **vars(self.rounds)}
 
     def cell(self, row: int, item: int) -> int:
         self.require_item(item)
         return 1 << item
 
-    def memoize(self, cell: int, bits: Bits = system_bits) -> int:
-        return self.rounds.memoize(cell, self.size, bits)
-
-    def report(self, row: int, memo: int, bits: Bits = system_bits) -> Report:
-        return Report(row, self.rounds.report(memo, self.size, bits))
-
     def likelihood(self, report: Report, item: int) -> Fraction:
         return _likelihood(report.columns, 1 << item, self.size, self.p, self.q)
 
-    def support(self, item: int) -> Iterator[Cell]:
-        yield Cell(0, item)
+
+class _Filtered(FrequencyOracle[str]):
+    """Reports of the Bloom filters of strings: `p` is the chance that a bit of the filter is 1, and
+    `_p01` that of any other bit."""
+
+    bloom: Bloom
+    size: None
+    _p01: Fraction
+
+    def __init__(self, bloom: Bloom, p11: Fraction, p01: Fraction) -> None:
+        self.bloom, self.size, self.rows = bloom, None, bloom.rows
+        # How often a bit is 1 in reports of a random other string.
+        missed = (1 - Fraction(1, bloom.k)) ** bloom.h
+        self.p, self.q, self._p01 = p11, p11 - missed * (p11 - p01), p01
+
+    def likelihood(self, report: Report, item: str) -> Fraction:
+        bitmap = self.bloom.filter(report.row, item)
+        each = _likelihood(report.columns, bitmap, self.bloom.k, self.p, self._p01)
+        return each / self.bloom.cohorts
+
+    def support(self, item: str) -> Iterator[Cell]:
+        return self.bloom.cells(item)
 
 
-class Rappor(MemoizingOracle[str]):
+class Rappor(_Filtered, _TwoRounds[str]):
     """RAPPOR over any strings, by their Bloom filters in cohorts.
 
     Counts are decoded bit by bit: a string's bit in its cohort is 1 with probability `p` =
@@ -306,12 +310,10 @@ class Rappor(MemoizingOracle[str]):
     """
 
     name: ClassVar[str] = "rappor"
-    size: None
 
     def __init__(self, bloom: Bloom, rounds: Rounds) -> None:
-        self.bloom, self.rounds = bloom, rounds
-        self.size, self.rows = None, bloom.rows
-        self.p, self.q = rounds.p11, _elsewhere(bloom, rounds.p11, rounds.p01)
+        super().__init__(bloom, rounds.p11, rounds.p01)
+        self.rounds = rounds
         self.odds = rounds.odds**bloom.h
         self.lifetime_odds = rounds.lifetime_odds**bloom.h
         self.fresh_odds = rounds.fresh_odds**bloom.k
@@ -344,32 +346,17 @@ class Rappor(MemoizingOracle[str]):
 
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
-        bloom, rounds = _split(cls.name, parameters, _ROUNDS)
-        return cls(bloom, Rounds(*rounds))
+        checked = check_parameters(cls.name, parameters, **_FILTERS, **_ROUNDS)
+        return cls(Bloom(*checked[:4]), Rounds(*checked[4:]))
 
-    def parameters(self) -> dict[str, int | str]:
-        return {**self.bloom.parameters(), **vars(self.rounds)}
+    def parameters(self) -> Parameters:
+        return {**vars(self.bloom), **vars(self.rounds)}
 
     def cell(self, row: int, item: str) -> int:
         return self.bloom.filter(row, item)
 
-    def memoize(self, cell: int, bits: Bits = system_bits) -> int:
-        return self.rounds.memoize(cell, self.bloom.k, bits)
 
-    def report(self, row: int, memo: int, bits: Bits = system_bits) -> Report:
-        return Report(row, self.rounds.report(memo, self.bloom.k, bits))
-
-    def likelihood(self, report: Report, item: str) -> Fraction:
-        bitmap = self.bloom.filter(report.row, item)
-        p11, p01 = self.rounds.p11, self.rounds.p01
-        each = _likelihood(report.columns, bitmap, self.bloom.k, p11, p01)
-        return each / self.bloom.cohorts
-
-    def support(self, item: str) -> Iterator[Cell]:
-        return self.bloom.cells(item)
-
-
-class OneTimeRappor(FrequencyOracle[str]):
+class OneTimeRappor(_Filtered):
     """RAPPOR without its instantaneous round and without memos: each report has new noise.
 
     Its odds are those of a memo, and p and q are as Rappor's.
@@ -379,14 +366,12 @@ class OneTimeRappor(FrequencyOracle[str]):
     """
 
     name: ClassVar[str] = "one_time_rappor"
-    size: None
 
     def __init__(self, bloom: Bloom, f: int) -> None:
         _check_f(f)
-        self.bloom, self.f = bloom, f
-        self.size, self.rows = None, bloom.rows
-        self._p01 = Fraction(f, 2 * ONE)
-        self.p, self.q = 1 - self._p01, _elsewhere(bloom, 1 - self._p01, self._p01)
+        flipped = Fraction(f, 2 * ONE)
+        super().__init__(bloom, 1 - flipped, flipped)
+        self.f = f
         self.odds = (self.p / self._p01) ** (2 * bloom.h)
 
     @classmethod
@@ -396,23 +381,15 @@ class OneTimeRappor(FrequencyOracle[str]):
 
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
-        bloom, (f,) = _split(cls.name, parameters, _FLIPS)
-        return cls(bloom, f)
+        *bloom, f = check_parameters(cls.name, parameters, **_FILTERS, f=_ROUNDS["f"])
+        return cls(Bloom(*bloom), f)
 
-    def parameters(self) -> dict[str, int | str]:
-        return {**self.bloom.parameters(), "f": self.f}
+    def parameters(self) -> Parameters:
+        return {**vars(self.bloom), "f": self.f}
 
     def randomize(self, item: str, bits: Bits = system_bits) -> Report:
         row = below(self.bloom.cohorts, bits)
         return Report(row, _permanent(self.bloom.filter(row, item), self.bloom.k, self.f, bits))
-
-    def likelihood(self, report: Report, item: str) -> Fraction:
-        bitmap = self.bloom.filter(report.row, item)
-        each = _likelihood(report.columns, bitmap, self.bloom.k, self.p, self._p01)
-        return each / self.bloom.cohorts
-
-    def support(self, item: str) -> Iterator[Cell]:
-        return self.bloom.cells(item)
 
 
 def _check_f(f: int) -> None:
@@ -444,18 +421,3 @@ def _likelihood(columns: int, bitmap: int, size: int, p11: Fraction, p01: Fracti
         p01.numerator**gained * (p01.denominator - p01.numerator) ** quiet
     )
     return Fraction(power, p11.denominator ** (kept + lost) * p01.denominator ** (gained + quiet))
-
-
-def _elsewhere(bloom: Bloom, p11: Fraction, p01: Fraction) -> Fraction:
-    """How often a bit is 1 in reports of a random other string."""
-    missed = (1 - Fraction(1, bloom.k)) ** bloom.h
-    return p11 - missed * (p11 - p01)
-
-
-def _split(
-    mechanism: str, parameters: Mapping[str, Any], noise: dict[str, tuple[int, int]]
-) -> tuple[Bloom, list[int]]:
-    """The filters, and the integers named in `noise`."""
-    held = {name: value for name, value in parameters.items() if name in noise}
-    rest = {name: value for name, value in parameters.items() if name not in noise}
-    return Bloom.from_parameters(mechanism, rest), check_parameters(mechanism, held, **noise)

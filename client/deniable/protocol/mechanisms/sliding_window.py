@@ -23,18 +23,17 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
-from deniable.protocol.mechanisms.base import ONE, Packing, Parameters, Report, Row
-from deniable.protocol.mechanisms.limits import check_epsilon, check_integers, check_parameters
+from deniable.protocol.mechanisms.base import ONE, Packing, Report, Row
+from deniable.protocol.mechanisms.limits import Each, check_epsilon, check_threshold
 from deniable.protocol.mechanisms.number_range import TOP, NumberRange
-from deniable.protocol.mechanisms.numeric import Numeric, Span, check_range
+from deniable.protocol.mechanisms.numeric import Numeric, Span
 from deniable.protocol.randomness import Bits, below, coin, system_bits
 
 COLUMNS = 64
@@ -68,6 +67,12 @@ class SlidingWindow(Numeric):
     """
 
     name: ClassVar[str] = "sliding_window"
+    bounds: ClassVar = {
+        "columns": (2, MAX_COLUMNS),
+        "width": (1, MAX_COLUMNS - 1),
+        "threshold": (1, ONE - 1),
+        "levels": Each(0, TOP),
+    }
 
     def __init__(
         self,
@@ -81,11 +86,7 @@ class SlidingWindow(Numeric):
             raise SchemeError(f"{self.name}: columns must be even, not {columns}")
         if not 1 <= width < columns:
             raise SchemeError(f"{self.name}: width must be from 1 to {columns - 1}, not {width}")
-        if not width * ONE < threshold * columns < columns * ONE:
-            raise SchemeError(
-                f"{self.name}: threshold {threshold} is outside ({width}/{columns}, 1) of {ONE}: "
-                "epsilon would not be positive and finite"
-            )
+        check_threshold(self.name, threshold, width, columns)
         ends = (levels[0], levels[-1]) if levels else ()
         rising = all(lower < upper for lower, upper in pairwise(levels))
         if len(levels) != columns - width + 1 or ends != (0, TOP) or not rising:
@@ -104,28 +105,6 @@ class SlidingWindow(Numeric):
     def design(cls, range: NumberRange, epsilon: float, columns: int = COLUMNS) -> Self:
         """The window of least worst variance at `epsilon`, its threshold rounded down."""
         return cls(range, columns, *_design(check_epsilon(epsilon), columns))
-
-    @classmethod
-    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
-        range, rest = check_range(cls.name, parameters)
-        levels = check_integers(cls.name, rest, "levels", 0, TOP)
-        columns, width, threshold = check_parameters(
-            cls.name,
-            {key: rest[key] for key in rest if key != "levels"},
-            columns=(2, MAX_COLUMNS),
-            width=(1, MAX_COLUMNS - 1),
-            threshold=(1, ONE - 1),
-        )
-        return cls(range, columns, width, threshold, levels)
-
-    def parameters(self) -> Parameters:
-        return {
-            **self.range.parameters(),
-            "columns": self.columns,
-            "width": self.width,
-            "threshold": self.threshold,
-            "levels": list(self.levels),
-        }
 
     def randomize(self, item: int, bits: Bits = system_bits) -> Report:
         lower, rest, gap = self._place(item)

@@ -17,7 +17,6 @@ with d = 2 Warner's randomized response (J. Am. Stat. Assoc. 1965).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, Self
@@ -26,15 +25,14 @@ from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
 from deniable.protocol.mechanisms.base import (
     ONE,
-    Cell,
     FrequencyOracle,
     Packing,
     Report,
     Row,
     total_variance,
 )
-from deniable.protocol.mechanisms.limits import MAX_CELLS, check_size
-from deniable.protocol.randomness import PRECISION, Bits, below, coin, subset, system_bits
+from deniable.protocol.mechanisms.limits import MAX_CELLS, check_size, check_threshold
+from deniable.protocol.randomness import Bits, below, coin, subset, system_bits
 
 
 class SubsetSelection(FrequencyOracle[int]):
@@ -46,18 +44,14 @@ class SubsetSelection(FrequencyOracle[int]):
     """
 
     name: ClassVar[str] = "subset_selection"
-    integers: ClassVar = {"size": (2, MAX_CELLS), "k": (1, MAX_CELLS), "threshold": (1, ONE - 1)}
+    bounds: ClassVar = {"size": (2, MAX_CELLS), "k": (1, MAX_CELLS), "threshold": (1, ONE - 1)}
     size: int
 
     def __init__(self, size: int, k: int, threshold: int) -> None:
         check_size(self.name, size)
         if not 1 <= k < size:
             raise SchemeError(f"{self.name}: k must be from 1 to {size - 1}, not {k}")
-        if not k * ONE < threshold * size < size * ONE:
-            raise SchemeError(
-                f"{self.name}: threshold {threshold} of 2**{PRECISION} is outside "
-                f"({k}/{size}, 1): epsilon would not be positive and finite"
-            )
+        check_threshold(self.name, threshold, k, size)
         self.size, self.k, self.threshold = size, k, threshold
         self.p = Fraction(threshold, ONE)
         self.q = (self.p * (k - 1) + (1 - self.p) * k) / (size - 1)
@@ -113,6 +107,3 @@ class SubsetSelection(FrequencyOracle[int]):
             self.p / math.comb(self.size - 1, self.k - 1),
             (1 - self.p) / math.comb(self.size - 1, self.k),
         )
-
-    def support(self, item: int) -> Iterator[Cell]:
-        yield Cell(0, item)

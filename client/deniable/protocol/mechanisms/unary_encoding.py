@@ -18,13 +18,12 @@ Included for compatibility and comparison: subset selection needs fewer reports 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import ClassVar, Self
 
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
-from deniable.protocol.mechanisms.base import ONE, Cell, FrequencyOracle, Packing, Report, Row
+from deniable.protocol.mechanisms.base import ONE, FrequencyOracle, Packing, Report, Row
 from deniable.protocol.mechanisms.limits import check_size
 from deniable.protocol.randomness import Bits, flips, system_bits
 
@@ -40,7 +39,7 @@ class UnaryEncoding(FrequencyOracle[int]):
     """
 
     name: ClassVar[str] = "unary_encoding"
-    integers: ClassVar = {"size": (2, MAX_SIZE), "one": (1, ONE - 1), "zero": (1, ONE - 1)}
+    bounds: ClassVar = {"size": (2, MAX_SIZE), "one": (1, ONE - 1), "zero": (1, ONE - 1)}
     size: int
 
     def __init__(self, size: int, one: int, zero: int) -> None:
@@ -76,6 +75,3 @@ class UnaryEncoding(FrequencyOracle[int]):
         others = report.columns.bit_count() - true
         own = self.p if true else 1 - self.p
         return own * self.q**others * (1 - self.q) ** (self.size - 1 - others)
-
-    def support(self, item: int) -> Iterator[Cell]:
-        yield Cell(0, item)

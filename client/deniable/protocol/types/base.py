@@ -11,7 +11,7 @@ from deniable.protocol.checks import Check
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.frozen import frozen
-from deniable.protocol.mechanisms import FrequencyOracle, Mechanism, Memoizing, no_mechanism
+from deniable.protocol.mechanisms import AUTO, FrequencyOracle, Mechanism, no_mechanism
 from deniable.protocol.randomness import Bits, below
 
 Value: TypeAlias = bool | str | int | float | SupportsFloat
@@ -50,6 +50,10 @@ class MetricType(ABC):
         name: what `type = "..."` says.
         keys: the registry's keys that only this type takes, with their checks.
         foreign: why a key of another type has no place here; nothing for most.
+        suitable: of which class the mechanisms are that its values can be reported through.
+        without_memos, with_memos: what `mechanism = "..."` may say besides "auto"; empty if there
+            are none.
+        explanation: why `auto` takes what it takes, where there is one answer.
         aggregates: how several records of one window become one value; the first is the default.
         values: the domain in its declared order; empty where there is no list of it.
         unit: that of a number, for people; nothing is converted.
@@ -59,20 +63,24 @@ class MetricType(ABC):
         forget: what it spares asking ("marginals": the metrics that it is of); None for most.
         undefaulted: the keys of [defaults] that do not apply to it.
         presets: what keys hold that neither a metric nor [defaults] has.
+        no_memos: why it has none, for `longitudinal = "memoize"`; empty for most, which have.
         looks_back: whether a device reports what it remembers of earlier windows, and no value.
-        compiled: the keys that a compiled metric of this type holds beside those that all have.
         joins: whether it joins other metrics, and so must be read after them.
     """
 
     name: ClassVar[str]
     keys: ClassVar[Mapping[str, Check]] = {}
     foreign: ClassVar[Mapping[str, str]] = {}
+    suitable: ClassVar[type[Any]] = FrequencyOracle
+    without_memos: ClassVar[tuple[str, ...]] = ()
+    with_memos: ClassVar[tuple[str, ...]] = ()
+    explanation: ClassVar[CodedMessage]
     aggregates: ClassVar[tuple[Aggregate, ...]] = ("last", "first", "any")
     needs_candidates: ClassVar[bool] = False
     undefaulted: ClassVar[frozenset[str]] = frozenset()
     presets: ClassVar[Mapping[str, Any]] = {}
+    no_memos: ClassVar[str] = ""
     looks_back: ClassVar[bool] = False
-    compiled: ClassVar[tuple[str, ...]] = ()
     joins: ClassVar[bool] = False
     values: tuple[str, ...] = ()
     unit: str | None = None
@@ -100,13 +108,14 @@ class MetricType(ABC):
         return {}
 
     def compiled_keys(self) -> dict[str, Any]:
-        """The keys of `compiled` with their values."""
+        """What a compiled metric of this type holds beside the keys that all have."""
         return {}
 
     @classmethod
-    @abstractmethod
     def mechanisms(cls, *, memoize: bool) -> tuple[str, ...]:
         """What `mechanism = "..."` may say, with memos or without; nothing if there are none."""
+        known = cls.with_memos if memoize else cls.without_memos
+        return (AUTO, *known) if known else ()
 
     @abstractmethod
     def normalize(self, value: Value) -> str:
@@ -155,34 +164,37 @@ class MetricType(ABC):
             KeyError: it is no value, as the registry has changed since it was recorded.
         """
 
+    def design(
+        self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float | None = None
+    ) -> Mechanism[Any]:
+        """The mechanism called `mechanism`; the metric's name is its salt. One report is within
+        `epsilon`, and one memo within `memo_epsilon`, which is None without memory.
+
+        Raises:
+            SchemeError: there is none, or it cannot keep within both.
+        """
+        known = self.mechanisms(memoize=memo_epsilon is not None)
+        if mechanism not in known:
+            raise SchemeError(no_mechanism(mechanism, known))
+        return self._design(mechanism, metric, epsilon, memo_epsilon).require_within(
+            epsilon, memo_epsilon
+        )
+
     @abstractmethod
-    def design(self, mechanism: str, metric: str, epsilon: float) -> Mechanism[Any]:
-        """The mechanism called `mechanism`, within `epsilon`; the metric's name is its salt.
-
-        Raises:
-            SchemeError: there is none, or it cannot keep within `epsilon`.
-        """
-
-    def design_memoized(
-        self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float
-    ) -> Memoizing[Any]:
-        """The same with memory: one report within `epsilon`, one memo within `memo_epsilon`.
-
-        Raises:
-            SchemeError: there is none, as for every type that does not say otherwise, or it cannot
-                keep within both.
-        """
-        raise SchemeError(no_mechanism(mechanism, ()))
+    def _design(
+        self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float | None
+    ) -> Mechanism[Any]:
+        """The same of one that `mechanisms` names; `design` sees to its epsilons."""
 
     @classmethod
     def suits(cls, mechanism: Mechanism[Any]) -> bool:
         """Whether values of this type can be reported through the mechanism."""
-        return isinstance(mechanism, FrequencyOracle)
+        return isinstance(mechanism, cls.suitable)
 
-    @abstractmethod
     def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> CodedMessage:
         """Why `auto` takes what it takes, as the beginning of a sentence; `memo_epsilon` is None
         without memory."""
+        return self.explanation
 
     def life(self, memo_epsilon: float) -> str | None:
         """What all reports of a device's life together reveal, where the type knows how many memos

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import unicodedata
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Self
 
 from deniable.protocol.checks import Check, texts
@@ -16,14 +16,12 @@ from deniable.protocol.frozen import frozen
 from deniable.protocol.mechanisms import (
     FrequencyOracle,
     Mechanism,
-    Memoizing,
     design,
-    design_memoized,
     names,
 )
 from deniable.protocol.randomness import Bits
 from deniable.protocol.types.base import Aggregate, MetricType, Table, Value
-from deniable.protocol.value_list import normal_form, read_values, value_text
+from deniable.protocol.value_list import normal_form, read_values, report_mistakes
 
 
 class Closed(MetricType):
@@ -46,21 +44,18 @@ class Closed(MetricType):
         """
         return self.places[text]
 
-    def design(self, mechanism: str, metric: str, epsilon: float) -> Mechanism[Any]:
-        return design(mechanism, len(self.values), epsilon)
-
-    def design_memoized(
-        self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float
-    ) -> Memoizing[Any]:
-        return design_memoized(mechanism, metric, len(self.values), epsilon, memo_epsilon)
+    def _design(
+        self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float | None
+    ) -> Mechanism[Any]:
+        return design(mechanism, len(self.values), epsilon, memo_epsilon, salt=metric)
 
     def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> CodedMessage:
         from deniable.protocol.mechanisms import choice  # a device explains nothing
 
         size = len(self.values)
         if memo_epsilon is None:
-            return choice.explain(size, epsilon).reason
-        return choice.explain_memoized(size, metric, epsilon, memo_epsilon).reason
+            return choice.explain(size, epsilon)
+        return choice.explain_memoized(size, metric, epsilon, memo_epsilon)
 
     def loss(self, mechanism: Mechanism[Any], epsilon: float) -> float:
         from deniable.protocol.mechanisms import choice
@@ -167,7 +162,8 @@ def _values(table: Table) -> tuple[str, ...]:
     if Category.keys[key](settings[key]):
         return ()
     if key == "values":
-        values = _listed(table, settings[key])
+        values = [unicodedata.normalize("NFC", value) for value in settings[key]]
+        report_mistakes(values, partial(table.report, key))
     else:
         try:
             values = read_values(os.path.join(table.folder, settings[key]))
@@ -182,17 +178,3 @@ def _in_limits(table: Table, key: str, values: list[str]) -> bool:
         return True
     table.report(key, f"must list from 2 to {MAX_VALUES:,} values, not {len(values):,}")
     return False
-
-
-def _listed(table: Table, values: list[str]) -> list[str]:
-    normal = [unicodedata.normalize("NFC", value) for value in values]
-    seen: set[str] = set()
-    for value in normal:
-        if value in seen:
-            table.report("values", f"lists {value!r} twice")
-        seen.add(value)
-        try:
-            value_text(value)
-        except ValueError as error:
-            table.report("values", f"lists {value[:20]!r}, which {error}")
-    return normal

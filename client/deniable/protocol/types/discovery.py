@@ -1,19 +1,89 @@
-"""Strings that nobody listed: which ones occur at all is found in the reports."""
+"""Strings that nobody listed: which ones occur at all is found in the reports.
+
+Those that fit a pattern of `deny` are never reported. A pattern is literal text in which `*` stands
+for any run of characters, also for none. It must fit a whole string. Letters A to Z fit their small
+forms and the other way round; all other characters fit themselves alone. Python and JavaScript read
+that alike, which no regular expression would.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from deniable.protocol.checks import Check, is_number, one_of
 from deniable.protocol.coded_message import CodedMessage
-from deniable.protocol.errors import SchemeError
 from deniable.protocol.frozen import frozen
-from deniable.protocol.mechanisms import AUTO, Mechanism, PrefixTree, no_mechanism
-from deniable.protocol.mechanisms.prefix_code import ALPHABETS, TOKEN_BYTES, head, plain
-from deniable.protocol.mechanisms.prefix_tree import MAX_LEVELS
+from deniable.protocol.mechanisms import Mechanism
+from deniable.protocol.mechanisms.prefix_tree import (
+    ALPHABETS,
+    MAX_LEVELS,
+    TOKEN_BYTES,
+    PrefixTree,
+    head,
+    plain,
+)
 from deniable.protocol.types.base import MetricType, Table, Value
-from deniable.protocol.types.deny import check_deny, denied
+
+MAX_DENIED = 100
+"""How many patterns a metric may have."""
+
+MAX_PATTERN = 128
+"""How many characters a pattern may have."""
+
+_SMALL = {ord("A") + place: ord("a") + place for place in range(26)}
+
+
+def check_deny(value: Any) -> str | None:
+    """What is wrong with the value of `deny`; None if nothing is."""
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        return 'must be a list of texts, like ["*@*", "token=*"]'
+    if len(value) > MAX_DENIED:
+        return f"holds {len(value):,} patterns, above the limit of {MAX_DENIED}"
+    for place, pattern in enumerate(value, 1):
+        if wrong := _wrong(pattern):
+            return f"has a pattern, number {place}, that {wrong}"
+    return None
+
+
+def _wrong(pattern: str) -> str | None:
+    if len(pattern) > MAX_PATTERN:
+        return f"is longer than {MAX_PATTERN} characters"
+    if not pattern.strip("*"):
+        return "denies every string, or none: it needs a character besides *"
+    try:
+        pattern.encode()
+    except UnicodeEncodeError:
+        return "is not valid Unicode"
+    if "\0" in pattern:
+        return "holds a zero character, where every string ends"
+    if unicodedata.normalize("NFC", pattern) != pattern:
+        return "is not in Unicode normal form C, so that it would fit nothing"
+    return None
+
+
+def denied(text: str, patterns: Sequence[str]) -> bool:
+    """Whether a string in normal form C fits one of the patterns."""
+    small = text.translate(_SMALL)
+    return any(_fits(small, pattern.translate(_SMALL)) for pattern in patterns)
+
+
+def _fits(text: str, pattern: str) -> bool:
+    first, *middle = pattern.split("*")
+    if not middle:
+        return text == first
+    last = middle.pop()
+    if len(text) < len(first) + len(last) or not text.startswith(first) or not text.endswith(last):
+        return False
+    begin, end = len(first), len(text) - len(last)
+    for piece in middle:  # the first place that fits leaves the most for what follows
+        found = text.find(piece, begin, end)
+        if found < 0:
+            return False
+        begin = found + len(piece)
+    return True
+
 
 DEFAULT_LENGTH = 16
 """Bytes of a string that can be found, if the registry does not say."""
@@ -42,8 +112,8 @@ class Discovery(MetricType):
 
     Attributes:
         max_length: how many bytes of the UTF-8 text can be found; longer strings are cut.
-        alphabet: which bytes these may be, a name out of `prefix_code.ALPHABETS`.
-        deny: patterns of strings that devices never report (`deniable.protocol.types.deny`).
+        alphabet: which bytes these may be, a name out of `prefix_tree.ALPHABETS`.
+        deny: patterns of strings that devices never report.
         minimum_share: strings that are found with a smaller share are not shown.
     """
 
@@ -54,13 +124,23 @@ class Discovery(MetricType):
         "minimum_share": _check_share,
         "deny": check_deny,
     }
-    compiled = ("deny", "minimum_share")
     foreign: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("values", "values_file", "other"), "its strings are found in the reports"),
         "segments": "each segment would need a tally of 69 MB of its own, and find only what is "
         "common in it. Discover in all devices, and follow what is found by segments",
     }
     undefaulted = frozenset({"segments"})
+    suitable = PrefixTree
+    without_memos = (PrefixTree.name,)
+    explanation = CodedMessage(
+        "prefixes_of_strings",
+        "projective geometry over prefixes finds strings that nobody listed, with one short "
+        "report of each device",
+    )
+    no_memos = (
+        "discovery has no memos: a memo would tie all tables of a string together. Set "
+        'longitudinal = "fresh"; lifetime_epsilon limits how often a device reports'
+    )
 
     max_length: int = DEFAULT_LENGTH
     alphabet: str = "bytes"
@@ -79,15 +159,7 @@ class Discovery(MetricType):
     @classmethod
     def read(cls, table: Table) -> Self | None:
         settings = table.settings
-        fresh = settings.get("longitudinal", "fresh") == "fresh"
-        if not fresh:
-            table.report(
-                "longitudinal",
-                "is memoize, but discovery has no memos: a memo would tie all tables of a string "
-                'together. Set longitudinal = "fresh"; lifetime_epsilon limits how often a device '
-                "reports",
-            )
-        if not fresh or any(cls.keys[key](settings[key]) for key in cls.keys if key in settings):
+        if any(cls.keys[key](settings[key]) for key in cls.keys if key in settings):
             return None
         return cls(
             settings.get("max_length", DEFAULT_LENGTH),
@@ -106,14 +178,6 @@ class Discovery(MetricType):
 
     def compiled_keys(self) -> dict[str, Any]:
         return {"deny": list(self.deny), "minimum_share": self.minimum_share}
-
-    @classmethod
-    def mechanisms(cls, *, memoize: bool) -> tuple[str, ...]:
-        return () if memoize else (AUTO, PrefixTree.name)
-
-    @classmethod
-    def suits(cls, mechanism: Mechanism[Any]) -> bool:
-        return isinstance(mechanism, PrefixTree)
 
     def normalize(self, value: Value) -> str:
         if not isinstance(value, str):
@@ -134,18 +198,10 @@ class Discovery(MetricType):
         # What the registry denies now may have been recorded before it did.
         return self.normalize(text)
 
-    def design(self, mechanism: str, metric: str, epsilon: float) -> Mechanism[Any]:
-        if mechanism not in self.mechanisms(memoize=False):
-            raise SchemeError(no_mechanism(mechanism, self.mechanisms(memoize=False)))
-        made = PrefixTree.design(metric, epsilon, self.levels, self.alphabet)
-        return made.require_within(epsilon)
-
-    def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> CodedMessage:
-        return CodedMessage(
-            "prefixes_of_strings",
-            "projective geometry over prefixes finds strings that nobody listed, with one short "
-            "report of each device",
-        )
+    def _design(
+        self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float | None
+    ) -> Mechanism[Any]:
+        return PrefixTree.design(metric, epsilon, self.levels, self.alphabet)
 
     def combines(self, before: MetricType) -> str:
         if not isinstance(before, Discovery):

@@ -18,44 +18,89 @@ import math
 import sys
 from collections.abc import Mapping
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
-from deniable.protocol.checks import Check, bound, flag, one_of, text
+from deniable.protocol.checks import Check, bound, flag, one_of, some_of, text
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.frozen import frozen
-from deniable.protocol.mechanisms import (
-    AUTO,
-    DBitFlip,
-    HierarchicalHistogram,
-    Histogram,
-    Mechanism,
-    Memoizing,
-    NumberRange,
-    Numeric,
-    SlidingWindow,
-    no_mechanism,
-)
-from deniable.protocol.mechanisms.hierarchical_histogram import CELLS
-from deniable.protocol.mechanisms.number_range import number_text
-from deniable.protocol.mechanisms.sliding_window import NEAR_OPTIMUM
+from deniable.protocol.mechanisms import Mechanism
+from deniable.protocol.mechanisms.dbitflip import CELLS as MEMOIZED_CELLS
+from deniable.protocol.mechanisms.dbitflip import DBITFLIP_CELLS, DBitFlip
+from deniable.protocol.mechanisms.hierarchical_histogram import CELLS, HierarchicalHistogram
+from deniable.protocol.mechanisms.number_range import NumberRange, number_text
+from deniable.protocol.mechanisms.numeric import Histogram, Numeric
+from deniable.protocol.mechanisms.sliding_window import NEAR_OPTIMUM, SlidingWindow
 from deniable.protocol.randomness import Bits
 from deniable.protocol.types.base import Aggregate, MetricType, Table, Value
-from deniable.protocol.types.number_keys import (
-    ADVICE,
-    QUESTIONS,
-    Ask,
-    check_ask,
-    check_cells,
-    read_cells,
-    read_range,
-)
+
+Ask: TypeAlias = Literal["mean", "distribution"]
+
+QUESTIONS: tuple[Ask, ...] = ("mean", "distribution")
+"""What `ask` may name."""
+
+CELL_CHOICES = (16, 64, 256, 1024)
+"""What `cells` may say."""
+
+ADVICE = {
+    "low": ": the smallest number that you want to tell apart",
+    "high": ": the largest number that you want to tell apart",
+    "ask": ': "mean", "distribution" or both. A mean alone takes far fewer devices',
+}
+"""What each required key is for."""
+
+
+def check_cells(value: Any) -> str | None:
+    """What is wrong with the value of `cells`; None if nothing is."""
+    fine = type(value) is int and value in CELL_CHOICES
+    return None if fine else f"must be one of {', '.join(map(str, CELL_CHOICES))}"
+
+
+def read_range(table: Table) -> NumberRange | None:
+    """The range that the keys declare, all of which are of their kind; mistakes are reported."""
+    settings = table.settings
+    scale, integer = settings.get("scale", "linear"), settings.get("integer", False)
+    broken = [key for key in ("low", "high") if not float(settings[key]).is_integer()]
+    if integer and broken:
+        for key in broken:
+            table.report(key, f"is {settings[key]}, but integer says that numbers are whole")
+        return None
+    low, high = (number_text(float(settings[key])) for key in ("low", "high"))
+    try:
+        return NumberRange(low, high, scale, integer)
+    except SchemeError as error:
+        table.report("integer" if integer and scale == "log" else "low", str(error))
+        return None
+
+
+def read_cells(table: Table, asked: tuple[Ask, ...]) -> int | None:
+    """Into how many cells a distribution is cut; None, after a report, if there are none so."""
+    settings = table.settings
+    if "cells" in settings and "distribution" not in asked:
+        table.report("cells", 'cuts a distribution: add "distribution" to ask, or remove it')
+    memoize = settings.get("longitudinal") == "memoize"
+    cells = settings.get("cells", MEMOIZED_CELLS if memoize else CELLS)
+    if memoize and "mean" in asked:
+        table.report(
+            "longitudinal",
+            'is memoize, but a mean has no memos: set ask = "distribution", which also tells '
+            'the mean less exactly, or longitudinal = "fresh"',
+        )
+        return None
+    if memoize and cells not in DBITFLIP_CELLS:
+        table.report(
+            "cells",
+            f"is {cells}: with memos a distribution has at most {DBITFLIP_CELLS[-1]}, because "
+            "its noise grows with their number",
+        )
+        return None
+    return int(cells)
+
 
 _LARGEST = sys.float_info.max
 
 _MEAN_ONLY = ("sliding_window", "duchi")
 _DISTRIBUTION = ("hierarchical_histogram",)
-_MEMOIZED = ("dbitflip",)
 
 
 @frozen
@@ -76,11 +121,14 @@ class Number(MetricType):
         "unit": text,
         "scale": one_of(("linear", "log")),
         "integer": flag,
-        "ask": check_ask,
+        "ask": some_of(QUESTIONS),
         "cells": check_cells,
     }
     foreign = dict.fromkeys(("values", "values_file", "other"), "it has low and high, and no list")
     aggregates = ("last", "first", "any", "max", "min", "sum", "count", "mean")
+    suitable = Numeric
+    without_memos = (*_MEAN_ONLY, *_DISTRIBUTION)
+    with_memos = (DBitFlip.name,)
 
     range: NumberRange
     ask: tuple[Ask, ...]
@@ -121,10 +169,6 @@ class Number(MetricType):
             both = isinstance(mechanism, HierarchicalHistogram) and mechanism.mean is not None
             told |= {"ask": list(QUESTIONS) if both else "distribution", "cells": mechanism.cells}
         return told
-
-    @classmethod
-    def mechanisms(cls, *, memoize: bool) -> tuple[str, ...]:
-        return (AUTO, *_MEMOIZED) if memoize else (AUTO, *_MEAN_ONLY, *_DISTRIBUTION)
 
     def normalize(self, value: Value) -> str:
         if isinstance(value, bool) or not isinstance(value, Real):
@@ -168,48 +212,36 @@ class Number(MetricType):
             raise KeyError("the metric was no number when it was recorded")
         return self.range.position(number)
 
-    def design(self, mechanism: str, metric: str, epsilon: float) -> Mechanism[Any]:
-        if mechanism not in self.mechanisms(memoize=False):
-            raise SchemeError(no_mechanism(mechanism, self.mechanisms(memoize=False)))
-        made: SlidingWindow | HierarchicalHistogram
+    def _design(
+        self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float | None
+    ) -> Mechanism[Any]:
+        if memo_epsilon is not None:
+            if self.ask != ("distribution",):
+                raise SchemeError.of(
+                    "mean_without_memos",
+                    'a mean has no memos: set ask = "distribution", which also tells the mean less '
+                    'exactly, or longitudinal = "fresh"',
+                )
+            return DBitFlip.design(self.range, epsilon, memo_epsilon, self.cells)
         if "distribution" in self.ask:
             if mechanism in _MEAN_ONLY:
-                told = CodedMessage(
+                raise SchemeError.of(
                     "mean_only",
                     '{mechanism} can only tell the mean: set ask = "mean", or mechanism = "auto"',
                     mechanism=mechanism,
                 )
-                raise SchemeError(told)
             both = "mean" in self.ask
-            made = HierarchicalHistogram.design(self.range, epsilon, self.cells, mean=both)
-        elif mechanism in _DISTRIBUTION:
-            told = CodedMessage(
+            return HierarchicalHistogram.design(self.range, epsilon, self.cells, mean=both)
+        if mechanism in _DISTRIBUTION:
+            raise SchemeError.of(
                 "distribution_only",
                 '{mechanism} is for a distribution: set ask = "distribution", which also tells the '
                 'mean less exactly, or mechanism = "auto"',
                 mechanism=mechanism,
             )
-            raise SchemeError(told)
-        elif mechanism == "duchi":
-            made = SlidingWindow.design(self.range, epsilon, columns=2)
-        else:
-            made = SlidingWindow.design(self.range, epsilon)
-        return made.require_within(epsilon)
-
-    def design_memoized(
-        self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float
-    ) -> Memoizing[Any]:
-        if mechanism not in self.mechanisms(memoize=True):
-            raise SchemeError(no_mechanism(mechanism, self.mechanisms(memoize=True)))
-        if self.ask != ("distribution",):
-            told = CodedMessage(
-                "mean_without_memos",
-                'a mean has no memos: set ask = "distribution", which also tells the mean less '
-                'exactly, or longitudinal = "fresh"',
-            )
-            raise SchemeError(told)
-        made = DBitFlip.design(self.range, epsilon, memo_epsilon, self.cells)
-        return made.require_within_lifetime(epsilon, memo_epsilon)
+        if mechanism == "duchi":
+            return SlidingWindow.design(self.range, epsilon, columns=2)
+        return SlidingWindow.design(self.range, epsilon)
 
     def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> CodedMessage:
         if memo_epsilon is not None:
@@ -238,10 +270,6 @@ class Number(MetricType):
             "a hierarchical histogram tells shares of ranges and quantiles without bias; 1 of 4 "
             "devices reports for the mean, by a sliding window",
         )
-
-    @classmethod
-    def suits(cls, mechanism: Mechanism[Any]) -> bool:
-        return isinstance(mechanism, Numeric)
 
     def combines(self, before: MetricType) -> str:
         if not isinstance(before, Number):

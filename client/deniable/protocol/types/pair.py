@@ -9,17 +9,170 @@ nothing.
 
 from __future__ import annotations
 
+import itertools
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from datetime import date
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
-from deniable.protocol.checks import Check, one_of
+from deniable.protocol.checks import Check, is_number, one_of
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.frozen import frozen
-from deniable.protocol.mechanisms import AUTO, Mechanism, SubsetSelection, no_mechanism
+from deniable.protocol.mechanisms import Mechanism
+from deniable.protocol.mechanisms.number_range import number_text
+from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable.protocol.types.base import MetricType, Table, Value
-from deniable.protocol.types.pair_parts import TIMES, PairPart, check_bins, check_of, read_parts
+from deniable.protocol.types.closed import Closed
+from deniable.protocol.types.number import Number, read_number
+
+MAX_PAIR_CELLS = 900
+"""The most cells of a pair: the analysis is established by simulation for up to 30 x 30."""
+
+TIMES = "×"
+"""Stands between the two values in the text of a cell."""
+
+_MOST_EDGES = MAX_PAIR_CELLS // 2 - 1
+
+
+def check_of(value: Any) -> str | None:
+    fine = isinstance(value, list) and len(value) == 2 and all(isinstance(i, str) for i in value)
+    return None if fine else 'must name two metrics, like of = ["plan", "dark_mode"]'
+
+
+def check_bins(value: Any) -> str | None:
+    if not isinstance(value, dict):
+        return "must say where each number is cut, like bins = { seconds = [1, 5, 30] }"
+    for name, edges in value.items():
+        fine = isinstance(edges, list) and all(map(is_number, edges))
+        if not fine or not 1 <= len(edges) <= _MOST_EDGES:
+            return f"must list from 1 to {_MOST_EDGES} numbers for {name}, like [1, 5, 30]"
+        if any(one >= two for one, two in itertools.pairwise(edges)):
+            return f"must list rising numbers for {name}"
+    return None
+
+
+@frozen
+class PairPart:
+    """One of the two metrics of a pair, as a closed list.
+
+    Attributes:
+        metric: its name.
+        type: of the metric.
+        values: its values, or the names of the bins that its numbers are cut into.
+        edges: where they are cut, rising; a number on an edge belongs to the bin above it.
+    """
+
+    metric: str
+    type: Closed | Number
+    values: tuple[str, ...]
+    edges: tuple[float, ...] = ()
+
+    def place(self, text: str) -> int:
+        """The place of a value in the list, from the text that it waits as.
+
+        Raises:
+            KeyError: it is none, as the registry has changed since it was recorded.
+        """
+        if isinstance(self.type, Closed):
+            return self.type.place(text)
+        number = read_number(text)
+        if number is None:
+            raise KeyError("the metric was no number when it was recorded")
+        return bisect_right(self.edges, number)
+
+
+def read_parts(
+    table: Table, of: Sequence[str], bins: Mapping[str, Sequence[float]]
+) -> tuple[PairPart, PairPart] | None:
+    """The two metrics as closed lists; None, after reports, if they make no pair."""
+    first, second = of
+    if first == second:
+        table.report("of", f"names {first} twice: name two different metrics")
+        return None
+    for name in bins:
+        if name not in of:
+            table.report("bins", f"cuts {name}, which the pair is not of: remove it")
+    found = [_part(table, name, bins.get(name)) for name in of]
+    if None in found or any(name not in of for name in bins):
+        return None
+    one, two = (part for part in found if part is not None)
+    shared = set(table.metrics[first].platform) & set(table.metrics[second].platform)
+    if table.metrics[first].platform and table.metrics[second].platform and not shared:
+        table.report(
+            "of", f"{first} and {second} are recorded on different platforms, so no device has both"
+        )
+        return None
+    cells = len(one.values) * len(two.values)
+    if cells > MAX_PAIR_CELLS:
+        table.report(
+            "of",
+            f"has {len(one.values)} x {len(two.values)} = {cells:,} cells, above the limit of "
+            f"{MAX_PAIR_CELLS}: merge rare values, or cut numbers into fewer bins",
+        )
+        return None
+    return one, two
+
+
+def _part(table: Table, name: str, edges: Sequence[float] | None) -> PairPart | None:
+    kind = table.declared.get(name)
+    if kind is None:
+        table.report("of", f"names {name}, which is not declared: declare it, or correct the name")
+        return None
+    if kind == "pair":
+        table.report("of", f"names {name}, which is a pair itself: name two other metrics")
+        return None
+    metric = table.metrics.get(name)
+    if metric is None:  # its own mistakes are reported
+        return None
+    why = None
+    window = table.settings.get("window", "day")
+    expires = table.settings.get("expires")
+    if metric.longitudinal == "memoize":
+        why = "is memoized: a pair would add a fresh report about the value that its memo hides"
+    elif table.settings.get("forget") is not None and metric.segments:
+        why = "is counted by segments, which the pair does not tell: leave forget out"
+    elif metric.answer == "at_once":
+        why = "is answered at once, so its value is gone when the window closes"
+    elif metric.window != window:
+        why = f"has windows of a {metric.window}, and the pair of a {window}: give both the same"
+    elif isinstance(expires, date) and metric.expires < expires:
+        why = (
+            f"expires on {metric.expires}, before the pair ({expires}): let the pair expire with it"
+        )
+    elif not isinstance(metric.type, (Closed, Number)):
+        why = f"is a {kind}, which has no list of values: a pair needs two closed lists"
+    elif isinstance(metric.type, Number) and edges is None:
+        why = f"is a number: say where to cut it, like bins = {{ {name} = [1, 5, 30] }}"
+    if why is not None:
+        table.report("of", f"{name} {why}")
+        return None
+    if isinstance(metric.type, Number):
+        return _cut(table, name, metric.type, edges or ())
+    assert isinstance(metric.type, Closed)
+    if edges is not None:
+        table.report("bins", f"cuts {name}, which is a {kind}: only numbers are cut")
+        return None
+    crossed = next((value for value in metric.type.values if TIMES in value), None)
+    if crossed is not None:
+        table.report(
+            "of", f"{name} has a value with {TIMES!r}, which stands between the values of a pair"
+        )
+        return None
+    return PairPart(name, metric.type, tuple(metric.type.values))
+
+
+def _cut(table: Table, name: str, kind: Number, edges: Sequence[float]) -> PairPart | None:
+    low, high = float(kind.range.low), float(kind.range.high)
+    if not low < edges[0] or not edges[-1] <= high:
+        table.report("bins", f"cuts {name} outside of its range, {low:g} to {high:g}")
+        return None
+    texts = [number_text(float(edge)) for edge in edges]
+    between = [f"{one} to {two}" for one, two in itertools.pairwise(texts)]
+    values = (f"below {texts[0]}", *between, f"{texts[-1]} or more")
+    return PairPart(name, kind, values, tuple(map(float, edges)))
+
 
 FORGET = ("marginals",)
 """What `forget` may say."""
@@ -41,7 +194,6 @@ class Pair(MetricType):
         "bins": check_bins,
         "forget": one_of(FORGET),
     }
-    compiled = ("of", "bins", "forget")
     foreign: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("values", "values_file", "other"), "its values are those of its metrics"),
         "aggregate": "the two metrics say how several records become one value",
@@ -51,6 +203,17 @@ class Pair(MetricType):
     undefaulted = frozenset({"aggregate", "answer", "segments"})
     aggregates = ("last",)
     joins = True
+    suitable = SubsetSelection
+    without_memos = (SubsetSelection.name,)
+    explanation = CodedMessage(
+        "joint_least_error",
+        "subset selection over all cells has the least possible error, and tells both metrics "
+        "and how they go together",
+    )
+    no_memos = (
+        "a pair has no memos: every combination of two values would need one, and all of them add "
+        'up. Set longitudinal = "fresh"'
+    )
 
     parts: tuple[PairPart, PairPart]
     forget: str | None = None
@@ -87,29 +250,12 @@ class Pair(MetricType):
             return None
         if any(cls.keys[key](settings[key]) for key in cls.keys if key in settings):
             return None
-        fresh = settings.get("longitudinal", "fresh") == "fresh"
-        if not fresh:
-            table.report(
-                "longitudinal",
-                "is memoize, but a pair has no memos: every combination of two values would need "
-                'one, and all of them add up. Set longitudinal = "fresh"',
-            )
         parts = read_parts(table, settings["of"], settings.get("bins", {}))
-        if parts is None or not fresh:
-            return None
-        return cls(parts, settings.get("forget"))
+        return None if parts is None else cls(parts, settings.get("forget"))
 
     def compiled_keys(self) -> dict[str, Any]:
         bins = {part.metric: list(part.edges) for part in self.parts if part.edges}
         return {"of": list(self.of), "bins": bins, "forget": self.forget}
-
-    @classmethod
-    def mechanisms(cls, *, memoize: bool) -> tuple[str, ...]:
-        return () if memoize else (AUTO, SubsetSelection.name)
-
-    @classmethod
-    def suits(cls, mechanism: Mechanism[Any]) -> bool:
-        return isinstance(mechanism, SubsetSelection)
 
     def normalize(self, value: Value) -> str:
         raise ValueError("is a pair, which takes no values")
@@ -129,18 +275,11 @@ class Pair(MetricType):
     def item(self, text: str, mechanism: Mechanism[Any]) -> int:
         return int(text)
 
-    def design(self, mechanism: str, metric: str, epsilon: float) -> Mechanism[Any]:
-        if mechanism not in self.mechanisms(memoize=False):
-            raise SchemeError(no_mechanism(mechanism, self.mechanisms(memoize=False)))
+    def _design(
+        self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float | None
+    ) -> Mechanism[Any]:
         one, two = self.shape
-        return SubsetSelection.design(one * two, epsilon).require_within(epsilon)
-
-    def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> CodedMessage:
-        return CodedMessage(
-            "joint_least_error",
-            "subset selection over all cells has the least possible error, and tells both metrics "
-            "and how they go together",
-        )
+        return SubsetSelection.design(one * two, epsilon)
 
     def loss(self, mechanism: Mechanism[Any], epsilon: float) -> float:
         return 1.0

@@ -15,17 +15,17 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from deniable.protocol import windows
-from deniable.protocol.checks import Check, some_of
+from deniable.protocol.checks import Check, some_of, whole
 from deniable.protocol.coded_message import CodedMessage
-from deniable.protocol.errors import SchemeError
 from deniable.protocol.frozen import frozen
-from deniable.protocol.mechanisms import AUTO, Mechanism, MemoizedRetention, Memoizing, no_mechanism
+from deniable.protocol.mechanisms import Mechanism
 from deniable.protocol.mechanisms.memoized_retention import (
     ASKS,
     LIFECYCLE,
     MAX_AGES,
     OLDER,
     Asked,
+    MemoizedRetention,
     cells_of,
 )
 from deniable.protocol.types.base import MetricType, Table, Value
@@ -34,11 +34,6 @@ DEFAULT_AGES = 12
 
 _MEMOS: Mapping[Asked, int] = {"lifecycle": len(LIFECYCLE), "cohorts": 2}
 """How many memos a device may have: its cohort, and later "older"."""
-
-
-def _check_ages(value: Any) -> str | None:
-    fine = type(value) is int and 1 <= value <= MAX_AGES
-    return None if fine else f"must be a whole number of windows from 1 to {MAX_AGES}"
 
 
 @frozen
@@ -52,7 +47,7 @@ class Retention(MetricType):
     """
 
     name = "retention"
-    keys: ClassVar[Mapping[str, Check]] = {"ages": _check_ages, "asks": some_of(ASKS)}
+    keys: ClassVar[Mapping[str, Check]] = {"ages": whole(1, MAX_AGES), "asks": some_of(ASKS)}
     foreign: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("values", "values_file", "other"), "it has no values to list"),
         "aggregate": "the first use in a window is the one that counts",
@@ -69,6 +64,12 @@ class Retention(MetricType):
     }
     aggregates = ("first",)
     looks_back = True
+    suitable = MemoizedRetention
+    with_memos = (MemoizedRetention.name,)
+    explanation = CodedMessage(
+        "looks_back",
+        "subset selection of a memo tells what the device remembers of earlier windows",
+    )
 
     window: windows.Kind
     ages: int
@@ -110,14 +111,6 @@ class Retention(MetricType):
         ages = {"ages": mechanism.ages} if "cohorts" in mechanism.asks else {}
         return {"window": mechanism.window, "asks": list(mechanism.asks), **ages}
 
-    @classmethod
-    def mechanisms(cls, *, memoize: bool) -> tuple[str, ...]:
-        return (AUTO, MemoizedRetention.name) if memoize else ()
-
-    @classmethod
-    def suits(cls, mechanism: Mechanism[Any]) -> bool:
-        return isinstance(mechanism, MemoizedRetention)
-
     def normalize(self, value: Value) -> str:
         raise ValueError("takes no values")
 
@@ -135,22 +128,11 @@ class Retention(MetricType):
             raise KeyError(text) from None
         return mechanism.item(number, first, bool(before))
 
-    def design(self, mechanism: str, metric: str, epsilon: float) -> Mechanism[Any]:
-        raise SchemeError(no_mechanism(mechanism, ()))
-
-    def design_memoized(
-        self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float
-    ) -> Memoizing[Any]:
-        if mechanism not in self.mechanisms(memoize=True):
-            raise SchemeError(no_mechanism(mechanism, self.mechanisms(memoize=True)))
-        made = MemoizedRetention.design(self.window, self.ages, self.asks, epsilon, memo_epsilon)
-        return made.require_within_lifetime(epsilon, memo_epsilon)
-
-    def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> CodedMessage:
-        return CodedMessage(
-            "looks_back",
-            "subset selection of a memo tells what the device remembers of earlier windows",
-        )
+    def _design(
+        self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float | None
+    ) -> Mechanism[Any]:
+        assert memo_epsilon is not None  # there is none without memory
+        return MemoizedRetention.design(self.window, self.ages, self.asks, epsilon, memo_epsilon)
 
     def life(self, memo_epsilon: float) -> str:
         memos = ", or ".join(

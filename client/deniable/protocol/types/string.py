@@ -6,14 +6,7 @@ from typing import Any
 
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.frozen import frozen
-from deniable.protocol.mechanisms import (
-    FrequencyOracle,
-    Mechanism,
-    Memoizing,
-    design_memoized,
-    design_string,
-    names,
-)
+from deniable.protocol.mechanisms import FrequencyOracle, Mechanism, design, names
 from deniable.protocol.types.base import MetricType, Value
 from deniable.protocol.value_list import value_text
 
@@ -48,13 +41,10 @@ class String(MetricType):
     def item(self, text: str, mechanism: Mechanism[Any]) -> str:
         return text
 
-    def design(self, mechanism: str, metric: str, epsilon: float) -> Mechanism[Any]:
-        return design_string(mechanism, metric, epsilon)
-
-    def design_memoized(
-        self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float
-    ) -> Memoizing[Any]:
-        return design_memoized(mechanism, metric, None, epsilon, memo_epsilon)
+    def _design(
+        self, mechanism: str, metric: str, epsilon: float, memo_epsilon: float | None
+    ) -> Mechanism[Any]:
+        return design(mechanism, None, epsilon, memo_epsilon, salt=metric)
 
     def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> CodedMessage:
         if memo_epsilon is None:

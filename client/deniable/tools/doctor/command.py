@@ -17,7 +17,6 @@ from deniable.protocol.coded_message import counted
 from deniable.tools.command_line import command, json_option
 from deniable.tools.doctor.device import (
     check_crowd,
-    check_development,
     check_environment,
     check_state,
     read_registry,
@@ -75,7 +74,6 @@ def _device(
     registry, results = read_registry(path or Path("metrics.toml"))
     yield from results
     yield from check_environment(os.environ)
-    yield from check_development(os.environ)
     if registry is None:
         return
     yield from check_crowd(registry)

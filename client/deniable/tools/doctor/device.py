@@ -75,7 +75,8 @@ def check_crowd(registry: Registry) -> Iterator[CheckResult]:
 
 
 def check_environment(environ: Mapping[str, str]) -> Iterator[CheckResult]:
-    """Variables that switch every client off."""
+    """Variables that switch every client off, or to development mode, which nobody wants in
+    production."""
     for name in SWITCHES:
         if is_set(name, environ):
             yield CheckResult(
@@ -84,9 +85,6 @@ def check_environment(environ: Mapping[str, str]) -> Iterator[CheckResult]:
                 f"run the app without it to test reporting: env -u {name} ...",
             )  # fmt: skip
 
-
-def check_development(environ: Mapping[str, str]) -> Iterator[CheckResult]:
-    """Whether clients here are in development mode, which nobody wants in production."""
     if environ.get("DENIABLE_DEV", "").strip():
         yield CheckResult(
             "environment", "development", "warning",
@@ -172,14 +170,13 @@ def _nothing_recorded(directory: Path) -> CheckResult:
 def _contents(state: State, registry: Registry, directory: Path) -> Iterator[CheckResult]:
     """What the state holds."""
     with state.transaction() as connection:
-        waiting = owner.waiting_values(connection)
+        entries, ledger, waiting, _ = owner.owned(connection, registry)
         (ends,) = connection.execute(
             "SELECT min(ends) FROM windows WHERE state = 'open'"
         ).fetchone()
         refusals = open_windows.refusals(connection, time.time())
         queued = outbox.queued(connection)
-        entries = outbox.entries(connection)
-        spent = [each.metric for each in owner.accounts(connection, registry) if each.left == 0]
+    spent = [each.metric for each in ledger if each.left == 0]
     if refusals:
         counts = [f"{name} ({count})" for name, count in sorted(refusals.items())]
         yield CheckResult(

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import click
 
-from deniable.protocol.errors import RegistryError
+from deniable.device.owner import certainty
 from deniable.protocol.lasting import lasting, today
 from deniable.protocol.mechanisms import Memoizing
 from deniable.protocol.metric import Metric
 from deniable.protocol.registry import Registry
-from deniable.tools.command_line import MISSING, command, forecasts
-from deniable.tools.commands import print_problems
+from deniable.tools.command_line import MISSING, command, forecasts, writing
 from deniable.tools.starting.declaring import (
     Draft,
     draft,
@@ -24,6 +23,7 @@ from deniable.tools.starting.declaring import (
     metric_keys,
     metric_options,
     more_metric_options,
+    refusing,
 )
 
 
@@ -58,7 +58,7 @@ def add(metric: str, path: Path, dry_run: bool, yes: bool, **given: Any) -> None
     except OSError as error:
         raise click.ClickException(f"{path} cannot be read: {error.strerror}") from None
     interactive = is_interactive(yes=yes)
-    try:
+    with refusing(str(path)):
         registry = Registry.parse(text, str(path), path.parent)
         if metric in registry.metrics:
             raise click.ClickException(
@@ -68,10 +68,6 @@ def add(metric: str, path: Path, dry_run: bool, yes: bool, **given: Any) -> None
         keys = metric_keys(metric, given, interactive=interactive)
         gap = _gap(text)
         made = draft(text + gap, metric, _complete(keys, text, registry), path)
-    except RegistryError as error:
-        print_problems(error.problems, str(path))
-        click.echo("Nothing was written.", err=True)
-        raise SystemExit(1) from None
     show(made, metric)
     if dry_run:
         click.echo("Nothing was written (--dry-run).")
@@ -99,10 +95,9 @@ def _reveals(metric: Metric, registry: Registry) -> Iterator[str]:
     """What one report of the metric reveals, what all of them do, and how long there are some."""
     mechanism = metric.scheme.mechanism
     epsilon = mechanism.epsilon
-    belief = math.ceil(1000 / (1 + math.exp(-epsilon))) / 10
     yield (
         f"One report reveals at most epsilon {epsilon:.4g}: it makes a 50/50 guess between two "
-        f"values right at most {belief}% of the time."
+        f"values right at most {certainty(Fraction(epsilon))}% of the time."
     )
     if isinstance(mechanism, Memoizing):
         yield (
@@ -147,10 +142,7 @@ def _append(path: Path, before: bytes, addition: str) -> None:
     """Add to the file, unless somebody has changed it meanwhile."""
     if b"\r\n" in before:
         addition = addition.replace("\r\n", "\n").replace("\n", "\r\n")
-    try:
-        with path.open("r+b") as file:
-            if file.read() != before:
-                raise click.ClickException(f"{path} has changed meanwhile: try again")
-            file.write(addition.encode("utf-8"))
-    except OSError as error:
-        raise click.ClickException(f"{path} cannot be written: {error.strerror}") from None
+    with writing(path), path.open("r+b") as file:
+        if file.read() != before:
+            raise click.ClickException(f"{path} has changed meanwhile: try again")
+        file.write(addition.encode("utf-8"))

@@ -7,6 +7,7 @@ import itertools
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -16,10 +17,10 @@ import click
 
 from deniable.protocol.errors import Problem, RegistryError
 from deniable.protocol.lasting import groups, lasting, today
-from deniable.protocol.mechanisms.prefix_code import ALPHABETS
+from deniable.protocol.mechanisms.prefix_tree import ALPHABETS
 from deniable.protocol.registry import Registry
 from deniable.protocol.types import TYPES
-from deniable.tools.commands import remarks
+from deniable.tools.commands import print_problems, remarks
 
 _EPSILONS = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0)
 """The smallest with which the crowd sees enough is proposed."""
@@ -36,7 +37,6 @@ _COMMENTS = {
     "devices": "how many devices run the app, for the forecast of `deniable lint`",
     "expires": "the last day on which it is recorded",
     "answer": "reported within ten seconds of the first record of a window",
-    "aggregate": "",
 }
 
 
@@ -205,15 +205,53 @@ def split_values(text: str) -> list[str]:
     return [word for each in text.split(",") if (word := each.strip())]
 
 
-def metric_keys(name: str, given: dict[str, Any], *, interactive: bool) -> dict[str, Any]:
-    """The keys of a metric, in the order of a registry; what is missing is asked for or takes a
-    default. Epsilons stay out if they were not given."""
+@contextmanager
+def refusing(source: str) -> Iterator[None]:
+    """End the command, before it has written anything, where the registry would have mistakes."""
+    try:
+        yield
+    except RegistryError as error:
+        print_problems(error.problems, source)
+        click.echo("Nothing was written.", err=True)
+        raise SystemExit(1) from None
+
+
+def asker(given: Mapping[str, Any], *, interactive: bool) -> Callable[..., Any]:
+    """What a key holds: as an option says, or as somebody answers, or a default."""
 
     def ask(key: str, question: str, default: Any, kind: Any = None) -> Any:
         if given.get(key) is not None:
             return given[key]
         return click.prompt(question, default=default, type=kind) if interactive else default
 
+    return ask
+
+
+def _plain(number: Any) -> Any:
+    """A whole number without a point, as people write it."""
+    return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
+_ASKED: dict[str, tuple[str, str, Any, click.Choice[str] | None, Callable[[Any], Any]]] = {
+    "values": (
+        "category", "Its values, with commas", "red,green,blue,other", None, split_values
+    ),
+    "of": ("pair", "Its two metrics, with a comma", "", None, split_values),
+    "low": ("number", "The lower end of its range", 0.0, None, _plain),
+    "high": ("number", "The upper end", 100.0, None, _plain),
+    "ask": (
+        "number", "What to know of it", "mean", click.Choice(["mean", "distribution"]), _plain
+    ),
+    "alphabet": ("discovery", "Its bytes", "bytes", click.Choice(list(ALPHABETS)), _plain),
+}  # fmt: skip
+"""The type of metric that each key is asked for, the question, the answer by default, which answers
+there are, and how one is read."""
+
+
+def metric_keys(name: str, given: dict[str, Any], *, interactive: bool) -> dict[str, Any]:
+    """The keys of a metric, in the order of a registry; what is missing is asked for or takes a
+    default. Epsilons stay out if they were not given."""
+    ask = asker(given, interactive=interactive)
     default_type = "category" if given.get("values") else "pair" if given.get("of") else None
     if given.get("low") is not None or given.get("high") is not None:
         default_type = "number"
@@ -222,26 +260,11 @@ def metric_keys(name: str, given: dict[str, Any], *, interactive: bool) -> dict[
         "type": kind,
         "description": ask("description", "In one sentence", f"The app's {name}."),
     }
-    if kind == "category":
-        keys["values"] = split_values(
-            ask("values", "Its values, with commas", "red,green,blue,other")
-        )
-    elif given.get("values") is not None:
-        keys["values"] = split_values(given["values"])
-    if kind == "pair":
-        keys["of"] = split_values(ask("of", "Its two metrics, with a comma", ""))
-    elif given.get("of") is not None:
-        keys["of"] = split_values(given["of"])
-    if kind == "number":
-        keys["low"] = _plain(ask("low", "The lower end of its range", 0.0))
-        keys["high"] = _plain(ask("high", "The upper end", 100.0))
-        questions = click.Choice(["mean", "distribution"])
-        keys["ask"] = ask("ask", "What to know of it", "mean", questions)
-    if kind == "discovery":
-        keys["alphabet"] = ask("alphabet", "Its bytes", "bytes", click.Choice(list(ALPHABETS)))
-    for key in ("low", "high", "ask"):
-        if given.get(key) is not None:
-            keys.setdefault(key, _plain(given[key]))
+    for key, (only, question, default, choices, read) in _ASKED.items():
+        if kind == only:
+            keys[key] = read(ask(key, question, default, choices))
+        elif given.get(key) is not None:
+            keys[key] = read(given[key])
     if given.get("platform") is not None:
         keys["platform"] = given["platform"]
     if given.get("at_once") and not TYPES[kind].looks_back:  # that is always reported at once
@@ -253,8 +276,3 @@ def metric_keys(name: str, given: dict[str, Any], *, interactive: bool) -> dict[
     if not fresh:
         keys["longitudinal"] = "memoize"
     return keys
-
-
-def _plain(number: Any) -> Any:
-    """A whole number without a point, as people write it."""
-    return int(number) if isinstance(number, float) and number.is_integer() else number

@@ -9,19 +9,19 @@ from typing import Any
 
 import click
 
-from deniable.protocol.errors import RegistryError
 from deniable.protocol.keys import APP
 from deniable.protocol.metric import Metric
-from deniable.tools.command_line import command
-from deniable.tools.commands import print_problems
+from deniable.tools.command_line import command, writing
 from deniable.tools.starting.add_command import show
 from deniable.tools.starting.declaring import (
     Draft,
+    asker,
     draft,
     expiry,
     is_interactive,
     metric_keys,
     metric_options,
+    refusing,
     toml_value,
 )
 from deniable.tools.starting.example import example_call
@@ -69,12 +69,7 @@ def init(folder: Path, yes: bool, force: bool, **given: Any) -> None:
     --force. The epsilons are the smallest with which the expected `devices` see enough.
     """
     interactive = is_interactive(yes=yes)
-
-    def ask(key: str, question: str, default: Any, kind: Any = None) -> Any:
-        if given.get(key) is not None:
-            return given[key]
-        return click.prompt(question, default=default, type=kind) if interactive else default
-
+    ask = asker(given, interactive=interactive)
     app = ask("app", "The app's name", _name_of(folder))
     where = ask("where", "What records", "python", click.Choice(_WHERE))
     files = {"metrics.toml", "compose.yml", "app.py" if where == "python" else "index.html"}
@@ -94,12 +89,8 @@ def init(folder: Path, yes: bool, force: bool, **given: Any) -> None:
     ):  # fmt: skip
         head = head.replace(f"= {word} ", f"= {toml_value(value)} ")
     keys = metric_keys(name, given, interactive=interactive)
-    try:
+    with refusing("metrics.toml"):
         made = draft(head, name, keys, folder / "metrics.toml")
-    except RegistryError as error:
-        print_problems(error.problems, "metrics.toml")
-        click.echo("Nothing was written.", err=True)
-        raise SystemExit(1) from None
     show(made, name)
     _write(folder, _files(app, where, head, made, made.registry[name]), force=force)
     if folder != Path():
@@ -151,12 +142,10 @@ def _refuse_to_replace(folder: Path, names: set[str], *, force: bool) -> None:
 
 
 def _write(folder: Path, files: dict[str, str], *, force: bool) -> None:
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
             # "x": a file that has come meanwhile is not replaced either.
             with (folder / name).open("w" if force else "x", encoding="utf-8") as file:
                 file.write(text)
             click.echo(f"wrote {folder / name}")
-    except OSError as error:
-        raise click.ClickException(f"{folder} cannot be written: {error.strerror}") from None

@@ -33,12 +33,8 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from deniable.protocol.mechanisms import (
-    CohortLocalHashing,
-    MemoizedLocalHashing,
-    OneTimeRappor,
-    Rappor,
-)
+from deniable.protocol.mechanisms.hashed import CohortLocalHashing, MemoizedLocalHashing
+from deniable.protocol.mechanisms.rappor import OneTimeRappor, Rappor
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.base import (
     AnyOracle,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deniable.protocol.mechanisms import PrefixTree
+from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.base import Analysis, Counts, Items, Support
 from deniable_estimator.analyses.discovery.prior import Prior

@@ -40,8 +40,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.protocol.mechanisms import PrefixTree
-from deniable.protocol.mechanisms.prefix_code import ALPHABETS, WINDOW
+from deniable.protocol.mechanisms.prefix_tree import ALPHABETS, WINDOW, PrefixTree
 from deniable_estimator.analyses.base import Counts
 from deniable_estimator.analyses.discovery.prior import START
 from deniable_estimator.statistics.intervals import FloatArray
@@ -202,7 +201,7 @@ _STATES = 9
 def steps(alphabet: str) -> NDArray[np.int8]:
     """The state after a token in a state, shape (9, 65,536); DEAD where none is allowed.
 
-    `alphabet` is a name out of `prefix_code.ALPHABETS`.
+    `alphabet` is a name out of `prefix_tree.ALPHABETS`.
     """
     singles = [each for each in ALPHABETS[alphabet] if each < 0x80]
     others = max(ALPHABETS[alphabet]) >= 0x80

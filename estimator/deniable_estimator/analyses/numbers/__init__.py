@@ -12,15 +12,12 @@ from typing import TypeVar
 
 import numpy as np
 
-from deniable.protocol.mechanisms import (
-    DBitFlip,
-    HierarchicalHistogram,
-    Histogram,
-    Numeric,
-    Rounds,
-    SlidingWindow,
-)
 from deniable.protocol.mechanisms.base import ONE
+from deniable.protocol.mechanisms.dbitflip import DBitFlip
+from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.protocol.mechanisms.numeric import Histogram, Numeric
+from deniable.protocol.mechanisms.rappor import Rounds
+from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.anomalies import Figure, Found, of_scheme
 from deniable_estimator.analyses.base import Analysis, Counts, Items, MemoryAnalysis

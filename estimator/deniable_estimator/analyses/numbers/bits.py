@@ -30,7 +30,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deniable.protocol.mechanisms import DBitFlip
+from deniable.protocol.mechanisms.dbitflip import DBitFlip
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.sums import LEAST_ROW, CellSums, SchemeSums, quadratic
 from deniable_estimator.statistics.intervals import FloatArray

@@ -48,8 +48,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from deniable.protocol.mechanisms import DBitFlip, ProjectiveGeometry
+from deniable.protocol.mechanisms.dbitflip import DBitFlip
 from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram, Level
+from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.anomalies import (

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from deniable.protocol.mechanisms import DBitFlip
+from deniable.protocol.mechanisms.dbitflip import DBitFlip
 from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.protocol.mechanisms.number_range import TOP
 from deniable.protocol.mechanisms.numeric import Histogram

@@ -23,7 +23,7 @@ from typing import Self
 
 import numpy as np
 
-from deniable.protocol.mechanisms import SubsetSelection
+from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_estimator.statistics.intervals import FloatArray, Noise
 
 

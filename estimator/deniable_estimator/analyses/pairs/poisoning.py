@@ -29,7 +29,7 @@ from itertools import permutations
 
 import numpy as np
 
-from deniable.protocol.mechanisms import SubsetSelection
+from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.analyses.pairs.dependence import kernel
 from deniable_estimator.forecasting.detection import LEVEL, POWER

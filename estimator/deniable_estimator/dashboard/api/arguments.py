@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from deniable import Metric
 from deniable.protocol import windows
-from deniable.protocol.types import Number, Pair, Retention
+from deniable.protocol.types.number import Number
+from deniable.protocol.types.pair import Pair
+from deniable.protocol.types.retention import Retention
 from deniable.protocol.value_list import value_texts
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.distribution import series_names

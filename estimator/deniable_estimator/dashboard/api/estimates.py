@@ -7,7 +7,7 @@ from flask import Response
 
 from deniable import Metric
 from deniable.protocol import windows
-from deniable.protocol.types import Discovery
+from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.asking.listed import digest_of_candidates
 from deniable_estimator.asking.segments import check_names
 from deniable_estimator.dashboard.alarms import history_of

@@ -10,7 +10,7 @@ from typing import Any
 from werkzeug.datastructures import MultiDict
 
 from deniable import DeniableError, Metric
-from deniable.protocol.types import Discovery
+from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes

@@ -14,7 +14,7 @@ from typing import Any
 
 from deniable import Metric, ValueListError
 from deniable.protocol import windows
-from deniable.protocol.types import Discovery
+from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.units import SHARES

@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias
 
 from deniable import Metric
 from deniable.protocol import windows
-from deniable.protocol.types import Discovery
+from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.listed import digest_of_candidates

@@ -23,7 +23,7 @@ from werkzeug.http import parse_cookie
 from werkzeug.routing import RequestRedirect
 
 from deniable import DeniableError, Metric
-from deniable.protocol.types import Discovery
+from deniable.protocol.types.discovery import Discovery
 from deniable_collector.operation.events import tell
 from deniable_estimator.dashboard.access.caller import OPENED, OpenedLink, opened_link
 from deniable_estimator.dashboard.access.people import PeopleFile, Person
