@@ -168,6 +168,10 @@ class Course(RuleBasedStateMachine):
         assert (done is not None) == bool(self.open[day])
         self.open[day].clear()
 
+    @rule()
+    def merge(self):
+        self.store.merge()
+
     @rule(month=st.sampled_from(MONTHS))
     def add_up(self, month):
         self.store.sums.add_up(self.metric, self.scheme, "day", month)
@@ -604,6 +608,43 @@ def test_published_schemes_are_read_back(store, shelf):
             ask("a", "0" * 12)
     with pytest.raises(StoreError, match="start the collector"):
         store.seal(TallyKey("a", "0" * 12, WINDOW))
+
+
+def test_merging_changes_no_sum(home, store, scheme, make, new_id, noon):
+    """While some threads commit, others have increments merged: each commit counts once, and what
+    is merged afterwards keeps its version and its place among windows that are open."""
+    work = [make((new_id(),), {number % 8: 1}) for number in range(200)]
+    others = [home.open() for _ in range(2)]
+    with ThreadPoolExecutor(6) as pool:
+        merging = [pool.submit(other.merge) for other in others * 20]
+        assert not any(pool.map(lambda each: store.fold(each, noon), work))
+        for each in merging:
+            each.result()
+    expected = [(200, dict.fromkeys(range(8), 25))]
+    assert read(store, scheme) == expected
+    version = store.version("m", scheme.fingerprint, [WINDOW])
+    store.merge()
+    assert read(store, scheme) == expected
+    assert store.reports("m", scheme.fingerprint, [WINDOW]) == {WINDOW: 200}
+    assert store.version("m", scheme.fingerprint, [WINDOW]) == version
+    assert store.sealed("m", scheme.fingerprint, [WINDOW]) == frozenset()
+
+
+def test_increments_do_not_pile_up(store, shelf, new_id, noon):
+    """A tally takes no more room than its counters and as many increments, without a merge from
+    outside."""
+    scheme = shelf(20_000)
+    store.publish({"m": [scheme]})
+    columns, sizes = np.arange(0, 20_000, 10), []
+    for number in range(60):
+        chosen = tuple((columns + number % 10).tolist())
+        row = TallyRowKey(TallyKey("m", scheme.fingerprint, WINDOW), 0)
+        increment = Increment(20_000, 1, chosen, (1,) * len(chosen))
+        assert not store.fold(Commit((new_id(),), {row: increment}), noon)
+        totals = {WINDOW: np.zeros(20_001, np.int64)}
+        sizes.append(store.read(0, "m", scheme.fingerprint, totals)[0][WINDOW].size)
+    assert max(sizes) < 20_100 + 2**15 + 17_000
+    assert totals[WINDOW].tolist() == [60, *[6] * 20_000]
 
 
 @pytest.mark.parametrize("step", [2**32 - 1, 2**31, 2**40, 2**52])

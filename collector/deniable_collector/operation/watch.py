@@ -112,6 +112,9 @@ class WatchedStore(Store):
             if self._ping is not None:
                 raise StoreUnavailable(str(self._ping), self._ping.retry_after)
 
+    def merge(self) -> None:
+        self._store.merge()
+
     def clear_journal(self, older_than: float) -> float | None:
         # A journal that cannot be cleared now does not mean that the store is lost.
         return self._store.clear_journal(older_than)

@@ -139,8 +139,18 @@ class StoreContract(ABC):
         StoreUnavailable. Nothing of what it writes stays."""
 
     @abstractmethod
+    def merge(self) -> None:
+        """Merge the increments that tallies have beside their blocks, so that the store has sums
+        and no commits. What changes meanwhile may be left.
+
+        Raises:
+            DamagedBlock: one cannot be read; the others were merged.
+        """
+
+    @abstractmethod
     def clear_journal(self, older_than: float) -> float | None:
-        """Clear the store's journal if single commits have been in it for `older_than` seconds.
+        """Merge increments and clear its journal if single commits have been in it for `older_than`
+        seconds.
 
         A journal (SQLite's write-ahead log, Redis's append-only file) contains commits one by
         one until it is cleared. Call this regularly, because Redis clears in the background.

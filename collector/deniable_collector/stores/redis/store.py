@@ -1,10 +1,10 @@
-"""The store that scales out: packed rows of counters in Redis, one atomic script per fold.
+"""The store that scales out: tallies in Redis, one atomic script per fold.
 
-A tally is one string in each shard, and `fold.lua` beside this file says what is in it. This file
+A tally is one string in each shard, and `forms.py` beside this file says what is in it. This file
 has what a store does; `strings.py` has the keys.
 
-Many counters are added by numpy: the tally is read, added to, and swapped for the sum if
-nobody has changed it meanwhile. Few are added by the script, in place.
+The script appends increments to a tally. Or the tally is read, merged, and swapped if nobody has
+changed it meanwhile.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from __future__ import annotations
 import hashlib
 import math
 import secrets
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
+from itertools import compress
 from typing import Any, cast
 
 import numpy as np
@@ -22,30 +24,40 @@ from numpy.typing import NDArray
 from deniable import Scheme
 from deniable_collector.stores import ids
 from deniable_collector.stores.base import Store
-from deniable_collector.stores.commits import MAX_CELL, Commit, TallyKey, read_scheme
+from deniable_collector.stores.commits import Commit, TallyKey, read_scheme
 from deniable_collector.stores.contract import Change, Found, Head
 from deniable_collector.stores.errors import StoreUnavailable
+from deniable_collector.stores.increments import (
+    LEAST,
+    MOST,
+    OPEN,
+    SEALED,
+    fits,
+    is_large,
+    merged,
+    packed,
+)
 from deniable_collector.stores.redis.driver import Driver
 from deniable_collector.stores.redis.errors import lacks_right, translated
 from deniable_collector.stores.redis.forms import (
     HEADER,
-    TallyWrite,
-    add_value,
+    fresh_stamp,
     head_of,
-    reports_of,
-    sealed_value,
+    held_in,
     sum_value,
+    value_of,
 )
 from deniable_collector.stores.redis.journal import AppendOnlyFiles
 from deniable_collector.stores.redis.strings import RedisStrings
+from deniable_collector.stores.sealed import DamagedBlock
 from deniable_collector.stores.summed.sums import is_sum
-from deniable_collector.stores.vectors import full, gather
+from deniable_collector.stores.vectors import Addition, gather
 
-_FULL, _CHANGED, _NEEDS_SWAP, _OTHER_SEED, _NO_RIGHT = 2, 3, 4, 5, 6
+_CHANGED, _NEEDS_SWAP, _OTHER_SEED, _NO_RIGHT = 2, 3, 4, 5
 """What the script can answer beside that the commit is in, or that ids were seen."""
 
 _SWAPS = 2
-"""Times that a commit tries to swap a tally; where others are faster, it adds in place."""
+"""Times that a large commit tries to swap a tally; where others are faster, it appends."""
 
 _ATTEMPTS = 100
 """Calls of the script for one commit: where a swap is the only way, others may be faster."""
@@ -75,6 +87,7 @@ class RedisStore(Store):
         self._fold = driver.script(_script("fold.lua"))
         self._change = driver.script(_script("change.lua"))
         self._files = AppendOnlyFiles(driver)
+        self._merged = -math.inf
         # Each shard has its own seed; which one it is, the first commit to it tells.
         self._seed = secrets.token_bytes(ids.SEED_BYTES)
         self._seeds: dict[int, bytes] = {}
@@ -87,50 +100,43 @@ class RedisStore(Store):
         return self._strings.identity()
 
     def fold(self, commit: Commit, now: float) -> frozenset[str]:
-        parts = [
-            TallyWrite(
-                tally,
-                self._tally_key(commit.shard, tally),
-                addition,
-                self._shapes.of(tally.metric, tally.scheme),
-            )
-            for tally, addition in gather(commit.increments, self._shapes).items()
-        ]
-        keys = [self.key(commit.shard, "ids", "seed")]
+        additions = gather(commit.increments, self._shapes)
+        tally_keys = [self._tally_key(commit.shard, tally) for tally in additions]
+        keys = [self.key(commit.shard, "ids", "seed"), self._unmerged_key(commit.shard)]
         for term, seconds in enumerate(ids.TERMS):
             days = f"{seconds / 86_400:.0f}d"
             keys += [
                 self.key(commit.shard, "ids", days, str(each))
                 for each in ids.generations_at(now, term)
             ]
-        for part in parts:
-            keys += [self.key(commit.shard, "windows", *part.tally[:2]), part.key]
+        for tally, key in zip(additions, tally_keys, strict=True):
+            keys += [self._index_key(commit.shard, *tally[:2]), key]
         lifetimes = [math.ceil(ids.lifetime_at(now, term)) for term in range(len(ids.TERMS))]
-        stamps = b"".join(part.stamp for part in parts)
-        limits = (" ".join(map(str, lifetimes)), MAX_CELL, ids.FIRST_LEVEL, ids.DEEPEST, stamps)
+        stamps = [fresh_stamp() for _ in additions]
+        limits = (" ".join(map(str, lifetimes)), OPEN, LEAST, MOST, ids.FIRST_LEVEL, ids.DEEPEST)
         terms = "".join(map(str, ids.terms_of(commit)))
-        must_swap: set[int] = set()
+        must_swap = {number for number, each in enumerate(additions.values()) if not fits(each)}
         replicated = self.key(commit.shard, "replicated")
         with self._files.writing(), translated():
             master = self._driver.master_of(replicated)
             for attempt in range(_ATTEMPTS):
                 seed = self._seeds.get(commit.shard, self._seed)
-                arguments: list[Any] = [seed, *limits, terms, *ids.name(commit.ids, seed)]
-                swaps = {
-                    number
-                    for number, part in enumerate(parts)
-                    if number in must_swap or part.must_swap or (attempt < _SWAPS and part.may_swap)
-                }
-                asked = sorted(swaps)
-                found = dict(
-                    zip(asked, self._values([parts[each].key for each in asked]), strict=True)
-                )
-                for number, part in enumerate(parts):
-                    if number in swaps:
-                        swap = part.swap(found[number])
-                    else:
-                        swap = part.first_form, part.runs
-                    arguments += [part.tally.window, *swap]
+                arguments: list[Any] = [seed, *limits, b"".join(stamps), terms]
+                arguments += ids.name(commit.ids, seed)
+                swaps = [
+                    number in must_swap or (attempt < _SWAPS and is_large(each))
+                    for number, each in enumerate(additions.values())
+                ]
+                old = iter(self._values(list(compress(tally_keys, swaps))))
+                for (tally, addition), stamp, swap in zip(
+                    additions.items(), stamps, swaps, strict=True
+                ):
+                    way = (
+                        self._swap(next(old), tally, stamp, addition)
+                        if swap
+                        else ("+", packed(addition))
+                    )
+                    arguments += [tally.window, *way]
                 verdict, *places = cast(list[Any], self._fold(keys, arguments))
                 if verdict == _NEEDS_SWAP:
                     must_swap.add(places[0] - 1)
@@ -144,9 +150,19 @@ class RedisStore(Store):
                 raise lacks_right(places[0].decode())
             # Of ids that were seen as well: their first commit may still be on its way.
             self._driver.wait_for_replicas(replicated, master)
-        if verdict == _FULL:
-            raise full(parts[places[0] - 1].tally)
         return frozenset(commit.ids[place - 1] for place in places)
+
+    def _swap(
+        self, old: bytes | None, tally: TallyKey, stamp: bytes, addition: Addition | None = None
+    ) -> tuple[bytes, bytes]:
+        """The header of a tally's string, and the whole string that is merged from it.
+
+        Raises:
+            StoreError: a counter would exceed the highest, or what is there cannot be read.
+        """
+        shape = self._shapes.of(*tally[:2])
+        new = merged(tally, shape, held_in(old, tally), addition)
+        return (old or b"")[: HEADER.size], value_of(stamp, *new)
 
     def publish(self, schemes: Mapping[str, Iterable[Scheme]]) -> None:
         fields = {
@@ -193,7 +209,7 @@ class RedisStore(Store):
         self, shard: int, metric: str, scheme: str, totals: Mapping[str, NDArray[np.int64]]
     ) -> tuple[dict[str, Found], list[str]]:
         tallies = [TallyKey(metric, scheme, name) for name in totals]
-        at_once = max(1, _READ_BYTES // (4 * self.shape(metric, scheme).size))
+        at_once = self._at_once(metric, scheme)
         found: dict[str, Found] = {}
         names = [] if tallies else self.names(shard, metric, scheme)
         for first in range(0, len(tallies), at_once):
@@ -202,9 +218,8 @@ class RedisStore(Store):
             values, names = self._values_then_names(keys, shard, metric, scheme)
             for tally, value in zip(some, values, strict=True):
                 if value is not None:
-                    add_value(value, tally, totals[tally.window])
-                    stamp = value[: HEADER.size // 2].hex()
-                    found[tally.window] = Found(stamp, len(value))
+                    held_in(value, tally).add_to(tally, totals[tally.window])
+                    found[tally.window] = Found(value[:8].hex(), len(value))
         return found, names
 
     def count_reports(
@@ -212,27 +227,27 @@ class RedisStore(Store):
     ) -> dict[str, NDArray[np.int64]]:
         found = {label: np.zeros(rows, np.int64) for label in windows}
         tallies = [TallyKey(metric, scheme, label) for label in found]
-        keys = [self._tally_key(shard, tally) for tally in tallies]
-        # The rows' reports come first in open forms, in 8 bytes each at most.
-        values = self._beginnings(keys, [HEADER.size + 8 * rows] * len(keys))
-        sealed = []
-        for tally, key, value in zip(tallies, keys, values, strict=True):
-            head = head_of(value) if value else None
-            if head is not None and head.sealed:
-                sealed.append((tally, key))
-            elif value:
-                found[tally.window] += reports_of(value, tally, rows)
-        for (tally, _), whole in zip(sealed, self._values([key for _, key in sealed]), strict=True):
-            # None if it was dropped meanwhile.
-            if whole is not None:
-                found[tally.window] += reports_of(whole, tally, rows)
+        at_once = self._at_once(metric, scheme)
+        for first in range(0, len(tallies), at_once):
+            some = tallies[first : first + at_once]
+            values = self._values([self._tally_key(shard, tally) for tally in some])
+            for tally, value in zip(some, values, strict=True):
+                if value is not None:
+                    found[tally.window] += held_in(value, tally).reports(tally, rows)
         return found
 
     def change(self, shard: int, metric: str, scheme: str, change: Change) -> bool:
         new = {name: sum_value(*each) for name, each in change.put.items()}
         for name, block in change.sealed.items():
-            new[name] = sealed_value(change.expected[name], block)
-        keys = [self._index_key(shard, metric, scheme)]
+            # With the same stamp, because the sums are the same.
+            new[name] = value_of(bytes.fromhex(change.expected[name]), SEALED, block)
+        return self._put(shard, metric, scheme, new, change)
+
+    def _put(
+        self, shard: int, metric: str, scheme: str, new: Mapping[str, bytes], change: Change
+    ) -> bool:
+        """Make a change, with these strings for what is new, if nothing has changed meanwhile."""
+        keys = [self._index_key(shard, metric, scheme), self._unmerged_key(shard)]
         arguments: list[Any] = []
         for name in dict.fromkeys((*change.expected, *change.dropped, *new)):
             keys.append(self._tally_key(shard, TallyKey(metric, scheme, name)))
@@ -246,6 +261,37 @@ class RedisStore(Store):
             if done:
                 self._driver.wait_for_replicas(self.key(shard, "replicated"))
         return done
+
+    def merge(self) -> None:
+        trouble: DamagedBlock | None = None
+        for shard in range(self.shards):
+            begins = self._tally_key(shard, TallyKey("", "", "")).removesuffix("::")
+            with translated():
+                found = self._strings.client.smembers(self._unmerged_key(shard))
+            for key in map(bytes.decode, cast(set[bytes], found)):
+                tally = TallyKey(*key.removeprefix(begins).split(":", 2))
+                (value,) = self._values([key])
+                try:
+                    if value is None or not held_in(value, tally).added:
+                        continue
+                    _, new = self._swap(value, tally, value[:8])
+                except DamagedBlock as error:
+                    trouble = error
+                    continue
+                with self._files.writing():
+                    # If others have changed it, it is merged the next time.
+                    expected = Change({tally.window: value[:8].hex()})
+                    self._put(shard, *tally[:2], {tally.window: new}, expected)
+        self._merged = time.monotonic()
+        if trouble is not None:
+            raise trouble
+
+    def _at_once(self, metric: str, scheme: str) -> int:
+        """How many tallies are read at once."""
+        return max(1, _READ_BYTES // (4 * self.shape(metric, scheme).size))
+
+    def _unmerged_key(self, shard: int) -> str:
+        return self.key(shard, "unmerged")
 
     def _index_key(self, shard: int, metric: str, scheme: str) -> str:
         return self.key(shard, "windows", metric, scheme)
@@ -292,6 +338,8 @@ class RedisStore(Store):
             raise trouble
 
     def clear_journal(self, older_than: float) -> float | None:
+        if time.monotonic() - self._merged >= older_than:
+            self.merge()
         return self._files.clear(older_than)
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ from deniable_collector.stores.errors import StoreError
 from deniable_collector.stores.redis.driver import Driver
 from deniable_collector.stores.redis.errors import translated
 
-_LAYOUT = b"1"
+_LAYOUT = b"2"
 """The version of everything that RedisStore and its scripts write."""
 
 
