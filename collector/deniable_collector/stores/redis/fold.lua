@@ -22,7 +22,7 @@
 --       read ('' if there was none; '+' to append), and the new string or the increments
 --
 -- Returns {0} when the commit is in, {1, positions of the ids that were seen}, {2, number of a tally
--- that has changed}, {3, number of a tally that takes no increments, and so needs a swap}, {4, the
+-- that has changed}, {3, numbers of the tallies that take no increments, and so need a swap}, {4, the
 -- seed that names the slots here}, or {5, a command that the user may not call}.
 
 local HEADER, TAG, SEARCHED = 20, 8, 5
@@ -115,7 +115,7 @@ if next(met) then
   return seen
 end
 
-local plans = {}
+local plans, full = {}, {3}
 for number = 1, (#KEYS - 2 - generations) / 2 do
   local key = KEYS[2 + generations + 2 * number]
   local window, expected, data = unpack(ARGV, 9 + 3 * number, 11 + 3 * number)
@@ -124,7 +124,7 @@ for number = 1, (#KEYS - 2 - generations) / 2 do
   if expected == '+' then
     local kind, block, added = open, 0, 0
     if #header > 0 then kind, block, added = struct.unpack('<I4I4I4', header, 9) end
-    if kind ~= open or added >= math.min(math.max(least, block), most) then return {3, number} end
+    if kind ~= open or added >= math.min(math.max(least, block), most) then full[#full + 1] = number end
     local lengths = struct.pack('<I4I4I4', open, block, added + #data)
     plan[5] = sub(stamps, 8 * number - 7, 8 * number) .. lengths
     plan[6] = HEADER + block + added
@@ -133,6 +133,7 @@ for number = 1, (#KEYS - 2 - generations) / 2 do
   end
   plans[number] = plan
 end
+if #full > 1 then return full end
 
 for _, plan in ipairs(plans) do
   local key, index, window, data, header, behind = unpack(plan, 1, 6)

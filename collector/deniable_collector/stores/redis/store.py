@@ -26,7 +26,7 @@ from deniable_collector.stores import ids
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import Commit, TallyKey, read_scheme
 from deniable_collector.stores.contract import Change, Found, Head
-from deniable_collector.stores.errors import StoreUnavailable
+from deniable_collector.stores.errors import StoreError, StoreUnavailable
 from deniable_collector.stores.increments import (
     LEAST,
     MOST,
@@ -128,18 +128,15 @@ class RedisStore(Store):
                     for number, each in enumerate(additions.values())
                 ]
                 old = iter(self._values(list(compress(tally_keys, swaps))))
-                for (tally, addition), stamp, swap in zip(
-                    additions.items(), stamps, swaps, strict=True
-                ):
-                    way = (
-                        self._swap(next(old), tally, stamp, addition)
-                        if swap
-                        else ("+", packed(addition))
-                    )
+                for number, (tally, addition) in enumerate(additions.items()):
+                    if swaps[number]:
+                        way = self._swap(next(old), tally, stamps[number], addition)
+                    else:
+                        way = b"+", packed(addition)
                     arguments += [tally.window, *way]
                 verdict, *places = cast(list[Any], self._fold(keys, arguments))
                 if verdict == _NEEDS_SWAP:
-                    must_swap.add(places[0] - 1)
+                    must_swap.update(place - 1 for place in places)
                 elif verdict == _OTHER_SEED:
                     self._seeds[commit.shard] = places[0]
                 elif verdict != _CHANGED:
@@ -263,28 +260,34 @@ class RedisStore(Store):
         return done
 
     def merge(self) -> None:
-        trouble: DamagedBlock | None = None
+        trouble: StoreError | None = None
+        # Where one shard's node is away, the others are merged.
         for shard in range(self.shards):
-            begins = self._tally_key(shard, TallyKey("", "", "")).removesuffix("::")
-            with translated():
-                found = self._strings.client.smembers(self._unmerged_key(shard))
-            for key in map(bytes.decode, cast(set[bytes], found)):
-                tally = TallyKey(*key.removeprefix(begins).split(":", 2))
-                (value,) = self._values([key])
-                try:
-                    if value is None or not held_in(value, tally).added:
-                        continue
-                    _, new = self._swap(value, tally, value[:8])
-                except DamagedBlock as error:
-                    trouble = error
-                    continue
-                with self._files.writing():
-                    # If others have changed it, it is merged the next time.
-                    expected = Change({tally.window: value[:8].hex()})
-                    self._put(shard, *tally[:2], {tally.window: new}, expected)
-        self._merged = time.monotonic()
+            try:
+                with translated():
+                    found = self._strings.client.smembers(self._unmerged_key(shard))
+                for key in map(bytes.decode, cast(set[bytes], found)):
+                    try:
+                        self._merge(shard, key)
+                    except DamagedBlock as error:
+                        trouble = error
+            except StoreError as error:
+                trouble = error
         if trouble is not None:
             raise trouble
+        self._merged = time.monotonic()
+
+    def _merge(self, shard: int, key: str) -> None:
+        begins = self._tally_key(shard, TallyKey("", "", "")).removesuffix("::")
+        tally = TallyKey(*key.removeprefix(begins).split(":"))
+        (value,) = self._values([key])
+        if value is not None and held_in(value, tally).added:
+            stamp = value[:8]
+            _, new = self._swap(value, tally, stamp)
+            with self._files.writing():
+                # If others have changed it, it is merged the next time.
+                expected = Change({tally.window: stamp.hex()})
+                self._put(shard, *tally[:2], {tally.window: new}, expected)
 
     def _at_once(self, metric: str, scheme: str) -> int:
         """How many tallies are read at once."""
@@ -338,9 +341,12 @@ class RedisStore(Store):
             raise trouble
 
     def clear_journal(self, older_than: float) -> float | None:
-        if time.monotonic() - self._merged >= older_than:
-            self.merge()
-        return self._files.clear(older_than)
+        try:
+            if time.monotonic() - self._merged >= older_than:
+                self.merge()
+        finally:
+            age = self._files.clear(older_than)
+        return age
 
     def close(self) -> None:
         self._driver.close()
