@@ -16,10 +16,11 @@
 --       (new ids go into the first of their term), then for each tally the index of its windows and
 --       itself
 -- ARGV  the seed by which the slots were named, for each term the seconds that a new generation
---       lives, the kind of an open tally, the bytes of increments that any may have and that none may
---       have, ids in the first level, deepest level, the stamps of all tallies (u64), the term of each
---       id (a digit), slots and tags of the ids, and for each tally its window, the header that was
---       read ('' if there was none; '+' to append), and the new string or the increments
+--       lives (JSON), the kind of an open tally, the bytes of increments that any may have and that
+--       none may have, ids in the first level and the deepest level (JSON), the stamps of all tallies
+--       (u64), the term of each id (a digit), slots and tags of the ids, and for each tally its
+--       window, the header that was read ('' if there was none; '+' to append), and the new string
+--       or the increments
 --
 -- Returns {0} when the commit is in, {1, positions of the ids that were seen}, {2, number of a tally
 -- that has changed}, {3, numbers of the tallies that take no increments, and so need a swap}, {4, the
@@ -43,12 +44,10 @@ end
 
 local seed = redis.call('GET', KEYS[1])
 if seed and seed ~= ARGV[1] then return {4, seed} end
-local lifetimes = {}
-for seconds in string.gmatch(ARGV[2], '%d+') do lifetimes[#lifetimes + 1] = tonumber(seconds) end
+local lifetimes = cjson.decode(ARGV[2])
 local generations = SEARCHED * #lifetimes
-local open, least, most = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
-local first_level, deepest = tonumber(ARGV[6]), tonumber(ARGV[7])
-local stamps, terms, slots, tags = unpack(ARGV, 8, 11)
+local open, least, most, first_level, deepest = unpack(cjson.decode(ARGV[3]))
+local stamps, terms, slots, tags = unpack(ARGV, 4, 7)
 local ids = #tags / TAG
 
 local call, sub, find = redis.call, string.sub, string.find
@@ -115,45 +114,43 @@ if next(met) then
   return seen
 end
 
-local plans, full = {}, {3}
+local writes, full = {}, {3}
+local function write(...) writes[#writes + 1] = {...} end
 for number = 1, (#KEYS - 2 - generations) / 2 do
-  local key = KEYS[2 + generations + 2 * number]
-  local window, expected, data = unpack(ARGV, 9 + 3 * number, 11 + 3 * number)
+  local index, key = KEYS[1 + generations + 2 * number], KEYS[2 + generations + 2 * number]
+  local window, expected, data = unpack(ARGV, 5 + 3 * number, 7 + 3 * number)
   local header = call('GETRANGE', key, 0, HEADER - 1)
-  local plan = {key, KEYS[1 + generations + 2 * number], #header == 0 and window, data}
+  if #header == 0 then write('SADD', index, window) end
   if expected == '+' then
     local kind, block, added = open, 0, 0
     if #header > 0 then kind, block, added = struct.unpack('<I4I4I4', header, 9) end
     if kind ~= open or added >= math.min(math.max(least, block), most) then full[#full + 1] = number end
-    local lengths = struct.pack('<I4I4I4', open, block, added + #data)
-    plan[5] = sub(stamps, 8 * number - 7, 8 * number) .. lengths
-    plan[6] = HEADER + block + added
-  elseif expected ~= header then
+    local stamp = sub(stamps, 8 * number - 7, 8 * number)
+    write('SETRANGE', key, 0, stamp .. struct.pack('<I4I4I4', open, block, added + #data))
+    write('SETRANGE', key, HEADER + block + added, data)
+    write('SADD', KEYS[2], key)
+  elseif expected == header then
+    write('SET', key, data)
+    write('SREM', KEYS[2], key)
+  else
     return {2, number}
   end
-  plans[number] = plan
 end
 if #full > 1 then return full end
 
-for _, plan in ipairs(plans) do
-  local key, index, window, data, header, behind = unpack(plan, 1, 6)
-  if window then call('SADD', index, window) end
-  if header then
-    call('SETRANGE', key, 0, header)
-    call('SETRANGE', key, behind, data)
-    call('SADD', KEYS[2], key)
-  else
-    call('SET', key, data)
-    call('SREM', KEYS[2], key)
-  end
+for _, command in ipairs(writes) do call(unpack(command)) end
+if ids > 0 and not seed then call('SET', KEYS[1], ARGV[1]) end
+local sorted = {}
+for id = 1, ids do
+  local term = tonumber(sub(terms, id, id))
+  sorted[term] = sorted[term] or {}
+  table.insert(sorted[term], id)
 end
--- `mine` are the numbers of the ids, in their order; nil for all of them.
-local function remember(mine, generation, lifetime)
+for term, mine in pairs(sorted) do
+  local generation = 1 + SEARCHED * term
   local key, names = KEYS[2 + generation], slots_at(depth[generation] or 0)
   local held, place, fields, size = before[generation] or {}, {}, {}, 0
-  local number = mine and #mine or ids
-  for each = 1, number do
-    local id = mine and mine[each] or each
+  for _, id in ipairs(mine) do
     local slot = names[id]
     local at = place[slot]
     if at then
@@ -161,30 +158,16 @@ local function remember(mine, generation, lifetime)
     else
       size = size + 2
       fields[size - 1] = slot
-      fields[size] = held[id] and held[id] .. tag[id] or tag[id]
+      fields[size] = (held[id] or '') .. tag[id]
       place[slot] = size
     end
   end
-  call('HINCRBY', key, 'n', number)
+  call('HINCRBY', key, 'n', #mine)
   for first = 1, size, PIECE do
     call('HSET', key, unpack(fields, first, math.min(first + PIECE - 1, size)))
   end
   -- Not only for its first id: where a clock had jumped, that came long before its time.
+  local lifetime = lifetimes[1 + term]
   if call('TTL', key) < lifetime then call('EXPIRE', key, lifetime) end
-end
-
-if ids > 0 and not seed then call('SET', KEYS[1], ARGV[1]) end
-if ids > 0 and not find(terms, '[^0]') then
-  remember(nil, 1, lifetimes[1])
-else
-  local sorted = {}
-  for id = 1, ids do
-    local term = tonumber(sub(terms, id, id))
-    sorted[term] = sorted[term] or {}
-    sorted[term][#sorted[term] + 1] = id
-  end
-  for term, mine in pairs(sorted) do
-    remember(mine, 1 + SEARCHED * term, lifetimes[1 + term])
-  end
 end
 return {0}

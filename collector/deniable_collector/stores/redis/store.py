@@ -10,6 +10,7 @@ changed it meanwhile.
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import secrets
 import time
@@ -113,7 +114,8 @@ class RedisStore(Store):
             keys += [self._index_key(commit.shard, *tally[:2]), key]
         lifetimes = [math.ceil(ids.lifetime_at(now, term)) for term in range(len(ids.TERMS))]
         stamps = [fresh_stamp() for _ in additions]
-        limits = (" ".join(map(str, lifetimes)), OPEN, LEAST, MOST, ids.FIRST_LEVEL, ids.DEEPEST)
+        limits = [OPEN, LEAST, MOST, ids.FIRST_LEVEL, ids.DEEPEST]
+        told = json.dumps(lifetimes), json.dumps(limits), b"".join(stamps)
         terms = "".join(map(str, ids.terms_of(commit)))
         must_swap = {number for number, each in enumerate(additions.values()) if not fits(each)}
         replicated = self.key(commit.shard, "replicated")
@@ -121,7 +123,7 @@ class RedisStore(Store):
             master = self._driver.master_of(replicated)
             for attempt in range(_ATTEMPTS):
                 seed = self._seeds.get(commit.shard, self._seed)
-                arguments: list[Any] = [seed, *limits, b"".join(stamps), terms]
+                arguments: list[Any] = [seed, *told, terms]
                 arguments += ids.name(commit.ids, seed)
                 swaps = [
                     number in must_swap or (attempt < _SWAPS and is_large(each))
