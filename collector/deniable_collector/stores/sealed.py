@@ -137,10 +137,10 @@ def encode(numbers: NDArray[np.int64], *, coded: bool = True) -> bytes:
     """The bytes of numbers from 0 to 2**62, of shape (n,); `decode` needs n to read them. Without
     `coded` all planes are as they are, which takes a tenth of the time."""
     lowest = int(numbers.min()) if len(numbers) else 0
-    places = np.flatnonzero(numbers != lowest)
     every = _planes(numbers, lowest, coded)
     # Each number that is listed has a byte at least, and mostly two.
-    if coded or 2 * len(places) < len(every):
+    if coded or 2 * np.count_nonzero(numbers != lowest) < len(every):
+        places = np.flatnonzero(numbers != lowest)
         gaps, above = np.diff(places, prepend=-1), numbers[places]
         listed = _planes(gaps, 1, coded) + _planes(above, lowest + 1, coded)
         if len(listed) < len(every):
@@ -198,9 +198,8 @@ def _planes(numbers: NDArray[np.int64], lowest: int, coded: bool) -> bytes:
     width = -(-(int(numbers.max()) - lowest).bit_length() // 8)
     planes = np.empty((width, len(numbers)), np.uint8)
     for first in range(0, len(numbers), _SLICE):
-        here = numbers[first : first + _SLICE] - lowest
-        for place, plane in enumerate(planes):
-            plane[first : first + _SLICE] = here >> 8 * place & 255
+        here = (numbers[first : first + _SLICE] - lowest).astype("<i8")
+        planes[:, first : first + _SLICE] = here.view(np.uint8).reshape(-1, 8).T[:width]
     parts = [bytes((width,))]
     for plane in planes:
         shorter = whole = plane.tobytes()
@@ -233,5 +232,7 @@ def _put_together(planes: list[NDArray[np.uint8]], total: NDArray[np.int64]) -> 
     """Add the numbers of these planes to a vector of as many."""
     for first in range(0, len(total), _SLICE):
         here = total[first : first + _SLICE]
+        numbers = np.zeros((len(here), 8), np.uint8)
         for place, plane in enumerate(planes):
-            here += plane[first : first + _SLICE].astype(np.int64) << 8 * place
+            numbers[:, place] = plane[first : first + _SLICE]
+        here += numbers.view("<i8")[:, 0]

@@ -109,10 +109,13 @@ def _gather(tally: TallyKey, shape: Shape, rows: list[tuple[int, Increment]]) ->
     where, every = np.concatenate(places), np.concatenate(counts)
     if every.max() > MAX_CELL:
         raise full(tally)
-    # Rows and their columns mostly come in order, which this method makes use of.
-    order = np.argsort(where, kind="stable")
-    order = order[every[order] > 0]
-    return Addition(where[order], every[order])
+    used = np.flatnonzero(every)
+    where, every = where[used], every[used]
+    # Rows and their columns mostly come in order.
+    if np.any(where[1:] < where[:-1]):
+        order = np.argsort(where)
+        where, every = where[order], every[order]
+    return Addition(where, every)
 
 
 def _places(start: int, columns: Numbers) -> NDArray[np.int64]:
