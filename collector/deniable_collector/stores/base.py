@@ -12,15 +12,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable import Scheme
 from deniable.protocol.windows import start
-from deniable_collector.stores.commits import TallyKey, unpublished, version_of
+from deniable_collector.stores.commits import TallyKey, version_of
 from deniable_collector.stores.contract import StoreContract
 from deniable_collector.stores.errors import StoreUnavailable
 from deniable_collector.stores.life import Sealing, ShardPart
 from deniable_collector.stores.summed.summing import Sums
 from deniable_collector.stores.summed.sums import Cover, SumName, cover, is_sum, relevant
-from deniable_collector.stores.vectors import Shape, Shapes, rows_of
+from deniable_collector.stores.vectors import rows_of
 from deniable_collector.tally import Tally
 
 __all__ = ["Store"]
@@ -32,36 +31,10 @@ _ATTEMPTS = 100
 class Store(StoreContract):
     """Tallies of windows, and sums over calendars of those that were dropped."""
 
-    def __init__(self) -> None:
-        self._schemes: dict[tuple[str, str], Scheme] = {}
-        self._shapes = Shapes(self.scheme)
-
     @cached_property
     def sums(self) -> Sums:
         """The sums over weeks, months and quarters."""
-        return Sums(self, self._shapes)
-
-    def scheme(self, metric: str, fingerprint: str) -> Scheme:
-        """One published scheme.
-
-        Raises:
-            Unpublished: it was never published.
-        """
-        if (metric, fingerprint) not in self._schemes:
-            for name, published in self.schemes().items():
-                self._schemes |= {(name, each): scheme for each, scheme in published.items()}
-        try:
-            return self._schemes[metric, fingerprint]
-        except KeyError:
-            raise unpublished(metric, fingerprint) from None
-
-    def shape(self, metric: str, scheme: str) -> Shape:
-        """The shape of the tallies of a published scheme.
-
-        Raises:
-            Unpublished: it was never published.
-        """
-        return self._shapes.of(metric, scheme)
+        return Sums(self)
 
     def windows(self, metric: str, scheme: str) -> list[str]:
         """The windows with a tally of their own of this metric and scheme, oldest first.

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable import Scheme
-from deniable_collector.stores.commits import Commit
+from deniable_collector.stores.commits import Commit, unpublished
+from deniable_collector.stores.vectors import Shape, shape_of
 
 
 class Head(NamedTuple):
@@ -60,6 +61,35 @@ class StoreContract(ABC):
     and has a record beside its counters. Its name, `TallyKey.window`, says which; the methods treat
     both alike. Each shard has a part of each tally.
     """
+
+    def __init__(self) -> None:
+        self._schemes: dict[tuple[str, str], Scheme] = {}
+        self._shapes: dict[tuple[str, str], Shape] = {}
+
+    def scheme(self, metric: str, fingerprint: str) -> Scheme:
+        """One published scheme.
+
+        Raises:
+            Unpublished: it was never published.
+        """
+        if (metric, fingerprint) not in self._schemes:
+            for name, published in self.schemes().items():
+                self._schemes |= {(name, each): scheme for each, scheme in published.items()}
+        try:
+            return self._schemes[metric, fingerprint]
+        except KeyError:
+            raise unpublished(metric, fingerprint) from None
+
+    def shape(self, metric: str, scheme: str) -> Shape:
+        """The shape of the tallies of a published scheme, which never changes.
+
+        Raises:
+            Unpublished: it was never published.
+        """
+        found = self._shapes.get((metric, scheme))
+        if found is None:
+            found = self._shapes[metric, scheme] = shape_of(self.scheme(metric, scheme))
+        return found
 
     @property
     @abstractmethod

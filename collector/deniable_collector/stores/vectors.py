@@ -58,27 +58,10 @@ def shape_of(scheme: Scheme) -> Shape:
     return Shape(widths, tuple(ends[:-1]), ends[-1], len(scheme.combinations))
 
 
-class Shapes:
-    """The shapes of schemes, each read once: a scheme never changes."""
-
-    def __init__(self, read: Callable[[str, str], Scheme]) -> None:
-        self._read = read
-        self._known: dict[tuple[str, str], Shape] = {}
-
-    def of(self, metric: str, scheme: str) -> Shape:
-        """The shape of the tallies of one published scheme.
-
-        Raises:
-            StoreError: it was never published.
-        """
-        found = self._known.get((metric, scheme))
-        if found is None:
-            found = self._known[metric, scheme] = shape_of(self._read(metric, scheme))
-        return found
-
-
-def gather(increments: Mapping[TallyRowKey, Increment], shapes: Shapes) -> dict[TallyKey, Addition]:
-    """The increments of rows as one addition for each tally.
+def gather(
+    increments: Mapping[TallyRowKey, Increment], shape: Callable[[str, str], Shape]
+) -> dict[TallyKey, Addition]:
+    """The increments of rows as one addition for each tally, whose `shape` is asked for.
 
     Raises:
         StoreError: a row does not belong to its scheme, or a count is above the maximum.
@@ -87,7 +70,7 @@ def gather(increments: Mapping[TallyRowKey, Increment], shapes: Shapes) -> dict[
     for (tally, row), increment in increments.items():
         tallies[tally].append((row, increment))
     return {
-        tally: _gather(tally, shapes.of(tally.metric, tally.scheme), rows)
+        tally: _gather(tally, shape(tally.metric, tally.scheme), rows)
         for tally, rows in tallies.items()
     }
 

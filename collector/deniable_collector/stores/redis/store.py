@@ -101,7 +101,7 @@ class RedisStore(Store):
         return self._strings.identity()
 
     def fold(self, commit: Commit, now: float) -> frozenset[str]:
-        additions = gather(commit.increments, self._shapes)
+        additions = gather(commit.increments, self.shape)
         tally_keys = [self._tally_key(commit.shard, tally) for tally in additions]
         keys = [self.key(commit.shard, "ids", "seed"), self._unmerged_key(commit.shard)]
         for term, seconds in enumerate(ids.TERMS):
@@ -159,7 +159,7 @@ class RedisStore(Store):
         Raises:
             StoreError: a counter would exceed the highest, or what is there cannot be read.
         """
-        shape = self._shapes.of(*tally[:2])
+        shape = self.shape(*tally[:2])
         new = merged(tally, shape, held_in(old, tally), addition)
         return (old or b"")[: HEADER.size], value_of(stamp, *new)
 

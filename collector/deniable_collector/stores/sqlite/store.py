@@ -61,13 +61,13 @@ class SqliteStore(Store):
         return str(identity)
 
     def fold(self, commit: Commit, now: float) -> frozenset[str]:
-        additions = gather(commit.increments, self._shapes)
+        additions = gather(commit.increments, self.shape)
         with self._file.transaction("IMMEDIATE", create=True) as connection:
             seen = remember(connection, commit.ids, terms_of(commit), now)
             if not seen:
                 prune(connection, len(commit.ids), now)
                 for tally, addition in additions.items():
-                    add_to(connection, tally, self._shapes.of(*tally[:2]), addition)
+                    add_to(connection, tally, self.shape(*tally[:2]), addition)
         return seen
 
     def publish(self, schemes: Mapping[str, Iterable[Scheme]]) -> None:
@@ -154,7 +154,7 @@ class SqliteStore(Store):
             found = connection.execute(
                 "SELECT metric, scheme, window FROM tallies WHERE added > 0"
             ).fetchall()
-        due = [(tally, self._shapes.of(*tally[:2])) for tally in map(TallyKey._make, found)]
+        due = [(tally, self.shape(*tally[:2])) for tally in map(TallyKey._make, found)]
         trouble: DamagedBlock | None = None
         while due:
             ends = time.monotonic() + _AT_ONCE
