@@ -642,7 +642,7 @@ def test_increments_do_not_pile_up(store, shelf, new_id, noon):
         increment = Increment(20_000, 1, chosen, (1,) * len(chosen))
         assert not store.fold(Commit((new_id(),), {row: increment}), noon)
         totals = {WINDOW: np.zeros(20_001, np.int64)}
-        sizes.append(store.read(0, "m", scheme.fingerprint, totals)[0][WINDOW].size)
+        sizes.append(store.add(0, "m", scheme.fingerprint, totals)[WINDOW].size)
     assert max(sizes) < 20_100 + 2**15 + 17_000
     assert totals[WINDOW].tolist() == [60, *[6] * 20_000]
 

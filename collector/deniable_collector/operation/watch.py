@@ -92,7 +92,6 @@ class WatchedStore(Store):
     names = _watched(StoreContract.names)
     heads = _watched(StoreContract.heads)
     read = _watched(StoreContract.read)
-    count_reports = _watched(StoreContract.count_reports)
 
     def change(self, shard: int, metric: str, scheme: str, change: Change) -> bool:
         # Where no window can be sealed or dropped now, the store may take commits all the same.

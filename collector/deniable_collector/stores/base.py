@@ -78,7 +78,8 @@ class Store(StoreContract):
                 vector = np.zeros(shape.size, np.int64)
                 sums = list(map(str, plan.sums))
                 asked = dict.fromkeys((*sums, *plan.windows), vector)
-                found, names = self.read(part.shard, metric, scheme, asked)
+                found = self.add(part.shard, metric, scheme, asked)
+                names = part.names()
                 whole = found.keys() >= set(sums)
                 if whole and kept == _kept_stamps(part, labels, names):
                     break
@@ -118,7 +119,9 @@ class Store(StoreContract):
         of each shard."""
         shape = self.shape(metric, scheme)
         totals = dict(zip(windows, np.zeros((len(windows), shape.size), np.int64), strict=True))
-        names = [self.read(shard, metric, scheme, totals)[1] for shard in range(self.shards)]
+        for shard in range(self.shards):
+            self.add(shard, metric, scheme, totals)
+        names = self._names(metric, scheme)
         found = {
             label: Tally(metric, scheme, (label,), tuple(rows_of(shape, total)))
             for label, total in totals.items()
@@ -170,9 +173,7 @@ class Store(StoreContract):
         rows = len(self.shape(metric, scheme).widths)
         found = {label: np.zeros(rows, np.int64) for label in windows}
         for shard in range(self.shards):
-            counted = self.count_reports(shard, metric, scheme, list(found), rows)
-            for label, counts in counted.items():
-                found[label] += counts
+            self.count_reports(shard, metric, scheme, found)
         return found
 
     def version(self, metric: str, scheme: str, windows: Iterable[str]) -> bytes:

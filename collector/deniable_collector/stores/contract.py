@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable import Scheme
-from deniable_collector.stores.commits import Commit, unpublished
+from deniable_collector.stores.commits import Commit, TallyKey, unpublished
+from deniable_collector.stores.increments import Held
 from deniable_collector.stores.vectors import Shape, shape_of
 
 
@@ -134,26 +135,45 @@ class StoreContract(ABC):
 
     @abstractmethod
     def read(
+        self,
+        shard: int,
+        metric: str,
+        scheme: str,
+        names: Iterable[str],
+        take: Callable[[TallyKey, Held], None],
+    ) -> dict[str, Found]:
+        """Have what is in each of these tallies taken, one after the other; returns those that
+        exist. Each is of one moment, together they may be of several."""
+
+    def add(
         self, shard: int, metric: str, scheme: str, totals: Mapping[str, NDArray[np.int64]]
-    ) -> tuple[dict[str, Found], list[str]]:
+    ) -> dict[str, Found]:
         """Add each of these tallies to its vector; some may have the same vector. Returns those
-        that exist, and what `names` says afterwards. Each is of one moment, together they may be of
-        several.
+        that exist.
 
         Raises:
             DamagedBlock: one cannot be read; the vectors are of no use then.
         """
 
-    @abstractmethod
+        def take(tally: TallyKey, held: Held) -> None:
+            held.add_to(tally, totals[tally.window])
+
+        return self.read(shard, metric, scheme, totals, take)
+
     def count_reports(
-        self, shard: int, metric: str, scheme: str, windows: Sequence[str], rows: int
-    ) -> dict[str, NDArray[np.int64]]:
-        """The reports of each row, shape (rows,), of each of these windows; zeros for those that do
-        not exist. That costs less than to read them.
+        self, shard: int, metric: str, scheme: str, counts: Mapping[str, NDArray[np.int64]]
+    ) -> None:
+        """Add the reports of each row of each of these tallies to its vector, shape (rows,). That
+        costs less than to read the cells.
 
         Raises:
-            DamagedBlock: one cannot be read.
+            DamagedBlock: one cannot be read; the vectors are of no use then.
         """
+
+        def take(tally: TallyKey, held: Held) -> None:
+            counts[tally.window][:] += held.reports(tally, len(counts[tally.window]))
+
+        self.read(shard, metric, scheme, counts, take)
 
     @abstractmethod
     def change(self, shard: int, metric: str, scheme: str, change: Change) -> bool:

@@ -97,7 +97,7 @@ class ShardPart:
             DamagedBlock: it cannot be read.
         """
         counters = np.zeros(self.shape.size, np.int64)
-        found, _ = self.store.read(self.shard, self.metric, self.scheme, {name: counters})
+        found = self.store.add(self.shard, self.metric, self.scheme, {name: counters})
         return found.get(name), counters
 
     def change(self, change: Change) -> bool:

@@ -14,13 +14,10 @@ import json
 import math
 import secrets
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources import files
 from itertools import compress
 from typing import Any, cast
-
-import numpy as np
-from numpy.typing import NDArray
 
 from deniable import Scheme
 from deniable_collector.stores import ids
@@ -33,6 +30,7 @@ from deniable_collector.stores.increments import (
     MOST,
     OPEN,
     SEALED,
+    Held,
     fits,
     is_large,
     merged,
@@ -186,7 +184,7 @@ class RedisStore(Store):
     def names(self, shard: int, metric: str, scheme: str) -> list[str]:
         with translated():
             found = self._strings.client.smembers(self._index_key(shard, metric, scheme))
-        return _texts(cast(set[bytes], found))
+        return list(map(bytes.decode, cast(set[bytes], found)))
 
     def heads(
         self, shard: int, asked: Mapping[tuple[str, str], Sequence[str]]
@@ -205,34 +203,23 @@ class RedisStore(Store):
         return found
 
     def read(
-        self, shard: int, metric: str, scheme: str, totals: Mapping[str, NDArray[np.int64]]
-    ) -> tuple[dict[str, Found], list[str]]:
-        tallies = [TallyKey(metric, scheme, name) for name in totals]
-        at_once = self._at_once(metric, scheme)
+        self,
+        shard: int,
+        metric: str,
+        scheme: str,
+        names: Iterable[str],
+        take: Callable[[TallyKey, Held], None],
+    ) -> dict[str, Found]:
+        tallies = [TallyKey(metric, scheme, name) for name in names]
+        at_once = max(1, _READ_BYTES // (4 * self.shape(metric, scheme).size))
         found: dict[str, Found] = {}
-        names = [] if tallies else self.names(shard, metric, scheme)
-        for first in range(0, len(tallies), at_once):
-            some = tallies[first : first + at_once]
-            keys = [self._tally_key(shard, tally) for tally in some]
-            values, names = self._values_then_names(keys, shard, metric, scheme)
-            for tally, value in zip(some, values, strict=True):
-                if value is not None:
-                    held_in(value, tally).add_to(tally, totals[tally.window])
-                    found[tally.window] = Found(value[:8].hex(), len(value))
-        return found, names
-
-    def count_reports(
-        self, shard: int, metric: str, scheme: str, windows: Sequence[str], rows: int
-    ) -> dict[str, NDArray[np.int64]]:
-        found = {label: np.zeros(rows, np.int64) for label in windows}
-        tallies = [TallyKey(metric, scheme, label) for label in found]
-        at_once = self._at_once(metric, scheme)
         for first in range(0, len(tallies), at_once):
             some = tallies[first : first + at_once]
             values = self._values([self._tally_key(shard, tally) for tally in some])
             for tally, value in zip(some, values, strict=True):
                 if value is not None:
-                    found[tally.window] += held_in(value, tally).reports(tally, rows)
+                    take(tally, held_in(value, tally))
+                    found[tally.window] = Found(value[:8].hex(), len(value))
         return found
 
     def change(self, shard: int, metric: str, scheme: str, change: Change) -> bool:
@@ -291,10 +278,6 @@ class RedisStore(Store):
                 expected = Change({tally.window: stamp.hex()})
                 self._put(shard, *tally[:2], {tally.window: new}, expected)
 
-    def _at_once(self, metric: str, scheme: str) -> int:
-        """How many tallies are read at once."""
-        return max(1, _READ_BYTES // (4 * self.shape(metric, scheme).size))
-
     def _unmerged_key(self, shard: int) -> str:
         return self.key(shard, "unmerged")
 
@@ -305,19 +288,6 @@ class RedisStore(Store):
         """The strings at these keys of one slot; None where there is none."""
         with translated():
             return cast(list[bytes | None], self._strings.client.mget(keys)) if keys else []
-
-    def _values_then_names(
-        self, keys: Sequence[str], shard: int, metric: str, scheme: str
-    ) -> tuple[list[bytes | None], list[str]]:
-        """The strings at these keys, and what `names` says afterwards: by one round trip."""
-        if self._driver.cluster:
-            # Its pipeline repeats a command whose keys have just moved after all others.
-            return self._values(keys), self.names(shard, metric, scheme)
-        with translated(), self._strings.client.pipeline(transaction=False) as pipeline:
-            pipeline.mget(keys)
-            pipeline.smembers(self._index_key(shard, metric, scheme))
-            values, members = pipeline.execute()
-        return values, _texts(members)
 
     def _beginnings(self, keys: Sequence[str], sizes: Sequence[int]) -> list[bytes]:
         """As many first bytes of each of these strings; none where there is none."""
@@ -352,10 +322,6 @@ class RedisStore(Store):
 
     def close(self) -> None:
         self._driver.close()
-
-
-def _texts(members: Iterable[bytes]) -> list[str]:
-    return list(map(bytes.decode, members))
 
 
 def _script(name: str) -> str:

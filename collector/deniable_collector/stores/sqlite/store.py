@@ -6,15 +6,11 @@ IMMEDIATE transaction, which appends increments to the tallies that it changes (
 
 from __future__ import annotations
 
-import sqlite3
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
 
 from deniable import Scheme
 from deniable_collector.stores.base import Store
@@ -22,7 +18,7 @@ from deniable_collector.stores.commits import Commit, TallyKey, new_stamp, read_
 from deniable_collector.stores.contract import Change, Found, Head
 from deniable_collector.stores.errors import StoreError
 from deniable_collector.stores.ids import terms_of
-from deniable_collector.stores.increments import SEALED
+from deniable_collector.stores.increments import SEALED, Held
 from deniable_collector.stores.sealed import DamagedBlock
 from deniable_collector.stores.sqlite.file import SqliteFile
 from deniable_collector.stores.sqlite.ids import prune, remember
@@ -92,7 +88,10 @@ class SqliteStore(Store):
 
     def names(self, shard: int, metric: str, scheme: str) -> list[str]:
         with self._file.transaction("DEFERRED") as connection:
-            return _names(connection, metric, scheme)
+            found = connection.execute(
+                "SELECT window FROM tallies WHERE metric = ? AND scheme = ?", (metric, scheme)
+            )
+            return list(chain.from_iterable(found))
 
     def heads(
         self, shard: int, asked: Mapping[tuple[str, str], Sequence[str]]
@@ -107,24 +106,18 @@ class SqliteStore(Store):
             }
 
     def read(
-        self, shard: int, metric: str, scheme: str, totals: Mapping[str, NDArray[np.int64]]
-    ) -> tuple[dict[str, Found], list[str]]:
+        self,
+        shard: int,
+        metric: str,
+        scheme: str,
+        names: Iterable[str],
+        take: Callable[[TallyKey, Held], None],
+    ) -> dict[str, Found]:
         found: dict[str, Found] = {}
         with self._file.transaction("DEFERRED") as connection:
-            for each in tallies(connection, metric, scheme, totals):
-                tally = TallyKey(metric, scheme, each.window)
-                held(connection, each).add_to(tally, totals[each.window])
+            for each in tallies(connection, metric, scheme, names):
+                take(TallyKey(metric, scheme, each.window), held(connection, each))
                 found[each.window] = Found(f"{each.stamp:016x}", each.block + each.added)
-            return found, _names(connection, metric, scheme)
-
-    def count_reports(
-        self, shard: int, metric: str, scheme: str, windows: Sequence[str], rows: int
-    ) -> dict[str, NDArray[np.int64]]:
-        found = {label: np.zeros(rows, np.int64) for label in windows}
-        with self._file.transaction("DEFERRED") as connection:
-            for each in tallies(connection, metric, scheme, found):
-                tally = TallyKey(metric, scheme, each.window)
-                found[each.window] += held(connection, each).reports(tally, rows)
         return found
 
     def change(self, shard: int, metric: str, scheme: str, change: Change) -> bool:
@@ -182,10 +175,3 @@ class SqliteStore(Store):
             with suppress(StoreError):
                 self.merge()
         self._file.close()
-
-
-def _names(connection: sqlite3.Connection, metric: str, scheme: str) -> list[str]:
-    found = connection.execute(
-        "SELECT window FROM tallies WHERE metric = ? AND scheme = ?", (metric, scheme)
-    )
-    return list(chain.from_iterable(found))
