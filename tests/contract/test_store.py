@@ -630,6 +630,23 @@ def test_merging_changes_no_sum(home, store, scheme, make, new_id, noon):
     assert store.sealed("m", scheme.fingerprint, [WINDOW]) == frozenset()
 
 
+def test_a_cleared_journal_leaves_no_increments(store, scheme, make, new_id, noon, until):
+    """What a commit adds stays beside a tally until the journal is cleared, and no longer."""
+    for window in ("2026-11-20", "2026-11-19"):
+        assert not store.fold(make((new_id(),), {1: 1}, window=window), noon)
+
+    def added():
+        found = []
+        names = store.names(0, "m", scheme.fingerprint)
+        store.read(0, "m", scheme.fingerprint, names, lambda _, held: found.append(held.added))
+        return [len(each) for each in found]
+
+    assert added() == [16, 16]
+    until(lambda: store.clear_journal(0.0) is None, "it is never cleared")
+    assert added() == [0, 0]
+    assert read(store, scheme, ("2026-11-20", "2026-11-19")) == [(2, {1: 2})]
+
+
 def test_increments_do_not_pile_up(store, shelf, new_id, noon):
     """A tally takes no more room than its counters and as many increments, without a merge from
     outside."""

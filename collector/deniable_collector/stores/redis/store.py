@@ -127,7 +127,7 @@ class RedisStore(Store):
                     number in must_swap or (attempt < _SWAPS and is_large(each))
                     for number, each in enumerate(additions.values())
                 ]
-                old = iter(self._values(list(compress(tally_keys, swaps))))
+                old = iter(self._strings.values(list(compress(tally_keys, swaps))))
                 for number, (tally, addition) in enumerate(additions.items()):
                     if swaps[number]:
                         way = self._swap(next(old), tally, stamps[number], addition)
@@ -193,10 +193,12 @@ class RedisStore(Store):
         keys = [self._tally_key(shard, tally) for tally in tallies]
         sizes = [_FIRST_READ if is_sum(tally.window) else HEADER.size for tally in tallies]
         found: dict[tuple[str, str], dict[str, Head]] = {of: {} for of in asked}
-        for tally, key, value in zip(tallies, keys, self._beginnings(keys, sizes), strict=True):
+        for tally, key, value in zip(
+            tallies, keys, self._strings.beginnings(keys, sizes), strict=True
+        ):
             head = head_of(value) if value else None
             if value and head is None:
-                (whole,) = self._values([key])
+                (whole,) = self._strings.values([key])
                 head = head_of(whole) if whole else None
             if head is not None:
                 found[tally[:2]][tally.window] = head
@@ -215,7 +217,7 @@ class RedisStore(Store):
         found: dict[str, Found] = {}
         for first in range(0, len(tallies), at_once):
             some = tallies[first : first + at_once]
-            values = self._values([self._tally_key(shard, tally) for tally in some])
+            values = self._strings.values([self._tally_key(shard, tally) for tally in some])
             for tally, value in zip(some, values, strict=True):
                 if value is not None:
                     take(tally, held_in(value, tally))
@@ -269,7 +271,7 @@ class RedisStore(Store):
     def _merge(self, shard: int, key: str) -> None:
         begins = self._tally_key(shard, TallyKey("", "", "")).removesuffix("::")
         tally = TallyKey(*key.removeprefix(begins).split(":"))
-        (value,) = self._values([key])
+        (value,) = self._strings.values([key])
         if value is not None and held_in(value, tally).added:
             stamp = value[:8]
             _, new = self._swap(value, tally, stamp)
@@ -283,18 +285,6 @@ class RedisStore(Store):
 
     def _index_key(self, shard: int, metric: str, scheme: str) -> str:
         return self.key(shard, "windows", metric, scheme)
-
-    def _values(self, keys: Sequence[str]) -> list[bytes | None]:
-        """The strings at these keys of one slot; None where there is none."""
-        with translated():
-            return cast(list[bytes | None], self._strings.client.mget(keys)) if keys else []
-
-    def _beginnings(self, keys: Sequence[str], sizes: Sequence[int]) -> list[bytes]:
-        """As many first bytes of each of these strings; none where there is none."""
-        with translated(), self._strings.client.pipeline(transaction=False) as pipeline:
-            for key, size in zip(keys, sizes, strict=True):
-                pipeline.getrange(key, 0, size - 1)
-            return pipeline.execute() if keys else []
 
     def ping(self) -> None:
         trouble: StoreUnavailable | None = None

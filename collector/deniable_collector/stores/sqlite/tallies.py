@@ -33,7 +33,7 @@ _PIECES = 1 << 24
 """How many numbers of pieces are reserved for a tally: half of them for its increments."""
 
 
-class Row(NamedTuple):
+class TallyRecord(NamedTuple):
     """A row of the table of tallies: `block` and `added` are how many bytes they take."""
 
     identity: int
@@ -47,7 +47,7 @@ class Row(NamedTuple):
 
 def tallies(
     connection: sqlite3.Connection, metric: str, scheme: str, names: Iterable[str]
-) -> Iterator[Row]:
+) -> Iterator[TallyRecord]:
     """Those of these tallies that exist, in the order given."""
     asked: dict[str, Any] = {"metric": metric, "scheme": scheme, "names": json.dumps(list(names))}
     found = connection.execute(
@@ -56,10 +56,10 @@ def tallies(
         "WHERE metric = :metric AND scheme = :scheme AND window = value",
         asked,
     )
-    return map(Row._make, found.fetchall())
+    return map(TallyRecord._make, found.fetchall())
 
 
-def held(connection: sqlite3.Connection, found: Row) -> Held:
+def held(connection: sqlite3.Connection, found: TallyRecord) -> Held:
     """What is there of a tally."""
     if found.kind == SEALED:
         return Held(_block(connection, found.identity))
@@ -84,7 +84,7 @@ def add_to(
             "INSERT INTO tallies (metric, scheme, window, kind) VALUES (?, ?, ?, ?)",
             (*tally, OPEN),
         )
-        found = Row(made.lastrowid or 0, tally.window, 0, OPEN, 0, 0)
+        found = TallyRecord(made.lastrowid or 0, tally.window, 0, OPEN, 0, 0)
     # One stamp each: a common one would reveal which tallies a commit changed.
     found = found._replace(stamp=new_stamp())
     appended = fits(addition) and not is_large(addition)
@@ -101,7 +101,7 @@ def add_to(
 
 def merge(
     connection: sqlite3.Connection,
-    found: Row,
+    found: TallyRecord,
     tally: TallyKey,
     shape: Shape,
     addition: Addition | None = None,
@@ -146,7 +146,7 @@ def forget(connection: sqlite3.Connection, metric: str, scheme: str, names: Iter
             connection.execute(f"DELETE FROM {table} WHERE id = ?", (found.identity,))
 
 
-def _update(connection: sqlite3.Connection, found: Row) -> None:
+def _update(connection: sqlite3.Connection, found: TallyRecord) -> None:
     connection.execute(
         "UPDATE tallies SET stamp = ?, kind = ?, block = ?, added = ? WHERE id = ?",
         (found.stamp, found.kind, found.block, found.added, found.identity),
