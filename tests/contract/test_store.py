@@ -30,6 +30,7 @@ from hypothesis.stateful import (
 )
 from tests.collector.conftest import METRICS
 from tests.collector.filling import WINDOW, commit
+from tests.ports import until
 from tests.stores import (  # noqa: F401  (fixtures)
     NOON,
     home,
@@ -629,7 +630,7 @@ def test_merging_changes_no_sum(home, store, scheme, make, new_id, noon):
     assert store.sealed("m", scheme.fingerprint, [WINDOW]) == frozenset()
 
 
-def test_a_cleared_journal_leaves_no_increments(store, scheme, make, new_id, noon, until):
+def test_a_cleared_journal_leaves_no_increments(store, scheme, make, new_id, noon):
     """What a commit adds stays beside a tally until the journal is cleared, and no longer."""
     for window in ("2026-11-20", "2026-11-19"):
         assert not store.fold(make((new_id(),), {1: 1}, window=window), noon)
