@@ -194,12 +194,10 @@ def test_wide_commits_that_race_are_all_added(redis_server, shelf, new_id, noon)
 def test_many_tallies_are_merged_at_once(redis_server, scheme, new_id, noon, monkeypatch):
     """Where more tallies of a commit must be merged than it has attempts, all are by the next."""
     days = [f"2026-{month:02}-{day:02}" for month in range(1, 11) for day in range(1, 16)]
-    rows = {
-        TallyRowKey(TallyKey("m", scheme.fingerprint, day), 0): Increment(8, 1, (2,), (1,))
-        for day in days
-    }
+    tallies = [TallyKey("m", scheme.fingerprint, day) for day in days]
+    rows = {TallyRowKey(tally, 0): Increment(8, 1, (2,), (1,)) for tally in tallies}
+    monkeypatch.setattr("deniable_collector.stores.redis.store.LEAST", 16)
     with opened(redis_server, "together") as store:
-        monkeypatch.setattr("deniable_collector.stores.redis.store.LEAST", 16)
         store.publish({"m": [scheme]})
         for _ in range(4):
             assert not store.fold(Commit((new_id(),), rows), noon)

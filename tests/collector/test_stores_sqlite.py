@@ -126,10 +126,8 @@ def test_a_scattered_commit_writes_little(store, path, shelf, new_id, noon):
     store.publish({"m": [scheme]})
     store.fold(commit(scheme, new_id(), cells=dict.fromkeys(range(0, 500_000, 2), 1)), noon)
     store.clear_journal(0.0)
-    log = path.with_name(path.name + "-wal")
-    before = log.stat().st_size
     store.fold(commit(scheme, new_id(), cells=dict.fromkeys(range(0, 500_000, 500), 1)), noon)
-    assert log.stat().st_size - before < 80_000
+    assert path.with_name(path.name + "-wal").stat().st_size < 80_000
     assert reports_in(store, scheme) == 2
 
 
@@ -140,22 +138,15 @@ def test_damaged_increments_are_told(store, path, one, scheme, new_id, noon, add
     for window in ("2026-11-20", "2026-11-19"):
         store.fold(commit(scheme, new_id(), window=window), noon)
     with closing(sqlite3.connect(path)) as connection, connection:
-        sql = "UPDATE tallies SET added = ? WHERE window = '2026-11-20'"
-        connection.execute(sql, (len(added),))
-        sql = "UPDATE pieces SET bytes = ? WHERE place = (SELECT min(place) FROM pieces)"
+        connection.execute("UPDATE tallies SET added = ? WHERE id = 1", (len(added),))
+        sql = "UPDATE pieces SET bytes = ? WHERE place < 1 << 25"
         connection.execute(sql, (added.ljust(4_000, b"\0"),))
-    of = "m", scheme.fingerprint
-    for act in (
-        lambda: store.tally(*of, ["2026-11-20"]),
-        lambda: store.seal(TallyKey(*of, "2026-11-20")),
-        store.merge,
-    ):
+    tally = TallyKey("m", scheme.fingerprint, "2026-11-20")
+    for act in (lambda: store.own_tally(tally), lambda: store.seal(tally), store.merge):
         with pytest.raises(DamagedBlock, match="window 2026-11-20 is damaged"):
             act()
-    assert store.reports(*of, ["2026-11-19"]) == {"2026-11-19": 1}
     with closing(sqlite3.connect(path)) as connection:
-        sql = "SELECT window FROM tallies WHERE added > 0"
-        assert connection.execute(sql).fetchall() == [("2026-11-20",)]
+        assert connection.execute("SELECT id FROM tallies WHERE added > 0").fetchall() == [(1,)]
 
 
 @pytest.mark.parametrize("real", [False, True])
