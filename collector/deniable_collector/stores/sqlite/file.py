@@ -188,11 +188,6 @@ class SqliteFile:
             self._connection = _open(self._path, create)
         return self._connection
 
-    @property
-    def is_open(self) -> bool:
-        """Whether this process has used it."""
-        return self._connection is not None
-
     def _holds_commits(self) -> bool:
         """Whether single commits may be in the log or among increments."""
         if not self._log_is_empty():

@@ -46,6 +46,7 @@ class SqliteStore(Store):
     def __init__(self, path: str | Path) -> None:
         super().__init__()
         self._file = SqliteFile(path)
+        self._folded = False
 
     @property
     def shards(self) -> int:
@@ -58,6 +59,7 @@ class SqliteStore(Store):
 
     def fold(self, commit: Commit, now: float) -> frozenset[str]:
         additions = gather(commit.increments, self.shape)
+        self._folded = True
         with self._file.transaction("IMMEDIATE", create=True) as connection:
             seen = remember(connection, commit.ids, terms_of(commit), now)
             if not seen:
@@ -170,8 +172,8 @@ class SqliteStore(Store):
         return self._file.clear_log(older_than, self.merge)
 
     def close(self) -> None:
-        if self._file.is_open:
-            # The next collector merges what is left.
-            with suppress(StoreError):
+        # Readers leave it to the collector, and what cannot be merged now to the next one.
+        with suppress(StoreError):
+            if self._folded:
                 self.merge()
         self._file.close()
