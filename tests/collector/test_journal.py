@@ -251,6 +251,10 @@ class Clearing:
 
     def __init__(self, *answers):
         self.answers, self.asked, self.closed = list(answers), [], False
+        self.merged = 0
+
+    def merge(self):
+        self.merged += 1
 
     def clear_journal(self, older_than):
         self.asked.append(older_than)
@@ -291,7 +295,7 @@ def test_what_is_told(caplog):
 
 def test_when_it_is_asked():
     """The keeper looks twelve times in the time that is allowed, from the start on, lets three
-    quarters of it pass, and clears what is there at the end; with 0 it asks nothing."""
+    quarters of it pass, and clears what is there at the end; with 0 only increments are merged."""
     store, waits = Clearing(0.1, 0.1, 0.1, 0.1, 0.1, None), []
     keeper = JournalKeeper(store, 60)
 
@@ -311,8 +315,9 @@ def test_when_it_is_asked():
     left_alone = Clearing(None)
     keeper = JournalKeeper(left_alone, 0)
     keeper.start()
+    until(lambda: left_alone.merged, "nothing is merged")
     keeper.stop()
-    assert (left_alone.asked, left_alone.closed) == ([], True)
+    assert (left_alone.asked, left_alone.merged, left_alone.closed) == ([], 2, True)
 
 
 @pytest.mark.parametrize(("answer", "seconds"), [(StoreUnavailable("a reader"), 2.0), (5.0, 10.0)])

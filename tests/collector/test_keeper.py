@@ -104,10 +104,10 @@ def test_rules_and_days_together(store, shelf, new_id, noon, monkeypatch, caplog
     assert all(len(store.windows(name, scheme.fingerprint)) == 2 for name in names)
     read = store.read
 
-    def damaged(shard, metric, scheme, totals):
-        if metric == "alpha" and "2026-08-11" in totals:
+    def damaged(shard, metric, scheme, names, take):
+        if metric == "alpha" and "2026-08-11" in names:
             raise DamagedBlock("it is damaged", TallyKey(metric, scheme, "2026-08-11"))
-        return read(shard, metric, scheme, totals)
+        return read(shard, metric, scheme, names, take)
 
     monkeypatch.setattr(store, "read", damaged)
     kept = Keeper(store, 8, lambda: noon, Registry.parse(RULES))

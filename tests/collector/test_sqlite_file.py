@@ -107,21 +107,21 @@ def test_a_log_is_emptied_when_it_is_due(file, path, clock):
     is told for how long. A log that is seen empty begins anew."""
     write(file)
     assert not file._log_is_empty()
-    assert file.clear_log(60.0) is None
+    assert file.clear_log(60.0, list) is None
     assert file._log_is_empty()
     write(file)
     for passed in (0.0, 59.0):
         clock.now = 1_000.0 + passed
-        assert file.clear_log(60.0) == passed
+        assert file.clear_log(60.0, list) == passed
         assert not file._log_is_empty()
     clock.now = 1_060.0
-    assert file.clear_log(60.0) is None
+    assert file.clear_log(60.0, list) is None
     assert file._log_is_empty()
     clock.now = 1_100.0
-    assert file.clear_log(60.0) is None
+    assert file.clear_log(60.0, list) is None
     write(file)
     clock.now = 1_159.0
-    assert file.clear_log(60.0) == 59.0
+    assert file.clear_log(60.0, list) == 59.0
     assert texts(path) == ["x"] * 3
 
 
@@ -133,10 +133,10 @@ def test_a_reader_keeps_the_log(file, path, monkeypatch):
         reader.execute("SELECT * FROM t").fetchall()
         write(file)
         with pytest.raises(StoreUnavailable, match="end the long read"):
-            file.clear_log(0.0)
+            file.clear_log(0.0, list)
         assert not file._log_is_empty()
         reader.execute("ROLLBACK")
-    assert file.clear_log(0.0) is None
+    assert file.clear_log(0.0, list) is None
     assert file._log_is_empty()
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from deniable_collector.stores import StoreError, StoreUnavailable, ids
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.sealed import DamagedBlock
 from deniable_collector.stores.sqlite import file as module
-from deniable_collector.stores.sqlite.pages import _PAGE
 from deniable_collector.stores.sqlite.store import SqliteStore
 
 from .filling import WINDOW, commit, reports_in
@@ -68,97 +68,85 @@ def test_readers_do_not_make_a_file(store, path):
     assert not path.exists()
 
 
-def pages_in(path):
-    """The pages of a file that has one tally, and how many counters each of them has."""
+def pieces_in(path):
+    """The pieces of a file that has one tally, and how many bytes of them are increments."""
     with closing(sqlite3.connect(path)) as connection:
-        ((span,),) = connection.execute("SELECT span FROM tallies").fetchall()
-        return span, connection.execute("SELECT place, counters FROM pages").fetchall()
-
-
-@pytest.mark.parametrize(
-    ("count", "each"), [(1, 4), (2**32 - 1, 4), (2**32, 8), (2**53 - 2, 8)], ids=str
-)
-def test_counters_take_eight_bytes_where_they_must(store, path, scheme, new_id, noon, count, each):
-    """Counters have four bytes up to 2**32 - 1; a page whose highest is above has eight."""
-    store.publish({"m": [scheme]})
-    for part in (count - count // 2, count // 2):
-        store.fold(commit(scheme, new_id(), cells={1: part}), noon)
-    span, ((_, packed),) = pages_in(path)
-    assert (span, len(packed)) == (_PAGE, 9 * each)  # the row's reports come before its 8 columns
-    assert int(store.tally("m", scheme.fingerprint, [WINDOW]).rows[0].cells[1]) == count
+        ((block, added),) = connection.execute("SELECT block, added FROM tallies").fetchall()
+        pieces = connection.execute("SELECT place, bytes FROM pieces ORDER BY place").fetchall()
+    assert {len(piece) for _, piece in pieces} <= {4_000}
+    assert len(pieces) == -(-block // 4_000) + -(-added // 4_000)
+    return added, pieces
 
 
 WIDTH = 15_999
-"""Columns of a row that begins, with its reports, as one page of 16,000 counters."""
 
 
-@pytest.mark.parametrize(
-    ("columns", "count", "span"),
-    [
-        (range(499), 1, 16_000),
-        (range(500), 1, 1_000),
-        (range(0, WIDTH, 4), 1, 1_000),
-        (range(0, WIDTH, 5), 1, 2_000),
-        (range(0, WIDTH, 17), 1, 8_000),
-        (range(0, WIDTH, 1_000), 2**32 - 1, 16_000),
-        (range(0, WIDTH, 1_000), 2**32, 1_000),
-    ],
-    ids=str,
-)
-def test_pages_list_as_many_counters_as_they_can(
-    store, path, shelf, new_id, noon, columns, count, span
-):
-    """A page of more than 1,000 counters lists those other than 0 while there are at most 500 of
-    them, none of which needs eight bytes. All of its kind are of one length."""
-    scheme = shelf(WIDTH)
-    store.publish({"m": [scheme]})
-    expected = np.zeros(WIDTH, np.int64)
-    columns = np.array(columns)
-    for part, each in ((columns[::2], 1), (columns[1::2], 1), (columns, count - 1), (columns, 0)):
-        store.fold(commit(scheme, new_id(), cells=dict.fromkeys(part, each)), noon)
-        expected[part] += each
-    assert expected.max() == count
-    found, pages = pages_in(path)
-    assert found == span
-    if span > _PAGE:
-        assert {len(packed) for _, packed in pages} == {4_000}
-        assert len(pages) == len(np.unique((columns + 1) // span))
-    row = store.tally("m", scheme.fingerprint, [WINDOW]).rows[0]
-    assert (row.reports, row.cells.tolist()) == (4, expected.tolist())
-    assert store.reports("m", scheme.fingerprint, [WINDOW]) == {WINDOW: 4}
-
-
-def test_pages_follow_from_the_sum_alone(tmp_path, shelf, new_id, noon):
-    """Whatever the order and the size of the commits, the same sum has the same pages; and in the
-    file of a closed store is nothing of an earlier one (seed 0)."""
+def test_pieces_follow_from_the_sum_alone(tmp_path, shelf, new_id, noon):
+    """Whatever the order and the size of the commits, the same sum has the same pieces once its
+    increments are merged; and in the file of a closed store is nothing of what was there before
+    (seed 0)."""
     random = np.random.default_rng(0)
     scheme = shelf(*[WIDTH // 3] * 3)
     tally = TallyKey("m", scheme.fingerprint, WINDOW)
     reports = random.integers(0, [3, WIDTH // 3], (700, 2))
-    pages = []
+    pieces = []
     for number, size in enumerate((8, 40, 350)):
         path = tmp_path / f"{number}.db"
         store = SqliteStore(path)
         store.publish({"m": [scheme]})
         earlier = set()
         chosen = random.permutation(reports)
-        for part in np.array_split(chosen, -(-len(chosen) // size)):
+        for place, part in enumerate(np.array_split(chosen, -(-len(chosen) // size))):
             cells = {}
             for row in np.unique(part[:, 0]).tolist():
                 columns, counts = np.unique(part[part[:, 0] == row, 1], return_counts=True)
                 each = Increment(WIDTH // 3, int(counts.sum()), tuple(columns), tuple(counts))
                 cells[TallyRowKey(tally, row)] = each
             store.fold(Commit((new_id(),), cells), noon)
-            earlier.update(packed for _, packed in pages_in(path)[1])
+            if place % 20 == 10:
+                store.merge()
+            earlier.update(piece.rstrip(b"\0") for _, piece in pieces_in(path)[1])
+        assert pieces_in(path)[0] > 0
         store.close()
-        pages.append(pages_in(path))
-        content, now = path.read_bytes(), b"".join(packed for _, packed in pages[-1][1])
-        # The reports of the rows come first, and change with each commit.
-        beginnings = {packed[:24] for packed in earlier if packed[:8] == b"\1\0\0\0" + packed[4:8]}
-        assert len(beginnings) > 1
-        assert [each for each in beginnings if each in content and each not in now] == []
-    assert pages[0] == pages[1] == pages[2]
-    assert pages[0][0] > _PAGE
+        added, now = pieces_in(path)
+        assert added == 0
+        pieces.append(now)
+        content, whole = path.read_bytes(), b"".join(piece for _, piece in now)
+        # Each commit appends, and each merge changes the sum's digest, which comes first.
+        parts = {each[at : at + 16] for each in earlier for at in (0, len(each) - 24)}
+        assert len(parts) > 4
+        assert [each for each in parts if each in content and each not in whole] == []
+    assert pieces[0] == pieces[1] == pieces[2]
+
+
+def test_a_scattered_commit_writes_little(store, path, shelf, new_id, noon):
+    """A commit to a thousand counters far from each other writes a few pages of the file, not one
+    for each counter; what is merged later is read in one go."""
+    scheme = shelf(500_000)
+    store.publish({"m": [scheme]})
+    store.fold(commit(scheme, new_id(), cells=dict.fromkeys(range(0, 500_000, 2), 1)), noon)
+    store.clear_journal(0.0)
+    store.fold(commit(scheme, new_id(), cells=dict.fromkeys(range(0, 500_000, 500), 1)), noon)
+    assert path.with_name(path.name + "-wal").stat().st_size < 80_000
+    assert reports_in(store, scheme) == 2
+
+
+@pytest.mark.parametrize("added", [b"\xff" * 8, b"1234567"], ids=str)
+def test_damaged_increments_are_told(store, path, one, scheme, new_id, noon, added):
+    """Increments that cannot be read are an error of their window: neither a reader nor a merge
+    takes them for counts, and other windows are merged."""
+    for window in ("2026-11-20", "2026-11-19"):
+        store.fold(commit(scheme, new_id(), window=window), noon)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE tallies SET added = ? WHERE id = 1", (len(added),))
+        sql = "UPDATE pieces SET bytes = ? WHERE place < 1 << 25"
+        connection.execute(sql, (added.ljust(4_000, b"\0"),))
+    tally = TallyKey("m", scheme.fingerprint, "2026-11-20")
+    for act in (lambda: store.own_tally(tally), lambda: store.seal(tally), store.merge):
+        with pytest.raises(DamagedBlock, match="window 2026-11-20 is damaged"):
+            act()
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT id FROM tallies WHERE added > 0").fetchall() == [(1,)]
 
 
 @pytest.mark.parametrize("real", [False, True])
@@ -224,11 +212,11 @@ def test_ids_move_to_deeper_levels(store, path, new_id, noon, one, monkeypatch):
     assert store.fold(one(new_id(), *batches), noon) == set(batches)
 
 
-@pytest.mark.parametrize("version", [0, 1, 2])
+@pytest.mark.parametrize("version", [0, 1, 3])
 def test_another_program_s_file_is_refused(store, path, version):
     """A database of something else, or of another version, is refused in words and not written
     to, whatever number it has."""
-    if version == 2:
+    if version == 3:
         store.publish({})
         store.close()
     with closing(sqlite3.connect(path)) as connection:
@@ -276,7 +264,7 @@ def test_a_ping_leaves_nothing(store, path, one, scheme, noon):
     """A ping changes no byte of the file, is over when it returns, and its trace in the log goes
     with it."""
     store.fold(one("a" * 32), noon)
-    store._file.clear_log(0.0)
+    store.clear_journal(0.0)
     before = path.read_bytes()
     for _ in range(3):
         store.ping()
@@ -284,7 +272,7 @@ def test_a_ping_leaves_nothing(store, path, one, scheme, noon):
         assert other.execute("SELECT name FROM sqlite_master WHERE name = 'probe'").fetchall() == []
         other.execute("BEGIN IMMEDIATE")
     assert path.read_bytes() == before
-    assert store._file.clear_log(0.0) is None
+    assert store.clear_journal(0.0) is None
     assert store._file._log_is_empty()
     assert reports_in(store, scheme) == 1
     ((pages,),) = store._file._connection.execute("PRAGMA cache_size")

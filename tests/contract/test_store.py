@@ -30,6 +30,7 @@ from hypothesis.stateful import (
 )
 from tests.collector.conftest import METRICS
 from tests.collector.filling import WINDOW, commit
+from tests.ports import until
 from tests.stores import (  # noqa: F401  (fixtures)
     NOON,
     home,
@@ -166,6 +167,10 @@ class Course(RuleBasedStateMachine):
         done = self.store.seal(TallyKey(self.metric, self.scheme, day))
         assert (done is not None) == bool(self.open[day])
         self.open[day].clear()
+
+    @rule()
+    def merge(self):
+        self.store.merge()
 
     @rule(month=st.sampled_from(MONTHS))
     def add_up(self, month):
@@ -603,6 +608,53 @@ def test_published_schemes_are_read_back(store, shelf):
             ask("a", "0" * 12)
     with pytest.raises(StoreError, match="start the collector"):
         store.seal(TallyKey("a", "0" * 12, WINDOW))
+
+
+def test_merging_changes_no_sum(home, store, scheme, make, new_id, noon):
+    """While some threads commit, others have increments merged: each commit counts once, and what
+    is merged afterwards keeps its version and its place among windows that are open."""
+    work = [make((new_id(),), {number % 8: 1}) for number in range(200)]
+    other = home.open()
+    with ThreadPoolExecutor(6) as pool:
+        merging = [pool.submit(other.merge) for _ in range(40)]
+        assert not any(pool.map(lambda each: store.fold(each, noon), work))
+        assert not any(each.result() for each in merging)
+    version = store.version("m", scheme.fingerprint, [WINDOW])
+    for _ in range(2):
+        assert read(store, scheme) == [(200, dict.fromkeys(range(8), 25))]
+        store.merge()
+    assert store.version("m", scheme.fingerprint, [WINDOW]) == version
+    assert store.sealed("m", scheme.fingerprint, [WINDOW]) == frozenset()
+
+
+def test_a_cleared_journal_leaves_no_increments(home, store, scheme, make, new_id, noon):
+    """What a commit adds stays beside a tally until some process clears the journal."""
+    for window in ("2026-11-20", "2026-11-19"):
+        assert not store.fold(make((new_id(),), {1: 1}, window=window), noon)
+
+    def added():
+        found, of = [], ("m", scheme.fingerprint)
+        store.read(0, *of, store.names(0, *of), lambda _, held: found.append(len(held.added)))
+        return found
+
+    other = home.open()
+    assert added() == [16, 16]
+    until(lambda: other.clear_journal(0.0) is None, "it is never cleared")
+    assert added() == [0, 0]
+    assert read(store, scheme, ("2026-11-20", "2026-11-19")) == [(2, {1: 2})]
+
+
+def test_increments_do_not_pile_up(store, shelf, new_id, noon):
+    """A tally takes no more room than its counters and as many increments, without a merge from
+    outside."""
+    scheme = shelf(20_000)
+    store.publish({"m": [scheme]})
+    for number in range(60):
+        cells = dict.fromkeys(range(number % 10, 20_000, 10), 1)
+        assert not store.fold(commit(scheme, new_id(), cells=cells), noon)
+        totals = {WINDOW: np.zeros(20_001, np.int64)}
+        assert store.add(0, "m", scheme.fingerprint, totals)[WINDOW].size < 20_100 + 2**15 + 17_000
+    assert totals[WINDOW].tolist() == [60, *[6] * 20_000]
 
 
 @pytest.mark.parametrize("step", [2**32 - 1, 2**31, 2**40, 2**52])

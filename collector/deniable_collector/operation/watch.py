@@ -92,7 +92,6 @@ class WatchedStore(Store):
     names = _watched(StoreContract.names)
     heads = _watched(StoreContract.heads)
     read = _watched(StoreContract.read)
-    count_reports = _watched(StoreContract.count_reports)
 
     def change(self, shard: int, metric: str, scheme: str, change: Change) -> bool:
         # Where no window can be sealed or dropped now, the store may take commits all the same.
@@ -111,6 +110,9 @@ class WatchedStore(Store):
                 self._pinged_at = time.monotonic()
             if self._ping is not None:
                 raise StoreUnavailable(str(self._ping), self._ping.retry_after)
+
+    def merge(self) -> None:
+        self._store.merge()
 
     def clear_journal(self, older_than: float) -> float | None:
         # A journal that cannot be cleared now does not mean that the store is lost.

@@ -12,15 +12,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable import Scheme
 from deniable.protocol.windows import start
-from deniable_collector.stores.commits import TallyKey, unpublished, version_of
+from deniable_collector.stores.commits import TallyKey, version_of
 from deniable_collector.stores.contract import StoreContract
 from deniable_collector.stores.errors import StoreUnavailable
 from deniable_collector.stores.life import Sealing, ShardPart
 from deniable_collector.stores.summed.summing import Sums
 from deniable_collector.stores.summed.sums import Cover, SumName, cover, is_sum, relevant
-from deniable_collector.stores.vectors import Shape, Shapes, rows_of
+from deniable_collector.stores.vectors import rows_of
 from deniable_collector.tally import Tally
 
 __all__ = ["Store"]
@@ -32,36 +31,10 @@ _ATTEMPTS = 100
 class Store(StoreContract):
     """Tallies of windows, and sums over calendars of those that were dropped."""
 
-    def __init__(self) -> None:
-        self._schemes: dict[tuple[str, str], Scheme] = {}
-        self._shapes = Shapes(self.scheme)
-
     @cached_property
     def sums(self) -> Sums:
         """The sums over weeks, months and quarters."""
-        return Sums(self, self._shapes)
-
-    def scheme(self, metric: str, fingerprint: str) -> Scheme:
-        """One published scheme.
-
-        Raises:
-            Unpublished: it was never published.
-        """
-        if (metric, fingerprint) not in self._schemes:
-            for name, published in self.schemes().items():
-                self._schemes |= {(name, each): scheme for each, scheme in published.items()}
-        try:
-            return self._schemes[metric, fingerprint]
-        except KeyError:
-            raise unpublished(metric, fingerprint) from None
-
-    def shape(self, metric: str, scheme: str) -> Shape:
-        """The shape of the tallies of a published scheme.
-
-        Raises:
-            Unpublished: it was never published.
-        """
-        return self._shapes.of(metric, scheme)
+        return Sums(self)
 
     def windows(self, metric: str, scheme: str) -> list[str]:
         """The windows with a tally of their own of this metric and scheme, oldest first.
@@ -105,7 +78,8 @@ class Store(StoreContract):
                 vector = np.zeros(shape.size, np.int64)
                 sums = list(map(str, plan.sums))
                 asked = dict.fromkeys((*sums, *plan.windows), vector)
-                found, names = self.read(part.shard, metric, scheme, asked)
+                found = self.add(part.shard, metric, scheme, asked)
+                names = part.names()
                 whole = found.keys() >= set(sums)
                 if whole and kept == _kept_stamps(part, labels, names):
                     break
@@ -145,7 +119,9 @@ class Store(StoreContract):
         of each shard."""
         shape = self.shape(metric, scheme)
         totals = dict(zip(windows, np.zeros((len(windows), shape.size), np.int64), strict=True))
-        names = [self.read(shard, metric, scheme, totals)[1] for shard in range(self.shards)]
+        for shard in range(self.shards):
+            self.add(shard, metric, scheme, totals)
+        names = self._names(metric, scheme)
         found = {
             label: Tally(metric, scheme, (label,), tuple(rows_of(shape, total)))
             for label, total in totals.items()
@@ -197,9 +173,7 @@ class Store(StoreContract):
         rows = len(self.shape(metric, scheme).widths)
         found = {label: np.zeros(rows, np.int64) for label in windows}
         for shard in range(self.shards):
-            counted = self.count_reports(shard, metric, scheme, list(found), rows)
-            for label, counts in counted.items():
-                found[label] += counts
+            self.count_reports(shard, metric, scheme, found)
         return found
 
     def version(self, metric: str, scheme: str, windows: Iterable[str]) -> bytes:

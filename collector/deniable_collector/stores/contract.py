@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable import Scheme
-from deniable_collector.stores.commits import Commit
+from deniable_collector.stores.commits import Commit, TallyKey, unpublished
+from deniable_collector.stores.increments import Held
+from deniable_collector.stores.vectors import Shape, shape_of
 
 
 class Head(NamedTuple):
@@ -61,6 +63,35 @@ class StoreContract(ABC):
     both alike. Each shard has a part of each tally.
     """
 
+    def __init__(self) -> None:
+        self._schemes: dict[tuple[str, str], Scheme] = {}
+        self._shapes: dict[tuple[str, str], Shape] = {}
+
+    def scheme(self, metric: str, fingerprint: str) -> Scheme:
+        """One published scheme.
+
+        Raises:
+            Unpublished: it was never published.
+        """
+        if (metric, fingerprint) not in self._schemes:
+            for name, published in self.schemes().items():
+                self._schemes |= {(name, each): scheme for each, scheme in published.items()}
+        try:
+            return self._schemes[metric, fingerprint]
+        except KeyError:
+            raise unpublished(metric, fingerprint) from None
+
+    def shape(self, metric: str, scheme: str) -> Shape:
+        """The shape of the tallies of a published scheme, which never changes.
+
+        Raises:
+            Unpublished: it was never published.
+        """
+        found = self._shapes.get((metric, scheme))
+        if found is None:
+            found = self._shapes[metric, scheme] = shape_of(self.scheme(metric, scheme))
+        return found
+
     @property
     @abstractmethod
     def shards(self) -> int:
@@ -104,26 +135,45 @@ class StoreContract(ABC):
 
     @abstractmethod
     def read(
+        self,
+        shard: int,
+        metric: str,
+        scheme: str,
+        names: Iterable[str],
+        take: Callable[[TallyKey, Held], None],
+    ) -> dict[str, Found]:
+        """Have what is in each of these tallies taken, one after the other; returns those that
+        exist. Each is of one moment, together they may be of several."""
+
+    def add(
         self, shard: int, metric: str, scheme: str, totals: Mapping[str, NDArray[np.int64]]
-    ) -> tuple[dict[str, Found], list[str]]:
+    ) -> dict[str, Found]:
         """Add each of these tallies to its vector; some may have the same vector. Returns those
-        that exist, and what `names` says afterwards. Each is of one moment, together they may be of
-        several.
+        that exist.
 
         Raises:
             DamagedBlock: one cannot be read; the vectors are of no use then.
         """
 
-    @abstractmethod
+        def take(tally: TallyKey, held: Held) -> None:
+            held.add_to(tally, totals[tally.window])
+
+        return self.read(shard, metric, scheme, totals, take)
+
     def count_reports(
-        self, shard: int, metric: str, scheme: str, windows: Sequence[str], rows: int
-    ) -> dict[str, NDArray[np.int64]]:
-        """The reports of each row, shape (rows,), of each of these windows; zeros for those that do
-        not exist. That costs less than to read them.
+        self, shard: int, metric: str, scheme: str, counts: Mapping[str, NDArray[np.int64]]
+    ) -> None:
+        """Add the reports of each row of each of these tallies to its vector, shape (rows,). That
+        costs less than to read the cells.
 
         Raises:
-            DamagedBlock: one cannot be read.
+            DamagedBlock: one cannot be read; the vectors are of no use then.
         """
+
+        def take(tally: TallyKey, held: Held) -> None:
+            counts[tally.window][:] += held.reports(tally, len(counts[tally.window]))
+
+        self.read(shard, metric, scheme, counts, take)
 
     @abstractmethod
     def change(self, shard: int, metric: str, scheme: str, change: Change) -> bool:
@@ -139,8 +189,18 @@ class StoreContract(ABC):
         StoreUnavailable. Nothing of what it writes stays."""
 
     @abstractmethod
+    def merge(self) -> None:
+        """Merge the increments that tallies have beside their blocks, so that the store has sums
+        and no commits. What changes meanwhile may be left.
+
+        Raises:
+            DamagedBlock: one cannot be read; the others were merged.
+        """
+
+    @abstractmethod
     def clear_journal(self, older_than: float) -> float | None:
-        """Clear the store's journal if single commits have been in it for `older_than` seconds.
+        """Merge increments and clear its journal if single commits have been in it for `older_than`
+        seconds.
 
         A journal (SQLite's write-ahead log, Redis's append-only file) contains commits one by
         one until it is cleared. Call this regularly, because Redis clears in the background.

@@ -35,7 +35,7 @@ from deniable_collector.stores.summed.sums import (
     period_of,
     relevant,
 )
-from deniable_collector.stores.vectors import Shape, Shapes
+from deniable_collector.stores.vectors import Shape
 
 ATTEMPTS = 5
 """How often a change is tried that others keep from being made."""
@@ -64,7 +64,6 @@ class ShardPart:
     """One shard's part of the tallies of a metric and scheme, and each step of their life."""
 
     store: StoreContract
-    shapes: Shapes
     shard: int
     metric: str
     scheme: str
@@ -76,7 +75,7 @@ class ShardPart:
         Raises:
             Unpublished: the scheme was never published.
         """
-        return self.shapes.of(self.metric, self.scheme)
+        return self.store.shape(self.metric, self.scheme)
 
     def names(self) -> list[str]:
         """The names of all tallies."""
@@ -98,7 +97,7 @@ class ShardPart:
             DamagedBlock: it cannot be read.
         """
         counters = np.zeros(self.shape.size, np.int64)
-        found, _ = self.store.read(self.shard, self.metric, self.scheme, {name: counters})
+        found = self.store.add(self.shard, self.metric, self.scheme, {name: counters})
         return found.get(name), counters
 
     def change(self, change: Change) -> bool:

@@ -9,18 +9,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable import Scheme
-from deniable_collector.stores.commits import MAX_CELL, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import (
+    MAX_CELL,
+    Increment,
+    Numbers,
+    TallyKey,
+    TallyRowKey,
+)
 from deniable_collector.stores.errors import StoreError
 from deniable_collector.tally import TallyRow
-
-_DENSE = 8
-"""If more than 1 in so many counters of a tally change, the whole vector is added."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,30 +41,14 @@ class Shape:
 
 @dataclass(frozen=True, eq=False)
 class Addition:
-    """What a commit adds to a tally: `counts[i]` to the counter at `places[i]` of `size`.
+    """What a commit adds to a tally: `counts[i]` to the counter at `places[i]`.
 
-    Places are distinct but in no order. If many counters change, `places` is None and `counts`
-    is a whole vector. Arrays have dtype int64; no count is above MAX_CELL.
+    Places are distinct and ascend. Counts are positive, and none is above MAX_CELL; both have dtype
+    int64.
     """
 
-    size: int
-    places: NDArray[np.int64] | None
+    places: NDArray[np.int64]
     counts: NDArray[np.int64]
-
-    def to(self, vector: NDArray[np.int64]) -> None:
-        """Add it to a vector of shape (size,)."""
-        if self.places is None:
-            vector += self.counts
-        else:
-            vector[self.places] += self.counts
-
-    def sparse(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The places in ascending order, and their counts."""
-        if self.places is None:
-            places = np.flatnonzero(self.counts)
-            return places, self.counts[places]
-        order = np.argsort(self.places)
-        return self.places[order], self.counts[order]
 
 
 def shape_of(scheme: Scheme) -> Shape:
@@ -72,27 +58,10 @@ def shape_of(scheme: Scheme) -> Shape:
     return Shape(widths, tuple(ends[:-1]), ends[-1], len(scheme.combinations))
 
 
-class Shapes:
-    """The shapes of schemes, each read once: a scheme never changes."""
-
-    def __init__(self, read: Callable[[str, str], Scheme]) -> None:
-        self._read = read
-        self._known: dict[tuple[str, str], Shape] = {}
-
-    def of(self, metric: str, scheme: str) -> Shape:
-        """The shape of the tallies of one published scheme.
-
-        Raises:
-            StoreError: it was never published.
-        """
-        found = self._known.get((metric, scheme))
-        if found is None:
-            found = self._known[metric, scheme] = shape_of(self._read(metric, scheme))
-        return found
-
-
-def gather(increments: Mapping[TallyRowKey, Increment], shapes: Shapes) -> dict[TallyKey, Addition]:
-    """The increments of rows as one addition for each tally.
+def gather(
+    increments: Mapping[TallyRowKey, Increment], shape: Callable[[str, str], Shape]
+) -> dict[TallyKey, Addition]:
+    """The increments of rows as one addition for each tally, whose `shape` is asked for.
 
     Raises:
         StoreError: a row does not belong to its scheme, or a count is above the maximum.
@@ -101,7 +70,7 @@ def gather(increments: Mapping[TallyRowKey, Increment], shapes: Shapes) -> dict[
     for (tally, row), increment in increments.items():
         tallies[tally].append((row, increment))
     return {
-        tally: _gather(tally, shapes.of(tally.metric, tally.scheme), rows)
+        tally: _gather(tally, shape(tally.metric, tally.scheme), rows)
         for tally, rows in tallies.items()
     }
 
@@ -113,47 +82,29 @@ def _gather(tally: TallyKey, shape: Shape, rows: list[tuple[int, Increment]]) ->
                 f"metric {tally.metric} has no row {row} of {increment.width} columns "
                 f"in its scheme {tally.scheme}"
             )
+    places = [np.array([row for row, _ in rows], np.int64)]
+    places += [_places(shape.starts[row], increment.columns) for row, increment in rows]
     try:
-        columns, counts = _arrays(shape, rows)
+        counts = [np.array([increment.reports for _, increment in rows], np.int64)]
+        counts += [np.asarray(increment.counts, np.int64) for _, increment in rows]
     except OverflowError:
         raise full(tally) from None
-    if _DENSE * sum(map(len, counts)) >= shape.size:
-        added = np.zeros(shape.size, np.int64)
-        for place, count in zip(columns, counts, strict=True):
-            added[place] = count
-        addition = Addition(shape.size, None, added)
-    else:
-        places = np.concatenate([_spelt(place) for place in columns])
-        addition = Addition(shape.size, places, np.concatenate(counts))
-    if addition.counts.max() > MAX_CELL:
+    where, every = np.concatenate(places), np.concatenate(counts)
+    if every.max() > MAX_CELL:
         raise full(tally)
-    return addition
+    used = np.flatnonzero(every)
+    where, every = where[used], every[used]
+    # Rows and their columns mostly come in order.
+    if np.any(where[1:] < where[:-1]):
+        order = np.argsort(where)
+        where, every = where[order], every[order]
+    return Addition(where, every)
 
 
-_Index: TypeAlias = slice | NDArray[np.int64]
-
-
-def _arrays(
-    shape: Shape, rows: list[tuple[int, Increment]]
-) -> tuple[list[_Index], list[NDArray[np.int64]]]:
-    """Where in the vector to add, and how much."""
-    numbers = np.array([row for row, _ in rows], np.int64)
-    columns: list[_Index] = [numbers]
-    counts = [np.array([increment.reports for _, increment in rows], np.int64)]
-    for row, increment in rows:
-        start, named = shape.starts[row], increment.columns
-        if isinstance(named, range):
-            columns.append(slice(start + named.start, start + named.stop))
-        else:
-            columns.append(np.asarray(named, np.int64) + start)
-        counts.append(np.asarray(increment.counts, np.int64))
-    return columns, counts
-
-
-def _spelt(index: _Index) -> NDArray[np.int64]:
-    if isinstance(index, slice):
-        return np.arange(index.start, index.stop)
-    return index
+def _places(start: int, columns: Numbers) -> NDArray[np.int64]:
+    if isinstance(columns, range):
+        return np.arange(start + columns.start, start + columns.stop)
+    return np.asarray(columns, np.int64) + start
 
 
 def rows_of(shape: Shape, vector: NDArray[np.int64]) -> Iterator[TallyRow]:

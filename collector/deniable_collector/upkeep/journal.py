@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from deniable import DeniableError
 from deniable_collector.operation.events import tell
@@ -28,9 +29,13 @@ that a reader prevents it or the store is away."""
 
 _STOP_STEP = 0.05
 
+_MERGE_SECONDS = 45.0
+"""After how long increments are merged where this process is not to clear the journal."""
+
 
 class JournalKeeper(Upkeep):
-    """Clears single commits from the journal of `store` within `seconds`; 0: never clears it.
+    """Clears single commits from the journal of `store` within `seconds`; 0: never clears it, but
+    has the store merge its increments.
 
     `clock` returns seconds that never jump.
     """
@@ -52,6 +57,9 @@ class JournalKeeper(Upkeep):
 
     def apply(self) -> float:
         """Clear the journal if that is due. Returns after how many seconds to look again."""
+        if not self._seconds:
+            self._merge()
+            return _MERGE_SECONDS
         self.clear(_DUE * self._seconds)
         return self._seconds / _LOOKS
 
@@ -82,15 +90,19 @@ class JournalKeeper(Upkeep):
             self._told_once = False
         return clear
 
-    def start(self) -> None:
-        if self._seconds:
-            super().start()
+    def _merge(self) -> None:
+        # What cannot be merged now is tried again, and a damaged block is told by who reads it.
+        with suppress(DeniableError):
+            self._store.merge()
 
     def stop(self) -> None:
         """Clear the journal for the last time, and close the store."""
         super().stop()
         if self._thread is not None:
-            self._finish()
+            if self._seconds:
+                self._finish()
+            else:
+                self._merge()
         self._store.close()
 
     @property

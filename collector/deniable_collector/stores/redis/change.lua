@@ -1,6 +1,7 @@
 -- Make one change of the tallies of a shard, or do nothing (contract.py says what a change is).
 --
--- KEYS  the index of tallies, and the key of each tally of the change
+-- KEYS  the index of tallies, the set of those that have increments, and the key of each tally of
+--       the change
 -- ARGV  for each what to do ('same', 'drop' or 'put'), its name, the stamp that it must have ('' if
 --       there must be none, '*' if any will do), the whole new string, and its SHA-1 in hexadecimal
 --
@@ -18,19 +19,21 @@ for command, arguments in pairs(allowed and {
   end
 end
 
-for item = 1, #KEYS - 1 do
+for item = 1, #KEYS - 2 do
   local _, _, expected, value, digest = unpack(ARGV, 5 * item - 4, 5 * item)
-  if expected ~= '*' and redis.call('GETRANGE', KEYS[1 + item], 0, 7) ~= expected then return 0 end
+  if expected ~= '*' and redis.call('GETRANGE', KEYS[2 + item], 0, 7) ~= expected then return 0 end
   if value ~= '' and redis.sha1hex(value) ~= digest then return -1 end
 end
-for item = 1, #KEYS - 1 do
+for item = 1, #KEYS - 2 do
   local todo, name, _, value = unpack(ARGV, 5 * item - 4, 5 * item - 1)
   if todo == 'drop' then
-    redis.call('UNLINK', KEYS[1 + item])
+    redis.call('UNLINK', KEYS[2 + item])
     redis.call('SREM', index, name)
+    redis.call('SREM', KEYS[2], KEYS[2 + item])
   elseif todo == 'put' then
-    redis.call('SET', KEYS[1 + item], value)
+    redis.call('SET', KEYS[2 + item], value)
     redis.call('SADD', index, name)
+    redis.call('SREM', KEYS[2], KEYS[2 + item])
   end
 end
 return 1

@@ -1,51 +1,62 @@
-"""The store that scales out: packed rows of counters in Redis, one atomic script per fold.
+"""The store that scales out: tallies in Redis, one atomic script per fold.
 
-A tally is one string in each shard, and `fold.lua` beside this file says what is in it. This file
+A tally is one string in each shard, and `forms.py` beside this file says what is in it. This file
 has what a store does; `strings.py` has the keys.
 
-Many counters are added by numpy: the tally is read, added to, and swapped for the sum if
-nobody has changed it meanwhile. Few are added by the script, in place.
+The script appends increments to a tally. Or the tally is read, merged, and swapped if nobody has
+changed it meanwhile.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources import files
+from itertools import compress
 from typing import Any, cast
-
-import numpy as np
-from numpy.typing import NDArray
 
 from deniable import Scheme
 from deniable_collector.stores import ids
 from deniable_collector.stores.base import Store
-from deniable_collector.stores.commits import MAX_CELL, Commit, TallyKey, read_scheme
+from deniable_collector.stores.commits import Commit, TallyKey, read_scheme
 from deniable_collector.stores.contract import Change, Found, Head
-from deniable_collector.stores.errors import StoreUnavailable
+from deniable_collector.stores.errors import StoreError, StoreUnavailable
+from deniable_collector.stores.increments import (
+    LEAST,
+    MOST,
+    OPEN,
+    SEALED,
+    Held,
+    fits,
+    is_large,
+    merged,
+    packed,
+)
 from deniable_collector.stores.redis.driver import Driver
 from deniable_collector.stores.redis.errors import lacks_right, translated
 from deniable_collector.stores.redis.forms import (
     HEADER,
-    TallyWrite,
-    add_value,
+    fresh_stamp,
     head_of,
-    reports_of,
-    sealed_value,
+    held_in,
     sum_value,
+    value_of,
 )
 from deniable_collector.stores.redis.journal import AppendOnlyFiles
 from deniable_collector.stores.redis.strings import RedisStrings
+from deniable_collector.stores.sealed import DamagedBlock
 from deniable_collector.stores.summed.sums import is_sum
-from deniable_collector.stores.vectors import full, gather
+from deniable_collector.stores.vectors import Addition, gather
 
-_FULL, _CHANGED, _NEEDS_SWAP, _OTHER_SEED, _NO_RIGHT = 2, 3, 4, 5, 6
+_CHANGED, _NEEDS_SWAP, _OTHER_SEED, _NO_RIGHT = 2, 3, 4, 5
 """What the script can answer beside that the commit is in, or that ids were seen."""
 
 _SWAPS = 2
-"""Times that a commit tries to swap a tally; where others are faster, it adds in place."""
+"""Times that a large commit tries to swap a tally; where others are faster, it appends."""
 
 _ATTEMPTS = 100
 """Calls of the script for one commit: where a swap is the only way, others may be faster."""
@@ -75,6 +86,7 @@ class RedisStore(Store):
         self._fold = driver.script(_script("fold.lua"))
         self._change = driver.script(_script("change.lua"))
         self._files = AppendOnlyFiles(driver)
+        self._merged = -math.inf
         # Each shard has its own seed; which one it is, the first commit to it tells.
         self._seed = secrets.token_bytes(ids.SEED_BYTES)
         self._seeds: dict[int, bytes] = {}
@@ -87,53 +99,44 @@ class RedisStore(Store):
         return self._strings.identity()
 
     def fold(self, commit: Commit, now: float) -> frozenset[str]:
-        parts = [
-            TallyWrite(
-                tally,
-                self._tally_key(commit.shard, tally),
-                addition,
-                self._shapes.of(tally.metric, tally.scheme),
-            )
-            for tally, addition in gather(commit.increments, self._shapes).items()
-        ]
-        keys = [self.key(commit.shard, "ids", "seed")]
+        additions = gather(commit.increments, self.shape)
+        tally_keys = [self._tally_key(commit.shard, tally) for tally in additions]
+        keys = [self.key(commit.shard, "ids", "seed"), self._unmerged_key(commit.shard)]
         for term, seconds in enumerate(ids.TERMS):
             days = f"{seconds / 86_400:.0f}d"
             keys += [
                 self.key(commit.shard, "ids", days, str(each))
                 for each in ids.generations_at(now, term)
             ]
-        for part in parts:
-            keys += [self.key(commit.shard, "windows", *part.tally[:2]), part.key]
+        for tally, key in zip(additions, tally_keys, strict=True):
+            keys += [self._index_key(commit.shard, *tally[:2]), key]
         lifetimes = [math.ceil(ids.lifetime_at(now, term)) for term in range(len(ids.TERMS))]
-        stamps = b"".join(part.stamp for part in parts)
-        limits = (" ".join(map(str, lifetimes)), MAX_CELL, ids.FIRST_LEVEL, ids.DEEPEST, stamps)
+        stamps = [fresh_stamp() for _ in additions]
+        limits = [OPEN, LEAST, MOST, ids.FIRST_LEVEL, ids.DEEPEST]
+        told = json.dumps(lifetimes), json.dumps(limits), b"".join(stamps)
         terms = "".join(map(str, ids.terms_of(commit)))
-        must_swap: set[int] = set()
+        must_swap = {number for number, each in enumerate(additions.values()) if not fits(each)}
         replicated = self.key(commit.shard, "replicated")
         with self._files.writing(), translated():
             master = self._driver.master_of(replicated)
             for attempt in range(_ATTEMPTS):
                 seed = self._seeds.get(commit.shard, self._seed)
-                arguments: list[Any] = [seed, *limits, terms, *ids.name(commit.ids, seed)]
-                swaps = {
-                    number
-                    for number, part in enumerate(parts)
-                    if number in must_swap or part.must_swap or (attempt < _SWAPS and part.may_swap)
-                }
-                asked = sorted(swaps)
-                found = dict(
-                    zip(asked, self._values([parts[each].key for each in asked]), strict=True)
-                )
-                for number, part in enumerate(parts):
-                    if number in swaps:
-                        swap = part.swap(found[number])
+                arguments: list[Any] = [seed, *told, terms]
+                arguments += ids.name(commit.ids, seed)
+                swaps = [
+                    number in must_swap or (attempt < _SWAPS and is_large(each))
+                    for number, each in enumerate(additions.values())
+                ]
+                old = iter(self._strings.values(list(compress(tally_keys, swaps))))
+                for number, (tally, addition) in enumerate(additions.items()):
+                    if swaps[number]:
+                        way = self._swap(next(old), tally, stamps[number], addition)
                     else:
-                        swap = part.first_form, part.runs
-                    arguments += [part.tally.window, *swap]
+                        way = b"+", packed(addition)
+                    arguments += [tally.window, *way]
                 verdict, *places = cast(list[Any], self._fold(keys, arguments))
                 if verdict == _NEEDS_SWAP:
-                    must_swap.add(places[0] - 1)
+                    must_swap.update(place - 1 for place in places)
                 elif verdict == _OTHER_SEED:
                     self._seeds[commit.shard] = places[0]
                 elif verdict != _CHANGED:
@@ -144,9 +147,19 @@ class RedisStore(Store):
                 raise lacks_right(places[0].decode())
             # Of ids that were seen as well: their first commit may still be on its way.
             self._driver.wait_for_replicas(replicated, master)
-        if verdict == _FULL:
-            raise full(parts[places[0] - 1].tally)
         return frozenset(commit.ids[place - 1] for place in places)
+
+    def _swap(
+        self, old: bytes | None, tally: TallyKey, stamp: bytes, addition: Addition | None = None
+    ) -> tuple[bytes, bytes]:
+        """The header of a tally's string, and the whole string that is merged from it.
+
+        Raises:
+            StoreError: a counter would exceed the highest, or what is there cannot be read.
+        """
+        shape = self.shape(*tally[:2])
+        new = merged(tally, shape, held_in(old, tally), addition)
+        return (old or b"")[: HEADER.size], value_of(stamp, *new)
 
     def publish(self, schemes: Mapping[str, Iterable[Scheme]]) -> None:
         fields = {
@@ -171,7 +184,7 @@ class RedisStore(Store):
     def names(self, shard: int, metric: str, scheme: str) -> list[str]:
         with translated():
             found = self._strings.client.smembers(self._index_key(shard, metric, scheme))
-        return _texts(cast(set[bytes], found))
+        return list(map(bytes.decode, cast(set[bytes], found)))
 
     def heads(
         self, shard: int, asked: Mapping[tuple[str, str], Sequence[str]]
@@ -180,59 +193,49 @@ class RedisStore(Store):
         keys = [self._tally_key(shard, tally) for tally in tallies]
         sizes = [_FIRST_READ if is_sum(tally.window) else HEADER.size for tally in tallies]
         found: dict[tuple[str, str], dict[str, Head]] = {of: {} for of in asked}
-        for tally, key, value in zip(tallies, keys, self._beginnings(keys, sizes), strict=True):
+        for tally, key, value in zip(
+            tallies, keys, self._strings.beginnings(keys, sizes), strict=True
+        ):
             head = head_of(value) if value else None
             if value and head is None:
-                (whole,) = self._values([key])
+                (whole,) = self._strings.values([key])
                 head = head_of(whole) if whole else None
             if head is not None:
                 found[tally[:2]][tally.window] = head
         return found
 
     def read(
-        self, shard: int, metric: str, scheme: str, totals: Mapping[str, NDArray[np.int64]]
-    ) -> tuple[dict[str, Found], list[str]]:
-        tallies = [TallyKey(metric, scheme, name) for name in totals]
+        self,
+        shard: int,
+        metric: str,
+        scheme: str,
+        names: Iterable[str],
+        take: Callable[[TallyKey, Held], None],
+    ) -> dict[str, Found]:
+        tallies = [TallyKey(metric, scheme, name) for name in names]
         at_once = max(1, _READ_BYTES // (4 * self.shape(metric, scheme).size))
         found: dict[str, Found] = {}
-        names = [] if tallies else self.names(shard, metric, scheme)
         for first in range(0, len(tallies), at_once):
             some = tallies[first : first + at_once]
-            keys = [self._tally_key(shard, tally) for tally in some]
-            values, names = self._values_then_names(keys, shard, metric, scheme)
+            values = self._strings.values([self._tally_key(shard, tally) for tally in some])
             for tally, value in zip(some, values, strict=True):
                 if value is not None:
-                    add_value(value, tally, totals[tally.window])
-                    stamp = value[: HEADER.size // 2].hex()
-                    found[tally.window] = Found(stamp, len(value))
-        return found, names
-
-    def count_reports(
-        self, shard: int, metric: str, scheme: str, windows: Sequence[str], rows: int
-    ) -> dict[str, NDArray[np.int64]]:
-        found = {label: np.zeros(rows, np.int64) for label in windows}
-        tallies = [TallyKey(metric, scheme, label) for label in found]
-        keys = [self._tally_key(shard, tally) for tally in tallies]
-        # The rows' reports come first in open forms, in 8 bytes each at most.
-        values = self._beginnings(keys, [HEADER.size + 8 * rows] * len(keys))
-        sealed = []
-        for tally, key, value in zip(tallies, keys, values, strict=True):
-            head = head_of(value) if value else None
-            if head is not None and head.sealed:
-                sealed.append((tally, key))
-            elif value:
-                found[tally.window] += reports_of(value, tally, rows)
-        for (tally, _), whole in zip(sealed, self._values([key for _, key in sealed]), strict=True):
-            # None if it was dropped meanwhile.
-            if whole is not None:
-                found[tally.window] += reports_of(whole, tally, rows)
+                    take(tally, held_in(value, tally))
+                    found[tally.window] = Found(value[:8].hex(), len(value))
         return found
 
     def change(self, shard: int, metric: str, scheme: str, change: Change) -> bool:
         new = {name: sum_value(*each) for name, each in change.put.items()}
         for name, block in change.sealed.items():
-            new[name] = sealed_value(change.expected[name], block)
-        keys = [self._index_key(shard, metric, scheme)]
+            # With the same stamp, because the sums are the same.
+            new[name] = value_of(bytes.fromhex(change.expected[name]), SEALED, block)
+        return self._put(shard, metric, scheme, new, change)
+
+    def _put(
+        self, shard: int, metric: str, scheme: str, new: Mapping[str, bytes], change: Change
+    ) -> bool:
+        """Make a change, with these strings for what is new, if nothing has changed meanwhile."""
+        keys = [self._index_key(shard, metric, scheme), self._unmerged_key(shard)]
         arguments: list[Any] = []
         for name in dict.fromkeys((*change.expected, *change.dropped, *new)):
             keys.append(self._tally_key(shard, TallyKey(metric, scheme, name)))
@@ -247,33 +250,41 @@ class RedisStore(Store):
                 self._driver.wait_for_replicas(self.key(shard, "replicated"))
         return done
 
+    def merge(self) -> None:
+        trouble: StoreError | None = None
+        # Where one shard's node is away, the others are merged.
+        for shard in range(self.shards):
+            try:
+                with translated():
+                    found = self._strings.client.smembers(self._unmerged_key(shard))
+                for key in map(bytes.decode, cast(set[bytes], found)):
+                    try:
+                        self._merge(shard, key)
+                    except DamagedBlock as error:
+                        trouble = error
+            except StoreError as error:
+                trouble = error
+        if trouble is not None:
+            raise trouble
+        self._merged = time.monotonic()
+
+    def _merge(self, shard: int, key: str) -> None:
+        begins = self._tally_key(shard, TallyKey("", "", "")).removesuffix("::")
+        tally = TallyKey(*key.removeprefix(begins).split(":"))
+        (value,) = self._strings.values([key])
+        if value is not None and held_in(value, tally).added:
+            stamp = value[:8]
+            _, new = self._swap(value, tally, stamp)
+            with self._files.writing():
+                # If others have changed it, it is merged the next time.
+                expected = Change({tally.window: stamp.hex()})
+                self._put(shard, *tally[:2], {tally.window: new}, expected)
+
+    def _unmerged_key(self, shard: int) -> str:
+        return self.key(shard, "unmerged")
+
     def _index_key(self, shard: int, metric: str, scheme: str) -> str:
         return self.key(shard, "windows", metric, scheme)
-
-    def _values(self, keys: Sequence[str]) -> list[bytes | None]:
-        """The strings at these keys of one slot; None where there is none."""
-        with translated():
-            return cast(list[bytes | None], self._strings.client.mget(keys)) if keys else []
-
-    def _values_then_names(
-        self, keys: Sequence[str], shard: int, metric: str, scheme: str
-    ) -> tuple[list[bytes | None], list[str]]:
-        """The strings at these keys, and what `names` says afterwards: by one round trip."""
-        if self._driver.cluster:
-            # Its pipeline repeats a command whose keys have just moved after all others.
-            return self._values(keys), self.names(shard, metric, scheme)
-        with translated(), self._strings.client.pipeline(transaction=False) as pipeline:
-            pipeline.mget(keys)
-            pipeline.smembers(self._index_key(shard, metric, scheme))
-            values, members = pipeline.execute()
-        return values, _texts(members)
-
-    def _beginnings(self, keys: Sequence[str], sizes: Sequence[int]) -> list[bytes]:
-        """As many first bytes of each of these strings; none where there is none."""
-        with translated(), self._strings.client.pipeline(transaction=False) as pipeline:
-            for key, size in zip(keys, sizes, strict=True):
-                pipeline.getrange(key, 0, size - 1)
-            return pipeline.execute() if keys else []
 
     def ping(self) -> None:
         trouble: StoreUnavailable | None = None
@@ -292,14 +303,15 @@ class RedisStore(Store):
             raise trouble
 
     def clear_journal(self, older_than: float) -> float | None:
-        return self._files.clear(older_than)
+        try:
+            if time.monotonic() - self._merged >= older_than:
+                self.merge()
+        finally:
+            age = self._files.clear(older_than)
+        return age
 
     def close(self) -> None:
         self._driver.close()
-
-
-def _texts(members: Iterable[bytes]) -> list[str]:
-    return list(map(bytes.decode, members))
 
 
 def _script(name: str) -> str:

@@ -1,4 +1,4 @@
-"""The keys of a store in Redis, and its layout.
+"""The keys of a store in Redis and the strings there, and its layout.
 
 All keys begin with one prefix, and the keys of a shard carry its tag, `{s}`, so that a commit stays
 in one slot of a cluster. Nothing here scans the keyspace.
@@ -7,6 +7,7 @@ in one slot of a cluster. Nothing here scans the keyspace.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from typing import cast
 
 import redis
@@ -17,7 +18,7 @@ from deniable_collector.stores.errors import StoreError
 from deniable_collector.stores.redis.driver import Driver
 from deniable_collector.stores.redis.errors import translated
 
-_LAYOUT = b"1"
+_LAYOUT = b"2"
 """The version of everything that RedisStore and its scripts write."""
 
 
@@ -107,6 +108,18 @@ class RedisStrings:
     def key(self, shard: int, *parts: str) -> str:
         """The key of a shard that ends with these parts."""
         return ":".join((self._prefix, f"{{{shard}}}", *parts))
+
+    def values(self, keys: Sequence[str]) -> list[bytes | None]:
+        """The strings at these keys of one slot; None where there is none."""
+        with translated():
+            return cast(list[bytes | None], self.client.mget(keys)) if keys else []
+
+    def beginnings(self, keys: Sequence[str], sizes: Sequence[int]) -> list[bytes]:
+        """As many first bytes of each of these strings; none where there is none."""
+        with translated(), self.client.pipeline(transaction=False) as pipeline:
+            for key, size in zip(keys, sizes, strict=True):
+                pipeline.getrange(key, 0, size - 1)
+            return pipeline.execute() if keys else []
 
     def tally_key(self, shard: int, tally: TallyKey) -> str:
         """The key of a tally in a shard."""

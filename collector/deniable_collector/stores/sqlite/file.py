@@ -11,14 +11,14 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from deniable_collector.stores import ids
 from deniable_collector.stores.errors import StoreError, StoreUnavailable
 
-MARKS = (int.from_bytes(b"deny"), 1)
+MARKS = (int.from_bytes(b"deny"), 2)
 """What `PRAGMA application_id` and `PRAGMA user_version` say of a file with these tables."""
 
 _TABLES = f"""
@@ -33,17 +33,18 @@ _TABLES = f"""
     CREATE TABLE tallies (
         id INTEGER PRIMARY KEY,
         metric TEXT NOT NULL, scheme TEXT NOT NULL, window TEXT NOT NULL,
-        stamp INTEGER NOT NULL DEFAULT 0, span INTEGER NOT NULL,
-        sealed INTEGER NOT NULL DEFAULT FALSE, record BLOB NOT NULL DEFAULT x'',
-        UNIQUE (metric, scheme, window)
+        stamp INTEGER NOT NULL DEFAULT 0, kind INTEGER NOT NULL,
+        block INTEGER NOT NULL DEFAULT 0, added INTEGER NOT NULL DEFAULT 0,
+        record BLOB NOT NULL DEFAULT x'', UNIQUE (metric, scheme, window)
     );
-    CREATE TABLE pages (place INTEGER PRIMARY KEY, counters BLOB NOT NULL);
+    CREATE INDEX unmerged ON tallies (id) WHERE added > 0;
+    CREATE TABLE pieces (place INTEGER PRIMARY KEY, bytes BLOB NOT NULL);
     CREATE TABLE blocks (id INTEGER PRIMARY KEY, block BLOB NOT NULL);
     PRAGMA application_id = {MARKS[0]};
     PRAGMA user_version = {MARKS[1]}
 """
-"""A tally has pages or, if it is sealed or a sum, a block; a sum has a record as well. `pages.py`
-says what its span is."""
+"""A tally has pieces, as `tallies.py` says. A sealed one and a sum have a block, and a sum has a
+record."""
 
 
 def create(connection: sqlite3.Connection) -> None:
@@ -131,24 +132,28 @@ class SqliteFile:
                 connection.execute(f"PRAGMA cache_size = {pages}")
                 self._undo(connection)
 
-    def clear_log(self, older_than: float) -> float | None:
-        """Empty the log, if it was last seen empty `older_than` seconds ago or never.
+    def clear_log(self, older_than: float, merge: Callable[[], None]) -> float | None:
+        """Call `merge`, which leaves no increments, and empty the log, if there was last nothing
+        in either `older_than` seconds ago or never.
 
-        Returns for how many seconds commits may have been in it, or None if it is empty.
+        Returns for how many seconds commits may have been in them, or None if none are.
 
         Raises:
             StoreUnavailable: it is due, but somebody reads or the file cannot be reached.
         """
         began = time.monotonic()
-        if not self._log_is_empty():
+        if self._holds_commits():
             if self._cleared is not None and began - self._cleared < older_than:
                 return began - self._cleared
-            with _translated(), self._lock:
-                if not _empty_log(self._opened(create=False)):
-                    raise StoreUnavailable(
-                        "a reader holds the SQLite file, so its write-ahead log cannot be emptied: "
-                        "end the long read"
-                    )
+            try:
+                merge()
+            finally:
+                with _translated(), self._lock:
+                    if not _empty_log(self._opened(create=False)):
+                        raise StoreUnavailable(
+                            "a reader holds the SQLite file, so its write-ahead log cannot be "
+                            "emptied: end the long read"
+                        )
         self._cleared = began
         return None
 
@@ -182,6 +187,16 @@ class SqliteFile:
         if self._connection is None:
             self._connection = _open(self._path, create)
         return self._connection
+
+    def _holds_commits(self) -> bool:
+        """Whether single commits may be in the log or among increments."""
+        if not self._log_is_empty():
+            return True
+        if not self._path.exists():
+            return False
+        with self.transaction("DEFERRED") as connection:
+            found = connection.execute("SELECT 1 FROM tallies WHERE added > 0 LIMIT 1")
+            return found.fetchone() is not None
 
     def _log_is_empty(self) -> bool:
         """Whether it contains only what `_empty_log` leaves."""

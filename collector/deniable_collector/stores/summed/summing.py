@@ -28,7 +28,6 @@ from deniable_collector.stores.summed.sums import (
     known_reports,
     relevant,
 )
-from deniable_collector.stores.vectors import Shapes
 
 _IMPORTS = "imports"
 """The name of the memory of imports: a sum of nothing, with a record, beside the tallies."""
@@ -44,17 +43,17 @@ class KeptSum:
 
 
 class Sums:
-    """The sums of a store, whose tallies have these shapes."""
+    """The sums of a store."""
 
-    def __init__(self, store: StoreContract, shapes: Shapes) -> None:
-        self._store, self._shapes = store, shapes
+    def __init__(self, store: StoreContract) -> None:
+        self._store = store
 
     def parts(self, metric: str, scheme: str) -> list[ShardPart]:
         """The parts of the tallies of a metric and scheme, of each shard."""
         return [self._part(shard, metric, scheme) for shard in range(self._store.shards)]
 
     def _part(self, shard: int, metric: str, scheme: str) -> ShardPart:
-        return ShardPart(self._store, self._shapes, shard, metric, scheme)
+        return ShardPart(self._store, shard, metric, scheme)
 
     def names(self, metric: str, scheme: str) -> list[SumName]:
         """All sums, in the order of their periods."""
@@ -193,7 +192,7 @@ class Sums:
     def kept_sum(self, metric: str, scheme: str, name: SumName) -> KeptSum:
         """One kept sum, over all shards."""
         reports: dict[str, list[int]] = {}
-        total = np.zeros(self._shapes.of(metric, scheme).size, np.int64)
+        total = np.zeros(self._store.shape(metric, scheme).size, np.int64)
         for part in self.parts(metric, scheme):
             record = part.holding((name,)).sums.get(name)
             if record is not None:
