@@ -227,10 +227,11 @@ class DataSource:
         check_listed(metric)
         asked, light = digest_of_candidates(candidates), _is_light(metric)
         version = self.trend_version(metric, days, by, candidates)
+        query = days.of(metric, candidates)
 
         def made(points: Points, turn: Turn) -> Trend:
             return trend(
-                *(self.reader, self.registry, metric.name, days.first, days.last, candidates),
+                *(self.reader, self.registry, query),
                 by=by,
                 now=self.seen_until,
                 level=level,
@@ -239,15 +240,8 @@ class DataSource:
             )
 
         def together(turn: Turn) -> Trend:
-            points = partial(
-                read_ranges,
-                *(self.reader, self.registry, metric.name),
-                candidates=candidates,
-                without=days.without,
-                level=level,
-                now=self.clock(),
-                where=dict(days.where),
-            )
+            given = self.reader, self.registry, query
+            points = partial(read_ranges, *given, level=level, now=self.clock())
             return turn.get(digest("trend", version, asked, level), lambda: made(points, turn))
 
         def one_by_one(turn: Turn) -> Trend:
@@ -328,11 +322,7 @@ class DataSource:
         self, metric: Metric, days: DayRange, candidates: Sequence[str] | None = None
     ) -> Selection:
         """The tallies of a metric over these days."""
-        return select(
-            *(self.reader, self.registry, metric.name, days.first, days.last, candidates),
-            days.without,
-            where=dict(days.where),
-        )
+        return select(self.reader, self.registry, days.of(metric, candidates))
 
     def version_of(self, selection: Selection) -> bytes:
         """That of what is read of a selection, and of which of its windows run."""

@@ -66,10 +66,9 @@ def trend_of_find(
     def work(turn: Turn) -> Versioned[Trend]:
         def found() -> Trend:
             return trend_of_finds(
-                *(source.reader, source.registry, one, days.first, days.last),
+                *(source.reader, source.registry, days.of(metric), one),
                 by=by,
                 now=source.seen_until,
-                without=days.without,
                 progress=turn.progress,
             )
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import date
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
@@ -16,16 +15,8 @@ from typing import Any, Literal
 import click
 
 from deniable.tools.command_line import command
-from deniable_collector.options import registry_option, store_option
-from deniable_estimator.terminal.options import (
-    candidates_option,
-    no_data,
-    opened,
-    range_options,
-    read_candidates,
-    reported,
-    where_option,
-)
+from deniable_estimator.terminal.call import Call, asks, of_store
+from deniable_estimator.terminal.options import no_data, opened
 from deniable_estimator.terminal.release_files import kept_ledger, ledger_limits
 
 # numpy and rich take longer to import than `deniable --help` should.
@@ -48,10 +39,7 @@ class _Epsilon(click.ParamType[Fraction]):
 
 
 @command("deniable release browser --from 2026-09-21 --to 2026-11-01 --out browser.csv")
-@click.argument("metric")
-@range_options
-@where_option
-@candidates_option
+@asks("where")
 @click.option(
     "--form",
     "form_of",
@@ -91,23 +79,15 @@ class _Epsilon(click.ParamType[Fraction]):
     "document stands beside it as FILE.manifest.json; else it is the document (JSON). With - the "
     "document is printed.",
 )
-@registry_option
-@store_option
-@reported
+@of_store("candidates")
 def release(
-    metric: str,
-    first: date | None,
-    last: date | None,
-    where: dict[str, str],
-    candidates: Path | None,
+    call: Call,
     form_of: Literal["table", "trend", "leader"],
     epsilon: Fraction | None,
     method: Literal["laplace", "gaussian"],
     plan_only: bool,
     sign: Path | None,
     out: Path | None,
-    registry: Path,
-    store: str | None,
 ) -> None:
     """Publish numbers of METRIC for the world, with a manifest of what they reveal.
 
@@ -116,8 +96,6 @@ def release(
     The ledger DENIABLE_RELEASES adds up what all releases reveal, at DENIABLE_RELEASE_DELTA, and
     refuses what DENIABLE_RELEASE_BUDGET does not allow.
     """
-    from deniable import Registry
-    from deniable_estimator.asking.query import find_metric
     from deniable_estimator.document.terminal import show
     from deniable_estimator.releasing.making import release as release_it
     from deniable_estimator.releasing.manifest import private_key
@@ -127,28 +105,17 @@ def release(
 
     if plan_only and (out or sign):
         raise click.UsageError("--plan writes nothing: leave --out and --sign out")
-    declared = Registry.load(registry)
-    asked = read_candidates(find_metric(declared, metric), candidates)
-    request = ReleaseRequest(
-        metric=metric,
-        first=first,
-        last=last,
-        candidates=asked,
-        where=where,
-        form=form_of,
-        method=method,
-        epsilon=epsilon,
-    )
+    request = ReleaseRequest(call.query, form=form_of, method=method, epsilon=epsilon)
     request.check()
     key = private_key(sign) if sign else None
     if out is not None and not out.parent.is_dir():
         raise click.ClickException(f"there is no folder {out.parent} to write {out.name} to")
     with _steps() as tell:
         try:
-            with opened(store) as tallies:
-                prepared = prepare(tallies, declared, request, progress=tell)
+            with opened(call.store) as reader:
+                prepared = prepare(reader, call.registry, request, progress=tell)
         except NoReports:
-            no_data(metric)
+            no_data(call.metric.name)
         with kept_ledger(plan_only=plan_only) as kept:
             if plan_only:
                 earlier = [] if kept is None else kept.charges()
