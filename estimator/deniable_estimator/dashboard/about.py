@@ -21,6 +21,7 @@ from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.units import cell_words
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.ranges import DayRange
+from deniable_estimator.dashboard.reading import Reading
 from deniable_estimator.dashboard.words import share_text, window
 from deniable_estimator.forecasting.detection import detectable_share
 from deniable_estimator.messages import counted, joined, message, sentence, spaced
@@ -158,7 +159,7 @@ def _planner(source: DataSource, metric: Metric, newest: str | None) -> str:
     if metric.devices is None and newest is not None:
         day = _day(windows.start(newest))
         last = _day(windows.end(newest) - 1)
-        reports = source.reports(metric, DayRange(day, last))
+        reports = Reading(source, metric, DayRange(day, last)).n
     return planner_address(metric, reports)
 
 

@@ -23,7 +23,7 @@ from deniable_estimator.dashboard.discovery import (
     trend_of_find,
 )
 from deniable_estimator.dashboard.overview.summary import standing_notes
-from deniable_estimator.dashboard.pages import asked_form, download, keep_form
+from deniable_estimator.dashboard.pages import keep_form
 from deniable_estimator.dashboard.pictures import rows_picture, send_picture
 from deniable_estimator.dashboard.privacy_label import privacy_label, released_sums
 from deniable_estimator.dashboard.ranges import (
@@ -32,7 +32,9 @@ from deniable_estimator.dashboard.ranges import (
     check_names,
     presets,
 )
+from deniable_estimator.dashboard.reading import Reading
 from deniable_estimator.dashboard.source import current_source, declared_metric
+from deniable_estimator.dashboard.texts import asked_form, download
 from deniable_estimator.dashboard.timeline import grouping, grouping_asked
 from deniable_estimator.dashboard.trends import chart_of_lines, lines_of
 from deniable_estimator.dashboard.words import series_text
@@ -72,10 +74,10 @@ def finds_page(name: str) -> ResponseReturnValue:
         check_names(request.args, _NAMES)
         days = source.read_days(metric, request.args)
         by = grouping_asked(request.args, "by", metric, days)
-        found = finds_at(source, metric, days).answer
+        reading = Reading(source, metric, days)
+        found = finds_at(reading).answer
         if chosen:
-            find = find_named(found, chosen)
-            trend = trend_of_find(source, metric, days, by, found, find).answer
+            trend = trend_of_find(reading, by, found, find_named(found, chosen)).answer
             chart = _chart(trend, chosen)
     except (RangeError, EstimateError) as error:
         refused = keep_form(error)
@@ -119,10 +121,8 @@ def finds_page(name: str) -> ResponseReturnValue:
 @discovering.get("/metric/<name>/strings.<any(svg, png):form>")
 def finds_picture(name: str, form: str) -> ResponseReturnValue:
     """The commonest strings that were found."""
-    source, metric = current_source(), declared_metric(name)
-    check_names(request.args, (*_NAMES, "scale"))
-    days = source.read_days(metric, request.args)
-    found = finds_at(source, metric, days).answer
+    reading, found = _asked(name, "scale")
+    metric, days = reading.metric, reading.days
     if not found.finds:
         raise NotFound(message("No string was found in these days, so there is nothing to draw."))
     lines = _find_lines(found, days, grouping(metric, days), "")
@@ -136,24 +136,22 @@ def finds_picture(name: str, form: str) -> ResponseReturnValue:
 @discovering.get("/metric/<name>/strings.<any(csv, json):form>")
 def finds_file(name: str, form: str) -> ResponseReturnValue:
     """What was found as a file; with `find`, the trend of that string."""
-    source, metric = current_source(), declared_metric(name)
-    check_names(request.args, _NAMES)
-    days = source.read_days(metric, request.args)
-    found = finds_at(source, metric, days).answer
+    reading, found = _asked(name)
+    days = reading.days
     if not (chosen := request.args.get("find", "")):
-        text = finds_text(asked_form(form), found, days.query)
+        text = finds_text(asked_form(form), found, days.told)
         return download(text, f"{name}-strings", form)
-    find = find_named(found, chosen)
-    trend = trend_of_find(
-        source,
-        metric,
-        days,
-        grouping_asked(request.args, "by", metric, days),
-        found,
-        find,
-    ).answer
-    text = trend_text(asked_form(form), trend, days.query)
-    return download(text, f"{name}-string-trend", form)
+    by = grouping_asked(request.args, "by", reading.metric, days)
+    trend = trend_of_find(reading, by, found, find_named(found, chosen)).answer
+    return download(trend_text(asked_form(form), trend, days.told), f"{name}-string-trend", form)
+
+
+def _asked(name: str, *more: str) -> tuple[Reading, Finds]:
+    """What the request asks for; `more` are parameters beside those of the page."""
+    source, metric = current_source(), declared_metric(name)
+    check_names(request.args, (*_NAMES, *more))
+    reading = Reading(source, metric, source.read_days(metric, request.args))
+    return reading, finds_at(reading).answer
 
 
 def _headline(found: Finds) -> str:

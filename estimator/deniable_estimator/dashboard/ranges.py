@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from deniable import DeniableError, Metric, WindowError
 from deniable.protocol import windows
-from deniable_estimator.asking.query import LENGTHS, Query
+from deniable_estimator.asking.query import LENGTHS
 from deniable_estimator.asking.since import days_since, find_moment, kept_from
 from deniable_estimator.dashboard.annotation_file import current_annotations
 from deniable_estimator.errors import EstimateError
@@ -61,11 +61,6 @@ class DayRange:
     @property
     def days(self) -> int:
         return (self.last - self.first).days + 1
-
-    def of(self, metric: Metric, candidates: Sequence[str] | None = None) -> Query:
-        """What is asked of a metric by them."""
-        days = metric.name, self.first, self.last
-        return Query(*days, candidates, self.without, dict(self.where))
 
     @property
     def query(self) -> dict[str, str]:

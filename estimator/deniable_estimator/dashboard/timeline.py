@@ -14,9 +14,9 @@ from deniable_estimator.asking.stepping import step_of
 from deniable_estimator.asking.trend import GROUPS, Period, Trend
 from deniable_estimator.dashboard.alarms import Alarm
 from deniable_estimator.dashboard.annotation_file import annotations_of
-from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.ranges import DayRange, one_of
+from deniable_estimator.dashboard.reading import Reading
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.trends import chart_of_lines, lines_of
 from deniable_estimator.dashboard.view import View
@@ -97,13 +97,7 @@ def grouping_asked(
     return one_of(text, name, GROUPS[metric.window]) if text else grouping(metric, days)
 
 
-def timeline(
-    source: DataSource,
-    metric: Metric,
-    view: View,
-    answer: Answer,
-    alarm: Alarm | None,
-) -> Timeline | None:
+def timeline(reading: Reading, view: View, answer: Answer, alarm: Alarm | None) -> Timeline | None:
     """The trend of the chosen values, or of the leading one; None without two periods
     that have reports.
 
@@ -111,10 +105,9 @@ def timeline(
     """
     shown = kind_of(answer).over_time(answer, view.values)
     values = tuple(value for value in view.values if value in shown) or (shown[0],)
-    asked = kind_of(answer).asked(metric, shown)
-    days = view.days.around
+    metric, days = reading.metric, view.days.around
     by = view.by or grouping(metric, days)
-    found = source.trend_at(metric, days, by, asked).answer
+    found = reading.over(days).asking(kind_of(answer).asked(metric, shown)).trend(by).answer
     if len(found.reported) < 2:
         return None
     labels = [each.label for each in found.reported]

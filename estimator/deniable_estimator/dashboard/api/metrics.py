@@ -29,6 +29,7 @@ from deniable_estimator.dashboard.overview import list_metrics, read_filters, re
 from deniable_estimator.dashboard.overview.listing import OverviewEntry
 from deniable_estimator.dashboard.overview.week import LEVEL, WeekChange
 from deniable_estimator.dashboard.ranges import DayRange
+from deniable_estimator.dashboard.reading import Reading
 from deniable_estimator.dashboard.source import current_source
 
 _LISTED = (
@@ -139,7 +140,7 @@ def _listed(source: DataSource, metric: Metric, days: DayRange) -> dict[str, Any
         "values": len(metric.values) or None,
         "expires": metric.expires.isoformat(),
         "expired": metric.expires < source.today,
-        "n": source.reports(metric, days),
+        "n": Reading(source, metric, days).n,
         "newest": newest,
         "age_days": newest and max(0, (source.today - windows.last_day(newest)).days),
         **({"reported_by": pair.name} if pair else {}),

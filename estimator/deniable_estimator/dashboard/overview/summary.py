@@ -35,6 +35,7 @@ from deniable_estimator.dashboard.overview.week import (
 )
 from deniable_estimator.dashboard.privacy_label import even_guess
 from deniable_estimator.dashboard.ranges import DayRange
+from deniable_estimator.dashboard.reading import Reading
 from deniable_estimator.document.plot.lines import Sparkline, SparkPoint, sparkline
 from deniable_estimator.errors import OnlyLongerError
 from deniable_estimator.forecasting.forecast import forecast
@@ -133,17 +134,18 @@ def _summarize(
     answer, candidates, decoding, mistakes = None, None, False, []
     try:
         candidates = source.candidates(metric)
-        answer = source.estimate(metric, days, candidates)
+        reading = Reading(source, metric, days, candidates)
+        answer = reading.answer
         if latest and answer and not answer.n and (running := source.running(metric)):
             # The first day of an app that reports at once.
-            days, answer = running, source.estimate(metric, running, candidates)
+            days, answer = running, reading.over(running).answer
     except (StillDecoding, TooManyDecodes):
         decoding = True
     except ValueListError as error:
         mistakes.append(message("{mistake}.", mistake=str(error)))
     # An overview of many metrics raises a false alarm as seldom as the page of one.
     careful = replace(source, alarm_level=source.alarm_level / family)
-    alarm = alarm_of(careful, metric, days, answer)
+    alarm = alarm_of(Reading(careful, metric, days), answer)
     answered = answer if answer and answer.n else None
     kind = kind_of(answered) if answered else None
     change: WeekChange | NoChange | None = None
@@ -164,7 +166,7 @@ def _summarize(
         leading=_leading(answered) if answered else None,
         kind=kind,
         chart=kind.card(answered) if kind else None,
-        spark=_spark(source, metric, days, answered) if answered else None,
+        spark=_spark(Reading(source, metric, days), answered) if answered else None,
         change=change,
         alarm=_alarming(alarm, answer),
         notes=(*mistakes, *answer_notes(source, metric, answer)),
@@ -177,7 +179,7 @@ def _summarize(
 def _summarize_discovery(source: DataSource, metric: Metric, days: DayRange) -> MetricSummary:
     found, decoding = None, False
     try:
-        found = finds_at(source, metric, days).answer
+        found = finds_at(Reading(source, metric, days)).answer
     except (StillDecoding, TooManyDecodes):
         decoding = True
     alarms = found.verdict.alarms(found.alarm_level) if found else ()
@@ -236,18 +238,19 @@ def _leading(answer: Answer) -> LeadingSeries | None:
     )
 
 
-def _spark(source: DataSource, metric: Metric, days: DayRange, answer: Answer) -> Sparkline | None:
+def _spark(reading: Reading, answer: Answer) -> Sparkline | None:
     """The leading series over the windows of these days; gaps where there are no reports."""
+    metric, days = reading.metric, reading.days
     points: dict[str, SparkPoint] = {}
     if metric.needs_candidates:
-        for each in windowwise(source, metric, days, answer.leading):
+        for each in windowwise(reading.asking([answer.leading])):
             series = each.series
             if each.n:
                 (label,) = each.windows
                 numbers = float(series.value[0]), float(series.std_error[0])
                 points[label] = SparkPoint(each.n, *numbers)
     else:
-        for seen in looks_of(source, metric, days):
+        for seen in looks_of(reading):
             if answer.leading in seen.values:
                 place = seen.values.index(answer.leading)
                 error = float(seen.variance[place]) ** 0.5

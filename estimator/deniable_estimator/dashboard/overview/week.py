@@ -28,6 +28,7 @@ from deniable_estimator.dashboard.alarms import Alarm, alarm_of
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.ranges import before as days_before
+from deniable_estimator.dashboard.reading import Reading
 from deniable_estimator.judging.changes import (
     FalseAlarms,
     MetricRules,
@@ -127,13 +128,14 @@ def week_change(
         return "nothing_before"
     if before.first < days.first:
         careful = replace(source, alarm_level=source.alarm_level / family)
-        alarm = alarm_of(careful, metric, replace(days, first=before.first))
+        alarm = alarm_of(Reading(careful, metric, replace(days, first=before.first)))
     if alarm and any(week.touches(each) or before.touches(each) for each in alarm.labels):
         return "anomalous"
-    new = source.estimate_at(metric, week, asked).answer
+    reading = Reading(source, metric, week, asked)
+    new = reading.estimate().answer
     if not new.n:
         return "no_reports"
-    old = source.estimate_at(metric, before, asked).answer
+    old = reading.over(before).estimate().answer
     if not old.n:
         return "nothing_before"
     if metric.window == "day" and _weekdays(old) != _weekdays(new):
@@ -209,7 +211,7 @@ def newest_findings(
     now = source.clock()
     last = datetime.fromtimestamp(now, UTC).date()
     reach = DayRange(last, last).reaching_back(_REACH, metric.window)
-    selection = source.select(metric, reach, candidates).apart()
+    selection = Reading(source, metric, reach, candidates).select().apart()
     window = newest_settled(selection.labels, now, WAIT_DAYS)
     if window is None:
         return ()
