@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -138,13 +138,10 @@ def _asked_since(
     if first or last:
         raise click.UsageError("--since takes the place of --from and --to")
     from deniable_estimator.annotations import load_annotations
-    from deniable_estimator.asking.since import days_since, find_moment, kept_from
+    from deniable_estimator.asking.since import asked_since
 
-    moment = find_moment(since, load_annotations(file_in_folder(ANNOTATIONS)), metric.name)
-    now = time.time()
-    newest = windows.last_complete(metric.window, now)
-    kept = kept_from(metric, datetime.fromtimestamp(now, UTC).date())
-    return AskedSince(moment.name, days_since(moment, metric.window, newest, kept))
+    noted = load_annotations(file_in_folder(ANNOTATIONS))
+    return AskedSince(*asked_since(since, noted, metric.window, time.time(), metric))
 
 
 def _date(_: click.Context, __: click.Parameter, moment: datetime | None) -> date | None:

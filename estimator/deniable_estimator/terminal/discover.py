@@ -6,8 +6,6 @@ nothing has been reported yet.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -16,7 +14,7 @@ import click
 
 from deniable.tools.command_line import command
 from deniable_estimator.terminal.call import Call, asks, of_store
-from deniable_estimator.terminal.options import Real, candidates_folder_option, opened
+from deniable_estimator.terminal.options import Real, candidates_folder_option, opened, progress
 
 # numpy and rich take longer to import than `deniable --help` should.
 
@@ -77,7 +75,7 @@ def discover(
 
     if target:
         check_target(call.registry, target, folder)
-    with opened(call.store) as reader, _row_progress("Decoding") as tell:
+    with opened(call.store) as reader, progress("Decoding", rows=True) as tell:
         asked = reader, call.registry, call.query
         finds = find(
             *asked,
@@ -95,18 +93,3 @@ def discover(
         call.say(finds.n, finds.to_dict, document, finds.to_csv, ascii_only=True)
     if target:
         promote(call.registry, target, finds, folder)
-
-
-@contextmanager
-def _row_progress(description: str) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar on a terminal's standard error, which disappears at the end."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    console = Console(stderr=True)
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as progress:
-        task = progress.add_task(description, total=None)
-        yield lambda done, of: progress.update(task, completed=done, total=of)

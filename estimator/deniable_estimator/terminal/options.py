@@ -140,18 +140,20 @@ def reported(command: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 @contextmanager
-def progress(description: str) -> Iterator[None]:
-    """A progress bar on a terminal's standard error, which disappears at the end."""
+def progress(description: str, *, rows: bool = False) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar on a terminal's standard error, which disappears at the end: with the time
+    that has passed, or with how many `rows` are done of how many, as what it returns is told."""
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    last = MofNCompleteColumn() if rows else TimeElapsedColumn()
+    columns = (TextColumn("{task.description}"), BarColumn(), last)
     console = Console(stderr=True)
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as progress:
-        progress.add_task(description, total=None)
-        yield
+        task = progress.add_task(description, total=None)
+        yield lambda done, of: progress.update(task, completed=done, total=of)
 
 
 def read_candidates(metric: Metric, path: Path | None) -> list[str] | None:

@@ -16,13 +16,13 @@ from deniable.protocol.value_list import value_texts
 from deniable_estimator.answers.distribution import series_names
 from deniable_estimator.answers.pair import pair_series
 from deniable_estimator.answers.retention import retention_series
-from deniable_estimator.dashboard.access.caller import require, require_role
+from deniable_estimator.dashboard.access.caller import require_role
 from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.problems import ApiProblem, refusal
 from deniable_estimator.dashboard.ranges import DayRange, read_range
 from deniable_estimator.dashboard.reading import Reading
-from deniable_estimator.dashboard.source import current_source, declared_metric
+from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.uploads import sent_list
 from deniable_estimator.statistics.significance import Adjustment
 
@@ -36,14 +36,6 @@ MAX_CELLS = 1_000_000
 """The most values times periods of one trend."""
 
 
-def asked_metric(name: str, scope: str) -> tuple[DataSource, Metric]:
-    """The metric of that name, if the request's token reaches it."""
-    require(scope)
-    metric = declared_metric(name)
-    require(scope, metric)
-    return current_source(), metric
-
-
 def asked_range(source: DataSource, asked: Any, metric: Metric | None = None) -> DayRange:
     """The days that the parameters name, the windows left out, and the segments that count."""
     kind: windows.Kind = metric.window if metric else "day"
@@ -54,9 +46,9 @@ def asked_range(source: DataSource, asked: Any, metric: Metric | None = None) ->
     return replace(days, where=tuple(sorted(where.items())))
 
 
-def asked_reading(name: str, asked: Any) -> Reading:
-    """What the request asks of the estimates of a metric, without its strings."""
-    source, metric = asked_metric(name, "read:estimates")
+def asked_reading(metric: Metric, asked: Any) -> Reading:
+    """What the request asks of a metric, without its strings."""
+    source = current_source()
     adjust: Adjustment = getattr(asked, "adjust", "storey")
     days = asked_range(source, asked, metric)
     return Reading(source, metric, days, level=getattr(asked, "level", 0.95), adjust=adjust)

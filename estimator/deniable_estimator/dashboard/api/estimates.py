@@ -8,6 +8,7 @@ from flask import Response
 from deniable.protocol import windows
 from deniable.protocol.types import Discovery
 from deniable_estimator.asking.segments import check_names
+from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.alarms import history_of
 from deniable_estimator.dashboard.annotation_file import annotations_of
 from deniable_estimator.dashboard.api.arguments import (
@@ -16,11 +17,11 @@ from deniable_estimator.dashboard.api.arguments import (
     asked_below,
     asked_candidates,
     asked_limit,
-    asked_reading,
     asked_segments,
     bound,
     invalid,
 )
+from deniable_estimator.dashboard.api.description import ESTIMATES, NAMED, endpoint
 from deniable_estimator.dashboard.api.parameters import (
     AnomaliesParameters,
     ComparisonParameters,
@@ -48,9 +49,10 @@ from deniable_estimator.dashboard.timeline import grouping
 from deniable_estimator.errors import EstimateError
 
 
-def estimate(asked: EstimateParameters, form: Form, name: str) -> Response:
+@endpoint(f"{NAMED}/estimate", ESTIMATES, "Estimate", csv=True, sends=True)
+def estimate(asked: EstimateParameters, form: Form, reading: Reading) -> Response:
     """The share of each value over some days, or what is asked of a number."""
-    reading = asked_candidates(asked_reading(name, asked), asked.value)
+    reading = asked_candidates(reading, asked.value)
     source, metric = reading.source, reading.metric
     asked_limit(metric, asked.limit)
     asked_below(metric, asked.below)
@@ -62,9 +64,9 @@ def estimate(asked: EstimateParameters, form: Form, name: str) -> Response:
     )
 
 
-def trend(asked: TrendParameters, form: Form, name: str) -> Response:
+@endpoint(f"{NAMED}/trend", ESTIMATES, "Trend", csv=True, sends=True)
+def trend(asked: TrendParameters, form: Form, reading: Reading) -> Response:
     """The same in each day, week or month."""
-    reading = asked_reading(name, asked)
     days, metric = reading.days.around, reading.metric
     by = asked.by or grouping(metric, days)
     reading = asked_candidates(reading.over(days), asked.value)
@@ -76,9 +78,9 @@ def trend(asked: TrendParameters, form: Form, name: str) -> Response:
     )
 
 
-def comparison(asked: ComparisonParameters, form: Form, name: str) -> Response:
+@endpoint(f"{NAMED}/comparison", ESTIMATES, "Comparison", role=Role.ANALYST, csv=True, sends=True)
+def comparison(asked: ComparisonParameters, form: Form, reading: Reading) -> Response:
     """How it has changed between two ranges of days, or since something happened."""
-    reading = asked_reading(name, asked)
     named = asked.before_from, asked.before_to
     earlier = earlier_range(reading.days, reading.metric.window, *named, reading.source.seen_until)
     reading = asked_candidates(reading, asked.value)
@@ -90,19 +92,19 @@ def comparison(asked: ComparisonParameters, form: Form, name: str) -> Response:
     )
 
 
-def anomalies(asked: AnomaliesParameters, form: Form, name: str) -> Response:
+@endpoint(f"{NAMED}/anomalies", ESTIMATES, "Anomalies")
+def anomalies(asked: AnomaliesParameters, form: Form, reading: Reading) -> Response:
     """Which windows of some days look dishonest; strings are not decoded for it."""
-    reading = asked_reading(name, asked)
     document = {**reading.days.told, **history_of(reading, reading.answer).to_dict()}
     return respond(form, document, lambda: to_json(document))
 
 
-def segments(asked: SegmentsParameters, form: Form, name: str) -> Response:
+@endpoint(f"{NAMED}/segments", ESTIMATES, "Segments", csv=True, sends=True, errors=(409,))
+def segments(asked: SegmentsParameters, form: Form, reading: Reading) -> Response:
     """The same for each segment, with their differences."""
-    reading = asked_reading(name, asked)
     metric = reading.metric
     if not metric.segments:
-        told = f"{name} is not counted by segments: its registry would declare them."
+        told = f"{metric.name} is not counted by segments: its registry would declare them."
         raise refusal(409, "not-segmented", told)
     against = asked_segments("against", asked.against) or None
     reading = asked_candidates(reading, asked.value)
@@ -119,9 +121,9 @@ def segments(asked: SegmentsParameters, form: Form, name: str) -> Response:
         raise invalid(str(error)) from None
 
 
-def segments_trend(asked: SegmentsTrendParameters, form: Form, name: str) -> Response:
+@endpoint(f"{NAMED}/segments/trend", ESTIMATES, "SegmentTrends", csv=True, errors=(409,))
+def segments_trend(asked: SegmentsTrendParameters, form: Form, reading: Reading) -> Response:
     """The trend of each segment that has enough reports."""
-    reading = asked_reading(name, asked)
     days, metric = reading.days, reading.metric
     check_names(metric, asked.by)
     by = asked.period or grouping(metric, days)
@@ -133,17 +135,19 @@ def segments_trend(asked: SegmentsTrendParameters, form: Form, name: str) -> Res
     return respond(form, (metric, asked, days, text), lambda: text)
 
 
-def finds(asked: FindsParameters, form: Form, name: str) -> Response:
+@endpoint(f"{NAMED}/finds", ESTIMATES, "Finds", csv=True, errors=(409,))
+def finds(asked: FindsParameters, form: Form, reading: Reading) -> Response:
     """The strings that a discovery found."""
-    reading = _discovery(name, asked)
+    _check_discovery(reading)
     found = finds_at(reading, asked.min_share)
     parts = (reading.metric, asked, reading.days, found.version)
     return respond(form, parts, lambda: finds_text(form, found.answer, reading.days.told))
 
 
-def finds_trend(asked: FindTrendParameters, form: Form, name: str) -> Response:
+@endpoint(f"{NAMED}/finds/trend", ESTIMATES, "Trend", csv=True, errors=(409,))
+def finds_trend(asked: FindTrendParameters, form: Form, reading: Reading) -> Response:
     """How common one of these strings was in each day, week or month."""
-    reading = _discovery(name, asked)
+    _check_discovery(reading)
     by = asked.by or grouping(reading.metric, reading.days)
     known = finds_at(reading, asked.min_share).answer
     found = trend_of_find(reading, by, known, find_named(known, asked.find))
@@ -151,9 +155,13 @@ def finds_trend(asked: FindTrendParameters, form: Form, name: str) -> Response:
     return respond(form, parts, lambda: trend_text(form, found.answer, reading.days.told))
 
 
-def _discovery(name: str, asked: FindsParameters) -> Reading:
-    """What is asked of the discovery of that name."""
-    reading = asked_reading(name, asked)
+def _check_discovery(reading: Reading) -> None:
+    """Refuse to find strings of what discovers none.
+
+    Raises:
+        ApiProblem: the metric is no discovery.
+    """
+    name = reading.metric.name
     kind = reading.metric.type
     if not isinstance(kind, Discovery):
         raise refusal(
@@ -162,4 +170,3 @@ def _discovery(name: str, asked: FindsParameters) -> Reading:
             f"{name} is a {kind.name} metric, which discovers nothing: ask for its "
             f"estimate, /api/v1/metrics/{name}/estimate.",
         )
-    return reading

@@ -10,22 +10,18 @@ The interval that is shown has 95%.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Literal, TypeAlias
 
-from deniable import Metric
 from deniable.protocol import windows
 from deniable.protocol.types import Discovery
 from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.asking.comparison import compare
-from deniable_estimator.asking.listed import digest_of_candidates
 from deniable_estimator.asking.query import LENGTHS
 from deniable_estimator.asking.results import digest
 from deniable_estimator.asking.since import chosen_series
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of
-from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.ranges import before as days_before
 from deniable_estimator.dashboard.reading import Reading
@@ -95,26 +91,20 @@ def newest_week(days: DayRange, kind: windows.Kind) -> tuple[DayRange, DayRange]
 
 
 def week_change(
-    source: DataSource,
-    metric: Metric,
-    days: DayRange,
-    answer: Answer,
-    asked: Sequence[str] | None,
-    family: int,
-    alarm: Alarm | None,
+    reading: Reading, answer: Answer, family: int, alarm: Alarm | None
 ) -> WeekChange | NoChange:
     """The change of the series that changed most for its noise; of the leading one, if none
     changed.
 
     Args:
         answer: that of all the days.
-        asked: the strings to look for.
         family: how many metrics share `LEVEL`.
         alarm: that of all the days.
 
     Raises:
         StillDecoding, TooManyDecodes: it takes longer than one may wait.
     """
+    source, metric, days = reading.source, reading.metric, reading.days
     if days.since and windows.window_of(metric.window, days.first - timedelta(1)) in (
         windows.span(metric.window, days.first, days.last)
     ):
@@ -131,8 +121,7 @@ def week_change(
         alarm = alarm_of(Reading(careful, metric, replace(days, first=before.first)))
     if alarm and any(week.touches(each) or before.touches(each) for each in alarm.labels):
         return "anomalous"
-    reading = Reading(source, metric, week, asked)
-    new = reading.estimate().answer
+    new = reading.over(week).estimate().answer
     if not new.n:
         return "no_reports"
     old = reading.over(before).estimate().answer
@@ -198,20 +187,19 @@ class JudgedWindow:
     findings: tuple[MetricFinding, ...]
 
 
-def newest_findings(
-    source: DataSource, metric: Metric, candidates: Sequence[str] | None, family: int
-) -> tuple[MetricFinding, ...]:
+def newest_findings(reading: Reading, family: int) -> tuple[MetricFinding, ...]:
     """What changed in the newest settled window, and that it has too few reports.
 
     `family` is the number of metrics, which share `FALSE_ALARMS`. Whether the window looks honest
     is left to the alarm of the card, which looks at the same figures in more windows.
     """
+    source, metric = reading.source, reading.metric
     if isinstance(metric.type, Discovery):
         return ()  # it has no list of series whose changes could be told
     now = source.clock()
     last = datetime.fromtimestamp(now, UTC).date()
     reach = DayRange(last, last).reaching_back(_REACH, metric.window)
-    selection = Reading(source, metric, reach, candidates).select().apart()
+    selection = reading.over(reach).select().apart()
     window = newest_settled(selection.labels, now, WAIT_DAYS)
     if window is None:
         return ()
@@ -222,7 +210,7 @@ def newest_findings(
     labels = frozenset(each for each in selection.labels if windows.end(each) <= end)
     selection = selection.within(labels)
     level = judgement_level(FALSE_ALARMS, family, metric.window)
-    known = "judged", *selection.version(), window, level, digest_of_candidates(candidates)
+    known = "judged", *selection.version(), window, level, reading.strings
 
     def work() -> JudgedWindow:
         found = judge(*(lambda each: selection.within(each).read(), labels, window, RULES, level))
