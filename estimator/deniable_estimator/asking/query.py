@@ -35,6 +35,23 @@ class Query:
     """The segments whose reports count, each with its value; without any, all do."""
 
 
+def segments_in(texts: Sequence[str]) -> dict[str, str]:
+    """Segments with their values, each written like platform=web.
+
+    Raises:
+        ValueError: one is not, or is there twice.
+    """
+    found: dict[str, str] = {}
+    for each in texts:
+        name, equals, value = each.partition("=")
+        if not (name and equals and value):
+            raise ValueError(f"{each!r} is not like platform=web")
+        if name in found:
+            raise ValueError(f"names {name} twice")
+        found[name] = value
+    return found
+
+
 def places_of(scheme: Scheme, where: Mapping[str, str]) -> tuple[int, ...]:
     """The numbers of the combinations with these values; none if the scheme has no such segment
     or value. Without values, all."""

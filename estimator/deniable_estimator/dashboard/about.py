@@ -39,14 +39,7 @@ def about(source: DataSource, metric: Metric) -> dict[str, Any]:
     kept, how fresh the newest one is, the first values, and the address of the planner."""
     now = source.clock()
     pair = source.registry.unasked.get(metric.name)  # which devices report in place of the metric
-    schemes = source.reader.schemes()
-    labels = {
-        label
-        for name in (metric.name, *((pair.name,) if pair else ()))
-        for scheme in schemes.get(name, {})
-        for label in source.reader.all_windows(name, scheme)
-        if windows.kind_of(label) == metric.window
-    }
+    labels = {each for each in source.labels(metric) if windows.kind_of(each) == metric.window}
     ended = [label for label in labels if windows.end(label) <= now]
     newest = max(ended, default=None)
     oldest = min(labels, default=None)

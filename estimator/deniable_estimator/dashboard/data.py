@@ -15,7 +15,7 @@ from deniable.protocol import windows
 from deniable.protocol.value_list import read_values
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.analyses.base import FAKES
-from deniable_estimator.asking.listed import MOST_STRINGS, Listed
+from deniable_estimator.asking.listed import MOST_STRINGS, Listed, list_path
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import Selection, unfinished
 from deniable_estimator.asking.results import Results, Turn, digest
@@ -114,7 +114,7 @@ class DataSource:
         """That of the strings that the operator has listed for a metric, without reading them; None
         if there is no list."""
         with suppress(OSError):
-            if path := self._list_path(metric):
+            if path := list_path(metric, self.candidates_folder):
                 status = path.stat()
                 about = status.st_ino, status.st_size, status.st_mtime_ns
                 return digest("list", metric.name, *about)
@@ -126,7 +126,7 @@ class DataSource:
         Raises:
             ValueListError: the list cannot be read or has a mistake.
         """
-        path, key = self._list_path(metric), self.list_version(metric)
+        path, key = list_path(metric, self.candidates_folder), self.list_version(metric)
         if path is None or key is None:
             return None
         return self.results.get(key, lambda: Listed(read_values(path), str(path)))
@@ -178,13 +178,6 @@ class DataSource:
         """What the function returns, in another process, which has these candidates at hand."""
         strings = candidates if isinstance(candidates, Listed) else None
         return self.workers.run(function, *arguments, strings=strings)
-
-    def _list_path(self, metric: Metric) -> Path | None:
-        if not metric.needs_candidates or self.candidates_folder is None:
-            return None
-        # A metric's name is made of letters, digits and underscores: it cannot lead elsewhere.
-        path = self.candidates_folder / f"{metric.name}.txt"
-        return path if path.is_file() else None
 
 
 def day_of(clock: Callable[[], float]) -> date:

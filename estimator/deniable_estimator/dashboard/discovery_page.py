@@ -13,7 +13,6 @@ from deniable.protocol.types import Discovery
 from deniable_estimator.answers.finds import Explained, Find, Finds
 from deniable_estimator.answers.units import SHARES
 from deniable_estimator.asking.trend import GROUPS, Trend
-from deniable_estimator.dashboard.about import about
 from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.calculations import finds_text, trend_text
 from deniable_estimator.dashboard.discovery import (
@@ -23,14 +22,12 @@ from deniable_estimator.dashboard.discovery import (
     trend_of_find,
 )
 from deniable_estimator.dashboard.overview.summary import standing_notes
-from deniable_estimator.dashboard.pages import keep_form
+from deniable_estimator.dashboard.pages import head_of, keep_form
 from deniable_estimator.dashboard.pictures import rows_picture, send_picture
-from deniable_estimator.dashboard.privacy_label import privacy_label, released_sums
 from deniable_estimator.dashboard.ranges import (
     DayRange,
     RangeError,
     check_names,
-    presets,
 )
 from deniable_estimator.dashboard.reading import Reading
 from deniable_estimator.dashboard.source import current_source, declared_metric
@@ -68,13 +65,14 @@ def finds_page(name: str) -> ResponseReturnValue:
         return redirect(url_for("pages.metric_page", name=name))
     refused, found, trend, chart = None, None, None, None
     days = source.read_days(metric, {})
+    reading = Reading(source, metric, days)
     by = grouping(metric, days)
     chosen = request.args.get("find", "")
     try:
         check_names(request.args, _NAMES)
         days = source.read_days(metric, request.args)
         by = grouping_asked(request.args, "by", metric, days)
-        reading = Reading(source, metric, days)
+        reading = reading.over(days)
         found = finds_at(reading).answer
         if chosen:
             trend = trend_of_find(reading, by, found, find_named(found, chosen)).answer
@@ -85,7 +83,7 @@ def finds_page(name: str) -> ResponseReturnValue:
     periods = trend.periods if trend and chart else ()
     page = render_template(
         "discovery.html",
-        metric=metric,
+        **head_of(reading),
         days=days,
         by=by,
         groups=GROUPS[metric.window],
@@ -104,14 +102,7 @@ def finds_page(name: str) -> ResponseReturnValue:
         trend=trend,
         chart=chart,
         noted=annotated(metric, days.first, days.last, source.today, periods) if chart else None,
-        about=about(source, metric),
-        reported=metric,
-        newest=source.newest(metric),
         notes=list(standing_notes(metric, source.newest(metric), source.seen_until)),
-        label=privacy_label(metric, source.registry),
-        published=released_sums(source, metric),
-        presets=presets(source.seen_until, metric.window, running := source.running(metric)),
-        running=running,
         refused=refused,
         asked=request.args if refused else days.query,
     )

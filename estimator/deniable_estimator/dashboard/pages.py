@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 from urllib.parse import urlencode
 
 from flask import Blueprint, redirect, render_template, request, url_for
@@ -134,8 +135,6 @@ def _page(
     quick = not metric.needs_candidates
     over_time = answered is not None and (quick or view.by is not None)
     alarm = alarm_of(reading, answered)
-    newest = source.newest(metric)
-    now = source.seen_until
     kind = kind_of(answered) if answered else None
     unsound = kind.unsound(answered) if kind else None
     changes = None
@@ -147,7 +146,7 @@ def _page(
     told = (changes and changes.headline) or (kind.headline(answered) if kind else None)
     page = render_template(
         "metric.html",
-        metric=metric,
+        **head_of(reading),
         view=view,
         estimate=estimate,
         kind=kind,
@@ -157,8 +156,6 @@ def _page(
         headline=alarm.text if alarm and kind else told,
         alarming=bool(alarm or unsound),
         recent=changes,
-        about=about(source, metric),
-        reported=source.registry.unasked.get(metric.name, metric),
         visible=visible(metric, answered) if answered and not unsound else None,
         most_lines=MOST_LINES,
         timeline=found,
@@ -168,14 +165,6 @@ def _page(
         over_time=over_time,
         by=view.by or grouping(metric, view.days.around),
         groups=GROUPS[metric.window],
-        label=privacy_label(metric, source.registry),
-        published=released_sums(source, metric),
-        presets=[
-            *presets(now, metric.window, running := source.running(metric)),
-            *since_presets(metric, now),
-        ],
-        running=running,
-        newest=newest,
         notes=_notes(source, metric, estimate),
         upload_limit=settings_in_force().dashboard_upload / (1 << 20),
         mistake=mistake,
@@ -202,6 +191,30 @@ def trend_file(name: str, form: str) -> ResponseReturnValue:
     reading = _of_strings(reading.over(view.days.around))
     by = view.by or grouping(reading.metric, reading.days)
     return file_of(reading, of_trend(reading, asked_form(form), by), f"{name}-trend", form)
+
+
+def days_of(reading: Reading) -> dict[str, Any]:
+    """What a page about a metric says of which days there are."""
+    source, metric = reading.source, reading.metric
+    now, running = source.seen_until, source.running(metric)
+    return {
+        "metric": metric,
+        "newest": source.newest(metric),
+        "running": running,
+        "presets": [*presets(now, metric.window, running), *since_presets(metric, now)],
+    }
+
+
+def head_of(reading: Reading) -> dict[str, Any]:
+    """The same with what it says of the metric itself, whatever was reported."""
+    source, metric = reading.source, reading.metric
+    return {
+        **days_of(reading),
+        "about": about(source, metric),
+        "reported": source.registry.unasked.get(metric.name, metric),
+        "label": privacy_label(metric, source.registry),
+        "published": released_sums(source, metric),
+    }
 
 
 def keep_form(error: RangeError | EstimateError, *fields: str) -> RangeError:

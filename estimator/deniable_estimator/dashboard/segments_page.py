@@ -20,14 +20,12 @@ from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.about import planner_address
 from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.calculations import segment_trends_text
-from deniable_estimator.dashboard.pages import keep_form, listed, unlisted
+from deniable_estimator.dashboard.pages import days_of, keep_form, listed, unlisted
 from deniable_estimator.dashboard.pictures import rows_picture, send_picture
 from deniable_estimator.dashboard.ranges import (
     DayRange,
     RangeError,
     check_names,
-    presets,
-    since_presets,
 )
 from deniable_estimator.dashboard.reading import Reading
 from deniable_estimator.dashboard.segments import (
@@ -120,16 +118,9 @@ def segments_page(name: str) -> ResponseReturnValue:
         except (RangeError, EstimateError) as error:
             refused = keep_form(error)
     reported = source.registry.unasked.get(metric.name, metric)
-    running = source.running(metric)
     page = render_template(
         "segments.html",
-        presets=[
-            *presets(source.seen_until, metric.window, running),
-            *since_presets(metric, source.seen_until),
-        ],
-        running=running,
-        newest=source.newest(metric),
-        metric=metric,
+        **days_of(reading),
         days=days,
         by=by,
         where=where,

@@ -160,15 +160,12 @@ def _labels(_: click.Context, option: click.Parameter, texts: tuple[str, ...]) -
 def parse_segments(
     _: click.Context, option: click.Parameter, texts: tuple[str, ...]
 ) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for each in texts:
-        name, equals, value = each.partition("=")
-        if not (name and equals and value):
-            raise click.BadParameter(f"{each!r} is not like platform=web", param=option)
-        if name in found:
-            raise click.BadParameter(f"names {name} twice", param=option)
-        found[name] = value
-    return found
+    from deniable_estimator.asking.query import segments_in
+
+    try:
+        return segments_in(texts)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param=option) from None
 
 
 _day = click.DateTime(["%Y-%m-%d"])

@@ -16,6 +16,7 @@ from deniable.protocol.value_list import value_texts
 from deniable_estimator.answers.distribution import series_names
 from deniable_estimator.answers.pair import pair_series
 from deniable_estimator.answers.retention import retention_series
+from deniable_estimator.asking.query import segments_in
 from deniable_estimator.dashboard.access.caller import require_role
 from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.data import DataSource
@@ -60,13 +61,11 @@ def asked_segments(name: str, texts: Sequence[str]) -> dict[str, str]:
     Raises:
         ApiProblem: one is not.
     """
-    found: dict[str, str] = {}
-    for each in texts:
-        segment, equals, value = each.partition("=")
-        if not (segment and equals and value) or segment in found:
-            raise invalid(f"{name} takes a segment with its value, like platform=web, each once")
-        found[segment] = value
-    return found
+    try:
+        return segments_in(texts)
+    except ValueError:
+        told = f"{name} takes a segment with its value, like platform=web, each once"
+        raise invalid(told) from None
 
 
 def asked_candidates(reading: Reading, values: Sequence[str]) -> Reading:
