@@ -162,12 +162,7 @@ def test_earlier_lists_of_a_segment(dark):
         ("dark_mode", {}, {"by": []}, "dark_mode is counted by platform"),
         ("dark_mode", {"plan": "paid"}, {"by": ["platform"]}, "not counted by a segment"),
         ("dark_mode", {"platform": "tv"}, {"by": ["platform"]}, "no value tv"),
-        (
-            "theme",
-            {},
-            {"by": ["plan", "platform"], "against": {"plan": "paid"}},
-            "name a value",
-        ),
+        ("theme", {}, {"by": ["plan", "platform"], "against": {"plan": "paid"}}, "name a value"),
         ("dark_mode", {}, {"by": ["platform"], "against": {"platform": "web"}}, "fewer than 100"),
     ],
 )
@@ -192,14 +187,11 @@ def test_each_segment_has_its_own_windows(world):
     assert split.comparisons == {}
     assert not split.differs.any()
     assert "its own windows" in split.verdict
-    found = trends_by_segment(
-        world.store, world.registry, Query("dark_mode"), ["platform"], now=1e12
-    )
+    asked = world.store, world.registry, Query("dark_mode"), ["platform"]
+    found = trends_by_segment(*asked, now=1e12)
     assert [each.trend.by for each in found.groups] == ["day", "week", "month", "month"]
     assert any("longer periods" in note for note in found.notes)
-    days = trends_by_segment(
-        world.store, world.registry, Query("dark_mode"), ["platform"], by="day", now=1e12
-    )
+    days = trends_by_segment(*asked, by="day", now=1e12)
     assert {each.trend.by for each in days.groups} == {"day"}
 
 

@@ -59,9 +59,8 @@ def test_a_period_is_the_estimate_of_its_windows(store, registry, scheme, make_t
 def test_a_day_is_compared_with_its_weekday(store, registry):
     """A day's change is that since a week before, also where the range begins in between; a day
     that has no such day before it has none."""
-    found = trend(
-        store, registry, Query("browser", date(2026, 11, 17), date(2026, 11, 20)), now=LATER
-    )
+    query = Query("browser", date(2026, 11, 17), date(2026, 11, 20))
+    found = trend(store, registry, query, now=LATER)
     assert [period.label for period in found.periods] == [f"2026-11-{day}" for day in range(17, 21)]
     assert {period.label: period.since for period in found.reported} == {
         "2026-11-17": "2026-11-10",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import Any
 
 from flask import url_for
@@ -20,7 +20,7 @@ from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.units import cell_words
 from deniable_estimator.dashboard.data import DataSource
-from deniable_estimator.dashboard.ranges import DayRange
+from deniable_estimator.dashboard.ranges import DayRange, day_at
 from deniable_estimator.dashboard.reading import Reading
 from deniable_estimator.dashboard.words import share_text, window
 from deniable_estimator.forecasting.detection import detectable_share
@@ -43,7 +43,7 @@ def about(source: DataSource, metric: Metric) -> dict[str, Any]:
     ended = [label for label in labels if windows.end(label) <= now]
     newest = max(ended, default=None)
     oldest = min(labels, default=None)
-    since = None if oldest is None else _day(windows.start(oldest))
+    since = None if oldest is None else day_at(windows.start(oldest))
     return {
         "since": since,
         "reporting": _reporting(pair or metric, source.registry, since or source.today),
@@ -150,8 +150,8 @@ def _planner(source: DataSource, metric: Metric, newest: str | None) -> str:
     complete window had, of which a part was asked."""
     reports = None
     if metric.devices is None and newest is not None:
-        day = _day(windows.start(newest))
-        last = _day(windows.end(newest) - 1)
+        day = day_at(windows.start(newest))
+        last = day_at(windows.end(newest) - 1)
         reports = Reading(source, metric, DayRange(day, last)).n
     return planner_address(metric, reports)
 
@@ -204,7 +204,3 @@ def planner_address(
     if metric.longitudinal == "memoize":
         numbers["memoize"] = "on"
     return url_for("planner.values", **numbers)
-
-
-def _day(time: float) -> date:
-    return datetime.fromtimestamp(time, UTC).date()

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,7 +21,7 @@ from deniable_estimator.asking.reading import Selection, unfinished
 from deniable_estimator.asking.results import Results, Turn, digest
 from deniable_estimator.asking.work import Workers
 from deniable_estimator.dashboard.calculations import LIGHT, png
-from deniable_estimator.dashboard.ranges import DayRange, read_range
+from deniable_estimator.dashboard.ranges import DayRange, day_at, read_range
 
 PAGE_PATIENCE = 1.0
 """Seconds that a page waits before it shows the progress instead."""
@@ -57,7 +57,7 @@ class DataSource:
     @property
     def today(self) -> date:
         """The day (UTC) that the clock shows."""
-        return day_of(self.clock)
+        return day_at(self.clock())
 
     @property
     def seen_until(self) -> float:
@@ -141,7 +141,7 @@ class DataSource:
         if newest is None or windows.end(newest) <= self.seen_until:
             return None
         first = windows.first_day(newest)
-        return DayRange(first, max(first, datetime.fromtimestamp(self.seen_until, UTC).date()))
+        return DayRange(first, max(first, day_at(self.seen_until)))
 
     def read_days(self, metric: Metric, arguments: Mapping[str, str]) -> DayRange:
         """The days of an address. Where it names none, and the latest complete windows have no
@@ -178,8 +178,3 @@ class DataSource:
         """What the function returns, in another process, which has these candidates at hand."""
         strings = candidates if isinstance(candidates, Listed) else None
         return self.workers.run(function, *arguments, strings=strings)
-
-
-def day_of(clock: Callable[[], float]) -> date:
-    """The day (UTC) that a clock of POSIX seconds shows."""
-    return datetime.fromtimestamp(clock(), UTC).date()

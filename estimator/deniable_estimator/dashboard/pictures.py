@@ -85,13 +85,9 @@ def offer_plots(app: Flask) -> None:
 @pictures.get("/metric/<name>.<any(svg, png):form>")
 def metric_picture(name: str, form: str) -> ResponseReturnValue:
     """The chart of one metric."""
-    reading, view = asked_view(name, "scale")
-    reading = reading.asking(listed(reading.metric))
-    estimate = _estimate(reading)
-    kind = kind_of(estimate)
+    reading, view, estimate, alarm = _asked(name)
+    metric, kind = reading.metric, kind_of(estimate)
     drawn = kind.picture(estimate, view, _BARS)
-    alarm = alarm_of(reading, estimate)
-    metric = reading.metric
     head = [("title", metric.description), ("said", kind.said(drawn))]
     head.append(("sub", kind.caption(estimate, view)))
     foot = [kind.footnote(estimate), *_left_out(view)]
@@ -102,11 +98,9 @@ def metric_picture(name: str, form: str) -> ResponseReturnValue:
 @pictures.get("/metric/<name>/trend.<any(svg, png):form>")
 def trend_picture(name: str, form: str) -> ResponseReturnValue:
     """The trend of one of its values."""
-    reading, view = asked_view(name, "scale")
-    reading = reading.asking(listed(reading.metric))
-    metric, estimate = reading.metric, _estimate(reading)
+    reading, view, estimate, alarm = _asked(name)
+    metric = reading.metric
     view.check_values(estimate.series.names)
-    alarm = alarm_of(reading, estimate)
     found = timeline(reading, view, estimate, alarm)
     if found is None:
         raise BadRequest(
@@ -221,7 +215,10 @@ def _scale() -> int:
     return int(text)
 
 
-def _estimate(reading: Reading) -> Answer:
+def _asked(name: str) -> tuple[Reading, View, Answer, Alarm | None]:
+    """What a picture shows."""
+    reading, view = asked_view(name, "scale")
+    reading = reading.asking(listed(reading.metric))
     estimate = reading.answer
     if estimate is None:
         raise BadRequest(unlisted(reading.metric))
@@ -229,7 +226,7 @@ def _estimate(reading: Reading) -> Answer:
         raise BadRequest(
             message("There are no reports in these days, so there is nothing to draw.")
         )
-    return estimate
+    return reading, view, estimate, alarm_of(reading, estimate)
 
 
 embedding = Blueprint("embedding", __name__)

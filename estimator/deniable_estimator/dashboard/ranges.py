@@ -166,7 +166,7 @@ def read_range(
     begin, end = _day(arguments.get(from_), from_), _day(arguments.get(to), to)
     last = end or windows.last_complete(kind, now)
     if end is None and begin is not None and begin > last:
-        last = _today(now)
+        last = day_at(now)
     try:
         first = begin or _back(last, kind, _DEFAULT_DAYS, _DEFAULT_MONTHS)
     except (OverflowError, ValueError):
@@ -385,5 +385,6 @@ def _day(text: str | None, name: str) -> date | None:
         ) from None
 
 
-def _today(now: float) -> date:
+def day_at(now: float) -> date:
+    """The day (UTC) of a POSIX time in seconds."""
     return datetime.fromtimestamp(now, UTC).date()

@@ -23,8 +23,8 @@ from deniable_estimator.asking.results import Turn, Versioned, digest
 from deniable_estimator.asking.segments import SplitQuestion, check_names, split_question
 from deniable_estimator.asking.trend import Points, Trend, trend
 from deniable_estimator.dashboard.calculations import LIGHT, decoded
-from deniable_estimator.dashboard.data import DataSource, day_of
-from deniable_estimator.dashboard.ranges import DayRange
+from deniable_estimator.dashboard.data import DataSource
+from deniable_estimator.dashboard.ranges import DayRange, day_at
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.significance import Adjustment
@@ -186,7 +186,7 @@ class Reading:
         reach = self.days.reaching_back(_COMPARED_DAYS, "day")
         parts = self.over(reach).select().each_version().values()
         # Which periods have ended changes at midnight.
-        known = self.source.today, day_of(lambda: self.source.seen_until)
+        known = self.source.today, day_at(self.source.seen_until)
         return digest(self.days.first, self.days.last, by, known, *parts)
 
     @property

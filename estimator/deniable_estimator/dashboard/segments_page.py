@@ -154,9 +154,8 @@ def segments_page(name: str) -> ResponseReturnValue:
 @segments.get("/metric/<name>/segments.<any(svg, png):form>")
 def segments_picture(name: str, form: str) -> ResponseReturnValue:
     """One series in all segments: the one that is asked for, or that the headline tells of."""
-    metric = declared_metric(name)
-    reading, by, against = _requested(metric)
-    reading = reading.asking(listed(metric))
+    reading, by, against = _requested(declared_metric(name))
+    metric, reading = reading.metric, reading.asking(listed(reading.metric))
     found = reading.segmented(by, _against(reading, by, against)).answer
     shown = panels_shown(found) if found.total.n else []
     if not shown:
@@ -172,9 +171,8 @@ def segments_picture(name: str, form: str) -> ResponseReturnValue:
 @segments.get("/metric/<name>/segments.<any(csv, json):form>")
 def segments_file(name: str, form: str) -> ResponseReturnValue:
     """The same as a file, with every series."""
-    metric = declared_metric(name)
-    reading, by, against = _requested(metric)
-    reading = reading.asking(listed(metric))
+    reading, by, against = _requested(declared_metric(name))
+    metric, reading = reading.metric, reading.asking(listed(reading.metric))
     if "period" in request.args:
         around = reading.over(reading.days.around)
         by_period = grouping_asked(request.args, "period", metric, around.days)

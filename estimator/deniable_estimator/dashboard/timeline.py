@@ -105,13 +105,10 @@ def timeline(reading: Reading, view: View, answer: Answer, alarm: Alarm | None) 
     """
     shown = kind_of(answer).over_time(answer, view.values)
     values = tuple(value for value in view.values if value in shown) or (shown[0],)
-    metric, days = reading.metric, view.days.around
-    by = view.by or grouping(metric, days)
-    found = reading.over(days).asking(kind_of(answer).asked(metric, shown)).trend(by).answer
-    if len(found.reported) < 2:
+    charted = trend_of(reading, answer, view.by, shown, alarm)
+    if charted is None:
         return None
-    labels = [each.label for each in found.reported]
-    alarmed = frozenset(each for each in labels if alarm and alarm.of_period(each))
+    (found, alarmed), metric = charted, reading.metric
     lines = dict(zip(shown, lines_of(found, shown), strict=True))
     drawn = [lines[value] for value in values]
     chart = chart_of_lines(found, drawn, height=_HEIGHT, name="trend", alarmed=alarmed)
@@ -148,6 +145,25 @@ def timeline(reading: Reading, view: View, answer: Answer, alarm: Alarm | None) 
         small_charts=small_charts,
         steps=[_step(period, values, alarmed) for period in reversed(found.reported)],
     )
+
+
+def trend_of(
+    reading: Reading,
+    answer: Answer,
+    by: windows.Kind | None,
+    shown: Sequence[str],
+    alarm: Alarm | None,
+) -> tuple[Trend, frozenset[str]] | None:
+    """The trend of some series of the answer, by the finest periods that a chart has room for
+    unless `by` says others, and which of these raise the alarm; None without two that have
+    reports."""
+    metric, days = reading.metric, reading.days.around
+    asked = reading.over(days).asking(kind_of(answer).asked(metric, shown))
+    found = asked.trend(by or grouping(metric, days)).answer
+    if len(found.reported) < 2:
+        return None
+    labels = [each.label for each in found.reported]
+    return found, frozenset(each for each in labels if alarm and alarm.of_period(each))
 
 
 def _stepped(metric: Metric, found: Trend, value: str) -> str | None:

@@ -26,7 +26,7 @@ from deniable_estimator.dashboard.kinds.numbers import number_lines
 from deniable_estimator.dashboard.kinds.shares import bar_chart
 from deniable_estimator.dashboard.reading import Reading
 from deniable_estimator.dashboard.recent import headline_of
-from deniable_estimator.dashboard.timeline import grouping
+from deniable_estimator.dashboard.timeline import trend_of
 from deniable_estimator.dashboard.trends import chart_of_lines, lines_of
 from deniable_estimator.dashboard.view import View, read_view
 from deniable_estimator.document.plot.marks import LineChart
@@ -175,20 +175,17 @@ def _trend(
     assert isinstance(drawn.item, BoardChart)
     shown = [each for each in drawn.item.values if each in estimate.series.names]
     shown = shown or kind.over_time(estimate, ())[:1]
-    metric, days = reading.metric, reading.days.around
-    by = drawn.item.by or grouping(metric, days)
-    found = reading.over(days).asking(kind.asked(metric, shown)).trend(by).answer
-    if len(found.reported) < 2:
+    charted = trend_of(reading, estimate, drawn.item.by, shown, drawn.alarm)
+    if charted is None:
         return None
-    labels = [each.label for each in found.reported]
-    alarmed = frozenset(e for e in labels if drawn.alarm and drawn.alarm.of_period(e))
-    name = f"item-{drawn.number}"
+    found, alarmed = charted
+    days, name = reading.days.around, f"item-{drawn.number}"
     chart = chart_of_lines(
         found, lines_of(found, shown), height=_HEIGHT, name=name, alarmed=alarmed
     )
     if chart is None:
         return None
-    noted = annotated(metric, days.first, days.last, reading.source.today, found.periods)
+    noted = annotated(reading.metric, days.first, days.last, reading.source.today, found.periods)
     if noted is not None:
         # What came after these days has no place on a chart of them.
         noted = replace(noted, later=())

@@ -22,7 +22,7 @@ from deniable_estimator.asking.query import LENGTHS
 from deniable_estimator.asking.results import digest
 from deniable_estimator.asking.since import chosen_series
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of
-from deniable_estimator.dashboard.ranges import DayRange
+from deniable_estimator.dashboard.ranges import DayRange, newest_period
 from deniable_estimator.dashboard.ranges import before as days_before
 from deniable_estimator.dashboard.reading import Reading
 from deniable_estimator.judging.changes import (
@@ -72,24 +72,6 @@ class WeekChange:
     """The difference in standard errors, whatever its direction: what changes are sorted by."""
 
 
-def newest_week(days: DayRange, kind: windows.Kind) -> tuple[DayRange, DayRange]:
-    """The newest week that ended by the last of these days, and the one before; of months, the
-    newest months."""
-    if kind == "month":
-        after = (days.last + timedelta(1)).replace(day=1)
-        middle = _month_before(after)
-        first = _month_before(middle)
-        return (
-            DayRange(middle, after - timedelta(1), days.without),
-            DayRange(first, middle - timedelta(1), days.without),
-        )
-    last = days.last - timedelta((days.last.weekday() + 1) % 7)
-    return (
-        DayRange(last - timedelta(6), last, days.without),
-        DayRange(last - timedelta(13), last - timedelta(7), days.without),
-    )
-
-
 def week_change(
     reading: Reading, answer: Answer, family: int, alarm: Alarm | None
 ) -> WeekChange | NoChange:
@@ -109,13 +91,10 @@ def week_change(
         windows.span(metric.window, days.first, days.last)
     ):
         return "incomplete"
-    try:
-        if days.since:
-            week, before = days, days_before(days, metric.window)
-        else:
-            week, before = newest_week(days, metric.window)
-    except (OverflowError, ValueError):
+    week = days if days.since else newest_period(days, source.seen_until, metric.window)
+    if week is None:
         return "nothing_before"
+    before = days_before(week, metric.window)
     if before.first < days.first:
         careful = replace(source, alarm_level=source.alarm_level / family)
         alarm = alarm_of(Reading(careful, metric, replace(days, first=before.first)))
@@ -157,10 +136,6 @@ def _change_words(
 
 def _weekdays(answer: Answer) -> set[int]:
     return {date.fromisoformat(each).weekday() for each in answer.windows}
-
-
-def _month_before(first: date) -> date:
-    return (first - timedelta(1)).replace(day=1)
 
 
 FALSE_ALARMS = FalseAlarms(0.05, "run")
