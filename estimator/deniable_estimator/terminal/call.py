@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from deniable import WindowError
 from deniable.protocol import windows
 from deniable_collector.options import Function, registry_option, store_option
 from deniable_estimator.files import ANNOTATIONS, file_in_folder
 from deniable_estimator.terminal.options import (
+    Parsed,
     as_csv,
     as_json,
     candidates_option,
@@ -148,13 +148,9 @@ def _date(_: click.Context, __: click.Parameter, moment: datetime | None) -> dat
     return moment and moment.date()
 
 
-def _labels(_: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
-    for each in texts:
-        try:
-            windows.start(each)
-        except WindowError as error:
-            raise click.BadParameter(str(error), param=option) from None
-    return texts
+def _label(text: str) -> str:
+    windows.start(text)
+    return text
 
 
 def parse_segments(
@@ -181,7 +177,7 @@ _OPTIONS: Mapping[str, Callable[[Any], Any]] = {
     "without": click.option(
         "--without",
         multiple=True,
-        callback=_labels,
+        type=Parsed("window", _label),
         metavar="WINDOW",
         help="Leave out this window, like 2026-11-21; may be given several times.",
     ),

@@ -50,6 +50,19 @@ class AnyReal(Real):
         return ""
 
 
+class Parsed(click.ParamType[_R]):
+    """What a function makes of a text; its error is told as the mistake."""
+
+    def __init__(self, name: str, parse: Callable[[str], _R]) -> None:
+        self.name, self._parse = name, parse
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> _R:
+        try:
+            return self._parse(str(value))
+        except (ValueError, DeniableError) as error:
+            self.fail(str(error), param, ctx)
+
+
 def click_options(inputs: Sequence[Input]) -> Callable[[Function], Function]:
     """The options of a command that takes these inputs."""
 

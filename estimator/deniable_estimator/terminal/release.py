@@ -10,32 +10,23 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import click
 
 from deniable.tools.command_line import command
 from deniable_estimator.terminal.call import Call, asks, of_store
-from deniable_estimator.terminal.options import no_data, opened
+from deniable_estimator.terminal.options import Parsed, no_data, opened
 from deniable_estimator.terminal.release_files import kept_ledger, ledger_limits
 
 # numpy and rich take longer to import than `deniable --help` should.
 
 
-class _Epsilon(click.ParamType[Fraction]):
+def _epsilon(text: str) -> Fraction:
     """An epsilon, exact as it is written."""
+    from deniable_estimator.releasing.prepared import exact_epsilon
 
-    name = "number"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Fraction:
-        from deniable_estimator.releasing.prepared import exact_epsilon
-
-        try:
-            return exact_epsilon(str(value))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
+    return exact_epsilon(text)
 
 
 @command("deniable release browser --from 2026-09-21 --to 2026-11-01 --out browser.csv")
@@ -51,7 +42,7 @@ class _Epsilon(click.ParamType[Fraction]):
 )
 @click.option(
     "--epsilon",
-    type=_Epsilon(),
+    type=Parsed("number", _epsilon),
     help="Add noise, so that all numbers of the release together satisfy this epsilon for all "
     "that a device reported, also against readers who know all other reports. Without it the sums "
     "are released as they are.",

@@ -18,6 +18,7 @@ from deniable.protocol.types import Discovery, Number, Pair, Retention
 from deniable.tools.command_line import command
 from deniable_collector.options import registry_option
 from deniable_estimator.terminal.options import (
+    Parsed,
     Real,
     as_json,
     candidates_option,
@@ -41,38 +42,29 @@ if TYPE_CHECKING:
 # numpy and rich take longer to import than `deniable --help` should.
 
 
-def _two(_: click.Context, option: click.Parameter, text: str | None) -> tuple[float, float] | None:
+def _two(text: str) -> tuple[float, float]:
     """The two numbers of an option like `--normal MEAN,SD`, the second of which is above 0."""
-    if text is None:
-        return None
     try:
         first, second = (float(each) for each in text.split(","))
     except ValueError:
-        raise click.BadParameter("write two numbers, like 12,3", param=option) from None
+        raise ValueError("write two numbers, like 12,3") from None
     if not (math.isfinite(first) and 0 < second < math.inf):
-        raise click.BadParameter("let both be finite, and the second above 0", param=option)
+        raise ValueError("let both be finite, and the second above 0")
     return first, second
 
 
-def _lives(
-    _: click.Context, option: click.Parameter, text: str | None
-) -> tuple[float, float, float, float, int] | None:
+def _lives(text: str) -> tuple[float, float, float, float, int]:
     """How devices come, stay and go."""
-    if text is None:
-        return None
     try:
         back, stays, returns, growth = (float(each) for each in text.split(",")[:-1])
         count = int(text.split(",")[-1])
     except ValueError:
-        raise click.BadParameter(
-            "write five numbers, like .45,.85,.15,0,20", param=option
-        ) from None
+        raise ValueError("write five numbers, like .45,.85,.15,0,20") from None
     rates = 0 <= back <= 1 and 0 <= stays <= 0.999 and 0 <= returns <= 1
     if not (rates and abs(growth) <= 0.5 and 2 <= count <= 520):
-        raise click.BadParameter(
+        raise ValueError(
             "the first three are parts of 1, and less than 1 stays; GROWTH is from -.5 to .5, and "
-            "WINDOWS from 2 to 520",
-            param=option,
+            "WINDOWS from 2 to 520"
         )
     return back, stays, returns, growth, count
 
@@ -101,13 +93,13 @@ def _lives(
 )
 @click.option(
     "--normal",
-    callback=_two,
+    type=Parsed("numbers", _two),
     metavar="MEAN,SD",
     help="Of a number: it is normally distributed, with this mean and standard deviation.",
 )
 @click.option(
     "--lognormal",
-    callback=_two,
+    type=Parsed("numbers", _two),
     metavar="MEDIAN,SIGMA",
     help="Of a number: its logarithm is, with this standard deviation.",
 )
@@ -118,7 +110,7 @@ def _lives(
 )
 @click.option(
     "--lives",
-    callback=_lives,
+    type=Parsed("numbers", _lives),
     metavar="BACK,STAYS,RETURNS,GROWTH,WINDOWS",
     help="Of a retention: the parts of the new devices that are back in the next window, of the "
     "others that stay, and of the absent ones that return; how many more are new in each window, "
