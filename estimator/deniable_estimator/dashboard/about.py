@@ -21,7 +21,7 @@ from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.units import cell_words
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.ranges import DayRange, day_at
-from deniable_estimator.dashboard.reading import Reading
+from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.words import share_text, window
 from deniable_estimator.forecasting.detection import detectable_share
 from deniable_estimator.messages import counted, joined, message, sentence, spaced
@@ -152,7 +152,7 @@ def _planner(source: DataSource, metric: Metric, newest: str | None) -> str:
     if metric.devices is None and newest is not None:
         day = day_at(windows.start(newest))
         last = day_at(windows.end(newest) - 1)
-        reports = Reading(source, metric, DayRange(day, last)).n
+        reports = PageReading(source, metric, DayRange(day, last)).n
     return planner_address(metric, reports)
 
 

@@ -17,7 +17,7 @@ from deniable_estimator.asking.reading import Selection, unfinished
 from deniable_estimator.asking.results import Turn, digest
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.dashboard.reading import Reading, check_listed
+from deniable_estimator.dashboard.reading import PageReading, check_listed
 from deniable_estimator.dashboard.words import window
 from deniable_estimator.messages import counted, listed, message
 
@@ -81,7 +81,7 @@ class Alarm:
         return any(windows.window_at(kind, windows.start(each)) == label for each in self.labels)
 
 
-def alarm_of(reading: Reading, estimate: Answer | None = None) -> Alarm | None:
+def alarm_of(reading: PageReading, estimate: Answer | None = None) -> Alarm | None:
     """The alarm that these days raise; None if they raise none. See `history_of`."""
     history = history_of(reading, estimate)
     strange = [
@@ -106,7 +106,7 @@ def _together(history: History) -> str:
     return message("all windows together") if len(history.windows) > 1 else message("this window")
 
 
-def history_of(reading: Reading, estimate: Answer | None = None) -> History:
+def history_of(reading: PageReading, estimate: Answer | None = None) -> History:
     """What is strange in the windows of these days, each against those before it, and in their
     `estimate`.
 
@@ -115,7 +115,7 @@ def history_of(reading: Reading, estimate: Answer | None = None) -> History:
     source, metric, days = reading.source, reading.metric, reading.days
     check_listed(metric)
     reach = days.reaching_back(LONGEST_HISTORY, metric.window)
-    selection = Reading(source, metric, reach).select().apart()
+    selection = PageReading(source, metric, reach).select().apart()
     running = unfinished(selection.labels, source.clock())
     asked = reading.strings, estimate is None, days, source.alarm_level
     return source.results.get(
@@ -131,12 +131,12 @@ def history_of(reading: Reading, estimate: Answer | None = None) -> History:
     )
 
 
-def looks_of(reading: Reading) -> tuple[Look, ...]:
+def looks_of(reading: PageReading) -> tuple[Look, ...]:
     """What is looked at in each window of these days, the oldest first."""
     return _looks(reading.source, reading.select().apart())
 
 
-def windowwise(reading: Reading) -> Iterator[Answer]:
+def windowwise(reading: PageReading) -> Iterator[Answer]:
     """The estimate of each window of these days, the oldest first."""
     turn = Turn(reading.source.results)
     for label in reading.select().apart().labels:

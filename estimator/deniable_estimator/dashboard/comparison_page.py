@@ -24,7 +24,7 @@ from deniable_estimator.dashboard.ranges import (
     earlier_range,
     read_range,
 )
-from deniable_estimator.dashboard.reading import Reading
+from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.texts import asked_form, file_of, of_comparison
 from deniable_estimator.errors import EstimateError
@@ -104,13 +104,13 @@ def _headline(comparison: Comparison, alarms: Sequence[Alarm]) -> str:
     return change_headline(comparison)
 
 
-def _requested_periods(name: str) -> tuple[Reading, DayRange]:
+def _requested_periods(name: str) -> tuple[PageReading, DayRange]:
     declared_metric(name)
     check_names(request.args, (*PERIOD_NAMES, "raw"))
     return requested_periods(name, request.args)
 
 
-def requested_periods(name: str, arguments: Mapping[str, str]) -> tuple[Reading, DayRange]:
+def requested_periods(name: str, arguments: Mapping[str, str]) -> tuple[PageReading, DayRange]:
     """The later days, and those that they are compared with.
 
     Raises:
@@ -121,7 +121,7 @@ def requested_periods(name: str, arguments: Mapping[str, str]) -> tuple[Reading,
     later = read_range(arguments, now, metric.window, metric)
     named = arguments.get("before_from"), arguments.get("before_to")
     earlier = earlier_range(later, metric.window, *named, now)
-    return Reading(source, metric, later), earlier
+    return PageReading(source, metric, later), earlier
 
 
 def _query(earlier: DayRange, later: DayRange) -> dict[str, str]:

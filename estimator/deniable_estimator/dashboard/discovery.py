@@ -17,12 +17,12 @@ from deniable_estimator.asking.results import Turn, Versioned, digest
 from deniable_estimator.asking.trend import Trend
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.ranges import RangeError
-from deniable_estimator.dashboard.reading import Reading
+from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import message
 
 
-def finds_at(reading: Reading, minimum_share: float | None = None) -> Versioned[Finds]:
+def finds_at(reading: PageReading, minimum_share: float | None = None) -> Versioned[Finds]:
     """The strings that were found in these days, each with the lists that follow it.
 
     Raises:
@@ -46,7 +46,9 @@ def finds_at(reading: Reading, minimum_share: float | None = None) -> Versioned[
     return Versioned(made.answer.followed_in(lists), digest(made.version, lists_version))
 
 
-def trend_of_find(reading: Reading, by: windows.Kind, finds: Finds, find: Find) -> Versioned[Trend]:
+def trend_of_find(
+    reading: PageReading, by: windows.Kind, finds: Finds, find: Find
+) -> Versioned[Trend]:
     """How common one of the finds was in each period.
 
     Raises:

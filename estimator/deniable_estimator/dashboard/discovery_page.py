@@ -29,7 +29,7 @@ from deniable_estimator.dashboard.ranges import (
     RangeError,
     check_names,
 )
-from deniable_estimator.dashboard.reading import Reading
+from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.texts import asked_form, download
 from deniable_estimator.dashboard.timeline import grouping, grouping_asked
@@ -65,7 +65,7 @@ def finds_page(name: str) -> ResponseReturnValue:
         return redirect(url_for("pages.metric_page", name=name))
     refused, found, trend, chart = None, None, None, None
     days = source.read_days(metric, {})
-    reading = Reading(source, metric, days)
+    reading = PageReading(source, metric, days)
     by = grouping(metric, days)
     chosen = request.args.get("find", "")
     try:
@@ -137,11 +137,11 @@ def finds_file(name: str, form: str) -> ResponseReturnValue:
     return download(trend_text(asked_form(form), trend, days.told), f"{name}-string-trend", form)
 
 
-def _asked(name: str, *more: str) -> tuple[Reading, Finds]:
+def _asked(name: str, *more: str) -> tuple[PageReading, Finds]:
     """What the request asks for; `more` are parameters beside those of the page."""
     source, metric = current_source(), declared_metric(name)
     check_names(request.args, (*_NAMES, *more))
-    reading = Reading(source, metric, source.read_days(metric, request.args))
+    reading = PageReading(source, metric, source.read_days(metric, request.args))
     return reading, finds_at(reading).answer
 
 

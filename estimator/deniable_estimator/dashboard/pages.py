@@ -31,7 +31,7 @@ from deniable_estimator.dashboard.ranges import (
     presets,
     since_presets,
 )
-from deniable_estimator.dashboard.reading import Reading
+from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.recent import recent
 from deniable_estimator.dashboard.source import current_source, declared_metric, settings_in_force
 from deniable_estimator.dashboard.texts import asked_form, file_of, of_estimate, of_trend
@@ -76,7 +76,7 @@ def metric_page(name: str) -> ResponseReturnValue:
         source, metric = current_source(), declared_metric(name)
         view = replace(read_view({}, metric, source.seen_until), days=source.read_days(metric, {}))
         view = view.of_list(kept_list(metric))
-        reading = Reading(source, metric, view.days)
+        reading = PageReading(source, metric, view.days)
         return _page(reading, view, refused=keep_form(error))[0], 400
     return page
 
@@ -104,7 +104,7 @@ def metric_upload(name: str) -> ResponseReturnValue:
         sent = file.stream.read()
         sent_list(source, sent, message("Your list"))
     except ValueListError as error:
-        return _page(Reading(source, metric, view.days), view, mistake=str(error))[0], 400
+        return _page(PageReading(source, metric, view.days), view, mistake=str(error))[0], 400
     keep_list(metric, sent)
     # A line of another list, or a string of it, says nothing about this one.
     kept = urlencode(replace(view, values=(), own_lines=()).query(), doseq=True)
@@ -119,7 +119,7 @@ def forget_upload(name: str) -> ResponseReturnValue:
 
 
 def _page(
-    reading: Reading,
+    reading: PageReading,
     view: View,
     *,
     mistake: str | None = None,
@@ -193,7 +193,7 @@ def trend_file(name: str, form: str) -> ResponseReturnValue:
     return file_of(reading, of_trend(reading, asked_form(form), by), f"{name}-trend", form)
 
 
-def days_of(reading: Reading) -> dict[str, Any]:
+def days_of(reading: PageReading) -> dict[str, Any]:
     """What a page about a metric says of which days there are."""
     source, metric = reading.source, reading.metric
     now, running = source.seen_until, source.running(metric)
@@ -205,7 +205,7 @@ def days_of(reading: Reading) -> dict[str, Any]:
     }
 
 
-def head_of(reading: Reading) -> dict[str, Any]:
+def head_of(reading: PageReading) -> dict[str, Any]:
     """The same with what it says of the metric itself, whatever was reported."""
     source, metric = reading.source, reading.metric
     return {
@@ -229,7 +229,7 @@ def keep_form(error: RangeError | EstimateError, *fields: str) -> RangeError:
     return error if isinstance(error, RangeError) else RangeError(str(error), *fields)
 
 
-def asked_view(name: str, *more: str) -> tuple[Reading, View]:
+def asked_view(name: str, *more: str) -> tuple[PageReading, View]:
     """What the request asks of the metric of that name; `more` are parameters beside those of a
     view.
 
@@ -241,7 +241,7 @@ def asked_view(name: str, *more: str) -> tuple[Reading, View]:
     check_names(request.args, (*names_of(metric), *more))
     view = read_view(request.args, metric, source.seen_until)
     view = replace(view, days=source.read_days(metric, request.args)).of_list(kept_list(metric))
-    return Reading(source, metric, view.days), view
+    return PageReading(source, metric, view.days), view
 
 
 def listed(metric: Metric) -> Sequence[str] | None:
@@ -263,7 +263,7 @@ def unlisted(metric: Metric) -> str:
     )
 
 
-def _of_strings(reading: Reading) -> Reading:
+def _of_strings(reading: PageReading) -> PageReading:
     """The same of what is listed, if the metric does not list its values itself."""
     metric, candidates = reading.metric, listed(reading.metric)
     if metric.needs_candidates and candidates is None:

@@ -24,7 +24,7 @@ from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.language import told
 from deniable_estimator.dashboard.pages import asked_view, listed, unlisted
 from deniable_estimator.dashboard.privacy_label import even_guess
-from deniable_estimator.dashboard.reading import Reading
+from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.recent import headline_of
 from deniable_estimator.dashboard.release_pages import newest_view
 from deniable_estimator.dashboard.settings import DashboardSettings
@@ -215,7 +215,7 @@ def _scale() -> int:
     return int(text)
 
 
-def _asked(name: str) -> tuple[Reading, View, Answer, Alarm | None]:
+def _asked(name: str) -> tuple[PageReading, View, Answer, Alarm | None]:
     """What a picture shows."""
     reading, view = asked_view(name, "scale")
     reading = reading.asking(listed(reading.metric))
@@ -257,7 +257,7 @@ def embedded(name: str) -> ResponseReturnValue:
             raise NotFound(message("Nothing has been released of this metric."))
         return render_template("embed_released.html", view=numbers)
     view = read_view(request.args, metric, source.seen_until)
-    reading = Reading(source, metric, view.days, source.candidates(metric))
+    reading = PageReading(source, metric, view.days, source.candidates(metric))
     estimate = reading.answer
     chart = alarm = kind = None
     if estimate is not None and estimate.n:

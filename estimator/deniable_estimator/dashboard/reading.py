@@ -39,7 +39,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
-class Reading:
+class PageReading:
     """What is asked of a metric.
 
     Each method that may take long raises `StillDecoding` or `TooManyDecodes` if it takes longer
@@ -54,11 +54,11 @@ class Reading:
     level: float = 0.95
     adjust: Adjustment = "storey"
 
-    def over(self, days: DayRange) -> Reading:
+    def over(self, days: DayRange) -> PageReading:
         """The same over other days."""
         return replace(self, days=days)
 
-    def asking(self, candidates: Sequence[str] | None) -> Reading:
+    def asking(self, candidates: Sequence[str] | None) -> PageReading:
         """The same of other strings or values."""
         return replace(self, candidates=candidates)
 

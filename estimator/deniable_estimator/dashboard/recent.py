@@ -16,7 +16,7 @@ from deniable_estimator.dashboard.alarms import alarm_of
 from deniable_estimator.dashboard.changes import change_headline
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.ranges import DayRange, before, newest_period
-from deniable_estimator.dashboard.reading import Reading
+from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import counted, message, sentence, spaced
@@ -48,7 +48,7 @@ class Recent:
     """Whether it is still being calculated."""
 
 
-def recent(reading: Reading, view: View, answer: Answer) -> Recent | None:
+def recent(reading: PageReading, view: View, answer: Answer) -> Recent | None:
     """The changes that the view asks for; None where there is nothing to compare, and of strings
     unless the address asks for it: each of the two periods takes about a second."""
     source, metric = reading.source, reading.metric
@@ -91,7 +91,7 @@ def recent(reading: Reading, view: View, answer: Answer) -> Recent | None:
     return Recent(days, earlier, told, leader, found, changes, _tested(found), found.notes)
 
 
-def headline_of(reading: Reading, view: View, answer: Answer) -> str:
+def headline_of(reading: PageReading, view: View, answer: Answer) -> str:
     """The answer in a sentence; of the days since something happened, what has changed since."""
     changes = recent(reading, view, answer) if view.days.since else None
     return (changes and changes.headline) or kind_of(answer).headline(answer)
@@ -127,7 +127,7 @@ def _new_leader_words(metric: Metric, days: DayRange, newest: Answer) -> str:
     )
 
 
-def _new_leader(reading: Reading, days: DayRange, answer: Answer, newest: Answer) -> str | None:
+def _new_leader(reading: PageReading, days: DayRange, answer: Answer, newest: Answer) -> str | None:
     """That another value leads than led before the newest days."""
     shown, last = reading.days, days.first - timedelta(days=1)
     asked = reading.metric.needs_candidates
@@ -140,7 +140,7 @@ def _new_leader(reading: Reading, days: DayRange, answer: Answer, newest: Answer
 
 
 def _refused(
-    reading: Reading, days: DayRange, earlier: DayRange, newest: Answer, old: Answer | None
+    reading: PageReading, days: DayRange, earlier: DayRange, newest: Answer, old: Answer | None
 ) -> str | None:
     """Why the two cannot be compared, if they cannot."""
     if old is None or not old.n:

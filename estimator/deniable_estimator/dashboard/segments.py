@@ -19,7 +19,7 @@ from deniable_estimator.asking.since import chosen_series
 from deniable_estimator.asking.trend import Period
 from deniable_estimator.dashboard.changes import ChangeText, change_texts
 from deniable_estimator.dashboard.ranges import before
-from deniable_estimator.dashboard.reading import Reading
+from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.trends import TrendLine, axis_of, draw_trend, lines_of
 from deniable_estimator.dashboard.words import series_name
 from deniable_estimator.document.plot.marks import MOST_LINES, BarRow, LineChart
@@ -194,7 +194,7 @@ class OverTime:
     periods: tuple[Period, ...]
 
 
-def trends_of_segments(reading: Reading, found: Segmented, by: windows.Kind) -> SegmentTrends:
+def trends_of_segments(reading: PageReading, found: Segmented, by: windows.Kind) -> SegmentTrends:
     """The trend of each segment that has enough reports in these days, all by the same period.
 
     Raises:
@@ -305,7 +305,7 @@ def _toggled(
     return (*drawn, key) if len(drawn) < MOST_LINES else None
 
 
-def moved_most(reading: Reading, found: Segmented) -> str | None:
+def moved_most(reading: PageReading, found: Segmented) -> str | None:
     """The segment and the series that stand out furthest from the noise of their change, in a
     sentence; None where the days were not asked by what happened before them.
 

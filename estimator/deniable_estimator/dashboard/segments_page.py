@@ -27,7 +27,7 @@ from deniable_estimator.dashboard.ranges import (
     RangeError,
     check_names,
 )
-from deniable_estimator.dashboard.reading import Reading
+from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.segments import (
     MOST_CELLS,
     moved_most,
@@ -72,7 +72,7 @@ def segments_page(name: str) -> ResponseReturnValue:
     obstacle: str | None = None
     ignored: list[str] = []
     by = _default(metric)
-    reading = Reading(source, metric, source.read_days(metric, {}))
+    reading = PageReading(source, metric, source.read_days(metric, {}))
     if not metric.segments:
         obstacle = message(
             "This metric is not counted by segments. Declare them in its registry: "
@@ -200,14 +200,14 @@ def _default(metric: Metric) -> tuple[str, ...]:
     return tuple(each.name for each in metric.segments[:1])
 
 
-def _requested(metric: Metric) -> tuple[Reading, tuple[str, ...], str]:
+def _requested(metric: Metric) -> tuple[PageReading, tuple[str, ...], str]:
     check_names(request.args, SEGMENT_NAMES)
     return requested_segments(metric, request.args)
 
 
 def requested_segments(
     metric: Metric, arguments: MultiDict[str, str]
-) -> tuple[Reading, tuple[str, ...], str]:
+) -> tuple[PageReading, tuple[str, ...], str]:
     """What is asked of some segments, the segments to divide by, and the reference.
 
     Raises:
@@ -232,7 +232,7 @@ def requested_segments(
             raise RangeError(message("There is no segment {segment}.", segment=each), "where")
         where[segment] = value
     days = replace(days, where=tuple(sorted(where.items())))
-    return Reading(source, metric, days), by, arguments.get("against", "")
+    return PageReading(source, metric, days), by, arguments.get("against", "")
 
 
 def _series(found: Segmented, shown: Sequence[str], arguments: Mapping[str, str]) -> str:
@@ -266,7 +266,7 @@ def _ignored(by: Sequence[str]) -> list[str]:
     ]
 
 
-def _against(reading: Reading, by: Sequence[str], name: str) -> dict[str, str] | None:
+def _against(reading: PageReading, by: Sequence[str], name: str) -> dict[str, str] | None:
     """The segment to compare with, as `against_text` writes it; None if it is not chosen or has
     too few reports."""
     if not name:

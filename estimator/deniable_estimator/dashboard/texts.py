@@ -22,7 +22,7 @@ from deniable_estimator.dashboard.calculations import (
     trend_text,
 )
 from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.dashboard.reading import Reading
+from deniable_estimator.dashboard.reading import PageReading
 
 _TYPES = {"csv": "text/csv", "json": "application/json"}
 
@@ -38,7 +38,7 @@ class Text(NamedTuple):
 
 
 def of_estimate(
-    reading: Reading,
+    reading: PageReading,
     form: str,
     values: Collection[str] = (),
     *,
@@ -55,7 +55,9 @@ def of_estimate(
     return Text(found.version, lines, (estimate_text, form, answer, head, places, values, below))
 
 
-def of_trend(reading: Reading, form: str, by: windows.Kind, values: Collection[str] = ()) -> Text:
+def of_trend(
+    reading: PageReading, form: str, by: windows.Kind, values: Collection[str] = ()
+) -> Text:
     """The trend with what is noted on its days."""
     metric, days, found = reading.metric, reading.days, reading.trend(by)
     noted = annotations_of(metric, days.first, days.last)
@@ -65,7 +67,7 @@ def of_trend(reading: Reading, form: str, by: windows.Kind, values: Collection[s
 
 
 def of_comparison(
-    reading: Reading, form: str, earlier: DayRange, values: Collection[str] = ()
+    reading: PageReading, form: str, earlier: DayRange, values: Collection[str] = ()
 ) -> Text:
     """The change from some days to others."""
     old, new = reading.over(earlier).estimate(), reading.estimate()
@@ -76,7 +78,7 @@ def of_comparison(
 
 
 def of_segments(
-    reading: Reading,
+    reading: PageReading,
     form: str,
     by: Collection[str],
     against: dict[str, str] | None,
@@ -109,7 +111,7 @@ def asked_form(form: str) -> str:
     return "raw" if form == "csv" and request.args.get("raw") == "1" else form
 
 
-def file_of(reading: Reading, found: Text, name: str, form: str) -> Response:
+def file_of(reading: PageReading, found: Text, name: str, form: str) -> Response:
     """The file that this request asks for, which is written elsewhere if it is long."""
     key = "file", request.full_path, found.version, reading.strings
     text = reading.source.written(found.lines, key, *found.write, candidates=reading.candidates)

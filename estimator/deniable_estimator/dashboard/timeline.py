@@ -16,7 +16,7 @@ from deniable_estimator.dashboard.alarms import Alarm
 from deniable_estimator.dashboard.annotation_file import annotations_of
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.ranges import DayRange, one_of
-from deniable_estimator.dashboard.reading import Reading
+from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.trends import chart_of_lines, lines_of
 from deniable_estimator.dashboard.view import View
@@ -97,7 +97,9 @@ def grouping_asked(
     return one_of(text, name, GROUPS[metric.window]) if text else grouping(metric, days)
 
 
-def timeline(reading: Reading, view: View, answer: Answer, alarm: Alarm | None) -> Timeline | None:
+def timeline(
+    reading: PageReading, view: View, answer: Answer, alarm: Alarm | None
+) -> Timeline | None:
     """The trend of the chosen values, or of the leading one; None without two periods
     that have reports.
 
@@ -148,7 +150,7 @@ def timeline(reading: Reading, view: View, answer: Answer, alarm: Alarm | None) 
 
 
 def trend_of(
-    reading: Reading,
+    reading: PageReading,
     answer: Answer,
     by: windows.Kind | None,
     shown: Sequence[str],

@@ -27,7 +27,7 @@ from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.discovery import finds_at, name_of_find
 from deniable_estimator.dashboard.language import current_language
 from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.dashboard.reading import Reading
+from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.development.meaning import Meaning, meaning_of
 from deniable_estimator.development.mistakes import advice_on
@@ -276,13 +276,13 @@ def _estimate(source: DataSource, state: Live, metric: Metric) -> ShownEstimate 
         return replace(shown, few=True)
     look = found_so_far if isinstance(metric.type, Discovery) else _answered
     try:
-        shown = look(Reading(source, metric, days), state, shown)
+        shown = look(PageReading(source, metric, days), state, shown)
     except (EstimateError, StoreError, ValueListError):
         return None
     return shown if shown.n else None
 
 
-def _answered(reading: Reading, state: Live, shown: ShownEstimate) -> ShownEstimate:
+def _answered(reading: PageReading, state: Live, shown: ShownEstimate) -> ShownEstimate:
     """What was calculated before is kept, and what takes long is calculated elsewhere."""
     metric, candidates = shown.metric, None
     if metric.needs_candidates:
@@ -299,7 +299,7 @@ def _answered(reading: Reading, state: Live, shown: ShownEstimate) -> ShownEstim
     return replace(shown, n=answer.n, lines=lines, more=more)
 
 
-def found_so_far(reading: Reading, state: Live, shown: ShownEstimate) -> ShownEstimate:
+def found_so_far(reading: PageReading, state: Live, shown: ShownEstimate) -> ShownEstimate:
     """What a discovery has found, maybe in fewer reports; it is looked for in the background, if it
     is time."""
     metric, scheme = shown.metric, shown.metric.scheme.fingerprint

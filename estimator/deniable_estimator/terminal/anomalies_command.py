@@ -10,7 +10,7 @@ import sys
 import time
 
 from deniable.tools.command_line import command
-from deniable_estimator.terminal.call import Call, asks, of_store
+from deniable_estimator.terminal.call import StoreCall, asks, of_store
 from deniable_estimator.terminal.options import alarm_level_in_force
 
 # numpy and rich take longer to import than `deniable --help` should.
@@ -22,7 +22,7 @@ ALARM = 4
 @command("deniable estimate anomalies browser --from 2026-11-16")
 @asks("without")
 @of_store("candidates", "json")
-def anomalies(call: Call) -> None:
+def anomalies(call: StoreCall) -> None:
     """Find windows of METRIC that honest reports cannot explain, or with more reports than usual.
 
     Exits with 4 on an alarm. DENIABLE_ALARM_LEVEL says how often honest reports may raise one.

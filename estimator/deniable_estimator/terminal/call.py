@@ -49,7 +49,7 @@ class AskedSince(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Call:
+class StoreCall:
     """What the options that commands share say."""
 
     registry: Registry
@@ -216,7 +216,7 @@ def asks(*names: str) -> Callable[[Function], Function]:
 
 def of_store(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """The registry, the store and the options of these names, at the end of a command. It is given
-    its `Call` first, and then its own options."""
+    its `StoreCall` first, and then its own options."""
 
     def called(function: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(function)
@@ -233,7 +233,7 @@ def of_store(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]
 
 def _call(
     metric: str, registry: Path, store: str | None, form: str | None = None, **asked: Any
-) -> Call:
+) -> StoreCall:
     """The call of a command with these options."""
     from deniable import Registry
     from deniable_estimator.asking.query import Query, find_metric
@@ -245,4 +245,4 @@ def _call(
     since = _asked_since(asked.pop("since", None), found, asked["first"], asked["last"])
     if since:
         asked |= {"first": since.days.first, "last": since.days.last}
-    return Call(declared, found, Query(metric, **asked), since, store, form)
+    return StoreCall(declared, found, Query(metric, **asked), since, store, form)

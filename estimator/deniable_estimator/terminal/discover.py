@@ -13,7 +13,7 @@ from typing import Literal
 import click
 
 from deniable.tools.command_line import command
-from deniable_estimator.terminal.call import Call, asks, of_store
+from deniable_estimator.terminal.call import StoreCall, asks, of_store
 from deniable_estimator.terminal.options import Real, candidates_folder_option, opened, progress
 
 # numpy and rich take longer to import than `deniable --help` should.
@@ -48,7 +48,7 @@ from deniable_estimator.terminal.options import Real, candidates_folder_option, 
 @candidates_folder_option
 @of_store("json", "csv")
 def discover(
-    call: Call,
+    call: StoreCall,
     minimum_share: float | None,
     prior: Path | None,
     by: Literal["day", "week", "month"] | None,

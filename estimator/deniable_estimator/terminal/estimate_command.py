@@ -11,7 +11,7 @@ from dataclasses import replace
 import click
 
 from deniable.tools.command_line import command
-from deniable_estimator.terminal.call import Call, asks, of_store, parse_segments
+from deniable_estimator.terminal.call import StoreCall, asks, of_store, parse_segments
 from deniable_estimator.terminal.options import AnyReal, alarm_level_in_force, assumed_fakes
 
 # numpy and rich take longer to import than `deniable --help` should.
@@ -35,7 +35,7 @@ from deniable_estimator.terminal.options import AnyReal, alarm_level_in_force, a
     "one; by default of the first.",
 )
 @of_store("candidates", "json", "csv")
-def estimate(call: Call, limits: tuple[float, ...], given: str | None) -> None:
+def estimate(call: StoreCall, limits: tuple[float, ...], given: str | None) -> None:
     """Estimate how devices are spread over the values of METRIC, or over its numbers.
 
     Every window that touches the range counts; without --from and --to, all of them. With
@@ -89,7 +89,7 @@ def estimate(call: Call, limits: tuple[float, ...], given: str | None) -> None:
     "enough reports. Then segments are not compared.",
 )
 @of_store("candidates", "json", "csv")
-def segments(call: Call, by: tuple[str, ...], against: dict[str, str], recent: bool) -> None:
+def segments(call: StoreCall, by: tuple[str, ...], against: dict[str, str], recent: bool) -> None:
     """Estimate METRIC in each segment, and say which segments differ by more than noise."""
     from deniable_estimator.asking.segments import by_segment
     from deniable_estimator.terminal.comparing import segments_document

@@ -15,7 +15,7 @@ from typing import Literal
 import click
 
 from deniable.tools.command_line import command
-from deniable_estimator.terminal.call import Call, asks, of_store
+from deniable_estimator.terminal.call import StoreCall, asks, of_store
 from deniable_estimator.terminal.options import Parsed, no_data, opened
 from deniable_estimator.terminal.release_files import kept_ledger, ledger_limits
 
@@ -72,7 +72,7 @@ def _epsilon(text: str) -> Fraction:
 )
 @of_store("candidates")
 def release(
-    call: Call,
+    call: StoreCall,
     form_of: Literal["table", "trend", "leader"],
     epsilon: Fraction | None,
     method: Literal["laplace", "gaussian"],

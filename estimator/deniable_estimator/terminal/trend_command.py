@@ -13,7 +13,7 @@ import click
 
 from deniable.tools.command_line import command
 from deniable_estimator.files import ANNOTATIONS, file_in_folder
-from deniable_estimator.terminal.call import Call, asks, of_store
+from deniable_estimator.terminal.call import StoreCall, asks, of_store
 
 # numpy and rich take longer to import than `deniable --help` should.
 
@@ -40,7 +40,7 @@ from deniable_estimator.terminal.call import Call, asks, of_store
 )
 @of_store("candidates", "json", "csv")
 def trend(
-    call: Call,
+    call: StoreCall,
     by: Literal["day", "week", "month"] | None,
     value: str | None,
     segments: tuple[str, ...],

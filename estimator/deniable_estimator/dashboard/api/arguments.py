@@ -22,7 +22,7 @@ from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.problems import ApiProblem, refusal
 from deniable_estimator.dashboard.ranges import DayRange, read_range
-from deniable_estimator.dashboard.reading import Reading
+from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.uploads import sent_list
 from deniable_estimator.statistics.significance import Adjustment
@@ -47,12 +47,12 @@ def asked_range(source: DataSource, asked: Any, metric: Metric | None = None) ->
     return replace(days, where=tuple(sorted(where.items())))
 
 
-def asked_reading(metric: Metric, asked: Any) -> Reading:
+def asked_reading(metric: Metric, asked: Any) -> PageReading:
     """What the request asks of a metric, without its strings."""
     source = current_source()
     adjust: Adjustment = getattr(asked, "adjust", "storey")
     days = asked_range(source, asked, metric)
-    return Reading(source, metric, days, level=getattr(asked, "level", 0.95), adjust=adjust)
+    return PageReading(source, metric, days, level=getattr(asked, "level", 0.95), adjust=adjust)
 
 
 def asked_segments(name: str, texts: Sequence[str]) -> dict[str, str]:
@@ -68,7 +68,7 @@ def asked_segments(name: str, texts: Sequence[str]) -> dict[str, str]:
         raise invalid(told) from None
 
 
-def asked_candidates(reading: Reading, values: Sequence[str]) -> Reading:
+def asked_candidates(reading: PageReading, values: Sequence[str]) -> PageReading:
     """The same of the strings to decode: those sent, those named, or those that the operator has
     listed."""
     return reading.asking(_candidates(reading.source, reading.metric, values))
@@ -133,7 +133,7 @@ def asked_limit(metric: Metric, limit: int | None) -> None:
         )
 
 
-def bound(reading: Reading, values: Collection[str], most: int, periods: int = 1) -> None:
+def bound(reading: PageReading, values: Collection[str], most: int, periods: int = 1) -> None:
     """Refuse a response of more than so many lines before it is calculated.
 
     Raises:

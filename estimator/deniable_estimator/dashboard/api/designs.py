@@ -19,14 +19,14 @@ from deniable_estimator.dashboard.api.parameters import (
 )
 from deniable_estimator.dashboard.api.representations import Form, respond
 from deniable_estimator.dashboard.calculations import outsider_text, plan_text, to_json
-from deniable_estimator.dashboard.reading import Reading
+from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.planning.kinds import PLANS, PlanKind
 from deniable_estimator.privacy import guarantee_in, together
 
 
 @endpoint(f"{NAMED}/privacy", METRICS, "Guarantee")
-def metric_privacy(asked: PrivacyParameters, form: Form, reading: Reading) -> Response:
+def metric_privacy(asked: PrivacyParameters, form: Form, reading: PageReading) -> Response:
     """What the reports of one metric can reveal about a device."""
     metric, registry = reading.metric, reading.source.registry
     in_place = registry.unasked.get(metric.name)
@@ -47,7 +47,7 @@ def privacy(asked: PrivacyParameters, form: Form) -> Response:
 
 
 @endpoint(f"{NAMED}/privacy/outsider", METRICS, "Outsider")
-def metric_outsider(asked: OutsiderParameters, form: Form, reading: Reading) -> Response:
+def metric_outsider(asked: OutsiderParameters, form: Form, reading: PageReading) -> Response:
     """What published sums of one metric reveal of a device to a reader who sees nothing else."""
     return _outsider([reading.metric], reading.metric.name, asked, form)
 

@@ -42,7 +42,7 @@ from deniable_estimator.dashboard.calculations import (
 from deniable_estimator.dashboard.discovery import find_named, finds_at, trend_of_find
 from deniable_estimator.dashboard.problems import refusal
 from deniable_estimator.dashboard.ranges import earlier_range
-from deniable_estimator.dashboard.reading import Reading
+from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.segments import trends_of_segments
 from deniable_estimator.dashboard.texts import of_comparison, of_estimate, of_segments, of_trend
 from deniable_estimator.dashboard.timeline import grouping
@@ -50,7 +50,7 @@ from deniable_estimator.errors import EstimateError
 
 
 @endpoint(f"{NAMED}/estimate", ESTIMATES, "Estimate", csv=True, sends=True)
-def estimate(asked: EstimateParameters, form: Form, reading: Reading) -> Response:
+def estimate(asked: EstimateParameters, form: Form, reading: PageReading) -> Response:
     """The share of each value over some days, or what is asked of a number."""
     reading = asked_candidates(reading, asked.value)
     source, metric = reading.source, reading.metric
@@ -65,7 +65,7 @@ def estimate(asked: EstimateParameters, form: Form, reading: Reading) -> Respons
 
 
 @endpoint(f"{NAMED}/trend", ESTIMATES, "Trend", csv=True, sends=True)
-def trend(asked: TrendParameters, form: Form, reading: Reading) -> Response:
+def trend(asked: TrendParameters, form: Form, reading: PageReading) -> Response:
     """The same in each day, week or month."""
     days, metric = reading.days.around, reading.metric
     by = asked.by or grouping(metric, days)
@@ -79,7 +79,7 @@ def trend(asked: TrendParameters, form: Form, reading: Reading) -> Response:
 
 
 @endpoint(f"{NAMED}/comparison", ESTIMATES, "Comparison", role=Role.ANALYST, csv=True, sends=True)
-def comparison(asked: ComparisonParameters, form: Form, reading: Reading) -> Response:
+def comparison(asked: ComparisonParameters, form: Form, reading: PageReading) -> Response:
     """How it has changed between two ranges of days, or since something happened."""
     named = asked.before_from, asked.before_to
     earlier = earlier_range(reading.days, reading.metric.window, *named, reading.source.seen_until)
@@ -93,14 +93,14 @@ def comparison(asked: ComparisonParameters, form: Form, reading: Reading) -> Res
 
 
 @endpoint(f"{NAMED}/anomalies", ESTIMATES, "Anomalies")
-def anomalies(asked: AnomaliesParameters, form: Form, reading: Reading) -> Response:
+def anomalies(asked: AnomaliesParameters, form: Form, reading: PageReading) -> Response:
     """Which windows of some days look dishonest; strings are not decoded for it."""
     document = {**reading.days.told, **history_of(reading, reading.answer).to_dict()}
     return respond(form, document, lambda: to_json(document))
 
 
 @endpoint(f"{NAMED}/segments", ESTIMATES, "Segments", csv=True, sends=True, errors=(409,))
-def segments(asked: SegmentsParameters, form: Form, reading: Reading) -> Response:
+def segments(asked: SegmentsParameters, form: Form, reading: PageReading) -> Response:
     """The same for each segment, with their differences."""
     metric = reading.metric
     if not metric.segments:
@@ -122,7 +122,7 @@ def segments(asked: SegmentsParameters, form: Form, reading: Reading) -> Respons
 
 
 @endpoint(f"{NAMED}/segments/trend", ESTIMATES, "SegmentTrends", csv=True, errors=(409,))
-def segments_trend(asked: SegmentsTrendParameters, form: Form, reading: Reading) -> Response:
+def segments_trend(asked: SegmentsTrendParameters, form: Form, reading: PageReading) -> Response:
     """The trend of each segment that has enough reports."""
     days, metric = reading.days, reading.metric
     check_names(metric, asked.by)
@@ -136,7 +136,7 @@ def segments_trend(asked: SegmentsTrendParameters, form: Form, reading: Reading)
 
 
 @endpoint(f"{NAMED}/finds", ESTIMATES, "Finds", csv=True, errors=(409,))
-def finds(asked: FindsParameters, form: Form, reading: Reading) -> Response:
+def finds(asked: FindsParameters, form: Form, reading: PageReading) -> Response:
     """The strings that a discovery found."""
     _check_discovery(reading)
     found = finds_at(reading, asked.min_share)
@@ -145,7 +145,7 @@ def finds(asked: FindsParameters, form: Form, reading: Reading) -> Response:
 
 
 @endpoint(f"{NAMED}/finds/trend", ESTIMATES, "Trend", csv=True, errors=(409,))
-def finds_trend(asked: FindTrendParameters, form: Form, reading: Reading) -> Response:
+def finds_trend(asked: FindTrendParameters, form: Form, reading: PageReading) -> Response:
     """How common one of these strings was in each day, week or month."""
     _check_discovery(reading)
     by = asked.by or grouping(reading.metric, reading.days)
@@ -155,7 +155,7 @@ def finds_trend(asked: FindTrendParameters, form: Form, reading: Reading) -> Res
     return respond(form, parts, lambda: trend_text(form, found.answer, reading.days.told))
 
 
-def _check_discovery(reading: Reading) -> None:
+def _check_discovery(reading: PageReading) -> None:
     """Refuse to find strings of what discovers none.
 
     Raises:

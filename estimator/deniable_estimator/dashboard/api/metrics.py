@@ -28,7 +28,7 @@ from deniable_estimator.dashboard.overview import list_metrics, read_filters, re
 from deniable_estimator.dashboard.overview.listing import OverviewEntry
 from deniable_estimator.dashboard.overview.week import LEVEL, WeekChange
 from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.dashboard.reading import Reading
+from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.source import current_source
 
 _LISTED = (
@@ -58,7 +58,7 @@ def metrics(asked: ListParameters, form: Form) -> Response:
     days = asked_range(source, asked)
     filters = read_filters(request.args, source.registry)
     rows = [
-        _listed(Reading(source, metric, days))
+        _listed(PageReading(source, metric, days))
         for metric in source.registry
         if may_read(metric) and filters.admit(metric)
     ]
@@ -103,7 +103,7 @@ def overview(asked: OverviewParameters, form: Form) -> Response:
 
 
 @endpoint(NAMED, METRICS, "Metric")
-def metric(asked: DeclaredParameters, form: Form, reading: Reading) -> Response:
+def metric(asked: DeclaredParameters, form: Form, reading: PageReading) -> Response:
     """One metric: as it is declared, and what was collected of it."""
     reader, metric, name = reading.source.reader, reading.metric, reading.metric.name
     schemes = [
@@ -126,7 +126,7 @@ def metric(asked: DeclaredParameters, form: Form, reading: Reading) -> Response:
     return respond(form, document, lambda: to_json(document))
 
 
-def _listed(reading: Reading) -> dict[str, Any]:
+def _listed(reading: PageReading) -> dict[str, Any]:
     """The metric under the names of `_LISTED`, of a number also under those of `_OF_NUMBERS`, and
     with `reported_by` if devices report a pair in its place, whose budget and mechanism these are
     then; `n` counts the reports of these days."""

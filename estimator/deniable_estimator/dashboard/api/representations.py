@@ -11,7 +11,7 @@ import deniable
 from deniable_estimator.answers.files import csv_text
 from deniable_estimator.asking.results import digest
 from deniable_estimator.dashboard.problems import refusal
-from deniable_estimator.dashboard.reading import Reading
+from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.texts import Text
 
 GZIPPED = "-gzip"
@@ -47,7 +47,7 @@ def respond(form: Form, parts: object, write: Callable[[], str]) -> Response:
 
 
 def respond_at(
-    reading: Reading,
+    reading: PageReading,
     form: Form,
     parts: tuple[object, ...],
     version: Callable[[], object],

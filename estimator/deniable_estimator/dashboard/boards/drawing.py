@@ -24,7 +24,7 @@ from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.kinds.base import Kind
 from deniable_estimator.dashboard.kinds.numbers import number_lines
 from deniable_estimator.dashboard.kinds.shares import bar_chart
-from deniable_estimator.dashboard.reading import Reading
+from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.recent import headline_of
 from deniable_estimator.dashboard.timeline import trend_of
 from deniable_estimator.dashboard.trends import chart_of_lines, lines_of
@@ -116,7 +116,7 @@ def _draw(source: DataSource, item: BoardChart, number: int) -> DrawnItem:
         if isinstance(metric.type, Discovery):
             told = message("A board does not show what a discovery finds: see its page.")
             return replace(drawn, problem=told)
-        reading = Reading(source, metric, view.days, source.candidates(metric))
+        reading = PageReading(source, metric, view.days, source.candidates(metric))
         estimate = reading.answer
         if estimate is None:
             told = message("Any string: name those that you look for on its page.")
@@ -170,7 +170,7 @@ def _with_table(drawn: DrawnItem, estimate: Answer, item: BoardChart) -> DrawnIt
 
 
 def _trend(
-    reading: Reading, drawn: DrawnItem, estimate: Answer, kind: Kind[Any]
+    reading: PageReading, drawn: DrawnItem, estimate: Answer, kind: Kind[Any]
 ) -> DrawnTrend | None:
     assert isinstance(drawn.item, BoardChart)
     shown = [each for each in drawn.item.values if each in estimate.series.names]

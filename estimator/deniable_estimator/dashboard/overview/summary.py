@@ -35,7 +35,7 @@ from deniable_estimator.dashboard.overview.week import (
 )
 from deniable_estimator.dashboard.privacy_label import even_guess
 from deniable_estimator.dashboard.ranges import DayRange
-from deniable_estimator.dashboard.reading import Reading
+from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.document.plot.lines import Sparkline, SparkPoint, sparkline
 from deniable_estimator.errors import OnlyLongerError
 from deniable_estimator.forecasting.forecast import forecast
@@ -103,7 +103,7 @@ class MetricSummary:
     """Of a discovery with reports: what was found."""
 
 
-def summarize(reading: Reading, family: int, *, latest: bool) -> MetricSummary:
+def summarize(reading: PageReading, family: int, *, latest: bool) -> MetricSummary:
     """The summary of a metric. Strings are those that the operator has listed, or of a discovery
     those that were found. A window that cannot be read is left out; the store names it.
 
@@ -127,7 +127,7 @@ def summarize(reading: Reading, family: int, *, latest: bool) -> MetricSummary:
         )
 
 
-def _summarize(reading: Reading, family: int, latest: bool) -> MetricSummary:
+def _summarize(reading: PageReading, family: int, latest: bool) -> MetricSummary:
     source, metric = reading.source, reading.metric
     answer, decoding, mistakes = None, False, []
     try:
@@ -174,7 +174,7 @@ def _summarize(reading: Reading, family: int, latest: bool) -> MetricSummary:
     )
 
 
-def _summarize_discovery(reading: Reading) -> MetricSummary:
+def _summarize_discovery(reading: PageReading) -> MetricSummary:
     source, metric = reading.source, reading.metric
     found, decoding = None, False
     try:
@@ -237,7 +237,7 @@ def _leading(answer: Answer) -> LeadingSeries | None:
     )
 
 
-def _spark(reading: Reading, answer: Answer) -> Sparkline | None:
+def _spark(reading: PageReading, answer: Answer) -> Sparkline | None:
     """The leading series over the windows of these days; gaps where there are no reports."""
     metric, days = reading.metric, reading.days
     points: dict[str, SparkPoint] = {}

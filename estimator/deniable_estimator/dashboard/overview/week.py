@@ -24,7 +24,7 @@ from deniable_estimator.asking.since import chosen_series
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of
 from deniable_estimator.dashboard.ranges import DayRange, newest_period
 from deniable_estimator.dashboard.ranges import before as days_before
-from deniable_estimator.dashboard.reading import Reading
+from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.judging.changes import (
     FalseAlarms,
     MetricRules,
@@ -73,7 +73,7 @@ class WeekChange:
 
 
 def week_change(
-    reading: Reading, answer: Answer, family: int, alarm: Alarm | None
+    reading: PageReading, answer: Answer, family: int, alarm: Alarm | None
 ) -> WeekChange | NoChange:
     """The change of the series that changed most for its noise; of the leading one, if none
     changed.
@@ -97,7 +97,7 @@ def week_change(
     before = days_before(week, metric.window)
     if before.first < days.first:
         careful = replace(source, alarm_level=source.alarm_level / family)
-        alarm = alarm_of(Reading(careful, metric, replace(days, first=before.first)))
+        alarm = alarm_of(PageReading(careful, metric, replace(days, first=before.first)))
     if alarm and any(week.touches(each) or before.touches(each) for each in alarm.labels):
         return "anomalous"
     new = reading.over(week).estimate().answer
@@ -162,7 +162,7 @@ class JudgedWindow:
     findings: tuple[MetricFinding, ...]
 
 
-def newest_findings(reading: Reading, family: int) -> tuple[MetricFinding, ...]:
+def newest_findings(reading: PageReading, family: int) -> tuple[MetricFinding, ...]:
     """What changed in the newest settled window, and that it has too few reports.
 
     `family` is the number of metrics, which share `FALSE_ALARMS`. Whether the window looks honest
