@@ -15,7 +15,9 @@ import numpy as np
 
 from deniable import Metric, Registry
 from deniable.protocol import windows
-from deniable.protocol.types import Discovery, Number, Retention
+from deniable.protocol.types.discovery import Discovery
+from deniable.protocol.types.number import Number
+from deniable.protocol.types.retention import Retention
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_estimator.analyses.sampling import sample_numbers, sample_tally

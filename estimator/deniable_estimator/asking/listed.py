@@ -6,9 +6,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import NamedTuple, Self
 
-from deniable import DeniableError
+from deniable import DeniableError, Metric
 from deniable.protocol.value_list import read_values
 from deniable_estimator.messages import message
 
@@ -16,6 +17,26 @@ MOST_STRINGS = 100_000
 """The most strings in a list that a reader sends, if the operator says nothing else."""
 
 _SIZE = 20
+
+
+def list_path(metric: Metric, folder: Path | None) -> Path | None:
+    """The operator's list of the strings to look for, METRIC.txt in that folder; None if there is
+    none."""
+    if not metric.needs_candidates or folder is None:
+        return None
+    # A metric's name is made of letters, digits and underscores: it cannot lead elsewhere.
+    path = folder / f"{metric.name}.txt"
+    return path if path.is_file() else None
+
+
+def listed_strings(metric: Metric, folder: Path | None) -> list[str] | None:
+    """The strings of that list.
+
+    Raises:
+        ValueListError: it cannot be read or has a mistake.
+    """
+    path = list_path(metric, folder)
+    return None if path is None else read_values(path)
 
 
 class SearchedValues(NamedTuple):

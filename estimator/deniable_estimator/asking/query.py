@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import difflib
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 
 from deniable import Metric, MetricError, Registry, Scheme
@@ -15,6 +15,41 @@ from deniable_collector.stores.summed.sums import bounds
 from deniable_collector.tally import Tally
 from deniable_estimator.errors import EstimateError, OnlyLongerError
 from deniable_estimator.messages import message
+
+
+@dataclass(frozen=True)
+class Query:
+    """What is asked: a metric over every stored window that touches the days first to last.
+
+    Without a first or last day the range is open on that side.
+    """
+
+    metric: str
+    first: date | None = None
+    last: date | None = None
+    candidates: Sequence[str] | None = None
+    """The strings to look for, or of what has a list the values to estimate; None for all."""
+    without: Collection[str] = ()
+    """The windows that are left out."""
+    where: Mapping[str, str] = field(default_factory=dict)
+    """The segments whose reports count, each with its value; without any, all do."""
+
+
+def segments_in(texts: Sequence[str]) -> dict[str, str]:
+    """Segments with their values, each written like platform=web.
+
+    Raises:
+        ValueError: one is not, or is there twice.
+    """
+    found: dict[str, str] = {}
+    for each in texts:
+        name, equals, value = each.partition("=")
+        if not (name and equals and value):
+            raise ValueError(f"{each!r} is not like platform=web")
+        if name in found:
+            raise ValueError(f"names {name} twice")
+        found[name] = value
+    return found
 
 
 def places_of(scheme: Scheme, where: Mapping[str, str]) -> tuple[int, ...]:

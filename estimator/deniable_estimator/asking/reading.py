@@ -24,6 +24,7 @@ from deniable_estimator.analyses.retention import WindowedTally
 from deniable_estimator.answers import Answer, answer_of, combine
 from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.asking.query import (
+    Query,
     check_days,
     check_where,
     find_metric,
@@ -45,23 +46,16 @@ _COUNTERS = 1 << 20
 def read(
     reader: Reader,
     registry: Registry,
-    metric: str,
-    first: date | None = None,
-    last: date | None = None,
-    candidates: Sequence[str] | None = None,
+    query: Query,
     *,
-    without: Collection[str] = (),
     level: float = 0.95,
     adjust: Adjustment = "storey",
     now: float | None = None,
-    where: Mapping[str, str] | None = None,
 ) -> Answer:
-    """The metric's estimate over every stored window that touches the days first to last.
+    """The estimate that is asked for.
 
-    Without a first or last day the range is open on that side. The windows `without` are left
-    out. Windows that have not ended at `now` (POSIX seconds, the clock's if not given) count, and
-    the answer says so. Where nothing was reported, the estimate has n = 0. `where` keeps the
-    reports of one segment, or of one combination: {"platform": "web"}.
+    Windows that have not ended at `now` (POSIX seconds, the clock's if not given) count, and the
+    answer says so. Where nothing was reported, the estimate has n = 0.
 
     Raises:
         MetricError: the registry declares no such metric.
@@ -69,11 +63,7 @@ def read(
             metric has no such segment.
         StoreUnavailable: the store cannot answer now.
     """
-    selection = select(
-        reader, registry, metric, first, last, candidates, without, where=where or {}
-    )
-    asked = selection.read()
-    answer = asked.estimate(level=level, adjust=adjust)
+    answer = select(reader, registry, query).read().estimate(level=level, adjust=adjust)
     return answer.marked(unfinished(answer.windows, time.time() if now is None else now))
 
 
@@ -413,22 +403,13 @@ class Selection:
         )
 
 
-def select(
-    reader: Reader,
-    registry: Registry,
-    metric: str,
-    first: date | None = None,
-    last: date | None = None,
-    candidates: Sequence[str] | None = None,
-    without: Collection[str] = (),
-    *,
-    where: Mapping[str, str] | None = None,
-) -> Selection:
+def select(reader: Reader, registry: Registry, query: Query) -> Selection:
     """The selection of tallies for `read`, with the same errors."""
+    metric, candidates, without, where = query.metric, query.candidates, query.without, query.where
     declared = find_metric(registry, metric)
-    where = where or {}
     check_where(declared, where)
-    check_days(first, last)
+    check_days(query.first, query.last)
+    days = query.first or date.min, query.last or date.max
     current = declared.scheme.fingerprint
     published = reader.schemes().get(metric, {})
     schemes: dict[str, Scheme] = {current: declared.scheme, **published}
@@ -441,7 +422,7 @@ def select(
             asked = _answerable(candidates, scheme)
         if asked is None or asked:
             kept = [label for label in labels if label not in without] if without else labels
-            (within,) = windows_within(kept, declared, [(first or date.min, last or date.max)])
+            (within,) = windows_within(kept, declared, [days])
             places = places_of(scheme, where)
             if not places and fingerprint != current:
                 continue  # its reports do not tell this segment
@@ -457,7 +438,8 @@ def select(
         return found
     # In a window with reports of its own, the same devices may have reported for the pair.
     left_out = {*without, *found.labels}
-    rest = select(reader, registry, pair.name, first, last, without=left_out)
+    asked_of_pair = Query(pair.name, query.first, query.last, without=left_out)
+    rest = select(reader, registry, asked_of_pair)
     return replace(found, pair=rest, candidates=candidates)
 
 

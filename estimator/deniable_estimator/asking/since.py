@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import numpy as np
 
@@ -70,6 +70,24 @@ def find_moment(asked: str, annotations: Sequence[Annotation], metric: str | Non
                 ),
             )
         ) from None
+
+
+def asked_since(
+    asked: str,
+    annotations: Sequence[Annotation],
+    kind: windows.Kind,
+    now: float,
+    metric: Metric | None = None,
+) -> tuple[str, SinceDays]:
+    """What people call what they ask about, as `find_moment` finds it, and the days after and
+    before it up to the last complete window of that kind; `now` is POSIX time in seconds.
+
+    Raises:
+        EstimateError: there is no such moment, or no window after or before it.
+    """
+    moment = find_moment(asked, annotations, metric.name if metric else None)
+    kept = kept_from(metric, datetime.fromtimestamp(now, UTC).date()) if metric else None
+    return moment.name, days_since(moment, kind, windows.last_complete(kind, now), kept)
 
 
 def kept_from(metric: Metric, today: date) -> date | None:

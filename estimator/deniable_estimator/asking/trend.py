@@ -11,7 +11,7 @@ at all. Neither is one that is unfinished: it holds reports of a window that has
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import partial
@@ -26,7 +26,7 @@ from deniable_estimator.answers.files import csv_text, plain
 from deniable_estimator.answers.units import SHARES, Unit
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.periods import read_ranges
-from deniable_estimator.asking.query import check_days, find_metric
+from deniable_estimator.asking.query import Query, check_days, find_metric
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import unfinished
 from deniable_estimator.errors import EstimateError, OnlyLongerError
@@ -207,26 +207,20 @@ class Trend:
 def trend(
     reader: Reader,
     registry: Registry,
-    metric: str,
-    first: date | None = None,
-    last: date | None = None,
-    candidates: Sequence[str] | None = None,
+    query: Query,
     *,
     by: windows.Kind | None = None,
     now: float | None = None,
     level: float = 0.95,
-    without: Collection[str] = (),
     points: Points | None = None,
     progress: Progress | None = None,
-    where: Mapping[str, str] | None = None,
 ) -> Trend:
-    """The metric's estimate in each period that touches the days first to last.
+    """The metric's estimate in each period that touches the days that are asked for.
 
     Without a first or last day the range begins or ends with the windows that are stored.
     `by` is the metric's own window if not given. `now` is POSIX time in seconds, the clock's if
-    not given. The windows `without` are left out. `points` answers for ranges of
-    days, if not `read_ranges` itself, and leaves them out too; `progress` is told how many periods
-    are done, of how many. `where` keeps the reports of one segment alone.
+    not given. `points` answers for ranges of days, if not `read_ranges` itself, and leaves the
+    windows `without` out too; `progress` is told how many periods are done, of how many.
 
     Raises:
         MetricError: the registry declares no such metric.
@@ -234,6 +228,7 @@ def trend(
             up to `by`, or a candidate cannot be estimated.
         StoreUnavailable: the store cannot answer now.
     """
+    metric, first, last = query.metric, query.first, query.last
     declared = find_metric(registry, metric)
     by = by or declared.window
     if by not in GROUPS[declared.window]:
@@ -255,7 +250,7 @@ def trend(
         for each in sources
         for label in _labels(reader, each, reader.all_windows)
         if windows.kind_of(label) == each.window
-    }.difference(without)
+    }.difference(query.without)
     if not stored:
         return Trend(metric, by, level, (), grouped)
     first = first or min(map(windows.first_day, stored))
@@ -279,15 +274,7 @@ def trend(
         # Those that were dropped are missing in the same way as those without reports.
         gone = {label for each in sources for label in _labels(reader, each, reader.dropped)}
         earlier = [label for label in earlier if label not in gone]
-    points = points or partial(
-        read_ranges,
-        *(reader, registry, metric),
-        candidates=candidates,
-        level=level,
-        without=without,
-        now=now,
-        where=where,
-    )
+    points = points or partial(read_ranges, reader, registry, query, level=level, now=now)
     filled = (
         {windows.window_at(by, windows.start(label)) for label in stored} if grouped else stored
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import Any
 
 from flask import url_for
@@ -20,7 +20,8 @@ from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.units import cell_words
 from deniable_estimator.dashboard.data import DataSource
-from deniable_estimator.dashboard.ranges import DayRange
+from deniable_estimator.dashboard.ranges import DayRange, day_at
+from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.words import share_text, window
 from deniable_estimator.forecasting.detection import detectable_share
 from deniable_estimator.messages import counted, joined, message, sentence, spaced
@@ -38,18 +39,11 @@ def about(source: DataSource, metric: Metric) -> dict[str, Any]:
     kept, how fresh the newest one is, the first values, and the address of the planner."""
     now = source.clock()
     pair = source.registry.unasked.get(metric.name)  # which devices report in place of the metric
-    schemes = source.reader.schemes()
-    labels = {
-        label
-        for name in (metric.name, *((pair.name,) if pair else ()))
-        for scheme in schemes.get(name, {})
-        for label in source.reader.all_windows(name, scheme)
-        if windows.kind_of(label) == metric.window
-    }
+    labels = {each for each in source.labels(metric) if windows.kind_of(each) == metric.window}
     ended = [label for label in labels if windows.end(label) <= now]
     newest = max(ended, default=None)
     oldest = min(labels, default=None)
-    since = None if oldest is None else _day(windows.start(oldest))
+    since = None if oldest is None else day_at(windows.start(oldest))
     return {
         "since": since,
         "reporting": _reporting(pair or metric, source.registry, since or source.today),
@@ -156,9 +150,9 @@ def _planner(source: DataSource, metric: Metric, newest: str | None) -> str:
     complete window had, of which a part was asked."""
     reports = None
     if metric.devices is None and newest is not None:
-        day = _day(windows.start(newest))
-        last = _day(windows.end(newest) - 1)
-        reports = source.reports(metric, DayRange(day, last))
+        day = day_at(windows.start(newest))
+        last = day_at(windows.end(newest) - 1)
+        reports = PageReading(source, metric, DayRange(day, last)).n
     return planner_address(metric, reports)
 
 
@@ -210,7 +204,3 @@ def planner_address(
     if metric.longitudinal == "memoize":
         numbers["memoize"] = "on"
     return url_for("planner.values", **numbers)
-
-
-def _day(time: float) -> date:
-    return datetime.fromtimestamp(time, UTC).date()

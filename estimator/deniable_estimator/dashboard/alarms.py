@@ -4,21 +4,20 @@ which ones, why, and how to leave them out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from deniable import Metric
 from deniable.protocol import windows
 from deniable_estimator.analyses.anomalies import Figure
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.units import SHARES, Unit
 from deniable_estimator.asking.history import LONGEST_HISTORY, History, Look, inspect, looks_in
-from deniable_estimator.asking.listed import digest_of_candidates
 from deniable_estimator.asking.reading import Selection, unfinished
 from deniable_estimator.asking.results import Turn, digest
-from deniable_estimator.dashboard.data import DataSource, check_listed
+from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.ranges import DayRange
+from deniable_estimator.dashboard.reading import PageReading, check_listed
 from deniable_estimator.dashboard.words import window
 from deniable_estimator.messages import counted, listed, message
 
@@ -82,15 +81,9 @@ class Alarm:
         return any(windows.window_at(kind, windows.start(each)) == label for each in self.labels)
 
 
-def alarm_of(
-    source: DataSource,
-    metric: Metric,
-    days: DayRange,
-    estimate: Answer | None = None,
-    candidates: Sequence[str] | None = None,
-) -> Alarm | None:
+def alarm_of(reading: PageReading, estimate: Answer | None = None) -> Alarm | None:
     """The alarm that these days raise; None if they raise none. See `history_of`."""
-    history = history_of(source, metric, days, estimate, candidates)
+    history = history_of(reading, estimate)
     strange = [
         Strange(window(each.label), each.verdict.alarms(history.alarm_level), each.label)
         for each in reversed(history.anomalous)
@@ -113,23 +106,18 @@ def _together(history: History) -> str:
     return message("all windows together") if len(history.windows) > 1 else message("this window")
 
 
-def history_of(
-    source: DataSource,
-    metric: Metric,
-    days: DayRange,
-    estimate: Answer | None = None,
-    candidates: Sequence[str] | None = None,
-) -> History:
+def history_of(reading: PageReading, estimate: Answer | None = None) -> History:
     """What is strange in the windows of these days, each against those before it, and in their
-    `estimate`, which is that of these candidates.
+    `estimate`.
 
     Strings are not decoded for it.
     """
+    source, metric, days = reading.source, reading.metric, reading.days
     check_listed(metric)
     reach = days.reaching_back(LONGEST_HISTORY, metric.window)
-    selection = source.select(metric, reach).apart()
+    selection = PageReading(source, metric, reach).select().apart()
     running = unfinished(selection.labels, source.clock())
-    asked = digest_of_candidates(candidates), estimate is None, days, source.alarm_level
+    asked = reading.strings, estimate is None, days, source.alarm_level
     return source.results.get(
         digest("history", source.version_of(selection), *asked),
         lambda: inspect(
@@ -143,17 +131,17 @@ def history_of(
     )
 
 
-def looks_of(source: DataSource, metric: Metric, days: DayRange) -> tuple[Look, ...]:
+def looks_of(reading: PageReading) -> tuple[Look, ...]:
     """What is looked at in each window of these days, the oldest first."""
-    return _looks(source, source.select(metric, days).apart())
+    return _looks(reading.source, reading.select().apart())
 
 
-def windowwise(source: DataSource, metric: Metric, days: DayRange, series: str) -> Iterator[Answer]:
-    """The estimate of one string in each window of these days, the oldest first."""
-    turn, asked = Turn(source.results), digest_of_candidates([series])
-    for label in source.select(metric, days, [series]).apart().labels:
+def windowwise(reading: PageReading) -> Iterator[Answer]:
+    """The estimate of each window of these days, the oldest first."""
+    turn = Turn(reading.source.results)
+    for label in reading.select().apart().labels:
         within = DayRange(windows.first_day(label), windows.last_day(label))
-        yield source.point(turn, metric, within, [series], asked, 0.95, "storey").answer
+        yield reading.over(within).point(turn).answer
 
 
 def _looks(source: DataSource, selection: Selection) -> tuple[Look, ...]:

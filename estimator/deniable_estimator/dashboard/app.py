@@ -35,7 +35,7 @@ from deniable_estimator.dashboard.api import api
 from deniable_estimator.dashboard.api.representations import GZIPPED
 from deniable_estimator.dashboard.boards.pages import offer_boards
 from deniable_estimator.dashboard.comparison_page import comparing
-from deniable_estimator.dashboard.data import DataSource, day_of
+from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.discovery_page import discovering
 from deniable_estimator.dashboard.language import offer_languages
 from deniable_estimator.dashboard.pages import pages
@@ -48,7 +48,7 @@ from deniable_estimator.dashboard.problems import (
     waiting_page,
     waiting_problem,
 )
-from deniable_estimator.dashboard.ranges import RangeError, is_day
+from deniable_estimator.dashboard.ranges import RangeError, day_at, is_day
 from deniable_estimator.dashboard.release_pages import released
 from deniable_estimator.dashboard.segments_page import segments
 from deniable_estimator.dashboard.settings import DashboardSettings
@@ -159,7 +159,7 @@ def create_app(
     app.register_error_handler(Exception, _failure)
     offer_languages(app)
     links = _opened(SharedLinks, settings.kept(LINKS))
-    open_links(app, links, lambda: day_of(clock), door.people)
+    open_links(app, links, lambda: day_at(clock()), door.people)
     app.jinja_env.globals.update(
         offer_share=offer_share,
         held_until=held_until,

@@ -12,13 +12,10 @@ from deniable import Metric, ValueListError
 from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.answers.base import Comparison
 from deniable_estimator.asking.comparison import compare
-from deniable_estimator.asking.listed import digest_of_candidates
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of, left_out
-from deniable_estimator.dashboard.calculations import compared, comparison_text
 from deniable_estimator.dashboard.changes import change_chart, change_headline, change_lines
-from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.kinds import kind_of
-from deniable_estimator.dashboard.pages import asked_form, download, keep_form, listed
+from deniable_estimator.dashboard.pages import keep_form, listed, unlisted
 from deniable_estimator.dashboard.privacy_label import even_guess
 from deniable_estimator.dashboard.ranges import (
     DayRange,
@@ -27,11 +24,16 @@ from deniable_estimator.dashboard.ranges import (
     earlier_range,
     read_range,
 )
+from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.source import current_source, declared_metric
+from deniable_estimator.dashboard.texts import asked_form, file_of, of_comparison
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 
 comparing = Blueprint("comparing", __name__)
+
+PERIOD_NAMES = ("since", "from", "to", "without", "before_from", "before_to")
+"""The parameters of a comparison."""
 
 _CHART_BARS = 40
 _TABLE_LINES = 200
@@ -41,24 +43,24 @@ _TABLE_LINES = 200
 def comparison_page(name: str) -> ResponseReturnValue:
     """What has changed between two ranges of days: by default, against those before with the same
     weekdays."""
-    comparison, candidates, refused = None, None, None
+    comparison, refused = None, None
     try:
-        source, metric, earlier, later = _requested_periods(name)
-        obstacle = _obstacle(source, metric)
-        if obstacle is None:
-            candidates = listed(source, metric)
-            both = (source.estimate_at(metric, days, candidates) for days in (earlier, later))
-            comparison = compare(*(each.answer for each in both))
+        reading, earlier = _requested_periods(name)
+        if not (obstacle := _obstacle(reading.metric)):
+            reading = reading.asking(listed(reading.metric))
+            both = (each.estimate().answer for each in (reading.over(earlier), reading))
+            comparison = compare(*both)
     except (RangeError, EstimateError) as error:
         refused = keep_form(error, "before_from", "before_to")
-        source, metric, earlier, later = _periods(name, {})
+        reading, earlier = requested_periods(name, {})
         obstacle = str(refused)
+    metric, later = reading.metric, reading.days
     shown = comparison if comparison and comparison.before.n and comparison.after.n else None
     alarms = []
     if shown:
         found = (
-            alarm_of(source, metric, later, shown.after, candidates),
-            alarm_of(source, metric, earlier, shown.before, candidates),
+            alarm_of(reading, shown.after),
+            alarm_of(reading.over(earlier), shown.before),
         )
         alarms = [each for each in found if each]
     page = render_template(
@@ -76,7 +78,7 @@ def comparison_page(name: str) -> ResponseReturnValue:
         folded=shown and change_chart(shown, _CHART_BARS),
         headline=shown and _headline(shown, alarms),
         lines=change_lines(shown, _TABLE_LINES) if shown else [],
-        guess=even_guess(metric, source.registry),
+        guess=even_guess(metric, reading.source.registry),
     )
     return page, 400 if refused else 200
 
@@ -84,19 +86,12 @@ def comparison_page(name: str) -> ResponseReturnValue:
 @comparing.get("/metric/<name>/compare.<any(csv, json):form>")
 def comparison_file(name: str, form: str) -> ResponseReturnValue:
     """The comparison as a file."""
-    source, metric, earlier, later = _requested_periods(name)
-    if obstacle := _obstacle(source, metric):
+    reading, earlier = _requested_periods(name)
+    if obstacle := _obstacle(reading.metric):
         raise BadRequest(obstacle)
-    candidates = listed(source, metric)
-    old, new = (source.estimate_at(metric, days, candidates) for days in (earlier, later))
-    found, known = compared(old.answer, new.answer, candidates), digest_of_candidates(candidates)
-    text = source.written(
-        len(found.values),
-        ("comparison file", old.version, new.version, known, asked_form(form)),
-        *(comparison_text, asked_form(form), found, {}),
-        candidates=candidates,
-    )
-    return download(text, f"{name}-change", form)
+    reading = reading.asking(listed(reading.metric))
+    found = of_comparison(reading, asked_form(form), earlier)
+    return file_of(reading, found, f"{name}-change", form)
 
 
 def _headline(comparison: Comparison, alarms: Sequence[Alarm]) -> str:
@@ -109,20 +104,24 @@ def _headline(comparison: Comparison, alarms: Sequence[Alarm]) -> str:
     return change_headline(comparison)
 
 
-def _requested_periods(name: str) -> tuple[DataSource, Metric, DayRange, DayRange]:
+def _requested_periods(name: str) -> tuple[PageReading, DayRange]:
     declared_metric(name)
-    check_names(request.args, ("since", "from", "to", "without", "before_from", "before_to", "raw"))
-    return _periods(name, request.args)
+    check_names(request.args, (*PERIOD_NAMES, "raw"))
+    return requested_periods(name, request.args)
 
 
-def _periods(
-    name: str, arguments: Mapping[str, str]
-) -> tuple[DataSource, Metric, DayRange, DayRange]:
+def requested_periods(name: str, arguments: Mapping[str, str]) -> tuple[PageReading, DayRange]:
+    """The later days, and those that they are compared with.
+
+    Raises:
+        RangeError: the address asks for what there is not.
+    """
     source, metric = current_source(), declared_metric(name)
     now = source.seen_until
     later = read_range(arguments, now, metric.window, metric)
     named = arguments.get("before_from"), arguments.get("before_to")
-    return source, metric, earlier_range(later, metric.window, *named, now), later
+    earlier = earlier_range(later, metric.window, *named, now)
+    return PageReading(source, metric, later), earlier
 
 
 def _query(earlier: DayRange, later: DayRange) -> dict[str, str]:
@@ -130,7 +129,7 @@ def _query(earlier: DayRange, later: DayRange) -> dict[str, str]:
     return {**later.query, **days}
 
 
-def _obstacle(source: DataSource, metric: Metric) -> str | None:
+def _obstacle(metric: Metric) -> str | None:
     """Why there is nothing to compare, if there is not."""
     if isinstance(metric.type, Discovery):
         return message(
@@ -139,12 +138,8 @@ def _obstacle(source: DataSource, metric: Metric) -> str | None:
             metric=metric.name,
         )
     try:
-        if metric.needs_candidates and listed(source, metric) is None:
-            return message(
-                "This metric takes any string. Upload a list of those to compare on its page, or "
-                "put them into {metric}.txt in the folder that DENIABLE_CANDIDATES_DIR names.",
-                metric=metric.name,
-            )
+        if metric.needs_candidates and listed(metric) is None:
+            return unlisted(metric)
     except ValueListError as error:
         return str(error)
     return None

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from deniable import Metric, ValueListError
+from deniable import ValueListError
 from deniable.protocol import windows
 from deniable_estimator.answers.finds import Find, Finds
 from deniable_estimator.asking.discoveries import closed_lists, finds_of, trend_of_finds
@@ -16,66 +16,61 @@ from deniable_estimator.asking.reading import unfinished
 from deniable_estimator.asking.results import Turn, Versioned, digest
 from deniable_estimator.asking.trend import Trend
 from deniable_estimator.dashboard.data import DataSource
-from deniable_estimator.dashboard.ranges import DayRange, RangeError
+from deniable_estimator.dashboard.ranges import RangeError
+from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import message
 
 
-def finds_at(
-    source: DataSource,
-    metric: Metric,
-    days: DayRange,
-    *,
-    level: float = 0.95,
-    minimum_share: float | None = None,
-) -> Versioned[Finds]:
+def finds_at(reading: PageReading, minimum_share: float | None = None) -> Versioned[Finds]:
     """The strings that were found in these days, each with the lists that follow it.
 
     Raises:
         EstimateError: it is no discovery metric.
         StillDecoding, TooManyDecodes: it takes longer than one may wait.
     """
-    selection = source.select(metric, days)
+    source, metric, selection = reading.source, reading.metric, reading.select()
     version, running = source.version_of(selection), unfinished(selection.labels, source.clock())
-    asked = level, minimum_share
+    asked = reading.level, minimum_share
 
     def found() -> Finds:
-        find = partial(finds_of, selection.read(), metric, level=level, minimum_share=minimum_share)
+        given = selection.read(), metric
+        find = partial(finds_of, *given, level=reading.level, minimum_share=minimum_share)
         return source.workers.run(find).marked(running)
 
     made = source.fetch(
         lambda turn: Versioned(turn.get(digest("finds", version, *asked), found), version),
-        *("finding", metric.name, metric.scheme.fingerprint, days, *asked),
+        *("finding", metric.name, metric.scheme.fingerprint, reading.days, *asked),
     )
     lists, lists_version = _lists(source)
     return Versioned(made.answer.followed_in(lists), digest(made.version, lists_version))
 
 
 def trend_of_find(
-    source: DataSource, metric: Metric, days: DayRange, by: windows.Kind, finds: Finds, find: Find
+    reading: PageReading, by: windows.Kind, finds: Finds, find: Find
 ) -> Versioned[Trend]:
     """How common one of the finds was in each period.
 
     Raises:
         StillDecoding, TooManyDecodes: it takes longer than one may wait.
     """
-    version = digest(source.version(metric, days), source.today)
+    source = reading.source
+    version = digest(reading.version, source.today)
     asked = "trend of a find", by, find.head, find.cut, finds.level
     key, one = digest(*asked, version, source.behind), replace(finds, finds=(find,))
 
     def work(turn: Turn) -> Versioned[Trend]:
         def found() -> Trend:
             return trend_of_finds(
-                *(source.reader, source.registry, one, days.first, days.last),
+                *(source.reader, source.registry, reading.query, one),
                 by=by,
                 now=source.seen_until,
-                without=days.without,
                 progress=turn.progress,
             )
 
         return Versioned(turn.get(key, found), version)
 
-    return source.fetch(work, *asked, metric.name, days)
+    return source.fetch(work, *asked, reading.metric.name, reading.days)
 
 
 def name_of_find(find: Find) -> str:

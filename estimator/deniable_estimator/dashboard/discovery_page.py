@@ -13,7 +13,6 @@ from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.answers.finds import Explained, Find, Finds
 from deniable_estimator.answers.units import SHARES
 from deniable_estimator.asking.trend import GROUPS, Trend
-from deniable_estimator.dashboard.about import about
 from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.calculations import finds_text, trend_text
 from deniable_estimator.dashboard.discovery import (
@@ -23,16 +22,16 @@ from deniable_estimator.dashboard.discovery import (
     trend_of_find,
 )
 from deniable_estimator.dashboard.overview.summary import standing_notes
-from deniable_estimator.dashboard.pages import asked_form, download, keep_form
+from deniable_estimator.dashboard.pages import head_of, keep_form
 from deniable_estimator.dashboard.pictures import rows_picture, send_picture
-from deniable_estimator.dashboard.privacy_label import privacy_label, released_sums
 from deniable_estimator.dashboard.ranges import (
     DayRange,
     RangeError,
     check_names,
-    presets,
 )
+from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.source import current_source, declared_metric
+from deniable_estimator.dashboard.texts import asked_form, download
 from deniable_estimator.dashboard.timeline import grouping, grouping_asked
 from deniable_estimator.dashboard.trends import chart_of_lines, lines_of
 from deniable_estimator.dashboard.words import series_text
@@ -66,16 +65,17 @@ def finds_page(name: str) -> ResponseReturnValue:
         return redirect(url_for("pages.metric_page", name=name))
     refused, found, trend, chart = None, None, None, None
     days = source.read_days(metric, {})
+    reading = PageReading(source, metric, days)
     by = grouping(metric, days)
     chosen = request.args.get("find", "")
     try:
         check_names(request.args, _NAMES)
         days = source.read_days(metric, request.args)
         by = grouping_asked(request.args, "by", metric, days)
-        found = finds_at(source, metric, days).answer
+        reading = reading.over(days)
+        found = finds_at(reading).answer
         if chosen:
-            find = find_named(found, chosen)
-            trend = trend_of_find(source, metric, days, by, found, find).answer
+            trend = trend_of_find(reading, by, found, find_named(found, chosen)).answer
             chart = _chart(trend, chosen)
     except (RangeError, EstimateError) as error:
         refused = keep_form(error)
@@ -83,7 +83,7 @@ def finds_page(name: str) -> ResponseReturnValue:
     periods = trend.periods if trend and chart else ()
     page = render_template(
         "discovery.html",
-        metric=metric,
+        **head_of(reading),
         days=days,
         by=by,
         groups=GROUPS[metric.window],
@@ -102,14 +102,7 @@ def finds_page(name: str) -> ResponseReturnValue:
         trend=trend,
         chart=chart,
         noted=annotated(metric, days.first, days.last, source.today, periods) if chart else None,
-        about=about(source, metric),
-        reported=metric,
-        newest=source.newest(metric),
         notes=list(standing_notes(metric, source.newest(metric), source.seen_until)),
-        label=privacy_label(metric, source.registry),
-        published=released_sums(source, metric),
-        presets=presets(source.seen_until, metric.window, running := source.running(metric)),
-        running=running,
         refused=refused,
         asked=request.args if refused else days.query,
     )
@@ -119,10 +112,8 @@ def finds_page(name: str) -> ResponseReturnValue:
 @discovering.get("/metric/<name>/strings.<any(svg, png):form>")
 def finds_picture(name: str, form: str) -> ResponseReturnValue:
     """The commonest strings that were found."""
-    source, metric = current_source(), declared_metric(name)
-    check_names(request.args, (*_NAMES, "scale"))
-    days = source.read_days(metric, request.args)
-    found = finds_at(source, metric, days).answer
+    reading, found = _asked(name, "scale")
+    metric, days = reading.metric, reading.days
     if not found.finds:
         raise NotFound(message("No string was found in these days, so there is nothing to draw."))
     lines = _find_lines(found, days, grouping(metric, days), "")
@@ -136,24 +127,22 @@ def finds_picture(name: str, form: str) -> ResponseReturnValue:
 @discovering.get("/metric/<name>/strings.<any(csv, json):form>")
 def finds_file(name: str, form: str) -> ResponseReturnValue:
     """What was found as a file; with `find`, the trend of that string."""
-    source, metric = current_source(), declared_metric(name)
-    check_names(request.args, _NAMES)
-    days = source.read_days(metric, request.args)
-    found = finds_at(source, metric, days).answer
+    reading, found = _asked(name)
+    days = reading.days
     if not (chosen := request.args.get("find", "")):
-        text = finds_text(asked_form(form), found, days.query)
+        text = finds_text(asked_form(form), found, days.told)
         return download(text, f"{name}-strings", form)
-    find = find_named(found, chosen)
-    trend = trend_of_find(
-        source,
-        metric,
-        days,
-        grouping_asked(request.args, "by", metric, days),
-        found,
-        find,
-    ).answer
-    text = trend_text(asked_form(form), trend, days.query)
-    return download(text, f"{name}-string-trend", form)
+    by = grouping_asked(request.args, "by", reading.metric, days)
+    trend = trend_of_find(reading, by, found, find_named(found, chosen)).answer
+    return download(trend_text(asked_form(form), trend, days.told), f"{name}-string-trend", form)
+
+
+def _asked(name: str, *more: str) -> tuple[PageReading, Finds]:
+    """What the request asks for; `more` are parameters beside those of the page."""
+    source, metric = current_source(), declared_metric(name)
+    check_names(request.args, (*_NAMES, *more))
+    reading = PageReading(source, metric, source.read_days(metric, request.args))
+    return reading, finds_at(reading).answer
 
 
 def _headline(found: Finds) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 from urllib.parse import urlencode
 
-from flask import Blueprint, Response, redirect, render_template, request, url_for
+from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
 
@@ -14,13 +15,11 @@ from deniable import Metric, ValueListError
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.answers.base import Answer
-from deniable_estimator.asking.listed import digest_of_candidates
 from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.about import about, visible
 from deniable_estimator.dashboard.access.caller import for_people
 from deniable_estimator.dashboard.alarms import alarm_of, left_out
-from deniable_estimator.dashboard.annotation_file import annotated, annotations_of
-from deniable_estimator.dashboard.calculations import estimate_text, trend_text
+from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.overview import attention
@@ -32,8 +31,10 @@ from deniable_estimator.dashboard.ranges import (
     presets,
     since_presets,
 )
+from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.recent import recent
 from deniable_estimator.dashboard.source import current_source, declared_metric, settings_in_force
+from deniable_estimator.dashboard.texts import asked_form, file_of, of_estimate, of_trend
 from deniable_estimator.dashboard.timeline import grouping, timeline
 from deniable_estimator.dashboard.uploads import forget_list, keep_list, kept_list, sent_list
 from deniable_estimator.dashboard.view import View, names_of, read_view
@@ -42,13 +43,6 @@ from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 
 pages = Blueprint("pages", __name__)
-
-_TYPES = {"csv": "text/csv", "json": "application/json"}
-
-
-def asked_form(form: str) -> str:
-    """The form of a file; `raw` for a CSV whose texts are as they are, which programs ask for."""
-    return "raw" if form == "csv" and request.args.get("raw") == "1" else form
 
 
 @pages.get("/")
@@ -70,19 +64,20 @@ def metric_page(name: str) -> ResponseReturnValue:
         chosen = urlencode(kept)
         at = url_for("discovering.finds_page", name=name)
         return redirect(f"{at}?{chosen}" if chosen else at)
-    mistake, candidates = None, None
+    mistake = None
     try:
-        source, metric, view = asked_view(name)
+        reading, view = asked_view(name)
         try:
-            candidates = listed(source, metric)
+            reading = reading.asking(listed(reading.metric))
         except ValueListError as error:
             mistake = str(error)
-        page = _page(source, metric, view, candidates, mistake=mistake)
+        page = _page(reading, view, mistake=mistake)
     except (RangeError, EstimateError) as error:
         source, metric = current_source(), declared_metric(name)
         view = replace(read_view({}, metric, source.seen_until), days=source.read_days(metric, {}))
         view = view.of_list(kept_list(metric))
-        return _page(source, metric, view, None, refused=keep_form(error))[0], 400
+        reading = PageReading(source, metric, view.days)
+        return _page(reading, view, refused=keep_form(error))[0], 400
     return page
 
 
@@ -109,7 +104,7 @@ def metric_upload(name: str) -> ResponseReturnValue:
         sent = file.stream.read()
         sent_list(source, sent, message("Your list"))
     except ValueListError as error:
-        return _page(source, metric, view, None, mistake=str(error))[0], 400
+        return _page(PageReading(source, metric, view.days), view, mistake=str(error))[0], 400
     keep_list(metric, sent)
     # A line of another list, or a string of it, says nothing about this one.
     kept = urlencode(replace(view, values=(), own_lines=()).query(), doseq=True)
@@ -124,37 +119,34 @@ def forget_upload(name: str) -> ResponseReturnValue:
 
 
 def _page(
-    source: DataSource,
-    metric: Metric,
+    reading: PageReading,
     view: View,
-    candidates: Sequence[str] | None,
     *,
     mistake: str | None = None,
     refused: RangeError | None = None,
 ) -> tuple[str, int]:
     """The page and its status."""
-    estimate = None if refused else source.estimate(metric, view.days, candidates)
+    source, metric = reading.source, reading.metric
+    estimate = None if refused else reading.answer
     answered = estimate if estimate and estimate.n else None
     if answered:
         view.check_values(answered.series.names)
     # Decoding strings takes about a second each time: their trend waits until it is asked for.
     quick = not metric.needs_candidates
     over_time = answered is not None and (quick or view.by is not None)
-    alarm = alarm_of(source, metric, view.days, answered, candidates)
-    newest = source.newest(metric)
-    now = source.seen_until
+    alarm = alarm_of(reading, answered)
     kind = kind_of(answered) if answered else None
     unsound = kind.unsound(answered) if kind else None
     changes = None
     if answered and not alarm and not unsound:
-        changes = recent(source, metric, view, answered, candidates)
+        changes = recent(reading, view, answered)
     parts = kind.parts(answered, view, changes.comparison if changes else None) if kind else {}
-    found = timeline(source, metric, view, answered, alarm) if answered and over_time else None
+    found = timeline(reading, view, answered, alarm) if answered and over_time else None
     periods = found.trend.periods if found else ()
     told = (changes and changes.headline) or (kind.headline(answered) if kind else None)
     page = render_template(
         "metric.html",
-        metric=metric,
+        **head_of(reading),
         view=view,
         estimate=estimate,
         kind=kind,
@@ -164,8 +156,6 @@ def _page(
         headline=alarm.text if alarm and kind else told,
         alarming=bool(alarm or unsound),
         recent=changes,
-        about=about(source, metric),
-        reported=source.registry.unasked.get(metric.name, metric),
         visible=visible(metric, answered) if answered and not unsound else None,
         most_lines=MOST_LINES,
         timeline=found,
@@ -175,14 +165,6 @@ def _page(
         over_time=over_time,
         by=view.by or grouping(metric, view.days.around),
         groups=GROUPS[metric.window],
-        label=privacy_label(metric, source.registry),
-        published=released_sums(source, metric),
-        presets=[
-            *presets(now, metric.window, running := source.running(metric)),
-            *since_presets(metric, now),
-        ],
-        running=running,
-        newest=newest,
         notes=_notes(source, metric, estimate),
         upload_limit=settings_in_force().dashboard_upload / (1 << 20),
         mistake=mistake,
@@ -198,26 +180,41 @@ def _page(
 @pages.get("/metric/<name>.<any(csv, json):form>")
 def metric_file(name: str, form: str) -> ResponseReturnValue:
     """The estimate as a file."""
-    source, metric, view = asked_view(name, "raw")
-    return _estimate_file(source, metric, view, _candidates(source, metric), form)
+    reading = _of_strings(asked_view(name, "raw")[0])
+    return file_of(reading, of_estimate(reading, asked_form(form)), name, form)
 
 
 @pages.get("/metric/<name>/trend.<any(csv, json):form>")
 def trend_file(name: str, form: str) -> ResponseReturnValue:
     """The trend of every value as a file."""
-    source, metric, view = asked_view(name, "raw")
-    candidates = _candidates(source, metric)
-    days = view.days.around
-    by = view.by or grouping(metric, days)
-    found = source.trend_at(metric, days, by, candidates)
-    noted = annotations_of(metric, days.first, days.last)
-    text = source.written(
-        len(found.answer.periods) * len(candidates or metric.values),
-        ("trend file", found.version, digest_of_candidates(candidates), asked_form(form), noted),
-        *(trend_text, asked_form(form), found.answer, {}, (), noted),
-        candidates=candidates,
-    )
-    return download(text, f"{name}-trend", form)
+    reading, view = asked_view(name, "raw")
+    reading = _of_strings(reading.over(view.days.around))
+    by = view.by or grouping(reading.metric, reading.days)
+    return file_of(reading, of_trend(reading, asked_form(form), by), f"{name}-trend", form)
+
+
+def days_of(reading: PageReading) -> dict[str, Any]:
+    """What a page about a metric says of which days there are."""
+    source, metric = reading.source, reading.metric
+    now, running = source.seen_until, source.running(metric)
+    return {
+        "metric": metric,
+        "newest": source.newest(metric),
+        "running": running,
+        "presets": [*presets(now, metric.window, running), *since_presets(metric, now)],
+    }
+
+
+def head_of(reading: PageReading) -> dict[str, Any]:
+    """The same with what it says of the metric itself, whatever was reported."""
+    source, metric = reading.source, reading.metric
+    return {
+        **days_of(reading),
+        "about": about(source, metric),
+        "reported": source.registry.unasked.get(metric.name, metric),
+        "label": privacy_label(metric, source.registry),
+        "published": released_sums(source, metric),
+    }
 
 
 def keep_form(error: RangeError | EstimateError, *fields: str) -> RangeError:
@@ -232,9 +229,9 @@ def keep_form(error: RangeError | EstimateError, *fields: str) -> RangeError:
     return error if isinstance(error, RangeError) else RangeError(str(error), *fields)
 
 
-def asked_view(name: str, *more: str) -> tuple[DataSource, Metric, View]:
-    """The metric of that name, in the view that the request asks for; `more` are parameters
-    beside those of a view.
+def asked_view(name: str, *more: str) -> tuple[PageReading, View]:
+    """What the request asks of the metric of that name; `more` are parameters beside those of a
+    view.
 
     Raises:
         NotFound: there is no such metric.
@@ -243,55 +240,38 @@ def asked_view(name: str, *more: str) -> tuple[DataSource, Metric, View]:
     source, metric = current_source(), declared_metric(name)
     check_names(request.args, (*names_of(metric), *more))
     view = read_view(request.args, metric, source.seen_until)
-    view = replace(view, days=source.read_days(metric, request.args))
-    return source, metric, view.of_list(kept_list(metric))
+    view = replace(view, days=source.read_days(metric, request.args)).of_list(kept_list(metric))
+    return PageReading(source, metric, view.days), view
 
 
-def listed(source: DataSource, metric: Metric) -> Sequence[str] | None:
+def listed(metric: Metric) -> Sequence[str] | None:
     """The strings that the reader has listed, or else the operator; None if nobody has.
 
     Raises:
         ValueListError: the operator's list cannot be read or has a mistake.
     """
     own = kept_list(metric)
-    return source.candidates(metric) if own is None else own
+    return current_source().candidates(metric) if own is None else own
 
 
-def _candidates(source: DataSource, metric: Metric) -> Sequence[str] | None:
-    """What is listed; None where the metric itself lists its values."""
-    candidates = listed(source, metric)
+def unlisted(metric: Metric) -> str:
+    """What to do where nobody has listed strings."""
+    return message(
+        "This metric takes any string. Upload a list of those to look for on its page, or put "
+        "them into {metric}.txt in the folder that DENIABLE_CANDIDATES_DIR names.",
+        metric=metric.name,
+    )
+
+
+def _of_strings(reading: PageReading) -> PageReading:
+    """The same of what is listed, if the metric does not list its values itself."""
+    metric, candidates = reading.metric, listed(reading.metric)
     if metric.needs_candidates and candidates is None:
-        raise BadRequest(
-            message(
-                "The strings of {metric} must be named to be estimated: upload a list on its "
-                "page, or use `deniable estimate {metric} --candidates FILE`.",
-                metric=metric.name,
-            )
-        )
-    return candidates
+        raise BadRequest(unlisted(metric))
+    return reading.asking(candidates)
 
 
 def _notes(source: DataSource, metric: Metric, estimate: Answer | None) -> list[str]:
     """What a careful reader should know before believing the picture."""
     notes = estimate.notes if estimate and estimate.n else ()
     return [*notes, *attention(source, metric, estimate)]
-
-
-def _estimate_file(
-    source: DataSource, metric: Metric, view: View, candidates: Sequence[str] | None, form: str
-) -> Response:
-    found = source.estimate_at(metric, view.days, candidates)
-    text = source.written(
-        len(found.answer.series.names),
-        ("estimate file", found.version, digest_of_candidates(candidates), asked_form(form)),
-        *(estimate_text, asked_form(form), found.answer, {}),
-        candidates=candidates,
-    )
-    return download(text, metric.name, form)
-
-
-def download(text: str, name: str, form: str) -> Response:
-    """A file that is saved, not shown."""
-    response = Response(text, mimetype=_TYPES[form])
-    response.headers.set("Content-Disposition", "attachment", filename=f"{name}.{form}")
-    return response

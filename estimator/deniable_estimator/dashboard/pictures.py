@@ -20,11 +20,11 @@ from deniable_estimator.dashboard.access.caller import opened_link
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of, left_out
 from deniable_estimator.dashboard.annotation_file import AnnotatedTrend, annotated
 from deniable_estimator.dashboard.boards.pages import show_board
-from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.language import told
-from deniable_estimator.dashboard.pages import asked_view, listed
+from deniable_estimator.dashboard.pages import asked_view, listed, unlisted
 from deniable_estimator.dashboard.privacy_label import even_guess
+from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.recent import headline_of
 from deniable_estimator.dashboard.release_pages import newest_view
 from deniable_estimator.dashboard.settings import DashboardSettings
@@ -85,11 +85,9 @@ def offer_plots(app: Flask) -> None:
 @pictures.get("/metric/<name>.<any(svg, png):form>")
 def metric_picture(name: str, form: str) -> ResponseReturnValue:
     """The chart of one metric."""
-    source, metric, view = asked_view(name, "scale")
-    estimate = _estimate(source, metric, view)
-    kind = kind_of(estimate)
+    reading, view, estimate, alarm = _asked(name)
+    metric, kind = reading.metric, kind_of(estimate)
     drawn = kind.picture(estimate, view, _BARS)
-    alarm = alarm_of(source, metric, view.days, estimate, listed(source, metric))
     head = [("title", metric.description), ("said", kind.said(drawn))]
     head.append(("sub", kind.caption(estimate, view)))
     foot = [kind.footnote(estimate), *_left_out(view)]
@@ -100,19 +98,18 @@ def metric_picture(name: str, form: str) -> ResponseReturnValue:
 @pictures.get("/metric/<name>/trend.<any(svg, png):form>")
 def trend_picture(name: str, form: str) -> ResponseReturnValue:
     """The trend of one of its values."""
-    source, metric, view = asked_view(name, "scale")
-    estimate = _estimate(source, metric, view)
+    reading, view, estimate, alarm = _asked(name)
+    metric = reading.metric
     view.check_values(estimate.series.names)
-    alarm = alarm_of(source, metric, view.days, estimate, listed(source, metric))
-    found = timeline(source, metric, view, estimate, alarm)
+    found = timeline(reading, view, estimate, alarm)
     if found is None:
         raise BadRequest(
             message("A trend needs reports from two periods at least; these days hold fewer.")
         )
     days = view.days.around
-    noted = annotated(metric, days.first, days.last, source.today, found.trend.periods)
+    noted = annotated(metric, days.first, days.last, reading.source.today, found.trend.periods)
     since = view.days.since and not alarm
-    headline = headline_of(source, metric, view, estimate, listed(source, metric)) if since else ""
+    headline = headline_of(reading, view, estimate) if since else ""
     reported = found.trend.reported
     count = sum(each.n for each in reported)
     head = [
@@ -218,21 +215,18 @@ def _scale() -> int:
     return int(text)
 
 
-def _estimate(source: DataSource, metric: Metric, view: View) -> Answer:
-    estimate = source.estimate(metric, view.days, listed(source, metric))
+def _asked(name: str) -> tuple[PageReading, View, Answer, Alarm | None]:
+    """What a picture shows."""
+    reading, view = asked_view(name, "scale")
+    reading = reading.asking(listed(reading.metric))
+    estimate = reading.answer
     if estimate is None:
-        raise BadRequest(
-            message(
-                "The strings of {metric} must be named to be drawn: upload a list on its page, or "
-                "put them into {metric}.txt in the folder that DENIABLE_CANDIDATES_DIR names.",
-                metric=metric.name,
-            )
-        )
+        raise BadRequest(unlisted(reading.metric))
     if not estimate.n:
         raise BadRequest(
             message("There are no reports in these days, so there is nothing to draw.")
         )
-    return estimate
+    return reading, view, estimate, alarm_of(reading, estimate)
 
 
 embedding = Blueprint("embedding", __name__)
@@ -263,11 +257,12 @@ def embedded(name: str) -> ResponseReturnValue:
             raise NotFound(message("Nothing has been released of this metric."))
         return render_template("embed_released.html", view=numbers)
     view = read_view(request.args, metric, source.seen_until)
-    estimate = source.estimate(metric, view.days, source.candidates(metric))
+    reading = PageReading(source, metric, view.days, source.candidates(metric))
+    estimate = reading.answer
     chart = alarm = kind = None
     if estimate is not None and estimate.n:
         kind = kind_of(estimate)
-        alarm = alarm_of(source, metric, view.days, estimate, source.candidates(metric))
+        alarm = alarm_of(reading, estimate)
         chart = kind.picture(estimate, view, _FRAMED_BARS)
     return render_template(
         "embed.html",
@@ -278,9 +273,7 @@ def embedded(name: str) -> ResponseReturnValue:
         chart=chart,
         alarm=alarm,
         left_out=left_out(view.days),
-        headline=headline_of(source, metric, view, estimate, source.candidates(metric))
-        if estimate and kind and not alarm
-        else None,
+        headline=headline_of(reading, view, estimate) if estimate and kind and not alarm else None,
         guess=even_guess(metric, source.registry),
     )
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 from deniable import DeniableError, Metric, WindowError
 from deniable.protocol import windows
 from deniable_estimator.asking.query import LENGTHS
-from deniable_estimator.asking.since import days_since, find_moment, kept_from
+from deniable_estimator.asking.since import asked_since
 from deniable_estimator.dashboard.annotation_file import current_annotations
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import alternatives, counted, message
@@ -166,7 +166,7 @@ def read_range(
     begin, end = _day(arguments.get(from_), from_), _day(arguments.get(to), to)
     last = end or windows.last_complete(kind, now)
     if end is None and begin is not None and begin > last:
-        last = _today(now)
+        last = day_at(now)
     try:
         first = begin or _back(last, kind, _DEFAULT_DAYS, _DEFAULT_MONTHS)
     except (OverflowError, ValueError):
@@ -204,15 +204,13 @@ def _range_since(
     if arguments.get("from") or arguments.get("to"):
         raise RangeError(message("“since” takes the place of “from” and “to”."), "from", "to")
     try:
-        name = metric.name if metric else None
-        moment = find_moment(arguments["since"], current_annotations() or (), name)
-        kept = kept_from(metric, _today(now)) if metric else None
-        found = days_since(moment, kind, windows.last_complete(kind, now), kept)
+        noted = current_annotations() or ()
+        name, found = asked_since(arguments["since"], noted, kind, now, metric)
     except EstimateError as error:
         raise RangeError(str(error), "since") from None
     chosen = DayRange(
         *(found.first, found.last, _left_out(arguments.get("without", ""), kind)),
-        since=moment.name,
+        since=name,
         before=(found.before_first, found.before_last),
     )
     if chosen.days > _LONGEST:
@@ -387,5 +385,6 @@ def _day(text: str | None, name: str) -> date | None:
         ) from None
 
 
-def _today(now: float) -> date:
+def day_at(now: float) -> date:
+    """The day (UTC) of a POSIX time in seconds."""
     return datetime.fromtimestamp(now, UTC).date()

@@ -3,7 +3,6 @@ days that are shown against as many before them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -15,9 +14,9 @@ from deniable_estimator.asking.since import since_headline
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.alarms import alarm_of
 from deniable_estimator.dashboard.changes import change_headline
-from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.ranges import DayRange, before, newest_period
+from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import counted, message, sentence, spaced
@@ -49,15 +48,10 @@ class Recent:
     """Whether it is still being calculated."""
 
 
-def recent(
-    source: DataSource,
-    metric: Metric,
-    view: View,
-    answer: Answer,
-    candidates: Sequence[str] | None,
-) -> Recent | None:
+def recent(reading: PageReading, view: View, answer: Answer) -> Recent | None:
     """The changes that the view asks for; None where there is nothing to compare, and of strings
     unless the address asks for it: each of the two periods takes about a second."""
+    source, metric = reading.source, reading.metric
     if metric.needs_candidates and not (view.compares or view.days.since):
         return None
     whole = view.compared == "range"
@@ -66,12 +60,12 @@ def recent(
         return None
     earlier = before(days, metric.window)
     try:
-        newest = answer if whole else source.estimate(metric, days, candidates)
-        old = source.estimate(metric, earlier, candidates)
+        newest = answer if whole else reading.over(days).answer
+        old = reading.over(earlier).answer
         if newest is None or not newest.n:
             return None
         told = None if whole else _new_leader_words(metric, days, newest)
-        leader = None if whole else _new_leader(source, metric, view, days, answer, newest)
+        leader = None if whole else _new_leader(reading, days, answer, newest)
     except (StillDecoding, TooManyDecodes):
         return Recent(
             *(days, earlier, None, None, None),
@@ -79,7 +73,7 @@ def recent(
             None,
             waiting=True,
         )
-    refused = _refused(source, metric, view, days, earlier, newest, old)
+    refused = _refused(reading, days, earlier, newest, old)
     if refused is not None or old is None:
         return Recent(days, earlier, told, None, None, refused or "", None)
     found = compare(old, newest)
@@ -97,15 +91,9 @@ def recent(
     return Recent(days, earlier, told, leader, found, changes, _tested(found), found.notes)
 
 
-def headline_of(
-    source: DataSource,
-    metric: Metric,
-    view: View,
-    answer: Answer,
-    candidates: Sequence[str] | None,
-) -> str:
+def headline_of(reading: PageReading, view: View, answer: Answer) -> str:
     """The answer in a sentence; of the days since something happened, what has changed since."""
-    changes = recent(source, metric, view, answer, candidates) if view.days.since else None
+    changes = recent(reading, view, answer) if view.days.since else None
     return (changes and changes.headline) or kind_of(answer).headline(answer)
 
 
@@ -139,32 +127,20 @@ def _new_leader_words(metric: Metric, days: DayRange, newest: Answer) -> str:
     )
 
 
-def _new_leader(
-    source: DataSource,
-    metric: Metric,
-    view: View,
-    days: DayRange,
-    answer: Answer,
-    newest: Answer,
-) -> str | None:
+def _new_leader(reading: PageReading, days: DayRange, answer: Answer, newest: Answer) -> str | None:
     """That another value leads than led before the newest days."""
-    last = days.first - timedelta(days=1)
-    if newest.leading == answer.leading or metric.needs_candidates or last < view.days.first:
+    shown, last = reading.days, days.first - timedelta(days=1)
+    asked = reading.metric.needs_candidates
+    if newest.leading == answer.leading or asked or last < shown.first:
         return None
-    rest = source.estimate(metric, DayRange(view.days.first, last, view.days.without))
+    rest = reading.over(DayRange(shown.first, last, shown.without)).answer
     if rest is None or not rest.n:
         return None
     return kind_of(newest).new_leader(rest, newest)
 
 
 def _refused(
-    source: DataSource,
-    metric: Metric,
-    view: View,
-    days: DayRange,
-    earlier: DayRange,
-    newest: Answer,
-    old: Answer | None,
+    reading: PageReading, days: DayRange, earlier: DayRange, newest: Answer, old: Answer | None
 ) -> str | None:
     """Why the two cannot be compared, if they cannot."""
     if old is None or not old.n:
@@ -173,8 +149,8 @@ def _refused(
         return message("Not compared: a window of these days has not ended.")
     for each in (days, earlier):
         # Where the days that the page shows raise an alarm, it says nothing of changes.
-        shown = view.days.first <= each.first and each.last <= view.days.last
-        if not shown and (alarm := alarm_of(source, metric, each)):
+        shown = reading.days.first <= each.first and each.last <= reading.days.last
+        if not shown and (alarm := alarm_of(reading.over(each))):
             if each is days:
                 return message("Not compared: {which} is anomalous.", which=alarm.which)
             return message(

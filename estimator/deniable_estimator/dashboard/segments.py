@@ -8,7 +8,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
-from deniable import Metric
 from deniable.protocol import windows
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.segmented import Group, Segmented, shown_series
@@ -19,8 +18,8 @@ from deniable_estimator.asking.segment_trends import SegmentTrend, SegmentTrends
 from deniable_estimator.asking.since import chosen_series
 from deniable_estimator.asking.trend import Period
 from deniable_estimator.dashboard.changes import ChangeText, change_texts
-from deniable_estimator.dashboard.data import DataSource
-from deniable_estimator.dashboard.ranges import DayRange, before
+from deniable_estimator.dashboard.ranges import before
+from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.trends import TrendLine, axis_of, draw_trend, lines_of
 from deniable_estimator.dashboard.words import series_name
 from deniable_estimator.document.plot.marks import MOST_LINES, BarRow, LineChart
@@ -195,16 +194,7 @@ class OverTime:
     periods: tuple[Period, ...]
 
 
-def trends_of_segments(
-    source: DataSource,
-    metric: Metric,
-    days: DayRange,
-    found: Segmented,
-    by: windows.Kind,
-    candidates: Sequence[str] | None = None,
-    *,
-    level: float = 0.95,
-) -> SegmentTrends:
+def trends_of_segments(reading: PageReading, found: Segmented, by: windows.Kind) -> SegmentTrends:
     """The trend of each segment that has enough reports in these days, all by the same period.
 
     Raises:
@@ -212,11 +202,10 @@ def trends_of_segments(
     """
     groups = []
     for each in found.groups:
-        within = replace(days, where=tuple(sorted({**found.where, **each.labels}.items())))
-        answer = source.trend_at(metric, within, by, candidates, level=level).answer
-        groups.append(SegmentTrend(each.labels, answer))
+        within = replace(reading.days, where=tuple(sorted({**found.where, **each.labels}.items())))
+        groups.append(SegmentTrend(each.labels, reading.over(within).trend(by).answer))
     small = tuple((each.labels, each.answer.n) for each in found.small)
-    return SegmentTrends(metric.name, found.by, tuple(groups), small)
+    return SegmentTrends(reading.metric.name, found.by, tuple(groups), small)
 
 
 def _farthest(found: Segmented, series: str) -> list[tuple[str, ...]]:
@@ -316,13 +305,7 @@ def _toggled(
     return (*drawn, key) if len(drawn) < MOST_LINES else None
 
 
-def moved_most(
-    source: DataSource,
-    metric: Metric,
-    days: DayRange,
-    found: Segmented,
-    candidates: Sequence[str] | None,
-) -> str | None:
+def moved_most(reading: PageReading, found: Segmented) -> str | None:
     """The segment and the series that stand out furthest from the noise of their change, in a
     sentence; None where the days were not asked by what happened before them.
 
@@ -332,13 +315,12 @@ def moved_most(
     Raises:
         StillDecoding, TooManyDecodes: it takes longer than one may wait.
     """
+    days = reading.days
     if not days.since or not found.groups:
         return None
-    earlier = before(days, metric.window)
+    earlier = before(days, reading.metric.window)
     alpha = (1 - found.level) / len(found.groups)
-    segmented = source.segmented_at(
-        metric, earlier, found.by, None, candidates, level=found.level
-    ).answer
+    segmented = reading.over(earlier).segmented(found.by).answer
     old = {each.key: each.answer for each in segmented.groups}
     changes = []
     for group in found.groups:

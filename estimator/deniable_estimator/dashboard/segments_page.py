@@ -16,21 +16,18 @@ from deniable import Metric, ValueListError
 from deniable.protocol import windows
 from deniable_estimator.answers.segment_words import finding, leading_series
 from deniable_estimator.answers.segmented import Group, Segmented
-from deniable_estimator.asking.listed import digest_of_candidates
 from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.about import planner_address
 from deniable_estimator.dashboard.annotation_file import annotated
-from deniable_estimator.dashboard.calculations import segment_trends_text, segmented_text
-from deniable_estimator.dashboard.data import DataSource
-from deniable_estimator.dashboard.pages import asked_form, download, keep_form, listed
+from deniable_estimator.dashboard.calculations import segment_trends_text
+from deniable_estimator.dashboard.pages import days_of, keep_form, listed, unlisted
 from deniable_estimator.dashboard.pictures import rows_picture, send_picture
 from deniable_estimator.dashboard.ranges import (
     DayRange,
     RangeError,
     check_names,
-    presets,
-    since_presets,
 )
+from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.segments import (
     MOST_CELLS,
     moved_most,
@@ -40,6 +37,7 @@ from deniable_estimator.dashboard.segments import (
     trends_of_segments,
 )
 from deniable_estimator.dashboard.source import current_source, declared_metric
+from deniable_estimator.dashboard.texts import asked_form, download, file_of, of_segments
 from deniable_estimator.dashboard.timeline import grouping, grouping_asked
 from deniable_estimator.dashboard.words import series_name
 from deniable_estimator.document.plot.marks import Bars
@@ -70,11 +68,11 @@ SEGMENT_NAMES = (
 def segments_page(name: str) -> ResponseReturnValue:
     """A metric by segments."""
     source, metric = current_source(), declared_metric(name)
-    found, refused, obstacle, moved = None, None, None, None
+    found, refused, moved = None, None, None
+    obstacle: str | None = None
     ignored: list[str] = []
     by = _default(metric)
-    where: dict[str, str] = {}
-    days = source.read_days(metric, {})
+    reading = PageReading(source, metric, source.read_days(metric, {}))
     if not metric.segments:
         obstacle = message(
             "This metric is not counted by segments. Declare them in its registry: "
@@ -82,18 +80,13 @@ def segments_page(name: str) -> ResponseReturnValue:
         )
     else:
         try:
-            days, by, where, against = _requested(source, metric)
+            reading, by, against = _requested(metric)
             ignored = _ignored(by)
-            candidates = listed(source, metric)
-            if metric.needs_candidates and candidates is None:
-                obstacle = message(
-                    "This metric takes any string. Upload a list of those to look for on its "
-                    "page, or put them into {metric}.txt in the folder that "
-                    "DENIABLE_CANDIDATES_DIR names.",
-                    metric=metric.name,
-                )
+            reading = reading.asking(listed(metric))
+            if metric.needs_candidates and reading.candidates is None:
+                obstacle = unlisted(metric)
             else:
-                given = _against(source, metric, days, by, against, candidates)
+                given = _against(reading, by, against)
                 if against and given is None:
                     ignored.append(
                         message(
@@ -102,12 +95,13 @@ def segments_page(name: str) -> ResponseReturnValue:
                             segment=isolated(against),
                         )
                     )
-                found = source.segmented_at(metric, days, by, given, candidates).answer
-                moved = moved_most(source, metric, days, found, candidates)
+                found = reading.segmented(by, given).answer
+                moved = moved_most(reading, found)
         except (RangeError, EstimateError) as error:
             refused = keep_form(error)
         except ValueListError as error:
             obstacle = message("{mistake}.", mistake=str(error))
+    days, where = reading.days, dict(reading.days.where)
     shown = panels_shown(found) if found and found.total.n else []
     drawn, cells, kind = None, 0, grouping(metric, days.around)
     if found and shown and found.groups:
@@ -117,23 +111,16 @@ def segments_page(name: str) -> ResponseReturnValue:
             periods = len(windows.span(kind, days.around.first, days.last))
             cells = periods * len(found.groups) * len(found.total.series.names)
             if "series" in request.args or (cells <= MOST_CELLS and not metric.needs_candidates):
-                trends = trends_of_segments(source, metric, days.around, found, kind, candidates)
+                trends = trends_of_segments(reading.over(days.around), found, kind)
                 over = request.args.getlist("over")
                 chosen = [each.key for each in found.groups if against_text(each) in over]
                 drawn = over_time(found, trends, series, chosen)
         except (RangeError, EstimateError) as error:
             refused = keep_form(error)
     reported = source.registry.unasked.get(metric.name, metric)
-    running = source.running(metric)
     page = render_template(
         "segments.html",
-        presets=[
-            *presets(source.seen_until, metric.window, running),
-            *since_presets(metric, source.seen_until),
-        ],
-        running=running,
-        newest=source.newest(metric),
-        metric=metric,
+        **days_of(reading),
         days=days,
         by=by,
         where=where,
@@ -167,11 +154,9 @@ def segments_page(name: str) -> ResponseReturnValue:
 @segments.get("/metric/<name>/segments.<any(svg, png):form>")
 def segments_picture(name: str, form: str) -> ResponseReturnValue:
     """One series in all segments: the one that is asked for, or that the headline tells of."""
-    source, metric = current_source(), declared_metric(name)
-    days, by, _, against = _requested(source, metric)
-    candidates = listed(source, metric)
-    given = _against(source, metric, days, by, against, candidates)
-    found = source.segmented_at(metric, days, by, given, candidates).answer
+    reading, by, against = _requested(declared_metric(name))
+    metric, reading = reading.metric, reading.asking(listed(reading.metric))
+    found = reading.segmented(by, _against(reading, by, against)).answer
     shown = panels_shown(found) if found.total.n else []
     if not shown:
         raise NotFound(message("There are no reports in these days, so there is nothing to draw."))
@@ -186,19 +171,16 @@ def segments_picture(name: str, form: str) -> ResponseReturnValue:
 @segments.get("/metric/<name>/segments.<any(csv, json):form>")
 def segments_file(name: str, form: str) -> ResponseReturnValue:
     """The same as a file, with every series."""
-    source, metric = current_source(), declared_metric(name)
-    days, by, _, against = _requested(source, metric)
-    candidates = listed(source, metric)
+    reading, by, against = _requested(declared_metric(name))
+    metric, reading = reading.metric, reading.asking(listed(reading.metric))
     if "period" in request.args:
-        split = source.segmented_at(metric, days, by, None, candidates)
-        by_period = grouping_asked(request.args, "period", metric, days.around)
-        trends = trends_of_segments(
-            source, metric, days.around, split.answer, by_period, candidates
-        )
-        text = segment_trends_text(asked_form(form), trends, days.told)
+        around = reading.over(reading.days.around)
+        by_period = grouping_asked(request.args, "period", metric, around.days)
+        trends = trends_of_segments(around, reading.segmented(by).answer, by_period)
+        text = segment_trends_text(asked_form(form), trends, reading.days.told)
         return download(text, f"{name}-segments-trend", form)
     try:
-        given = _against(source, metric, days, by, against, candidates)
+        given = _against(reading, by, against)
         if against and given is None:
             raise RangeError(
                 message(
@@ -208,44 +190,30 @@ def segments_file(name: str, form: str) -> ResponseReturnValue:
                 ),
                 "against",
             )
-        found = source.segmented_at(metric, days, by, given, candidates)
+        found = of_segments(reading, asked_form(form), by, given)
     except EstimateError as error:
         raise RangeError(str(error)) from None
-    text = source.written(
-        len(found.answer.total.series.names) * (len(found.answer.groups) + 2),
-        (
-            "segments file",
-            found.version,
-            tuple(by),
-            against,
-            digest_of_candidates(candidates),
-            asked_form(form),
-        ),
-        *(segmented_text, asked_form(form), found.answer, days.told),
-        candidates=candidates,
-    )
-    return download(text, f"{name}-segments", form)
+    return file_of(reading, found, f"{name}-segments", form)
 
 
 def _default(metric: Metric) -> tuple[str, ...]:
     return tuple(each.name for each in metric.segments[:1])
 
 
-def _requested(
-    source: DataSource, metric: Metric
-) -> tuple[DayRange, tuple[str, ...], dict[str, str], str]:
+def _requested(metric: Metric) -> tuple[PageReading, tuple[str, ...], str]:
     check_names(request.args, SEGMENT_NAMES)
-    return requested_segments(source, metric, request.args)
+    return requested_segments(metric, request.args)
 
 
 def requested_segments(
-    source: DataSource, metric: Metric, arguments: MultiDict[str, str]
-) -> tuple[DayRange, tuple[str, ...], dict[str, str], str]:
-    """The days, the segments to divide by, those to stay within, and the reference.
+    metric: Metric, arguments: MultiDict[str, str]
+) -> tuple[PageReading, tuple[str, ...], str]:
+    """What is asked of some segments, the segments to divide by, and the reference.
 
     Raises:
         RangeError: the address asks for what there is not.
     """
+    source = current_source()
     days = source.read_days(metric, arguments)
     known = {each.name: each.values for each in metric.segments}
     by = tuple(each for each in arguments.get("by", "").split(",") if each)
@@ -264,7 +232,7 @@ def requested_segments(
             raise RangeError(message("There is no segment {segment}.", segment=each), "where")
         where[segment] = value
     days = replace(days, where=tuple(sorted(where.items())))
-    return days, by, where, arguments.get("against", "")
+    return PageReading(source, metric, days), by, arguments.get("against", "")
 
 
 def _series(found: Segmented, shown: Sequence[str], arguments: Mapping[str, str]) -> str:
@@ -298,19 +266,12 @@ def _ignored(by: Sequence[str]) -> list[str]:
     ]
 
 
-def _against(
-    source: DataSource,
-    metric: Metric,
-    days: DayRange,
-    by: Sequence[str],
-    name: str,
-    candidates: Sequence[str] | None,
-) -> dict[str, str] | None:
+def _against(reading: PageReading, by: Sequence[str], name: str) -> dict[str, str] | None:
     """The segment to compare with, as `against_text` writes it; None if it is not chosen or has
     too few reports."""
     if not name:
         return None
-    found = source.segmented_at(metric, days, by, None, candidates).answer
+    found = reading.segmented(by).answer
     return next((dict(each.labels) for each in found.groups if against_text(each) == name), None)
 
 

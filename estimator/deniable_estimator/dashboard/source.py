@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 
 from flask import current_app, g, request
 from werkzeug.exceptions import NotFound
@@ -20,6 +20,7 @@ from deniable_estimator.dashboard.access.caller import (
     reads_settled,
 )
 from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
+from deniable_estimator.dashboard.ranges import day_at
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.messages import message
 
@@ -54,7 +55,7 @@ def held_until() -> date | None:
     some; None for everybody else."""
     if not _is_public():
         return None
-    return datetime.fromtimestamp(current_source().seen_until, UTC).date() - timedelta(days=1)
+    return day_at(current_source().seen_until) - timedelta(days=1)
 
 
 def held_from(metric: Metric) -> date:
@@ -64,7 +65,7 @@ def held_from(metric: Metric) -> date:
 
 def settled_day(label: str) -> date:
     """The first day (UTC) on whose morning a window takes no reports any more."""
-    return datetime.fromtimestamp(windows.end(label) + SETTLED + 86_399, UTC).date()
+    return day_at(windows.end(label) + SETTLED + 86_399)
 
 
 def _is_public() -> bool:

@@ -14,9 +14,9 @@ from deniable_estimator.asking.stepping import step_of
 from deniable_estimator.asking.trend import GROUPS, Period, Trend
 from deniable_estimator.dashboard.alarms import Alarm
 from deniable_estimator.dashboard.annotation_file import annotations_of
-from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.ranges import DayRange, one_of
+from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.trends import chart_of_lines, lines_of
 from deniable_estimator.dashboard.view import View
@@ -98,11 +98,7 @@ def grouping_asked(
 
 
 def timeline(
-    source: DataSource,
-    metric: Metric,
-    view: View,
-    answer: Answer,
-    alarm: Alarm | None,
+    reading: PageReading, view: View, answer: Answer, alarm: Alarm | None
 ) -> Timeline | None:
     """The trend of the chosen values, or of the leading one; None without two periods
     that have reports.
@@ -111,14 +107,10 @@ def timeline(
     """
     shown = kind_of(answer).over_time(answer, view.values)
     values = tuple(value for value in view.values if value in shown) or (shown[0],)
-    asked = kind_of(answer).asked(metric, shown)
-    days = view.days.around
-    by = view.by or grouping(metric, days)
-    found = source.trend_at(metric, days, by, asked).answer
-    if len(found.reported) < 2:
+    charted = trend_of(reading, answer, view.by, shown, alarm)
+    if charted is None:
         return None
-    labels = [each.label for each in found.reported]
-    alarmed = frozenset(each for each in labels if alarm and alarm.of_period(each))
+    (found, alarmed), metric = charted, reading.metric
     lines = dict(zip(shown, lines_of(found, shown), strict=True))
     drawn = [lines[value] for value in values]
     chart = chart_of_lines(found, drawn, height=_HEIGHT, name="trend", alarmed=alarmed)
@@ -155,6 +147,25 @@ def timeline(
         small_charts=small_charts,
         steps=[_step(period, values, alarmed) for period in reversed(found.reported)],
     )
+
+
+def trend_of(
+    reading: PageReading,
+    answer: Answer,
+    by: windows.Kind | None,
+    shown: Sequence[str],
+    alarm: Alarm | None,
+) -> tuple[Trend, frozenset[str]] | None:
+    """The trend of some series of the answer, by the finest periods that a chart has room for
+    unless `by` says others, and which of these raise the alarm; None without two that have
+    reports."""
+    metric, days = reading.metric, reading.days.around
+    asked = reading.over(days).asking(kind_of(answer).asked(metric, shown))
+    found = asked.trend(by or grouping(metric, days)).answer
+    if len(found.reported) < 2:
+        return None
+    labels = [each.label for each in found.reported]
+    return found, frozenset(each for each in labels if alarm and alarm.of_period(each))
 
 
 def _stepped(metric: Metric, found: Trend, value: str) -> str | None:

@@ -16,7 +16,6 @@ import click
 
 from deniable import DeniableError
 from deniable.protocol.coded_message import counted
-from deniable.protocol.value_list import read_values
 from deniable.tools.command_line import command, registry_argument
 from deniable.tools.starting.example import example_of
 
@@ -184,11 +183,11 @@ def _add_crowd(
 def _strings_in(candidates: Path | None) -> Callable[[Metric], Sequence[str] | None]:
     """The list of strings of a metric, if the developer has one without a mistake."""
 
+    from deniable_estimator.asking.listed import listed_strings
+
     def listed(metric: Metric) -> Sequence[str] | None:
-        path = None if candidates is None else candidates / f"{metric.name}.txt"
-        if path is not None and metric.needs_candidates and path.is_file():
-            with suppress(DeniableError):
-                return read_values(path)
+        with suppress(DeniableError):
+            return listed_strings(metric, candidates)
         return None
 
     return listed

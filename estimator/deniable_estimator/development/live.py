@@ -27,6 +27,7 @@ from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.discovery import finds_at, name_of_find
 from deniable_estimator.dashboard.language import current_language
 from deniable_estimator.dashboard.ranges import DayRange
+from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.development.meaning import Meaning, meaning_of
 from deniable_estimator.development.mistakes import advice_on
@@ -275,23 +276,21 @@ def _estimate(source: DataSource, state: Live, metric: Metric) -> ShownEstimate 
         return replace(shown, few=True)
     look = found_so_far if isinstance(metric.type, Discovery) else _answered
     try:
-        shown = look(source, state, shown, days)
+        shown = look(PageReading(source, metric, days), state, shown)
     except (EstimateError, StoreError, ValueListError):
         return None
     return shown if shown.n else None
 
 
-def _answered(
-    source: DataSource, state: Live, shown: ShownEstimate, days: DayRange
-) -> ShownEstimate:
+def _answered(reading: PageReading, state: Live, shown: ShownEstimate) -> ShownEstimate:
     """What was calculated before is kept, and what takes long is calculated elsewhere."""
     metric, candidates = shown.metric, None
     if metric.needs_candidates:
         with suppress(ValueListError):
-            candidates = _candidates(source, state, metric)
+            candidates = _candidates(reading.source, state, metric)
         shown = replace(shown, open=not candidates)
     try:
-        answer = source.estimate(metric, days, candidates)
+        answer = reading.asking(candidates).answer
     except (StillDecoding, TooManyDecodes):
         return replace(shown, pending=True)
     if answer is None:
@@ -300,18 +299,16 @@ def _answered(
     return replace(shown, n=answer.n, lines=lines, more=more)
 
 
-def found_so_far(
-    source: DataSource, state: Live, shown: ShownEstimate, days: DayRange
-) -> ShownEstimate:
+def found_so_far(reading: PageReading, state: Live, shown: ShownEstimate) -> ShownEstimate:
     """What a discovery has found, maybe in fewer reports; it is looked for in the background, if it
     is time."""
     metric, scheme = shown.metric, shown.metric.scheme.fingerprint
-    n, now = source.reports(metric, days), state.clock()
+    n, now, days = reading.n, state.clock(), reading.days
     kept = state.finds.get(metric.name)
     found, age = (kept[3], now - kept[2]) if kept and kept[:2] == (scheme, days) else (None, EVERY)
     if n and (found is None or found.n != n) and age >= EVERY:
         with suppress(StillDecoding, TooManyDecodes):
-            found = finds_at(source, metric, days).answer
+            found = finds_at(reading).answer
             state.finds[metric.name] = (scheme, days, now, found)
     finds, lines = found.finds if found else (), []
     for each in finds[:SERIES]:

@@ -30,7 +30,6 @@ _LEAST = 1e-9
 """Of a part: below one device in a billion, the numbers of a plan overflow."""
 _MOST_VALUES = MAX_PAIR_CELLS // 2
 _FARTHEST = 10**15
-_WINDOWS = {"day": message("day"), "week": message("week"), "month": message("month")}
 
 
 def _real(name: str, label: str, told: str, low: float, high: float, **more: Any) -> Input:
@@ -115,25 +114,41 @@ _SIZE = _whole(
     served=SERVED_SIZE,
     start="10",
 )
-_RANGE = (
-    _real(
-        "low",
-        message("Low"),
-        message("The smallest number to tell apart"),
-        -_FARTHEST,
-        _FARTHEST,
-        start="0",
-    ),
-    _real(
-        "high",
-        message("High"),
-        message("The largest number to tell apart"),
-        -_FARTHEST,
-        _FARTHEST,
-        start="100",
-    ),
+_LOW = _real(
+    "low",
+    message("Low"),
+    message("The smallest number to tell apart"),
+    -_FARTHEST,
+    _FARTHEST,
+    start="0",
 )
-_ASKS = {"mean": message("mean"), "distribution": message("distribution"), "both": message("both")}
+_HIGH = replace(
+    _LOW,
+    name="high",
+    label=message("High"),
+    help=message("The largest number to tell apart"),
+    start="100",
+)
+_WINDOW = Input(
+    "window",
+    str,
+    message("Window"),
+    message("What a report is about"),
+    default="week",
+    choices={"day": message("day"), "week": message("week"), "month": message("month")},
+)
+_ASK = Input(
+    "ask",
+    str,
+    message("Question"),
+    message("What is asked of the number"),
+    start="distribution",
+    choices={
+        "mean": message("mean"),
+        "distribution": message("distribution"),
+        "both": message("both"),
+    },
+)
 _SCALE = Input(
     "scale",
     str,
@@ -167,15 +182,8 @@ VALUES = (
     *(_SHARE, _HALF_WIDTH, _SEGMENT, _MECHANISM),
 )
 NUMBER = (
-    Input(
-        "ask",
-        str,
-        message("Question"),
-        message("What is asked of the number"),
-        start="distribution",
-        choices=_ASKS,
-    ),
-    *(_SCALE, *_RANGE),
+    _ASK,
+    *(_SCALE, _LOW, _HIGH),
     Input("integer", bool, message("Whole numbers"), message("Numbers are whole"), default=False),
     Input(
         "unit",
@@ -188,39 +196,30 @@ NUMBER = (
         places=frozenset({"page", "api"}),
     ),
     *(_EPSILON, _LIFETIME, _DEVICES, _RATE),
-    _real(
-        "half_width",
-        message("Half width"),
-        message(
+    replace(
+        _HALF_WIDTH,
+        help=message(
             "Desired for the 95% interval of the mean: in its unit (a hundredth of the "
             "range, if not given) or, on a logarithmic scale, as a part of it (0.05)"
         ),
-        _LEAST,
-        _FARTHEST,
+        high=_FARTHEST,
         default=None,
     ),
     _SEGMENT,
     replace(_MECHANISM, places=frozenset({"api"})),
 )
+_ROWS = _whole(
+    "rows",
+    message("Values of the first list"),
+    message("A number counts by its bins"),
+    2,
+    _MOST_VALUES,
+    start="3",
+    places=frozenset({"page", "api"}),
+)
 PAIR = (
-    _whole(
-        "rows",
-        message("Values of the first list"),
-        message("A number counts by its bins"),
-        2,
-        _MOST_VALUES,
-        start="3",
-        places=frozenset({"page", "api"}),
-    ),
-    _whole(
-        "columns",
-        message("Values of the second list"),
-        message("A number counts by its bins"),
-        2,
-        _MOST_VALUES,
-        start="4",
-        places=frozenset({"page", "api"}),
-    ),
+    _ROWS,
+    replace(_ROWS, name="columns", label=message("Values of the second list"), start="4"),
     _real(
         "effect",
         message("Cramér’s V"),
@@ -279,24 +278,16 @@ RETENTION = (
         1,
         default=NEW,
     ),
-    Input(
-        "window",
-        str,
-        message("Window"),
-        message("What a report is about"),
-        default="week",
-        choices=_WINDOWS,
-    ),
+    _WINDOW,
     _RATE,
 )
 LIFETIME = (
-    Input(
-        "ask",
-        str,
-        message("Question"),
-        message("The share of one of so many values, or what is asked of a number"),
+    replace(
+        _ASK,
+        help=message("The share of one of so many values, or what is asked of a number"),
         default="share",
-        choices={"share": message("share"), **_ASKS},
+        start=None,
+        choices={"share": message("share"), **_ASK.choices},
     ),
     replace(_LIFETIME, default=REQUIRED),
     _real(
@@ -315,33 +306,23 @@ LIFETIME = (
         MOST_TURNOVER,
         default=0.0,
     ),
-    Input(
-        "window",
-        str,
-        message("Window"),
-        message("What a report is about"),
-        default="day",
-        choices=_WINDOWS,
-    ),
+    replace(_WINDOW, default="day"),
     replace(_DEVICES, default=100_000, start=None),
     replace(_SIZE, default=2, help=message("How many values there are, for a share")),
     _RARE,
     replace(
-        _RANGE[0],
+        _LOW,
         help=message("Of a number; if not given, widths are in percent of its range"),
         default=None,
         start=None,
     ),
-    replace(_RANGE[1], default=None, start=None),
+    replace(_HIGH, default=None, start=None),
     _SCALE,
-    _real(
-        "epsilon",
-        message("Epsilon per report now"),
-        message("To compare with"),
-        0.001,
-        MAX_EPSILON,
+    replace(
+        _EPSILON,
+        label=message("Epsilon per report now"),
+        help=message("To compare with"),
         default=None,
-        start="1",
         places=frozenset({"page", "api"}),
     ),
     replace(_MECHANISM, places=frozenset({"api"})),

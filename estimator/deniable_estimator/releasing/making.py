@@ -183,7 +183,7 @@ def _manifest(prepared: Prepared, kept: KeptRelease) -> dict[str, Any]:
         "registry_sha256": registry_digest(prepared.registry),
         "form": request.form,
         "windows": {"kind": given.window, "first": labels[0], "last": labels[-1], "labels": labels},
-        "where": dict(request.where),
+        "where": dict(request.query.where),
         "reports": prepared.n,
         "level": LEVEL,
         "method": prepared.kind,

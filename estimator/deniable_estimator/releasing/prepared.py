@@ -6,9 +6,8 @@ Nothing here draws noise or writes anything, so it also serves to show what a re
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import date
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from statistics import NormalDist
@@ -16,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 from deniable import Metric, Registry
 from deniable.protocol.compiled import to_document
+from deniable_estimator.asking.query import Query
 from deniable_estimator.asking.reading import Question
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.privacy import Bound, Guarantee
@@ -49,11 +49,7 @@ class ReleaseRequest:
             for the sums as they are.
     """
 
-    metric: str
-    first: date | None = None
-    last: date | None = None
-    candidates: Sequence[str] | None = None
-    where: Mapping[str, str] = field(default_factory=dict)
+    query: Query
     form: Form = "table"
     method: Method = "laplace"
     epsilon: Fraction | None = None
@@ -251,16 +247,16 @@ class Prepared:
     @property
     def id(self) -> str:
         """Names the release: the same request of the same reports has the same id."""
-        request = self.request
+        request, candidates = self.request, self.request.query.candidates
         asked: dict[str, Any] = {
-            "metric": request.metric,
+            "metric": request.query.metric,
             "registry": registry_digest(self.registry),
             "schemes": [
                 part.scheme.fingerprint for piece in self.pieces for part in piece.question.parts
             ],
             "windows": [[list(piece.labels), piece.n] for piece in self.pieces],
-            "where": dict(request.where),
-            "candidates": None if request.candidates is None else list(request.candidates),
+            "where": dict(request.query.where),
+            "candidates": None if candidates is None else list(candidates),
             "form": request.form,
             "kind": self.kind,
             "epsilon": str(request.epsilon),

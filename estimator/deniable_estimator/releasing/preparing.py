@@ -108,15 +108,12 @@ def prepare(
         StoreUnavailable: the store cannot answer now.
     """
     request.check()
-    metric = find_metric(registry, request.metric)
+    metric = find_metric(registry, request.query.metric)
     source = registry.unasked.get(metric.name, metric)
     given = guarantee_in(registry, source)
     progress("Reading")
     chosen = _settled(
-        select(
-            *(reader, registry, metric.name, request.first, request.last, request.candidates),
-            where=request.where,
-        ),
+        select(reader, registry, request.query),
         request,
         time.time() if now is None else now,
     )
@@ -145,7 +142,7 @@ def _settled(chosen: Selection, request: ReleaseRequest, now: float) -> Selectio
     settled = [label for label in chosen.labels if label not in taking]
     if not chosen.labels:
         raise NoReports("nothing was reported in that range")
-    if taking and (request.last is not None or not settled):
+    if taking and (request.query.last is not None or not settled):
         first = min(taking, key=windows.start)
         when = datetime.fromtimestamp(windows.end(first) + SETTLED, UTC).date()
         state = "has not ended" if windows.end(first) > now else "still takes late reports"

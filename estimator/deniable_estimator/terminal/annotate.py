@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -12,35 +13,31 @@ from deniable import Registry
 from deniable.tools.command_line import command, json_option
 from deniable_collector.options import registry_option
 from deniable_estimator.files import ANNOTATIONS, file_in_folder
-from deniable_estimator.terminal.options import reported
+from deniable_estimator.terminal.options import Parsed, reported
 
 
-class _When(click.ParamType[date]):
-    name = "date"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> date:
-        text = str(value)
-        try:
-            return date.fromisoformat(text)
-        except ValueError:
-            pass
-        try:
-            found = datetime.fromisoformat(text)
-            return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
-        except (ValueError, OverflowError):
-            self.fail(
-                "must be a day like 2026-11-20, or a time like 2026-11-20T14:30Z (UTC unless it "
-                "has an offset)",
-                param,
-                ctx,
-            )
+def _when(text: str) -> date:
+    """A day, or a time in UTC."""
+    with suppress(ValueError):
+        return date.fromisoformat(text)
+    try:
+        found = datetime.fromisoformat(text)
+        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        raise ValueError(
+            "must be a day like 2026-11-20, or a time like 2026-11-20T14:30Z (UTC unless it has an "
+            "offset)"
+        ) from None
 
 
 @command('deniable annotate "Release 4.3" --date 2026-11-20 --metric browser')
 @click.argument("text")
-@click.option("--date", "when", type=_When(), help="Day, or time, of it; today (UTC) by default.")
+@click.option(
+    "--date",
+    "when",
+    type=Parsed("date", _when),
+    help="Day, or time, of it; today (UTC) by default.",
+)
 @click.option("--link", help="A page about it, https or http.")
 @click.option(
     "--metric",

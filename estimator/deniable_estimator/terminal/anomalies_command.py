@@ -8,26 +8,10 @@ from __future__ import annotations
 
 import sys
 import time
-from datetime import date
-from pathlib import Path
-
-import click
 
 from deniable.tools.command_line import command
-from deniable_collector.options import registry_option, store_option
-from deniable_estimator.terminal.options import (
-    alarm_level_in_force,
-    as_json,
-    candidates_option,
-    no_data,
-    opened,
-    progress,
-    range_options,
-    read_candidates,
-    reported,
-    say,
-    without_option,
-)
+from deniable_estimator.terminal.call import StoreCall, asks, of_store
+from deniable_estimator.terminal.options import alarm_level_in_force
 
 # numpy and rich take longer to import than `deniable --help` should.
 
@@ -36,51 +20,31 @@ ALARM = 4
 
 
 @command("deniable estimate anomalies browser --from 2026-11-16")
-@click.argument("metric")
-@range_options
-@without_option
-@registry_option
-@store_option
-@candidates_option
-@as_json
-@reported
-def anomalies(
-    metric: str,
-    first: date | None,
-    last: date | None,
-    without: tuple[str, ...],
-    registry: Path,
-    store: str | None,
-    candidates: Path | None,
-    form: str | None,
-) -> None:
+@asks("without")
+@of_store("candidates", "json")
+def anomalies(call: StoreCall) -> None:
     """Find windows of METRIC that honest reports cannot explain, or with more reports than usual.
 
     Exits with 4 on an alarm. DENIABLE_ALARM_LEVEL says how often honest reports may raise one.
     """
-    from deniable import Registry
     from deniable_estimator.asking.history import Look, inspect, looks_in
-    from deniable_estimator.asking.query import find_metric
     from deniable_estimator.asking.reading import select, unfinished
-    from deniable_estimator.asking.trend import trend as read_trend
+    from deniable_estimator.asking.trend import trend
     from deniable_estimator.terminal.comparing import history_document
 
-    declared = Registry.load(registry)
-    asked = read_candidates(find_metric(declared, metric), candidates)
-    days = (first, last)
-    with opened(store) as tallies, progress("Looking at each window"):
-        if find_metric(declared, metric).type.name == "discovery":
-            chosen = select(tallies, declared, metric, *days, without=without).apart()
+    with call.reading("Looking at each window") as reader:
+        asked = reader, call.registry, call.query
+        if call.metric.type.name == "discovery":
+            chosen = select(*asked).apart()
             looks = [each for _, each in looks_in(chosen, chosen.labels) if each is not None]
             running = unfinished([each.label for each in looks], time.time())
         else:
-            reported = read_trend(tallies, declared, metric, *days, asked, without=without).reported
+            reported = trend(*asked).reported
             looks = [Look.of(each.label, each.estimate) for each in reported if each.estimate]
             running = tuple(each.label for each in reported if each.unfinished)
-        found = inspect(metric, looks, alarm_level_in_force(), unfinished=running)
-    if form == "json" or found.windows:
-        say(form, found.to_dict, lambda: history_document(found))
-    if not found.windows:
-        no_data(metric)
+        found = inspect(call.metric.name, looks, alarm_level_in_force(), unfinished=running)
+    if call.form is None:
+        call.check(len(found.windows))
+    call.say(len(found.windows), found.to_dict, lambda: history_document(found))
     if found.anomalous:
         sys.exit(ALARM)

@@ -6,9 +6,6 @@ nothing has been reported yet.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -16,27 +13,14 @@ from typing import Literal
 import click
 
 from deniable.tools.command_line import command
-from deniable_collector.options import registry_option, store_option
-from deniable_estimator.terminal.options import (
-    Real,
-    as_csv,
-    as_json,
-    candidates_folder_option,
-    no_data,
-    opened,
-    range_options,
-    reported,
-    say,
-    without_option,
-)
+from deniable_estimator.terminal.call import StoreCall, asks, of_store
+from deniable_estimator.terminal.options import Real, candidates_folder_option, opened, progress
 
 # numpy and rich take longer to import than `deniable --help` should.
 
 
 @command("deniable estimate discover plugin")
-@click.argument("metric")
-@range_options
-@without_option
+@asks("without")
 @click.option(
     "--min-share",
     "minimum_share",
@@ -62,24 +46,14 @@ from deniable_estimator.terminal.options import (
     "--candidates-dir for a string metric, or propose the values of a category.",
 )
 @candidates_folder_option
-@registry_option
-@store_option
-@as_json
-@as_csv
-@reported
+@of_store("json", "csv")
 def discover(
-    metric: str,
-    first: date | None,
-    last: date | None,
-    without: tuple[str, ...],
+    call: StoreCall,
     minimum_share: float | None,
     prior: Path | None,
     by: Literal["day", "week", "month"] | None,
     target: str | None,
     folder: Path | None,
-    registry: Path,
-    store: str | None,
-    form: str | None,
 ) -> None:
     """Find the strings that devices report to the discovery metric METRIC, which nobody listed.
 
@@ -88,7 +62,6 @@ def discover(
     """
     if by and target:
         raise click.UsageError("--by shows and --promote writes: call them one after the other")
-    from deniable import Registry
     from deniable_estimator.analyses.discovery.prior import read_prior
     from deniable_estimator.asking.discoveries import discover as find
     from deniable_estimator.asking.discoveries import trend_of_finds
@@ -100,49 +73,23 @@ def discover(
         promote,
     )
 
-    declared = Registry.load(registry)
     if target:
-        check_target(declared, target, folder)
-    days = (first, last)
-    with opened(store) as tallies, _row_progress("Decoding") as tell:
+        check_target(call.registry, target, folder)
+    with opened(call.store) as reader, progress("Decoding", rows=True) as tell:
+        asked = reader, call.registry, call.query
         finds = find(
-            tallies,
-            declared,
-            metric,
-            *days,
-            without=without,
+            *asked,
             minimum_share=minimum_share,
             prior=read_prior(prior) if prior else None,
-            followed=followed_lists(declared, folder),
+            followed=followed_lists(call.registry, folder),
             progress=tell,
         )
-        trend = None
-        if by and finds.finds:
-            trend = trend_of_finds(
-                tallies, declared, finds, *days, by=by, without=without, progress=tell
-            )
+        trend = trend_of_finds(*asked, finds, by=by, progress=tell) if by and finds.finds else None
     if trend is not None:
         document = partial(finds_trend_document, trend)
-        say(form, trend.to_dict, document, trend.to_csv, ascii_only=True)
+        call.say(finds.n, trend.to_dict, document, trend.to_csv, ascii_only=True)
     else:
         document = partial(finds_document, finds)
-        say(form, finds.to_dict, document, finds.to_csv, ascii_only=True)
-    if finds.n == 0:
-        no_data(metric)
+        call.say(finds.n, finds.to_dict, document, finds.to_csv, ascii_only=True)
     if target:
-        promote(declared, target, finds, folder)
-
-
-@contextmanager
-def _row_progress(description: str) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar on a terminal's standard error, which disappears at the end."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    console = Console(stderr=True)
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as progress:
-        task = progress.add_task(description, total=None)
-        yield lambda done, of: progress.update(task, completed=done, total=of)
+        promote(call.registry, target, finds, folder)

@@ -7,47 +7,18 @@ yet.
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date
-from pathlib import Path
-from typing import Any
 
 import click
 
 from deniable.tools.command_line import command
-from deniable_collector.options import registry_option, store_option
-from deniable_estimator.terminal.options import (
-    AnyReal,
-    alarm_level_in_force,
-    as_csv,
-    as_json,
-    asked_since,
-    assumed_fakes,
-    candidates_option,
-    change_since,
-    no_data,
-    opened,
-    parse_segments,
-    progress,
-    range_options,
-    read_candidates,
-    reported,
-    say,
-    since_document,
-    since_option,
-    told_since,
-    where_option,
-    without_option,
-)
+from deniable_estimator.terminal.call import StoreCall, asks, of_store, parse_segments
+from deniable_estimator.terminal.options import AnyReal, alarm_level_in_force, assumed_fakes
 
 # numpy and rich take longer to import than `deniable --help` should.
 
 
 @command("deniable estimate browser --from 2026-11-16")
-@click.argument("metric")
-@range_options
-@without_option
-@since_option
-@where_option
+@asks("without", "since", "where")
 @click.option(
     "--below",
     "limits",
@@ -63,94 +34,47 @@ from deniable_estimator.terminal.options import (
     help="Of a pair: show how its other metric is spread among the devices with each value of this "
     "one; by default of the first.",
 )
-@candidates_option
-@registry_option
-@store_option
-@as_json
-@as_csv
-@reported
-def estimate(
-    metric: str,
-    first: date | None,
-    last: date | None,
-    without: tuple[str, ...],
-    since: str | None,
-    where: dict[str, str],
-    limits: tuple[float, ...],
-    given: str | None,
-    candidates: Path | None,
-    registry: Path,
-    store: str | None,
-    form: str | None,
-) -> None:
+@of_store("candidates", "json", "csv")
+def estimate(call: StoreCall, limits: tuple[float, ...], given: str | None) -> None:
     """Estimate how devices are spread over the values of METRIC, or over its numbers.
 
     Every window that touches the range counts; without --from and --to, all of them. With
     --since, what changed is said first. DENIABLE_FAKES is the fraction of reports that the
     poisoning budget assumes to be fake, 0.01 if it is not set.
     """
-    from deniable import Registry
-    from deniable_estimator.asking.query import find_metric
     from deniable_estimator.asking.reading import read
     from deniable_estimator.terminal.answers import answer_document, check_limits, shares_below
     from deniable_estimator.terminal.tables import direction
 
-    if limits and form == "csv":
+    if limits and call.form == "csv":
         raise click.UsageError("--csv has the share below every edge: use --json for --below")
-    declared = Registry.load(registry)
-    asked = read_candidates(find_metric(declared, metric), candidates)
-    moment = asked_since(since, find_metric(declared, metric), first, last)
-    if moment:
-        first, last = moment.days.first, moment.days.last
     fakes, alarm_level = assumed_fakes(), alarm_level_in_force()
-    with opened(store) as tallies, progress("Estimating"):
-        answer = read(tallies, declared, metric, first, last, asked, without=without, where=where)
-        change = None
-        if moment:
-            before = read(
-                tallies,
-                declared,
-                metric,
-                moment.days.before_first,
-                moment.days.before_last,
-                asked,
-                without=without,
-                where=where,
-            )
-            change = change_since(before, answer)
-    more: dict[str, Any] = {}
-    if moment:
-        more["since"] = since_document(moment, change, metric)
-        if form is None:
-            click.echo(told_since(moment, change, metric))
+    with call.reading("Estimating") as reader:
+        answer = read(reader, call.registry, call.query)
+        change = call.change(reader, answer)
+    more = call.told_since(change)
     answer = replace(answer, fakes=fakes, alarm_level=alarm_level)
     check_limits(answer, limits)
     side = direction(answer, given)
     if limits:
         more["shares_below"] = shares_below(answer, limits)
-    say(
-        form,
+    call.say(
+        answer.n,
         lambda: {**answer.to_dict(), **more},
         lambda: answer_document(answer, limits=limits, given=side),
         answer.to_csv,
     )
-    if answer.n == 0:
-        no_data(metric)
 
 
 @command("deniable estimate segments theme --by platform")
-@click.argument("metric")
+@asks("without", "where")
 @click.option(
     "--by",
-    "segments",
     multiple=True,
     required=True,
     metavar="SEGMENT",
     help="One estimate for each value of this segment, like platform; may be given twice.",
 )
-@range_options
-@without_option
-@where_option
 @click.option(
     "--against",
     multiple=True,
@@ -164,50 +88,16 @@ def estimate(
     help="Each segment over its newest window, week, month or all windows, whichever first has "
     "enough reports. Then segments are not compared.",
 )
-@candidates_option
-@registry_option
-@store_option
-@as_json
-@as_csv
-@reported
-def segments(
-    metric: str,
-    segments: tuple[str, ...],
-    first: date | None,
-    last: date | None,
-    without: tuple[str, ...],
-    where: dict[str, str],
-    against: dict[str, str],
-    recent: bool,
-    candidates: Path | None,
-    registry: Path,
-    store: str | None,
-    form: str | None,
-) -> None:
+@of_store("candidates", "json", "csv")
+def segments(call: StoreCall, by: tuple[str, ...], against: dict[str, str], recent: bool) -> None:
     """Estimate METRIC in each segment, and say which segments differ by more than noise."""
-    from deniable import Registry
-    from deniable_estimator.asking.query import find_metric
     from deniable_estimator.asking.segments import by_segment
     from deniable_estimator.terminal.comparing import segments_document
 
     if recent and against:
         raise click.UsageError("--recent compares no segments: leave --against out")
-    declared = Registry.load(registry)
-    asked = read_candidates(find_metric(declared, metric), candidates)
-    with opened(store) as tallies, progress("Estimating"):
+    with call.reading("Estimating") as reader:
         split = by_segment(
-            tallies,
-            declared,
-            metric,
-            segments,
-            first,
-            last,
-            asked,
-            where=where,
-            against=against or None,
-            recent=recent,
-            without=without,
+            *(reader, call.registry, call.query, by), against=against or None, recent=recent
         )
-    say(form, split.to_dict, lambda: segments_document(split), split.to_csv)
-    if split.total.n == 0:
-        no_data(metric)
+    call.say(split.total.n, split.to_dict, lambda: segments_document(split), split.to_csv)

@@ -24,6 +24,7 @@ from deniable import Registry
 from deniable.protocol.coded_message import counted
 from deniable.protocol.value_list import read_values, value_text
 from deniable_estimator.answers.finds import Explained, Find, Finds
+from deniable_estimator.asking.listed import listed_strings
 from deniable_estimator.asking.query import find_metric
 from deniable_estimator.asking.trend import Trend
 from deniable_estimator.document.document import Column, Document, Frame, Note, Tone, WordedValue
@@ -169,14 +170,8 @@ def followed_lists(registry: Registry, folder: Path | None) -> dict[str, Collect
     Raises:
         ValueListError: a file cannot be read or has a mistake.
     """
-    found: dict[str, Collection[str]] = {}
-    for metric in registry:
-        if metric.type.name != "string":
-            continue
-        path = folder / f"{metric.name}.txt" if folder else None
-        if path is not None and path.is_file():
-            found[metric.name] = frozenset(read_values(path))
-    return found
+    found = {each.name: listed_strings(each, folder) for each in registry}
+    return {name: frozenset(each) for name, each in found.items() if each is not None}
 
 
 def check_target(registry: Registry, target: str, folder: Path | None) -> None:

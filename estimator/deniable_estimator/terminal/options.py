@@ -1,4 +1,4 @@
-"""Shared by the commands: options, what --since asks for, errors, exit codes, a progress bar."""
+"""Shared by the commands: options, errors, exit codes, a progress bar."""
 
 from __future__ import annotations
 
@@ -6,27 +6,21 @@ import functools
 import json
 import math
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
 import click
 
-from deniable import DeniableError, WindowError
-from deniable.protocol import windows
+from deniable import DeniableError
 from deniable_collector.options import Function, SettingOption, from_environment
-from deniable_estimator.files import ANNOTATIONS, file_in_folder
 from deniable_estimator.inputs import Input
 
 if TYPE_CHECKING:
     from deniable import Metric
-    from deniable_estimator.answers.base import Answer, Comparison
     from deniable_estimator.asking.reader import Reader
-    from deniable_estimator.asking.since import SinceDays
     from deniable_estimator.document.document import Document
 
 NO_DATA = 3
@@ -54,6 +48,19 @@ class AnyReal(Real):
     def _describe_range(self) -> str:
         """Nothing: click would say `x<=None` in the help."""
         return ""
+
+
+class Parsed(click.ParamType[_R]):
+    """What a function makes of a text; its error is told as the mistake."""
+
+    def __init__(self, name: str, parse: Callable[[str], _R]) -> None:
+        self.name, self._parse = name, parse
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> _R:
+        try:
+            return self._parse(str(value))
+        except (ValueError, DeniableError) as error:
+            self.fail(str(error), param, ctx)
 
 
 def click_options(inputs: Sequence[Input]) -> Callable[[Function], Function]:
@@ -85,46 +92,6 @@ def _option(each: Input) -> Callable[[Function], Function]:
     return click.option(f"--{each.name.replace('_', '-')}", type=kind, **more)
 
 
-_day = click.DateTime(["%Y-%m-%d"])
-
-
-def _date(_: click.Context, __: click.Parameter, moment: datetime | None) -> date | None:
-    return moment and moment.date()
-
-
-def _labels(_: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
-    for each in texts:
-        try:
-            windows.start(each)
-        except WindowError as error:
-            raise click.BadParameter(str(error), param=option) from None
-    return texts
-
-
-_from = click.option(
-    "--from", "first", type=_day, callback=_date, help="First day (UTC) of the range."
-)
-_to = click.option("--to", "last", type=_day, callback=_date, help="Last day (UTC) of the range.")
-
-
-def range_options(command: Callable[_P, _R]) -> Callable[_P, _R]:
-    """The options --from and --to, which choose a metric's windows by days, or None."""
-    return _from(_to(command))
-
-
-without_option = click.option(
-    "--without",
-    multiple=True,
-    callback=_labels,
-    metavar="WINDOW",
-    help="Leave out this window, like 2026-11-21; may be given several times.",
-)
-since_option = click.option(
-    "--since",
-    metavar="ANNOTATION",
-    help="The complete windows after this annotation, or after a day like 2026-11-20, with the "
-    "change from as many before it; in place of --from and --to.",
-)
 candidates_folder_option = click.option(
     "--candidates-dir",
     "folder",
@@ -150,13 +117,6 @@ def parse_segments(
     return found
 
 
-where_option = click.option(
-    "--where",
-    multiple=True,
-    callback=parse_segments,
-    metavar="SEGMENT=VALUE",
-    help="Only the reports of this segment, like platform=web; may be given once for each.",
-)
 candidates_option = click.option(
     "--candidates",
     type=click.Path(path_type=Path),
@@ -193,18 +153,20 @@ def reported(command: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 @contextmanager
-def progress(description: str) -> Iterator[None]:
-    """A progress bar on a terminal's standard error, which disappears at the end."""
+def progress(description: str, *, rows: bool = False) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar on a terminal's standard error, which disappears at the end: with the time
+    that has passed, or with how many `rows` are done of how many, as what it returns is told."""
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    last = MofNCompleteColumn() if rows else TimeElapsedColumn()
+    columns = (TextColumn("{task.description}"), BarColumn(), last)
     console = Console(stderr=True)
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as progress:
-        progress.add_task(description, total=None)
-        yield
+        task = progress.add_task(description, total=None)
+        yield lambda done, of: progress.update(task, completed=done, total=of)
 
 
 def read_candidates(metric: Metric, path: Path | None) -> list[str] | None:
@@ -290,63 +252,3 @@ def no_data(metric: str) -> NoReturn:
         err=True,
     )
     sys.exit(NO_DATA)
-
-
-class AskedSince(NamedTuple):
-    """What --since asks for."""
-
-    moment: str
-    days: SinceDays
-
-
-def asked_since(
-    since: str | None, metric: Metric, first: date | None, last: date | None
-) -> AskedSince | None:
-    """The days after the annotation and before it; None without --since.
-
-    Raises:
-        click.UsageError: there are other days too.
-        EstimateError: there is no such annotation, or no complete window after it.
-        CheckedFileError: the file has mistakes.
-    """
-    if since is None:
-        return None
-    if first or last:
-        raise click.UsageError("--since takes the place of --from and --to")
-    from deniable_estimator.annotations import load_annotations
-    from deniable_estimator.asking.since import days_since, find_moment, kept_from
-
-    moment = find_moment(since, load_annotations(file_in_folder(ANNOTATIONS)), metric.name)
-    now = time.time()
-    newest = windows.last_complete(metric.window, now)
-    kept = kept_from(metric, datetime.fromtimestamp(now, UTC).date())
-    return AskedSince(moment.name, days_since(moment, metric.window, newest, kept))
-
-
-def change_since(before: Answer, after: Answer) -> Comparison | None:
-    """What has changed; None where one of the two has no reports."""
-    from deniable_estimator.asking.comparison import compare
-
-    return compare(before, after) if before.n and after.n else None
-
-
-def told_since(asked: AskedSince, found: Comparison | None, metric: str) -> str:
-    """What has changed, in a sentence, and the days."""
-    from deniable_estimator.asking.since import since_headline
-    from deniable_estimator.isolation import isolated
-
-    days, moment = asked.days, isolated(asked.moment)
-    compared = f"({days.first} to {days.last} vs {days.before_first} to {days.before_last})"
-    if found is None:
-        return f"{metric}: nothing to compare with since {moment} {compared}."
-    notes = "".join(f"\nNote: {note}." for note in found.notes)
-    return f"{since_headline(metric, found, moment)} {compared}.{notes}"
-
-
-def since_document(asked: AskedSince, found: Comparison | None, metric: str) -> dict[str, Any]:
-    """The same for JSON: `moment`, `text`, and the `change` as the API has a comparison."""
-    return {
-        "moment": asked.moment,
-        "text": told_since(asked, found, metric),
-        "change": None if found is None else found.to_dict(),
-    }

@@ -8,50 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import date
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import click
 
 from deniable.tools.command_line import command
-from deniable_collector.options import registry_option, store_option
-from deniable_estimator.terminal.options import (
-    candidates_option,
-    no_data,
-    opened,
-    range_options,
-    read_candidates,
-    reported,
-    where_option,
-)
+from deniable_estimator.terminal.call import StoreCall, asks, of_store
+from deniable_estimator.terminal.options import Parsed, no_data, opened
 from deniable_estimator.terminal.release_files import kept_ledger, ledger_limits
 
 # numpy and rich take longer to import than `deniable --help` should.
 
 
-class _Epsilon(click.ParamType[Fraction]):
+def _epsilon(text: str) -> Fraction:
     """An epsilon, exact as it is written."""
+    from deniable_estimator.releasing.prepared import exact_epsilon
 
-    name = "number"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Fraction:
-        from deniable_estimator.releasing.prepared import exact_epsilon
-
-        try:
-            return exact_epsilon(str(value))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
+    return exact_epsilon(text)
 
 
 @command("deniable release browser --from 2026-09-21 --to 2026-11-01 --out browser.csv")
-@click.argument("metric")
-@range_options
-@where_option
-@candidates_option
+@asks("where")
 @click.option(
     "--form",
     "form_of",
@@ -63,7 +42,7 @@ class _Epsilon(click.ParamType[Fraction]):
 )
 @click.option(
     "--epsilon",
-    type=_Epsilon(),
+    type=Parsed("number", _epsilon),
     help="Add noise, so that all numbers of the release together satisfy this epsilon for all "
     "that a device reported, also against readers who know all other reports. Without it the sums "
     "are released as they are.",
@@ -91,23 +70,15 @@ class _Epsilon(click.ParamType[Fraction]):
     "document stands beside it as FILE.manifest.json; else it is the document (JSON). With - the "
     "document is printed.",
 )
-@registry_option
-@store_option
-@reported
+@of_store("candidates")
 def release(
-    metric: str,
-    first: date | None,
-    last: date | None,
-    where: dict[str, str],
-    candidates: Path | None,
+    call: StoreCall,
     form_of: Literal["table", "trend", "leader"],
     epsilon: Fraction | None,
     method: Literal["laplace", "gaussian"],
     plan_only: bool,
     sign: Path | None,
     out: Path | None,
-    registry: Path,
-    store: str | None,
 ) -> None:
     """Publish numbers of METRIC for the world, with a manifest of what they reveal.
 
@@ -116,8 +87,6 @@ def release(
     The ledger DENIABLE_RELEASES adds up what all releases reveal, at DENIABLE_RELEASE_DELTA, and
     refuses what DENIABLE_RELEASE_BUDGET does not allow.
     """
-    from deniable import Registry
-    from deniable_estimator.asking.query import find_metric
     from deniable_estimator.document.terminal import show
     from deniable_estimator.releasing.making import release as release_it
     from deniable_estimator.releasing.manifest import private_key
@@ -127,28 +96,17 @@ def release(
 
     if plan_only and (out or sign):
         raise click.UsageError("--plan writes nothing: leave --out and --sign out")
-    declared = Registry.load(registry)
-    asked = read_candidates(find_metric(declared, metric), candidates)
-    request = ReleaseRequest(
-        metric=metric,
-        first=first,
-        last=last,
-        candidates=asked,
-        where=where,
-        form=form_of,
-        method=method,
-        epsilon=epsilon,
-    )
+    request = ReleaseRequest(call.query, form=form_of, method=method, epsilon=epsilon)
     request.check()
     key = private_key(sign) if sign else None
     if out is not None and not out.parent.is_dir():
         raise click.ClickException(f"there is no folder {out.parent} to write {out.name} to")
     with _steps() as tell:
         try:
-            with opened(store) as tallies:
-                prepared = prepare(tallies, declared, request, progress=tell)
+            with opened(call.store) as reader:
+                prepared = prepare(reader, call.registry, request, progress=tell)
         except NoReports:
-            no_data(metric)
+            no_data(call.metric.name)
         with kept_ledger(plan_only=plan_only) as kept:
             if plan_only:
                 earlier = [] if kept is None else kept.charges()

@@ -6,19 +6,22 @@ Exit codes: 0 for a result, 1 for an error, 2 for a wrong call.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from deniable.protocol.coded_message import counted
 from deniable.protocol.mechanisms.numeric import Numeric
 from deniable.protocol.types.discovery import Discovery
+from deniable.protocol.types.number import Number
 from deniable.protocol.types.pair import Pair
 from deniable.protocol.types.retention import Retention
 from deniable.tools.command_line import command
 from deniable_collector.options import registry_option
 from deniable_estimator.terminal.options import (
+    Parsed,
     Real,
     as_json,
     candidates_option,
@@ -42,38 +45,29 @@ if TYPE_CHECKING:
 # numpy and rich take longer to import than `deniable --help` should.
 
 
-def _two(_: click.Context, option: click.Parameter, text: str | None) -> tuple[float, float] | None:
+def _two(text: str) -> tuple[float, float]:
     """The two numbers of an option like `--normal MEAN,SD`, the second of which is above 0."""
-    if text is None:
-        return None
     try:
         first, second = (float(each) for each in text.split(","))
     except ValueError:
-        raise click.BadParameter("write two numbers, like 12,3", param=option) from None
+        raise ValueError("write two numbers, like 12,3") from None
     if not (math.isfinite(first) and 0 < second < math.inf):
-        raise click.BadParameter("let both be finite, and the second above 0", param=option)
+        raise ValueError("let both be finite, and the second above 0")
     return first, second
 
 
-def _lives(
-    _: click.Context, option: click.Parameter, text: str | None
-) -> tuple[float, float, float, float, int] | None:
+def _lives(text: str) -> tuple[float, float, float, float, int]:
     """How devices come, stay and go."""
-    if text is None:
-        return None
     try:
         back, stays, returns, growth = (float(each) for each in text.split(",")[:-1])
         count = int(text.split(",")[-1])
     except ValueError:
-        raise click.BadParameter(
-            "write five numbers, like .45,.85,.15,0,20", param=option
-        ) from None
+        raise ValueError("write five numbers, like .45,.85,.15,0,20") from None
     rates = 0 <= back <= 1 and 0 <= stays <= 0.999 and 0 <= returns <= 1
     if not (rates and abs(growth) <= 0.5 and 2 <= count <= 520):
-        raise click.BadParameter(
+        raise ValueError(
             "the first three are parts of 1, and less than 1 stays; GROWTH is from -.5 to .5, and "
-            "WINDOWS from 2 to 520",
-            param=option,
+            "WINDOWS from 2 to 520"
         )
     return back, stays, returns, growth, count
 
@@ -102,13 +96,13 @@ def _lives(
 )
 @click.option(
     "--normal",
-    callback=_two,
+    type=Parsed("numbers", _two),
     metavar="MEAN,SD",
     help="Of a number: it is normally distributed, with this mean and standard deviation.",
 )
 @click.option(
     "--lognormal",
-    callback=_two,
+    type=Parsed("numbers", _two),
     metavar="MEDIAN,SIGMA",
     help="Of a number: its logarithm is, with this standard deviation.",
 )
@@ -119,7 +113,7 @@ def _lives(
 )
 @click.option(
     "--lives",
-    callback=_lives,
+    type=Parsed("numbers", _lives),
     metavar="BACK,STAYS,RETURNS,GROWTH,WINDOWS",
     help="Of a retention: the parts of the new devices that are back in the next window, of the "
     "others that stay, and of the absent ones that return; how many more are new in each window, "
@@ -130,19 +124,7 @@ def _lives(
 @as_json
 @reported
 def simulate(
-    metric: str,
-    registry: Path,
-    devices: int,
-    zipf: float | None,
-    shares: Path | None,
-    dependence: float | None,
-    normal: tuple[float, float] | None,
-    lognormal: tuple[float, float] | None,
-    numbers: Path | None,
-    lives: tuple[float, float, float, float, int] | None,
-    candidates: Path | None,
-    seed: int | None,
-    form: str | None,
+    metric: str, registry: Path, devices: int, seed: int | None, form: str | None, **given: Any
 ) -> None:
     """Draw one window's tally of METRIC from a simulated population, and estimate it; of a
     retention many windows, in each of which about so many devices are active.
@@ -155,70 +137,67 @@ def simulate(
     from deniable_estimator.asking.query import find_metric
 
     declared = find_metric(Registry.load(registry), metric)
+    _check(declared, given)
     rng = np.random.default_rng(seed)
-    spreads = {"--normal": normal, "--lognormal": lognormal, "--numbers": numbers}
-    if dependence is not None and not declared.type.of:
-        raise click.UsageError(f"{metric!r} is not a pair: leave --dependence out")
-    if lives is not None and not isinstance(declared.type, Retention):
-        raise click.UsageError(f"{metric!r} is no retention: leave --lives out")
-    if isinstance(declared.scheme.mechanism, Numeric):
-        read_candidates(declared, candidates)  # a number has none
-        if zipf is not None or shares is not None:
-            raise click.UsageError(
-                f"{metric!r} is a number: leave --zipf and --shares out, and say how its numbers "
-                f"are spread, by {', '.join(spreads)}"
-            )
-        if sum(each is not None for each in spreads.values()) != 1:
-            raise click.UsageError(
-                f"say how the numbers of {metric!r} are spread, by one of {', '.join(spreads)}"
-            )
-        population = _population(normal, lognormal, numbers)
-        _simulate_numbers(declared, devices, population, rng, form)
-        return
-    if isinstance(declared.type, Retention):
-        if any(each is not None for each in (zipf, shares, candidates, *spreads.values())):
-            raise click.UsageError(
-                f"{metric!r} is a retention: say how its devices live by --lives"
-            )
-        simulate_retention(declared, devices, lives or (0.45, 0.85, 0.15, 0.0, 20), rng, form)
-        return
-    if any(each is not None for each in spreads.values()):
-        raise click.UsageError(f"{metric!r} is not a number: leave {', '.join(spreads)} out")
-    if isinstance(declared.type, Discovery):
-        simulate_discovery(declared, devices, shares, candidates, zipf, rng, form)
-        return
-    if candidates and declared.values:
-        raise click.UsageError(f"{metric!r} lists its values: leave --candidates out")
-    asked = read_candidates(declared, candidates)
-    spread = _spread(declared, zipf, shares, dependence, asked)
-    _simulate_values(declared, devices, spread, asked, rng, form)
+    if isinstance(declared.type, Number):
+        _simulate_numbers(declared, devices, _population(given), rng, form)
+    elif isinstance(declared.type, Retention):
+        lives = given["lives"] or (0.45, 0.85, 0.15, 0.0, 20)
+        simulate_retention(declared, devices, lives, rng, form)
+    elif isinstance(declared.type, Discovery):
+        spread = given["shares"], given["candidates"], given["zipf"]
+        simulate_discovery(declared, devices, *spread, rng, form)
+    else:
+        asked = read_candidates(declared, given["candidates"])
+        _simulate_values(declared, devices, _spread(declared, given, asked), asked, rng, form)
 
 
-def _spread(
-    declared: Metric,
-    zipf: float | None,
-    shares: Path | None,
-    dependence: float | None,
-    asked: list[str] | None,
-) -> FloatArray:
+_NUMBERS = ("normal", "lognormal", "numbers")
+_OF = {
+    "number": _NUMBERS,
+    "retention": ("lives",),
+    "pair": ("zipf", "shares", "dependence"),
+    "string": ("zipf", "shares", "candidates"),
+    "discovery": ("zipf", "shares", "candidates"),
+}
+"""The options that say how a crowd of each type is spread; of others `--zipf` and `--shares`."""
+
+
+def _check(declared: Metric, given: Mapping[str, Any]) -> None:
+    """Refuse options of other types, and two that exclude each other.
+
+    Raises:
+        click.UsageError: there are some.
+    """
+    name, kind = declared.name, declared.type.name
+    own = _OF.get(kind, ("zipf", "shares"))
+    known = ", ".join(f"--{each}" for each in own)
+    asked = [each for each, value in given.items() if value is not None]
+    if wrong := [f"--{each}" for each in asked if each not in own]:
+        raise click.UsageError(
+            f"{name!r} is a {kind}: leave {', '.join(wrong)} out; it takes {known}"
+        )
+    if kind == "number" and len(asked) != 1:
+        raise click.UsageError(f"say how the numbers of {name!r} are spread, by one of {known}")
+    if {"shares", "dependence"} <= set(asked):
+        raise click.UsageError("--dependence goes with --zipf: leave it out with --shares")
+
+
+def _spread(declared: Metric, given: Mapping[str, Any], asked: list[str] | None) -> FloatArray:
     """The share of each value; of a pair of each cell."""
-    from deniable_estimator.planning.population import (
-        pair_shares,
-        read_shares,
-        zipf_shares,
-    )
+    from deniable_estimator.planning.population import pair_shares, read_shares, zipf_shares
 
-    exponent = 1.0 if zipf is None else zipf
+    exponent = 1.0 if given["zipf"] is None else given["zipf"]
     if isinstance(declared.type, Pair):
         lists = [part.values for part in declared.type.parts]
-        if shares is not None and dependence is not None:
-            raise click.UsageError("--dependence goes with --zipf: leave it out with --shares")
-        if shares is not None:
-            return read_shares(shares, *lists)
+        if given["shares"] is not None:
+            return read_shares(given["shares"], *lists)
         margins = [zipf_shares(len(each), exponent) for each in lists]
-        return pair_shares(margins[0], margins[1], dependence or 0.0)
+        return pair_shares(margins[0], margins[1], given["dependence"] or 0.0)
     values = asked or declared.values
-    return read_shares(shares, values) if shares else zipf_shares(len(values), exponent)
+    if given["shares"] is not None:
+        return read_shares(given["shares"], values)
+    return zipf_shares(len(values), exponent)
 
 
 def _simulate_values(
@@ -271,19 +250,14 @@ def _simulate_numbers(
     say_simulated(form, answer, devices, truth, "series", plain(told))
 
 
-def _population(
-    normal: tuple[float, float] | None,
-    lognormal: tuple[float, float] | None,
-    numbers: Path | None,
-) -> Crowd:
+def _population(given: Mapping[str, Any]) -> Crowd:
     """How the numbers are spread; one of the three is given."""
     from deniable_estimator.planning.population import lognormal_crowd, normal_crowd, read_numbers
 
-    if normal is not None:
-        return normal_crowd(*normal)
-    if lognormal is not None:
-        if lognormal[0] <= 0:
+    if given["normal"] is not None:
+        return normal_crowd(*given["normal"])
+    if given["lognormal"] is not None:
+        if given["lognormal"][0] <= 0:
             raise click.UsageError("--lognormal needs a median above 0")
-        return lognormal_crowd(*lognormal)
-    assert numbers is not None
-    return read_numbers(numbers)
+        return lognormal_crowd(*given["lognormal"])
+    return read_numbers(given["numbers"])

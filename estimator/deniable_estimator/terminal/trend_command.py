@@ -6,41 +6,20 @@ yet.
 
 from __future__ import annotations
 
-from datetime import date
-from pathlib import Path
+from dataclasses import replace
 from typing import Literal
 
 import click
 
 from deniable.tools.command_line import command
-from deniable_collector.options import registry_option, store_option
 from deniable_estimator.files import ANNOTATIONS, file_in_folder
-from deniable_estimator.terminal.options import (
-    as_csv,
-    as_json,
-    asked_since,
-    candidates_option,
-    change_since,
-    no_data,
-    opened,
-    progress,
-    range_options,
-    read_candidates,
-    reported,
-    say,
-    since_document,
-    since_option,
-    told_since,
-    where_option,
-)
+from deniable_estimator.terminal.call import StoreCall, asks, of_store
 
 # numpy and rich take longer to import than `deniable --help` should.
 
 
 @command("deniable estimate trend browser --by week --value safari")
-@click.argument("metric")
-@range_options
-@since_option
+@asks("without", "since", "where")
 @click.option(
     "--by",
     type=click.Choice(["day", "week", "month"]),
@@ -59,98 +38,45 @@ from deniable_estimator.terminal.options import (
     help="One trend for each value of this segment, like platform. Without --by, a segment with "
     "too few reports in a day is shown by weeks or months.",
 )
-@where_option
-@registry_option
-@store_option
-@candidates_option
-@as_json
-@as_csv
-@reported
+@of_store("candidates", "json", "csv")
 def trend(
-    metric: str,
-    first: date | None,
-    last: date | None,
-    since: str | None,
+    call: StoreCall,
     by: Literal["day", "week", "month"] | None,
     value: str | None,
     segments: tuple[str, ...],
-    where: dict[str, str],
-    registry: Path,
-    store: str | None,
-    candidates: Path | None,
-    form: str | None,
 ) -> None:
     """Show METRIC over time, and which of its changes are more than noise.
 
     The table shows one value; --json and --csv have all of them. With --since, the days before
     and after are shown, and what changed is said first.
     """
-    from deniable import Registry
-    from deniable_estimator.asking.query import find_metric
-    from deniable_estimator.asking.reading import read
+    from deniable_estimator.annotations import by_period, load_annotations
+    from deniable_estimator.asking.segment_trends import trends_by_segment
+    from deniable_estimator.asking.stepping import step_asked
     from deniable_estimator.asking.trend import trend as read_trend
     from deniable_estimator.terminal.comparing import trend_document, trends_document
 
-    declared = Registry.load(registry)
-    asked = read_candidates(find_metric(declared, metric), candidates)
-    moment = asked_since(since, find_metric(declared, metric), first, last)
-    if moment:
-        first, last = moment.days.before_first, moment.days.last
+    query = call.query
+    if call.since:
+        query = replace(query, first=call.since.days.before_first)
     if segments:
-        from deniable_estimator.asking.segment_trends import trends_by_segment
-
-        with opened(store) as tallies, progress("Estimating"):
-            found = trends_by_segment(
-                tallies,
-                declared,
-                metric,
-                segments,
-                first,
-                last,
-                asked,
-                by=by,
-                where=where,
-            )
-        say(form, found.to_dict, lambda: trends_document(found, value), found.to_csv)
-        if not found.groups:
-            no_data(metric)
-        return
-    with opened(store) as tallies, progress("Estimating"):
-        answer = read_trend(
-            tallies,
-            declared,
-            metric,
-            first,
-            last,
-            asked,
-            by=by,
-            where=where,
+        with call.reading("Estimating") as reader:
+            found = trends_by_segment(reader, call.registry, query, segments, by=by)
+        call.say(
+            *(len(found.groups), found.to_dict, lambda: trends_document(found, value)), found.to_csv
         )
-        change = None
-        if moment:
-            days = moment.days
-            before, after = (
-                read(
-                    *(tallies, declared, metric, *ends, asked),
-                    where=where,
-                )
-                for ends in ((days.before_first, days.before_last), (days.first, days.last))
-            )
-            change = change_since(before, after)
-    from deniable_estimator.annotations import by_period, load_annotations
-    from deniable_estimator.asking.stepping import step_asked
-
+        return
+    with call.reading("Estimating") as reader:
+        answer = read_trend(reader, call.registry, query, by=by)
+        change = call.change(reader)
     noted = load_annotations(file_in_folder(ANNOTATIONS))
     step = step_asked(answer, (value,) if value else (), noted)
-    if moment and form is None:
-        click.echo(told_since(moment, change, metric))
-    if form is not None or answer.reported:
-        more = {"since": since_document(moment, change, metric)} if moment else {}
-        say(
-            form,
-            lambda: {**answer.to_dict(), "step": step and step.to_dict(), **more},
-            lambda: trend_document(answer, value, step.told() if step else ""),
-            lambda: answer.to_csv(step.column() if step else {}, by_period(answer.periods, noted)),
-        )
-    if not answer.reported:
-        no_data(metric)
+    more = call.told_since(change)
+    if call.form is None:
+        call.check(len(answer.reported))
+    call.say(
+        len(answer.reported),
+        lambda: {**answer.to_dict(), "step": step and step.to_dict(), **more},
+        lambda: trend_document(answer, value, step.told() if step else ""),
+        lambda: answer.to_csv(step.column() if step else {}, by_period(answer.periods, noted)),
+    )

@@ -17,7 +17,7 @@ from deniable import DeniableError
 from deniable.tools.command_line import command, json_option
 from deniable_collector.options import registry_option, store_option
 from deniable_estimator.files import ANNOTATIONS, file_in_folder
-from deniable_estimator.terminal.options import candidates_folder_option, opened, reported
+from deniable_estimator.terminal.options import Parsed, candidates_folder_option, opened, reported
 
 if TYPE_CHECKING:
     from deniable import Registry
@@ -35,17 +35,13 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _LEAST, _MOST = 60, 7 * 86_400
 
 
-class _Every(click.ParamType[float]):
-    name = "time"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        found = re.fullmatch(r"([0-9]{1,6})([smhd])", str(value))
-        seconds = int(found[1]) * _UNITS[found[2]] if found else 0
-        if not _LEAST <= seconds <= _MOST:
-            self.fail("must be a time from 60s to 7d, like 30m or 1h", param, ctx)
-        return float(seconds)
+def _every(text: str) -> float:
+    """The seconds of a time like 30m."""
+    found = re.fullmatch(r"([0-9]{1,6})([smhd])", text)
+    seconds = int(found[1]) * _UNITS[found[2]] if found else 0
+    if not _LEAST <= seconds <= _MOST:
+        raise ValueError("must be a time from 60s to 7d, like 30m or 1h")
+    return float(seconds)
 
 
 annotations_option = click.option(
@@ -72,7 +68,7 @@ annotations_option = click.option(
 @click.option("--once", is_flag=True, help="Run once and exit, as from cron.")
 @click.option(
     "--every",
-    type=_Every(),
+    type=Parsed("time", _every),
     default="1h",
     show_default=True,
     help="How long to wait between runs, like 30m or 1h.",

@@ -22,12 +22,13 @@ from jinja2 import Environment, StrictUndefined
 from deniable import Metric, Registry
 from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
-from deniable.protocol.value_list import read_values
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.annotations import Annotation, between
 from deniable_estimator.answers.base import NO_CHANGE, Answer, Comparison
 from deniable_estimator.answers.units import half_width
 from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.listed import listed_strings
+from deniable_estimator.asking.query import Query
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import Selection, select
 from deniable_estimator.asking.since import Moment, SinceDays, days_since, kept_from, since_headline
@@ -37,19 +38,6 @@ from deniable_estimator.isolation import isolated
 from deniable_estimator.judging.changes import Judgement, MetricRules, newest_settled
 from deniable_estimator.judging.findings import findings_of, page_of, standing
 from deniable_estimator.messages import counted, joined, message, sentence, translated
-
-
-def candidates_of(metric: Metric, folder: Path | None) -> list[str] | None:
-    """The strings to look for, from METRIC.txt in that folder; None if there is no such file.
-
-    Raises:
-        ValueListError: the list cannot be read or has a mistake.
-    """
-    if not metric.needs_candidates or folder is None:
-        return None
-    path = folder / f"{metric.name}.txt"
-    return read_values(path) if path.is_file() else None
-
 
 NEAR_DAYS = 3
 """An annotation up to so many days before the weeks that are told is named beside a change."""
@@ -135,9 +123,8 @@ def weekly_digest(
     since: list[DigestLine | None] = []
     family = len(metrics) * (2 if latest else 1)
     for metric in metrics:
-        selection = select(
-            *(reader, registry, metric.name), candidates=candidates_of(metric, candidates_folder)
-        ).apart()
+        query = Query(metric.name, candidates=listed_strings(metric, candidates_folder))
+        selection = select(reader, registry, query).apart()
         period = _months(weekly) if metric.window == "month" else weekly
         needs = [*_attention(metric, selection, rules.get(metric.name, MetricRules()), now)]
         if period is not None:

@@ -12,7 +12,8 @@ from deniable import Metric, Registry
 from deniable.protocol import windows
 from deniable.protocol.types.retention import Retention
 from deniable_estimator.annotations import Annotation, between
-from deniable_estimator.asking.query import LENGTHS
+from deniable_estimator.asking.listed import listed_strings
+from deniable_estimator.asking.query import LENGTHS, Query
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import Question, Selection, select
 from deniable_estimator.dashboard.language import LANGUAGES
@@ -20,7 +21,7 @@ from deniable_estimator.judging.changes import Judgement, judge, judgement_level
 from deniable_estimator.judging.findings import MetricFinding, findings_of, page_of, standing
 from deniable_estimator.messages import message, translated
 from deniable_estimator.watching.channels import MOST_MESSAGES, ChannelError, send
-from deniable_estimator.watching.digest import as_text, candidates_of, digest_title, weekly_digest
+from deniable_estimator.watching.digest import as_text, digest_title, weekly_digest
 from deniable_estimator.watching.rules_file import NoticeChannel, WatchRules
 from deniable_estimator.watching.state import QUIET_DAYS, ToldFinding, WatchState
 
@@ -91,10 +92,8 @@ class Watcher:
     def _metric(self, metric: Metric, state: WatchState, now: float) -> list[MetricFinding]:
         """The findings of a metric that were not told; the others are noted as seen."""
         rules = self.rules.of(metric.name)
-        selection = select(
-            *(self.reader, self.registry, metric.name),
-            candidates=candidates_of(metric, self.candidates_folder),
-        ).apart()
+        query = Query(metric.name, candidates=listed_strings(metric, self.candidates_folder))
+        selection = select(self.reader, self.registry, query).apart()
         newest = newest_settled(selection.labels, now, 0)
         found = list(standing(metric, newest, rules, now))
         kinds = {"expires", "stale"}

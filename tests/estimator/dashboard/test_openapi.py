@@ -22,6 +22,7 @@ from tests.registries import tables
 from deniable import Registry
 from deniable_collector.stores import open_store
 from deniable_collector.upkeep.keeper import SETTLED
+from deniable_estimator.asking.query import Query
 from deniable_estimator.dashboard.access.tokens import SCOPES
 from deniable_estimator.development.crowd import fold_tally
 from deniable_estimator.planning.retention_crowd import Life, tallies_of
@@ -99,7 +100,7 @@ def ledger(kinds, registry, tmp_path_factory):
     path = tmp_path_factory.mktemp("ledger") / "releases.sqlite"
     kept = ReleaseLedger(path, 1e-6, None)
     later = NOW + SETTLED + 86_400
-    release(prepare(kinds, registry, ReleaseRequest("browser"), later), kept, now=later)
+    release(prepare(kinds, registry, ReleaseRequest(Query("browser")), later), kept, now=later)
     kept.close()
     return path
 

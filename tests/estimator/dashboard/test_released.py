@@ -9,6 +9,7 @@ from html import unescape
 import pytest
 
 from deniable_collector.upkeep.keeper import SETTLED
+from deniable_estimator.asking.query import Query
 from deniable_estimator.releasing.ledger import ReleaseLedger
 from deniable_estimator.releasing.making import release
 from deniable_estimator.releasing.prepared import ReleaseRequest
@@ -34,7 +35,7 @@ def make(store, registry, ledger):
     """Releases a metric, as the command does."""
 
     def made(metric, epsilon=Fraction(1, 2)):
-        request = ReleaseRequest(metric, epsilon=epsilon)
+        request = ReleaseRequest(Query(metric), epsilon=epsilon)
         kept = ReleaseLedger(ledger, 1e-6, None)
         try:
             return release(prepare(store, registry, request, LATER), kept, now=LATER)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from deniable_collector.operation.events import EventFormatter
-from deniable_estimator.dashboard.data import DataSource
+from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.uploads import (
     KEPT_SECONDS,
     MOST_LISTS,
@@ -289,7 +289,7 @@ def test_nothing_of_it_is_in_a_log(client, monkeypatch):
         def fail(*arguments, **more):
             raise RuntimeError("a.example cannot be counted")
 
-        monkeypatch.setattr(DataSource, "estimate_at", fail)
+        monkeypatch.setattr(PageReading, "estimate", fail)
         assert client.get("/metric/site").status_code == 500
     finally:
         root.removeHandler(handler)

@@ -229,23 +229,23 @@ def test_the_sdk_for_pages(browser, name):
 def test_strings_are_looked_for_every_few_seconds(monkeypatch, file):
     """What was found stays for some seconds although reports come; then it is looked for again, and
     at once for other days. Without a new report, or without any, nothing is looked for."""
-    now, reports, looked = [0.0], [5], []
-    days = DayRange(date(2026, 11, 1), date(2026, 11, 1))
+    now, looked = [0.0], []
+    days, other = (DayRange(date(2026, 11, each), date(2026, 11, each)) for each in (1, 2))
+    reading = SimpleNamespace(n=5, days=days)
 
-    def look(source, metric, days):
+    def look(reading):
         looked.append(now[0])
-        return SimpleNamespace(answer=SimpleNamespace(n=reports[0], finds=()))
+        return SimpleNamespace(answer=SimpleNamespace(n=reading.n, finds=()))
 
     monkeypatch.setattr(live, "finds_at", look)
-    source = SimpleNamespace(reports=lambda metric, days: reports[0])
     state = live.Live(file, Arrivals(), crowds.SimulatedCrowd(), lambda: now[0])
     shown = live.ShownEstimate(file.registry["browser"], "2026-11-01", "", "", 0, 0)
     for at, n, waiting in ((0.0, 5, False), (1.0, 5, False), (2.0, 6, True), (3.5, 6, False)):
-        now[0], reports[0] = at, n
-        assert live.found_so_far(source, state, shown, days).waiting is waiting, at
+        now[0], reading.n = at, n
+        assert live.found_so_far(reading, state, shown).waiting is waiting, at
     assert looked == [0.0, 3.5]
-    live.found_so_far(source, state, shown, DayRange(date(2026, 11, 2), date(2026, 11, 2)))
+    live.found_so_far(SimpleNamespace(n=6, days=other), state, shown)
     assert looked == [0.0, 3.5, 3.5]
-    reports[0] = 0
-    assert not live.found_so_far(source, state, shown, days).waiting
+    reading.n = 0
+    assert not live.found_so_far(reading, state, shown).waiting
     assert len(looked) == 3

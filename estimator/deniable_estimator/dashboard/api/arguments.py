@@ -7,9 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
-import numpy as np
 from flask import request
-from numpy.typing import NDArray
 
 from deniable import Metric
 from deniable.protocol import windows
@@ -17,18 +15,19 @@ from deniable.protocol.types.number import Number
 from deniable.protocol.types.pair import Pair
 from deniable.protocol.types.retention import Retention
 from deniable.protocol.value_list import value_texts
-from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.distribution import series_names
 from deniable_estimator.answers.pair import pair_series
 from deniable_estimator.answers.retention import retention_series
-from deniable_estimator.answers.shares import Shares
-from deniable_estimator.dashboard.access.caller import require, require_role
+from deniable_estimator.asking.query import segments_in
+from deniable_estimator.dashboard.access.caller import require_role
 from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.problems import ApiProblem, refusal
 from deniable_estimator.dashboard.ranges import DayRange, read_range
-from deniable_estimator.dashboard.source import current_source, declared_metric
+from deniable_estimator.dashboard.reading import PageReading
+from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.uploads import sent_list
+from deniable_estimator.statistics.significance import Adjustment
 
 MAX_VALUES = 100_000
 """The most values of one response; of longer lists, `limit` asks for the largest."""
@@ -38,14 +37,6 @@ _NAMED = 20
 
 MAX_CELLS = 1_000_000
 """The most values times periods of one trend."""
-
-
-def asked_metric(name: str, scope: str) -> tuple[DataSource, Metric]:
-    """The metric of that name, if the request's token reaches it."""
-    require(scope)
-    metric = declared_metric(name)
-    require(scope, metric)
-    return current_source(), metric
 
 
 def asked_range(source: DataSource, asked: Any, metric: Metric | None = None) -> DayRange:
@@ -58,25 +49,34 @@ def asked_range(source: DataSource, asked: Any, metric: Metric | None = None) ->
     return replace(days, where=tuple(sorted(where.items())))
 
 
+def asked_reading(metric: Metric, asked: Any) -> PageReading:
+    """What the request asks of a metric, without its strings."""
+    source = current_source()
+    adjust: Adjustment = getattr(asked, "adjust", "storey")
+    days = asked_range(source, asked, metric)
+    return PageReading(source, metric, days, level=getattr(asked, "level", 0.95), adjust=adjust)
+
+
 def asked_segments(name: str, texts: Sequence[str]) -> dict[str, str]:
     """The segments of a parameter, each written like platform=web.
 
     Raises:
         ApiProblem: one is not.
     """
-    found: dict[str, str] = {}
-    for each in texts:
-        segment, equals, value = each.partition("=")
-        if not (segment and equals and value) or segment in found:
-            raise invalid(f"{name} takes a segment with its value, like platform=web, each once")
-        found[segment] = value
-    return found
+    try:
+        return segments_in(texts)
+    except ValueError:
+        told = f"{name} takes a segment with its value, like platform=web, each once"
+        raise invalid(told) from None
 
 
-def asked_candidates(
-    source: DataSource, metric: Metric, values: Sequence[str]
-) -> Sequence[str] | None:
-    """The strings to decode: those sent, those named, or those that the operator has listed."""
+def asked_candidates(reading: PageReading, values: Sequence[str]) -> PageReading:
+    """The same of the strings to decode: those sent, those named, or those that the operator has
+    listed."""
+    return reading.asking(_candidates(reading.source, reading.metric, values))
+
+
+def _candidates(source: DataSource, metric: Metric, values: Sequence[str]) -> Sequence[str] | None:
     if not metric.needs_candidates:
         _check_values(source, metric, values)
         return None
@@ -135,19 +135,13 @@ def asked_limit(metric: Metric, limit: int | None) -> None:
         )
 
 
-def bound(
-    metric: Metric,
-    candidates: Sequence[str] | None,
-    values: Collection[str],
-    most: int,
-    periods: int = 1,
-) -> None:
+def bound(reading: PageReading, values: Collection[str], most: int, periods: int = 1) -> None:
     """Refuse a response of more than so many lines before it is calculated.
 
     Raises:
         ApiProblem: it would be too large.
     """
-    lines = periods * len(values or candidates or metric.values)
+    lines = periods * len(values or reading.candidates or reading.metric.values)
     if lines > most:
         raise refusal(
             400,
@@ -158,21 +152,6 @@ def bound(
         )
 
 
-def chosen(answer: Answer, values: Collection[str], limit: int | None) -> NDArray[np.intp] | None:
-    """The places of these values, and of these the `limit` largest, the largest first; None
-    for all as they stand."""
-    if not isinstance(answer, Shares):
-        return None
-    if not values:
-        return None if limit is None else answer.order[:limit]
-    asked = set(values)
-    found = [place for place, value in enumerate(answer.values) if value in asked]
-    places = np.array(found, np.intp)
-    if limit is not None:
-        places = places[np.argsort(-answer.share[places], kind="stable")[:limit]]
-    return places
-
-
 def _sent(source: DataSource, name: str) -> Sequence[str]:
     """The list in the body."""
     kind = request.mimetype
@@ -180,7 +159,7 @@ def _sent(source: DataSource, name: str) -> Sequence[str]:
         return sent_list(source, request.get_data(), name)
     if kind == "application/json":
         try:
-            sent = msgspec.json.decode(request.get_data(), type=_Candidates)
+            sent = msgspec.json.decode(request.get_data(), type=_SentList)
         except msgspec.DecodeError as error:
             raise refusal(400, "invalid-body", f"{error}.") from None
         return sent_list(source, sent.candidates, name)
@@ -239,5 +218,5 @@ def invalid(detail: str) -> ApiProblem:
     return refusal(400, "invalid-parameter", f"{detail}.")
 
 
-class _Candidates(msgspec.Struct, forbid_unknown_fields=True):
+class _SentList(msgspec.Struct, forbid_unknown_fields=True):
     candidates: list[str]

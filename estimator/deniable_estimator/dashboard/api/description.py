@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -25,8 +25,8 @@ class Endpoint:
 
     path: str
     respond: Callable[..., Response]
-    """Called with the parameters, the form that is asked for, and what the path names. Its
-    docstring is the summary."""
+    """Called with the parameters, the form that is asked for, and what the path names: the
+    `reading` of a metric that the token reaches. Its docstring is the summary."""
     scope: str
     reply: str
     """The schema of its JSON."""
@@ -56,10 +56,31 @@ class Endpoint:
         return ("json", "csv") if self.csv else ("json",)
 
 
-def describe(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
+ENDPOINTS: list[Endpoint] = []
+"""All addresses of the API."""
+
+METRICS, ESTIMATES, RELEASES = "read:metrics", "read:estimates", "read:releases"
+"""Scopes."""
+
+NAMED = "/metrics/<name>"
+
+
+def endpoint(
+    path: str, scope: str, reply: str, **more: Any
+) -> Callable[[Callable[..., Response]], Callable[..., Response]]:
+    """Let a function respond at an address, as `Endpoint` says."""
+
+    def add(respond: Callable[..., Response]) -> Callable[..., Response]:
+        ENDPOINTS.append(Endpoint(path, respond, scope, reply, **more))
+        return respond
+
+    return add
+
+
+def describe() -> dict[str, Any]:
     """The document."""
     paths: dict[str, Any] = {}
-    for each in endpoints:
+    for each in sorted(ENDPOINTS, key=lambda each: each.path):
         operations = paths.setdefault("/api/v1" + re.sub(r"<(\w+)>", r"{\1}", each.path), {})
         operations["get"] = _operation(each)
         if each.sends:

@@ -3,15 +3,14 @@ and what published sums do, and what a metric can detect before it is declared."
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
 from flask import Response
 from werkzeug.exceptions import NotFound
 
 from deniable import Metric
 from deniable_estimator.asking.results import digest
 from deniable_estimator.dashboard.access.caller import require_all
-from deniable_estimator.dashboard.api.arguments import asked_metric
+from deniable_estimator.dashboard.access.roles import Role
+from deniable_estimator.dashboard.api.description import METRICS, NAMED, endpoint
 from deniable_estimator.dashboard.api.parameters import (
     Common,
     OutsiderParameters,
@@ -20,15 +19,16 @@ from deniable_estimator.dashboard.api.parameters import (
 )
 from deniable_estimator.dashboard.api.representations import Form, respond
 from deniable_estimator.dashboard.calculations import outsider_text, plan_text, to_json
+from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.planning.kinds import PLANS, PlanKind
 from deniable_estimator.privacy import guarantee_in, together
 
 
-def metric_privacy(asked: PrivacyParameters, form: Form, name: str) -> Response:
+@endpoint(f"{NAMED}/privacy", METRICS, "Guarantee")
+def metric_privacy(asked: PrivacyParameters, form: Form, reading: PageReading) -> Response:
     """What the reports of one metric can reveal about a device."""
-    source, metric = asked_metric(name, "read:metrics")
-    registry = source.registry
+    metric, registry = reading.metric, reading.source.registry
     in_place = registry.unasked.get(metric.name)
     about = registry.about(in_place or metric)
     parts = (metric, registry.lifetime_epsilon, asked.household, about, in_place)
@@ -37,24 +37,26 @@ def metric_privacy(asked: PrivacyParameters, form: Form, name: str) -> Response:
     )
 
 
+@endpoint("/privacy", METRICS, "Together")
 def privacy(asked: PrivacyParameters, form: Form) -> Response:
     """What the reports of all metrics together can reveal about a device."""
     registry = current_source().registry
-    require_all("read:metrics")
+    require_all(METRICS)
     parts = (list(registry), registry.lifetime_epsilon, asked.household)
     return respond(form, parts, lambda: to_json(together(registry, asked.household).to_dict()))
 
 
-def metric_outsider(asked: OutsiderParameters, form: Form, name: str) -> Response:
+@endpoint(f"{NAMED}/privacy/outsider", METRICS, "Outsider")
+def metric_outsider(asked: OutsiderParameters, form: Form, reading: PageReading) -> Response:
     """What published sums of one metric reveal of a device to a reader who sees nothing else."""
-    _, metric = asked_metric(name, "read:metrics")
-    return _outsider([metric], metric.name, asked, form)
+    return _outsider([reading.metric], reading.metric.name, asked, form)
 
 
+@endpoint("/privacy/outsider", METRICS, "Outsider", errors=(404,))
 def outsider(asked: OutsiderParameters, form: Form) -> Response:
     """What published sums of all metrics together reveal of a device."""
     metrics = list(current_source().registry)
-    require_all("read:metrics")
+    require_all(METRICS)
     if not metrics:
         raise NotFound("The registry declares no metric, so there is nothing to publish.")
     return _outsider(metrics, None, asked, form)
@@ -73,21 +75,23 @@ def _outsider(
     return respond(form, parts, lambda: source.calculate(digest("outsider", parts), *wanted))
 
 
-def plans() -> Iterator[tuple[str, Callable[..., Response], str]]:
-    """The address of each kind of plan, what responds there, and the schema of that."""
-    for kind in PLANS.values():
-        values = kind.name == "values"
-        reply = "Plan" if values else f"{kind.name.title()}Plan"
-        yield "/plan" if values else f"/plan/{kind.name}", _responding(kind), reply
+def _offer(kind: PlanKind) -> None:
+    """Offer the address of a kind of plan."""
+    values = kind.name == "values"
 
-
-def _responding(kind: PlanKind) -> Callable[..., Response]:
     def plan(asked: Common, form: Form) -> Response:
         given = {each.name: getattr(asked, each.name, each.default) for each in kind.inputs}
         wanted = (kind.size(given), ("plan", kind.name, asked), plan_text, kind.name, given)
         return respond(form, asked, lambda: current_source().written(*wanted))
 
-    plan.__name__ = "plan" if kind.name == "values" else f"plan_{kind.name}"
+    plan.__name__ = "plan" if values else f"plan_{kind.name}"
     plan.__doc__ = str(kind.title)
     plan.__annotations__["asked"] = parameters_of(kind)
-    return plan
+    path, reply = (
+        ("/plan", "Plan") if values else (f"/plan/{kind.name}", kind.name.title() + "Plan")
+    )
+    endpoint(path, "plan", reply, role=Role.ANALYST)(plan)
+
+
+for _each in PLANS.values():
+    _offer(_each)

@@ -8,14 +8,14 @@ from typing import Any
 
 from flask import Response, request
 
-from deniable import Metric
 from deniable.protocol import windows
 from deniable.protocol.keep import FOREVER
 from deniable.protocol.types.base import MetricType
 from deniable.protocol.types.number import Number
 from deniable_estimator.asking.results import StillDecoding
 from deniable_estimator.dashboard.access.caller import may_read
-from deniable_estimator.dashboard.api.arguments import asked_metric, asked_range
+from deniable_estimator.dashboard.api.arguments import asked_range
+from deniable_estimator.dashboard.api.description import ESTIMATES, METRICS, NAMED, endpoint
 from deniable_estimator.dashboard.api.parameters import (
     Common,
     DeclaredParameters,
@@ -24,11 +24,11 @@ from deniable_estimator.dashboard.api.parameters import (
 )
 from deniable_estimator.dashboard.api.representations import Form, respond, to_csv
 from deniable_estimator.dashboard.calculations import to_json
-from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.overview import list_metrics, read_filters, read_overview
 from deniable_estimator.dashboard.overview.listing import OverviewEntry
 from deniable_estimator.dashboard.overview.week import LEVEL, WeekChange
 from deniable_estimator.dashboard.ranges import DayRange
+from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.source import current_source
 
 _LISTED = (
@@ -51,13 +51,14 @@ _COLUMNS = (
 )
 
 
+@endpoint("/metrics", METRICS, "List", csv=True)
 def metrics(asked: ListParameters, form: Form) -> Response:
     """All metrics that the token reaches, or those that are looked for."""
     source = current_source()
     days = asked_range(source, asked)
     filters = read_filters(request.args, source.registry)
     rows = [
-        _listed(source, metric, days)
+        _listed(PageReading(source, metric, days))
         for metric in source.registry
         if may_read(metric) and filters.admit(metric)
     ]
@@ -72,6 +73,7 @@ def metrics(asked: ListParameters, form: Form) -> Response:
     return respond(form, (days, rows), write)
 
 
+@endpoint("/overview", ESTIMATES, "Overview", csv=True)
 def overview(asked: OverviewParameters, form: Form) -> Response:
     """What the overview says of all metrics that the token reaches, and what needs attention."""
     source = current_source()
@@ -100,22 +102,23 @@ def overview(asked: OverviewParameters, form: Form) -> Response:
     return respond(form, document, write)
 
 
-def metric(asked: DeclaredParameters, form: Form, name: str) -> Response:
+@endpoint(NAMED, METRICS, "Metric")
+def metric(asked: DeclaredParameters, form: Form, reading: PageReading) -> Response:
     """One metric: as it is declared, and what was collected of it."""
-    source, metric = asked_metric(name, "read:metrics")
+    reader, metric, name = reading.source.reader, reading.metric, reading.metric.name
     schemes = [
         {
             "fingerprint": fingerprint,
             "mechanism": scheme.mechanism.name,
             "epsilon": scheme.mechanism.epsilon,
             "in_force": fingerprint == metric.scheme.fingerprint,
-            "windows": source.reader.windows(name, fingerprint),
-            "sums": source.reader.kept_sums(name, fingerprint),
+            "windows": reader.windows(name, fingerprint),
+            "sums": reader.kept_sums(name, fingerprint),
         }
-        for fingerprint, scheme in source.reader.schemes().get(name, {}).items()
+        for fingerprint, scheme in reader.schemes().get(name, {}).items()
     ]
     document = {
-        **_listed(source, metric, asked_range(source, asked, metric)),
+        **_listed(reading),
         "values": list(metric.values) or None,
         "keep": {each: FOREVER if days is None else days for each, days in metric.keep} or None,
         "schemes": schemes,
@@ -123,10 +126,11 @@ def metric(asked: DeclaredParameters, form: Form, name: str) -> Response:
     return respond(form, document, lambda: to_json(document))
 
 
-def _listed(source: DataSource, metric: Metric, days: DayRange) -> dict[str, Any]:
+def _listed(reading: PageReading) -> dict[str, Any]:
     """The metric under the names of `_LISTED`, of a number also under those of `_OF_NUMBERS`, and
     with `reported_by` if devices report a pair in its place, whose budget and mechanism these are
     then; `n` counts the reports of these days."""
+    source, metric = reading.source, reading.metric
     newest = source.newest(metric)
     # A metric that devices do not report by itself reveals what the reports of its pair do.
     pair = source.registry.unasked.get(metric.name)
@@ -139,7 +143,7 @@ def _listed(source: DataSource, metric: Metric, days: DayRange) -> dict[str, Any
         "values": len(metric.values) or None,
         "expires": metric.expires.isoformat(),
         "expired": metric.expires < source.today,
-        "n": source.reports(metric, days),
+        "n": reading.n,
         "newest": newest,
         "age_days": newest and max(0, (source.today - windows.last_day(newest)).days),
         **({"reported_by": pair.name} if pair else {}),

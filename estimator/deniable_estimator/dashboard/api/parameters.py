@@ -54,14 +54,11 @@ class ListParameters(_Ranged, frozen=True, kw_only=True):
     tag: str = ""
 
 
-class OverviewParameters(_Ranged, frozen=True, kw_only=True):
+class OverviewParameters(ListParameters, frozen=True, kw_only=True):
     """Of the overview."""
 
     since: _Since = ""
     """The days after this annotation, or after a day like 2026-11-20, in place of from and to."""
-    q: Annotated[str, Meta(max_length=LONGEST_SEARCH)] = ""
-    owner: str = ""
-    tag: str = ""
     type: str = ""
     platform: str = ""
     state: State | None = None

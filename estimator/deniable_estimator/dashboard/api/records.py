@@ -17,6 +17,7 @@ from werkzeug.exceptions import NotFound
 from deniable_estimator.annotations import Annotation, between
 from deniable_estimator.dashboard.access.caller import may_read, reads_all, require
 from deniable_estimator.dashboard.annotation_file import current_annotations
+from deniable_estimator.dashboard.api.description import ESTIMATES, RELEASES, endpoint
 from deniable_estimator.dashboard.api.parameters import (
     AnnotationParameters,
     ReleaseParameters,
@@ -42,10 +43,11 @@ _LISTED = ("id", "made", *_TOLD, "window", "first", "last", "where", "data_sha25
 """What is said of each annotation, and of each release, in the order of the columns."""
 
 
+@endpoint("/annotations", ESTIMATES, "Annotations", csv=True, errors=(404,))
 def list_annotations(asked: AnnotationParameters, form: Form) -> Response:
     """The annotations of some days and metrics; without days, of all."""
     source = current_source()
-    _check_reached("read:estimates", asked.metric)
+    _check_reached(ESTIMATES, asked.metric)
     first, last = _days(asked, source)
     rows = []
     for each in between(current_annotations() or (), first, last):
@@ -89,10 +91,11 @@ def _metrics(source: DataSource, annotation: Annotation) -> list[str] | None:
     return [name for name in reached if annotation.concerns(name)]
 
 
+@endpoint("/releases", RELEASES, "Releases", csv=True, errors=(404, 409))
 def list_releases(asked: ReleasesParameters, form: Form) -> Response:
     """The newest releases of the metrics that the token reaches, and what they spend."""
     _check_ledger()
-    _check_reached("read:releases", asked.metric)
+    _check_reached(RELEASES, asked.metric)
     reached = _reached()
     wanted = asked.metric or reached
     rows = [] if wanted == [] else [_row(each) for each in listed(asked.limit, wanted or ())]
@@ -114,6 +117,7 @@ def list_releases(asked: ReleasesParameters, form: Form) -> Response:
     return respond(form, document, write)
 
 
+@endpoint("/releases/<release>", RELEASES, "Release", csv=True, errors=(409,))
 def show_release(asked: ReleaseParameters, form: Form, release: str) -> Response:
     """One release: its document with the manifest, or its table, byte by byte as it was made."""
     _check_ledger()

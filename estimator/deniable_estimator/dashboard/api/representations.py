@@ -10,8 +10,9 @@ from flask import Response, request
 import deniable
 from deniable_estimator.answers.files import csv_text
 from deniable_estimator.asking.results import digest
-from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.problems import refusal
+from deniable_estimator.dashboard.reading import PageReading
+from deniable_estimator.dashboard.texts import Text
 
 GZIPPED = "-gzip"
 """What the tag of a compressed response ends with: a strong tag stands for certain bytes."""
@@ -45,27 +46,24 @@ def respond(form: Form, parts: object, write: Callable[[], str]) -> Response:
     return _unchanged(tag) or _response(form, write(), tag)
 
 
-Found: TypeAlias = tuple[object, int, tuple[Any, ...]]
-"""What was read: the version of the tallies, and the lines of the response with the function that
-writes it and its arguments."""
-
-
 def respond_at(
-    source: DataSource,
+    reading: PageReading,
     form: Form,
     parts: tuple[object, ...],
     version: Callable[[], object],
-    find: Callable[[], Found],
-    candidates: Sequence[str] | None,
+    find: Callable[[], Text],
 ) -> Response:
     """The same of what takes long. `version` is that of the tallies, which `find` reads only if the
     client has not got the response."""
+    about = reading.metric, reading.days, reading.strings, *parts
     known = request.method != "POST" and bool(request.if_none_match)
-    if known and (same := _unchanged(_tag(form, (*parts, version())))):
+    if known and (same := _unchanged(_tag(form, (*about, version())))):
         return same
-    found, lines, text = find()
-    tag = _tag(form, (*parts, found))
-    return _response(form, source.written(lines, ("api", tag), *text, candidates=candidates), tag)
+    found = find()
+    tag = _tag(form, (*about, found.version))
+    candidates = reading.candidates
+    text = reading.source.written(found.lines, ("api", tag), *found.write, candidates=candidates)
+    return _response(form, text, tag)
 
 
 def to_csv(form: Form, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:

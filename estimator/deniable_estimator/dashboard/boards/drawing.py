@@ -24,8 +24,9 @@ from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.kinds.base import Kind
 from deniable_estimator.dashboard.kinds.numbers import number_lines
 from deniable_estimator.dashboard.kinds.shares import bar_chart
+from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.recent import headline_of
-from deniable_estimator.dashboard.timeline import grouping
+from deniable_estimator.dashboard.timeline import trend_of
 from deniable_estimator.dashboard.trends import chart_of_lines, lines_of
 from deniable_estimator.dashboard.view import View, read_view
 from deniable_estimator.document.plot.marks import LineChart
@@ -115,23 +116,23 @@ def _draw(source: DataSource, item: BoardChart, number: int) -> DrawnItem:
         if isinstance(metric.type, Discovery):
             told = message("A board does not show what a discovery finds: see its page.")
             return replace(drawn, problem=told)
-        candidates = source.candidates(metric)
-        estimate = source.estimate(metric, view.days, candidates)
+        reading = PageReading(source, metric, view.days, source.candidates(metric))
+        estimate = reading.answer
         if estimate is None:
             told = message("Any string: name those that you look for on its page.")
             return replace(drawn, problem=told)
         if not estimate.n:
             return replace(drawn, estimate=estimate)
         kind = kind_of(estimate)
-        alarm = alarm_of(source, metric, view.days, estimate, candidates)
-        headline = alarm.text if alarm else headline_of(source, metric, view, estimate, candidates)
+        alarm = alarm_of(reading, estimate)
+        headline = alarm.text if alarm else headline_of(reading, view, estimate)
         drawn = replace(drawn, estimate=estimate, kind=kind, alarm=alarm, headline=headline)
         if item.view == "shares":
             return replace(drawn, chart=_picture(kind, estimate, item, view, number))
         if item.view == "table":
             return _with_table(drawn, estimate, item)
         if item.view == "trend":
-            return replace(drawn, trend=_trend(source, metric, item, view, drawn, candidates))
+            return replace(drawn, trend=_trend(reading, drawn, estimate, kind))
     except (StillDecoding, TooManyDecodes):
         return replace(drawn, waiting=True)
     except DeniableError as error:
@@ -169,28 +170,22 @@ def _with_table(drawn: DrawnItem, estimate: Answer, item: BoardChart) -> DrawnIt
 
 
 def _trend(
-    source: DataSource, metric: Metric, item: BoardChart, view: View, drawn: DrawnItem,
-    candidates: Sequence[str] | None,
-) -> DrawnTrend | None:  # fmt: skip
-    assert drawn.estimate is not None
-    assert drawn.kind is not None
-    shown = [each for each in item.values if each in drawn.estimate.series.names]
-    shown = shown or drawn.kind.over_time(drawn.estimate, ())[:1]
-    asked = drawn.kind.asked(metric, shown)
-    days = view.days.around
-    by = item.by or grouping(metric, days)
-    found = source.trend_at(metric, days, by, asked).answer
-    if len(found.reported) < 2:
+    reading: PageReading, drawn: DrawnItem, estimate: Answer, kind: Kind[Any]
+) -> DrawnTrend | None:
+    assert isinstance(drawn.item, BoardChart)
+    shown = [each for each in drawn.item.values if each in estimate.series.names]
+    shown = shown or kind.over_time(estimate, ())[:1]
+    charted = trend_of(reading, estimate, drawn.item.by, shown, drawn.alarm)
+    if charted is None:
         return None
-    labels = [each.label for each in found.reported]
-    alarmed = frozenset(e for e in labels if drawn.alarm and drawn.alarm.of_period(e))
-    name = f"item-{drawn.number}"
+    found, alarmed = charted
+    days, name = reading.days.around, f"item-{drawn.number}"
     chart = chart_of_lines(
         found, lines_of(found, shown), height=_HEIGHT, name=name, alarmed=alarmed
     )
     if chart is None:
         return None
-    noted = annotated(metric, days.first, days.last, source.today, found.periods)
+    noted = annotated(reading.metric, days.first, days.last, reading.source.today, found.periods)
     if noted is not None:
         # What came after these days has no place on a chart of them.
         noted = replace(noted, later=())

@@ -26,6 +26,7 @@ from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
 from deniable_estimator.dashboard.overview.summary import MetricSummary, summarize
 from deniable_estimator.dashboard.ranges import DayRange, read_range
+from deniable_estimator.dashboard.reading import PageReading
 
 _SIZE = 9_000
 """Bytes of a summary, about."""
@@ -159,7 +160,7 @@ def _make(source: DataSource, old: Sequence[Asked], current: Mapping[str, object
     for place, each in enumerate(old):
         if place % _FRESH == 0:
             quick = replace(quick, reader=source.reader.renewed())
-        found = summarize(quick, each.metric, each.days, family, latest=each.latest)
+        found = summarize(PageReading(quick, each.metric, each.days), family, latest=each.latest)
         before = known_summary(source, each)
         # What is known but out of date says more than that it is being calculated.
         if not found.decoding or before is None or before.decoding:

@@ -8,7 +8,7 @@ An alarm has the level of a metric's page, shared by all metrics.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -35,6 +35,7 @@ from deniable_estimator.dashboard.overview.week import (
 )
 from deniable_estimator.dashboard.privacy_label import even_guess
 from deniable_estimator.dashboard.ranges import DayRange
+from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.document.plot.lines import Sparkline, SparkPoint, sparkline
 from deniable_estimator.errors import OnlyLongerError
 from deniable_estimator.forecasting.forecast import forecast
@@ -102,9 +103,7 @@ class MetricSummary:
     """Of a discovery with reports: what was found."""
 
 
-def summarize(
-    source: DataSource, metric: Metric, days: DayRange, family: int, *, latest: bool
-) -> MetricSummary:
+def summarize(reading: PageReading, family: int, *, latest: bool) -> MetricSummary:
     """The summary of a metric. Strings are those that the operator has listed, or of a discovery
     those that were found. A window that cannot be read is left out; the store names it.
 
@@ -112,14 +111,15 @@ def summarize(
         family: how many metrics there are: they share the level of alarms and changes.
         latest: whether these are the latest days, in which the newest window is judged.
     """
+    source, metric = reading.source, reading.metric
     try:
         if isinstance(metric.type, Discovery):
-            return _summarize_discovery(source, metric, days)
-        return _summarize(source, metric, days, family, latest)
+            return _summarize_discovery(reading)
+        return _summarize(reading, family, latest)
     except OnlyLongerError as error:
         return MetricSummary(
             metric=metric,
-            days=days,
+            days=reading.days,
             n=0,
             newest=source.newest(metric),
             guess=even_guess(metric, source.registry),
@@ -127,63 +127,64 @@ def summarize(
         )
 
 
-def _summarize(
-    source: DataSource, metric: Metric, days: DayRange, family: int, latest: bool
-) -> MetricSummary:
-    answer, candidates, decoding, mistakes = None, None, False, []
+def _summarize(reading: PageReading, family: int, latest: bool) -> MetricSummary:
+    source, metric = reading.source, reading.metric
+    answer, decoding, mistakes = None, False, []
     try:
-        candidates = source.candidates(metric)
-        answer = source.estimate(metric, days, candidates)
+        reading = reading.asking(source.candidates(metric))
+        answer = reading.answer
         if latest and answer and not answer.n and (running := source.running(metric)):
             # The first day of an app that reports at once.
-            days, answer = running, source.estimate(metric, running, candidates)
+            reading = reading.over(running)
+            answer = reading.answer
     except (StillDecoding, TooManyDecodes):
         decoding = True
     except ValueListError as error:
         mistakes.append(message("{mistake}.", mistake=str(error)))
     # An overview of many metrics raises a false alarm as seldom as the page of one.
     careful = replace(source, alarm_level=source.alarm_level / family)
-    alarm = alarm_of(careful, metric, days, answer)
+    alarm = alarm_of(replace(reading, source=careful), answer)
     answered = answer if answer and answer.n else None
     kind = kind_of(answered) if answered else None
     change: WeekChange | NoChange | None = None
-    asked: Sequence[str] | None = candidates
+    followed = reading
     if answered and kind:
-        if len(candidates or metric.values) > LIGHT:
+        if len(reading.candidates or metric.values) > LIGHT:
             # Of many values the leading ones are followed: all of them would take minutes.
-            asked = kind.asked(metric, kind.over_time(answered, ()))
+            followed = reading.asking(kind.asked(metric, kind.over_time(answered, ())))
         try:
-            change = week_change(source, metric, days, answered, asked, family, alarm)
+            change = week_change(followed, answered, family, alarm)
         except (StillDecoding, TooManyDecodes):
             decoding = True
     return MetricSummary(
         metric=metric,
-        days=days,
+        days=reading.days,
         n=answer.n if answer else None,
         newest=source.newest(metric),
         leading=_leading(answered) if answered else None,
         kind=kind,
         chart=kind.card(answered) if kind else None,
-        spark=_spark(source, metric, days, answered) if answered else None,
+        spark=_spark(reading, answered) if answered else None,
         change=change,
         alarm=_alarming(alarm, answer),
         notes=(*mistakes, *answer_notes(source, metric, answer)),
         guess=even_guess(metric, source.registry),
-        findings=newest_findings(source, metric, asked, family) if latest else (),
+        findings=newest_findings(followed, family) if latest else (),
         decoding=decoding,
     )
 
 
-def _summarize_discovery(source: DataSource, metric: Metric, days: DayRange) -> MetricSummary:
+def _summarize_discovery(reading: PageReading) -> MetricSummary:
+    source, metric = reading.source, reading.metric
     found, decoding = None, False
     try:
-        found = finds_at(source, metric, days).answer
+        found = finds_at(reading).answer
     except (StillDecoding, TooManyDecodes):
         decoding = True
     alarms = found.verdict.alarms(found.alarm_level) if found else ()
     return MetricSummary(
         metric=metric,
-        days=days,
+        days=reading.days,
         n=found.n if found else None,
         newest=source.newest(metric),
         alarm=alarms[0].text if alarms else None,
@@ -236,18 +237,19 @@ def _leading(answer: Answer) -> LeadingSeries | None:
     )
 
 
-def _spark(source: DataSource, metric: Metric, days: DayRange, answer: Answer) -> Sparkline | None:
+def _spark(reading: PageReading, answer: Answer) -> Sparkline | None:
     """The leading series over the windows of these days; gaps where there are no reports."""
+    metric, days = reading.metric, reading.days
     points: dict[str, SparkPoint] = {}
     if metric.needs_candidates:
-        for each in windowwise(source, metric, days, answer.leading):
+        for each in windowwise(reading.asking([answer.leading])):
             series = each.series
             if each.n:
                 (label,) = each.windows
                 numbers = float(series.value[0]), float(series.std_error[0])
                 points[label] = SparkPoint(each.n, *numbers)
     else:
-        for seen in looks_of(source, metric, days):
+        for seen in looks_of(reading):
             if answer.leading in seen.values:
                 place = seen.values.index(answer.leading)
                 error = float(seen.variance[place]) ** 0.5

@@ -10,25 +10,21 @@ The interval that is shown has 95%.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Literal, TypeAlias
 
-from deniable import Metric
 from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.asking.comparison import compare
-from deniable_estimator.asking.listed import digest_of_candidates
 from deniable_estimator.asking.query import LENGTHS
-from deniable_estimator.asking.reading import select
 from deniable_estimator.asking.results import digest
 from deniable_estimator.asking.since import chosen_series
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of
-from deniable_estimator.dashboard.data import DataSource
-from deniable_estimator.dashboard.ranges import DayRange
+from deniable_estimator.dashboard.ranges import DayRange, newest_period
 from deniable_estimator.dashboard.ranges import before as days_before
+from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.judging.changes import (
     FalseAlarms,
     MetricRules,
@@ -76,65 +72,38 @@ class WeekChange:
     """The difference in standard errors, whatever its direction: what changes are sorted by."""
 
 
-def newest_week(days: DayRange, kind: windows.Kind) -> tuple[DayRange, DayRange]:
-    """The newest week that ended by the last of these days, and the one before; of months, the
-    newest months."""
-    if kind == "month":
-        after = (days.last + timedelta(1)).replace(day=1)
-        middle = _month_before(after)
-        first = _month_before(middle)
-        return (
-            DayRange(middle, after - timedelta(1), days.without),
-            DayRange(first, middle - timedelta(1), days.without),
-        )
-    last = days.last - timedelta((days.last.weekday() + 1) % 7)
-    return (
-        DayRange(last - timedelta(6), last, days.without),
-        DayRange(last - timedelta(13), last - timedelta(7), days.without),
-    )
-
-
 def week_change(
-    source: DataSource,
-    metric: Metric,
-    days: DayRange,
-    answer: Answer,
-    asked: Sequence[str] | None,
-    family: int,
-    alarm: Alarm | None,
+    reading: PageReading, answer: Answer, family: int, alarm: Alarm | None
 ) -> WeekChange | NoChange:
     """The change of the series that changed most for its noise; of the leading one, if none
     changed.
 
     Args:
         answer: that of all the days.
-        asked: the strings to look for.
         family: how many metrics share `LEVEL`.
         alarm: that of all the days.
 
     Raises:
         StillDecoding, TooManyDecodes: it takes longer than one may wait.
     """
+    source, metric, days = reading.source, reading.metric, reading.days
     if days.since and windows.window_of(metric.window, days.first - timedelta(1)) in (
         windows.span(metric.window, days.first, days.last)
     ):
         return "incomplete"
-    try:
-        if days.since:
-            week, before = days, days_before(days, metric.window)
-        else:
-            week, before = newest_week(days, metric.window)
-    except (OverflowError, ValueError):
+    week = days if days.since else newest_period(days, source.seen_until, metric.window)
+    if week is None:
         return "nothing_before"
+    before = days_before(week, metric.window)
     if before.first < days.first:
         careful = replace(source, alarm_level=source.alarm_level / family)
-        alarm = alarm_of(careful, metric, replace(days, first=before.first))
+        alarm = alarm_of(PageReading(careful, metric, replace(days, first=before.first)))
     if alarm and any(week.touches(each) or before.touches(each) for each in alarm.labels):
         return "anomalous"
-    new = source.estimate_at(metric, week, asked).answer
+    new = reading.over(week).estimate().answer
     if not new.n:
         return "no_reports"
-    old = source.estimate_at(metric, before, asked).answer
+    old = reading.over(before).estimate().answer
     if not old.n:
         return "nothing_before"
     if metric.window == "day" and _weekdays(old) != _weekdays(new):
@@ -169,10 +138,6 @@ def _weekdays(answer: Answer) -> set[int]:
     return {date.fromisoformat(each).weekday() for each in answer.windows}
 
 
-def _month_before(first: date) -> date:
-    return (first - timedelta(1)).replace(day=1)
-
-
 FALSE_ALARMS = FalseAlarms(0.05, "run")
 """How many changes may be expected to need attention on one overview although nothing changed."""
 
@@ -197,21 +162,19 @@ class JudgedWindow:
     findings: tuple[MetricFinding, ...]
 
 
-def newest_findings(
-    source: DataSource, metric: Metric, candidates: Sequence[str] | None, family: int
-) -> tuple[MetricFinding, ...]:
+def newest_findings(reading: PageReading, family: int) -> tuple[MetricFinding, ...]:
     """What changed in the newest settled window, and that it has too few reports.
 
     `family` is the number of metrics, which share `FALSE_ALARMS`. Whether the window looks honest
     is left to the alarm of the card, which looks at the same figures in more windows.
     """
+    source, metric = reading.source, reading.metric
     if isinstance(metric.type, Discovery):
         return ()  # it has no list of series whose changes could be told
     now = source.clock()
     last = datetime.fromtimestamp(now, UTC).date()
     reach = DayRange(last, last).reaching_back(_REACH, metric.window)
-    asked = source.reader, source.registry, metric.name, reach.first, reach.last, candidates
-    selection = select(*asked).apart()
+    selection = reading.over(reach).select().apart()
     window = newest_settled(selection.labels, now, WAIT_DAYS)
     if window is None:
         return ()
@@ -222,7 +185,7 @@ def newest_findings(
     labels = frozenset(each for each in selection.labels if windows.end(each) <= end)
     selection = selection.within(labels)
     level = judgement_level(FALSE_ALARMS, family, metric.window)
-    known = "judged", *selection.version(), window, level, digest_of_candidates(candidates)
+    known = "judged", *selection.version(), window, level, reading.strings
 
     def work() -> JudgedWindow:
         found = judge(*(lambda each: selection.within(each).read(), labels, window, RULES, level))

@@ -28,9 +28,10 @@ from deniable_collector.operation.events import tell
 from deniable_estimator.dashboard.access.caller import OPENED, OpenedLink, opened_link
 from deniable_estimator.dashboard.access.people import PeopleFile, Person
 from deniable_estimator.dashboard.boards.pages import current_boards
+from deniable_estimator.dashboard.comparison_page import PERIOD_NAMES, requested_periods
 from deniable_estimator.dashboard.language import COOKIE, LANGUAGES, PARAMETER
 from deniable_estimator.dashboard.pictures import let_in_frames
-from deniable_estimator.dashboard.ranges import RangeError, check_names, earlier_range, read_range
+from deniable_estimator.dashboard.ranges import RangeError, check_names
 from deniable_estimator.dashboard.release_pages import release_named
 from deniable_estimator.dashboard.segments_page import SEGMENT_NAMES, requested_segments
 from deniable_estimator.dashboard.sharing.links import SharedLink, SharedLinks
@@ -99,17 +100,15 @@ def _check_metric(name: str, arguments: Mapping[str, str]) -> None:
 
 
 def _check_comparison(name: str, arguments: Mapping[str, str]) -> None:
-    metric, now = _declared(name), current_source().clock()
-    check_names(arguments, ("since", "from", "to", "without", "before_from", "before_to"))
-    later = read_range(arguments, now, metric.window, metric)
-    named = arguments.get("before_from"), arguments.get("before_to")
-    earlier_range(later, metric.window, *named, now)
+    _declared(name)
+    check_names(arguments, PERIOD_NAMES)
+    requested_periods(name, arguments)
 
 
 def _check_segments(name: str, arguments: Mapping[str, str]) -> None:
     metric = _declared(name)
     check_names(arguments, SEGMENT_NAMES)
-    requested_segments(current_source(), metric, MultiDict(arguments))
+    requested_segments(metric, MultiDict(arguments))
 
 
 def _check_board(name: str, arguments: Mapping[str, str]) -> None:

@@ -1,0 +1,228 @@
+"""A metric over some days, as pages and the read API ask for it: its estimate, its trend and its
+answer by segments, each with the version of what it is read from."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import partial
+from typing import TypeVar
+
+from deniable import Metric
+from deniable.protocol import windows
+from deniable.protocol.types.discovery import Discovery
+from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.segmented import Segmented
+from deniable_estimator.asking.listed import Listed, digest_of_candidates
+from deniable_estimator.asking.periods import read_ranges
+from deniable_estimator.asking.query import Query
+from deniable_estimator.asking.reading import Selection, select, unfinished
+from deniable_estimator.asking.results import Turn, Versioned, digest
+from deniable_estimator.asking.segments import SplitQuestion, check_names, split_question
+from deniable_estimator.asking.trend import Points, Trend, trend
+from deniable_estimator.dashboard.calculations import LIGHT, decoded
+from deniable_estimator.dashboard.data import DataSource
+from deniable_estimator.dashboard.ranges import DayRange, day_at
+from deniable_estimator.errors import EstimateError
+from deniable_estimator.messages import message
+from deniable_estimator.statistics.significance import Adjustment
+
+_LIGHT_CELLS = 1 << 15
+"""Up to so many values times segments an answer by segments is made where it is asked for."""
+
+_COMPARED_DAYS = 7
+"""So many days before the first of a trend are looked at too."""
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class PageReading:
+    """What is asked of a metric.
+
+    Each method that may take long raises `StillDecoding` or `TooManyDecodes` if it takes longer
+    than one may wait, and `TooHeavy` if it takes more than one may have.
+    """
+
+    source: DataSource
+    metric: Metric
+    days: DayRange
+    candidates: Sequence[str] | None = None
+    """The strings to look for, or of what has a list the values to estimate; None for all."""
+    level: float = 0.95
+    adjust: Adjustment = "storey"
+
+    def over(self, days: DayRange) -> PageReading:
+        """The same over other days."""
+        return replace(self, days=days)
+
+    def asking(self, candidates: Sequence[str] | None) -> PageReading:
+        """The same of other strings or values."""
+        return replace(self, candidates=candidates)
+
+    @property
+    def strings(self) -> bytes:
+        """A digest of what is looked for."""
+        return digest_of_candidates(self.candidates)
+
+    @property
+    def query(self) -> Query:
+        """What is asked of a store."""
+        days, where = self.days, dict(self.days.where)
+        return Query(self.metric.name, days.first, days.last, self.candidates, days.without, where)
+
+    def select(self) -> Selection:
+        """The tallies that it is about."""
+        return select(self.source.reader, self.source.registry, self.query)
+
+    @property
+    def version(self) -> bytes:
+        """That of the estimate and of the answer by segments, without calculating them."""
+        return self.source.version_of(self.select())
+
+    @property
+    def n(self) -> int:
+        """How many reports there are."""
+        selection = self.select()
+        key = digest("reports", *selection.version())
+        return self.source.results.get(key, lambda: selection.read().n)
+
+    @property
+    def answer(self) -> Answer | None:
+        """None for strings without candidates, and for a discovery, whose strings are found."""
+        if isinstance(self.metric.type, Discovery):
+            return None
+        if self.metric.needs_candidates and self.candidates is None:
+            return None
+        return self.estimate().answer
+
+    def estimate(self) -> Versioned[Answer]:
+        """The estimate with its version; of strings, that of the candidates."""
+        return self._fetch("estimate", self.point, self.days, self.adjust)
+
+    def point(self, turn: Turn) -> Versioned[Answer]:
+        """The same, calculated by this turn."""
+        source, selection = self.source, self.select()
+        # Before the tallies are read: what comes in between makes another version.
+        version = source.version_of(selection)
+        running = unfinished(selection.labels, source.clock())
+
+        def work() -> Answer:
+            asked = selection.read(), self.level, self.adjust
+            if self._short:
+                answer = decoded(*asked)
+            else:
+                strings = self.candidates if isinstance(self.candidates, Listed) else None
+                answer = source.run(strings, decoded, *asked, strings)
+            answer = replace(answer, fakes=source.fakes, alarm_level=source.alarm_level)
+            return answer.marked(running)
+
+        found = turn.get(digest(version, self.strings, self.level, self.adjust), work)
+        return _lasting(found, version, bool(found.unreadable))
+
+    def segmented(
+        self, by: Sequence[str], against: Mapping[str, str] | None = None
+    ) -> Versioned[Segmented]:
+        """The metric by segments, with its version.
+
+        Raises:
+            EstimateError: what is asked for are no segments of the metric.
+        """
+        check_names(self.metric, by)
+        source, selection = self.source, self.select()
+        version = source.version_of(selection)
+        given = tuple(sorted((against or {}).items()))
+        key = digest("segmented", version, self.strings, tuple(by), given, self.level)
+        values = len(self.candidates or self.metric.values) * len(self.metric.scheme.combinations)
+        light = values <= _LIGHT_CELLS and not self.metric.needs_candidates
+
+        def work() -> Segmented:
+            question = split_question(selection, by, against=against)
+            asked = partial(
+                SplitQuestion.answer, question, against=against, level=self.level,
+                now=source.clock(),
+            )  # fmt: skip
+            return asked() if light else source.run(self.candidates, asked)
+
+        found = source.fetch(lambda turn: turn.get(key, work), key, light=light)
+        return Versioned(found, version)
+
+    def trend(self, by: windows.Kind) -> Versioned[Trend]:
+        """The trend with its version."""
+        source, given = self.source, (self.source.reader, self.source.registry, self.query)
+        version = self.trend_version(by)
+
+        def made(points: Points, turn: Turn) -> Trend:
+            return trend(
+                *given,
+                by=by,
+                now=source.seen_until,
+                level=self.level,
+                points=points,
+                progress=turn.progress,
+            )
+
+        def together(turn: Turn) -> Trend:
+            points = partial(read_ranges, *given, level=self.level, now=source.clock())
+            key = digest("trend", version, self.strings, self.level)
+            return turn.get(key, lambda: made(points, turn))
+
+        def one_by_one(turn: Turn) -> Trend:
+            def points(ranges: Sequence[tuple[date, date]]) -> Iterator[Answer]:
+                for first, last in ranges:
+                    within = replace(self.days, first=first, last=last)
+                    yield self.over(within).point(turn).answer
+
+            return made(points, turn)
+
+        found = self._fetch("trend", together if self._light else one_by_one, self.days, by)
+        return _lasting(found, version, any(period.unreadable for period in found.periods))
+
+    def trend_version(self, by: windows.Kind) -> bytes:
+        """That of the trend: its periods' versions."""
+        # The first days are compared with those of the week before.
+        reach = self.days.reaching_back(_COMPARED_DAYS, "day")
+        parts = self.over(reach).select().each_version().values()
+        # Which periods have ended changes at midnight.
+        known = self.source.today, day_at(self.source.seen_until)
+        return digest(self.days.first, self.days.last, by, known, *parts)
+
+    @property
+    def _short(self) -> bool:
+        return len(self.candidates or self.metric.values) <= LIGHT
+
+    @property
+    def _light(self) -> bool:
+        """Whether its answers are made where they are asked for: strings, and long lists of values,
+        may take long."""
+        return not self.metric.needs_candidates and len(self.metric.values) <= LIGHT
+
+    def _fetch(self, what: str, work: Callable[[Turn], _T], *asked: object) -> _T:
+        check_listed(self.metric)
+        name = what, self.metric.name, self.metric.scheme.fingerprint, self.strings, self.level
+        return self.source.fetch(work, *name, *asked, light=self._light)
+
+
+def _lasting(found: _T, version: bytes, lacking: bool) -> Versioned[_T]:
+    """A result with its version. One that lacks windows has no lasting version: whoever keeps it
+    asks again, and is told when they can be read."""
+    return Versioned(found, secrets.token_bytes(20) if lacking else version)
+
+
+def check_listed(metric: Metric) -> None:
+    """Refuse to estimate what nobody lists.
+
+    Raises:
+        EstimateError: the metric is a discovery.
+    """
+    if isinstance(metric.type, Discovery):
+        raise EstimateError(
+            message(
+                "{metric} is a discovery, whose strings nobody lists: its page, "
+                "/api/v1/metrics/{metric}/finds and `deniable estimate discover {metric}` show "
+                "which were found",
+                metric=metric.name,
+            )
+        )

@@ -1,0 +1,125 @@
+"""Answers as the text of a file or of a response of the read API: of which version, with how many
+lines, and what writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+import numpy as np
+from flask import Response, request
+from numpy.typing import NDArray
+
+from deniable.protocol import windows
+from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.shares import Shares
+from deniable_estimator.dashboard.annotation_file import annotations_of
+from deniable_estimator.dashboard.calculations import (
+    compared,
+    comparison_text,
+    estimate_text,
+    segmented_text,
+    trend_text,
+)
+from deniable_estimator.dashboard.ranges import DayRange
+from deniable_estimator.dashboard.reading import PageReading
+
+_TYPES = {"csv": "text/csv", "json": "application/json"}
+
+
+class Text(NamedTuple):
+    """What is to be written."""
+
+    version: object
+    """That of the tallies, and of all else that it is made of."""
+    lines: int
+    write: tuple[Any, ...]
+    """The function that writes it, and its arguments."""
+
+
+def of_estimate(
+    reading: PageReading,
+    form: str,
+    values: Collection[str] = (),
+    *,
+    limit: int | None = None,
+    below: float | None = None,
+) -> Text:
+    """The estimate: of these values alone, if there are any, and of the `limit` largest."""
+    found = reading.estimate()
+    answer = found.answer
+    places = _chosen(answer, values, limit)
+    size = len(answer.series.names)
+    head = {**reading.days.told, "size": size}
+    lines = size if places is None else len(places)
+    return Text(found.version, lines, (estimate_text, form, answer, head, places, values, below))
+
+
+def of_trend(
+    reading: PageReading, form: str, by: windows.Kind, values: Collection[str] = ()
+) -> Text:
+    """The trend with what is noted on its days."""
+    metric, days, found = reading.metric, reading.days, reading.trend(by)
+    noted = annotations_of(metric, days.first, days.last)
+    lines = len(found.answer.periods) * len(reading.candidates or metric.values)
+    write = trend_text, form, found.answer, days.told, values, noted
+    return Text((found.version, noted), lines, write)
+
+
+def of_comparison(
+    reading: PageReading, form: str, earlier: DayRange, values: Collection[str] = ()
+) -> Text:
+    """The change from some days to others."""
+    old, new = reading.over(earlier).estimate(), reading.estimate()
+    found = compared(old.answer, new.answer, reading.candidates)
+    head = {"before": earlier.told, "after": reading.days.told}
+    write = comparison_text, form, found, head, values
+    return Text((old.version, new.version), len(found.values), write)
+
+
+def of_segments(
+    reading: PageReading,
+    form: str,
+    by: Collection[str],
+    against: dict[str, str] | None,
+    values: Collection[str] = (),
+) -> Text:
+    """The answer by segments."""
+    found = reading.segmented(tuple(by), against)
+    answer = found.answer
+    lines = len(answer.total.series.names) * (len(answer.groups) + 2)
+    return Text(found.version, lines, (segmented_text, form, answer, reading.days.told, values))
+
+
+def _chosen(answer: Answer, values: Collection[str], limit: int | None) -> NDArray[np.intp] | None:
+    """The places of these values, and of these the `limit` largest, the largest first; None
+    for all as they stand."""
+    if not isinstance(answer, Shares):
+        return None
+    if not values:
+        return None if limit is None else answer.order[:limit]
+    asked = set(values)
+    found = [place for place, value in enumerate(answer.values) if value in asked]
+    places = np.array(found, np.intp)
+    if limit is not None:
+        places = places[np.argsort(-answer.share[places], kind="stable")[:limit]]
+    return places
+
+
+def asked_form(form: str) -> str:
+    """The form of a file; `raw` for a CSV whose texts are as they are, which programs ask for."""
+    return "raw" if form == "csv" and request.args.get("raw") == "1" else form
+
+
+def file_of(reading: PageReading, found: Text, name: str, form: str) -> Response:
+    """The file that this request asks for, which is written elsewhere if it is long."""
+    key = "file", request.full_path, found.version, reading.strings
+    text = reading.source.written(found.lines, key, *found.write, candidates=reading.candidates)
+    return download(text, name, form)
+
+
+def download(text: str, name: str, form: str) -> Response:
+    """A file that is saved, not shown."""
+    response = Response(text, mimetype=_TYPES[form])
+    response.headers.set("Content-Disposition", "attachment", filename=f"{name}.{form}")
+    return response

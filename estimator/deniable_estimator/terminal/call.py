@@ -1,0 +1,248 @@
+"""What the commands about a metric in a store are called with: the options that they share, the
+question that these ask, and what --since says first."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from deniable.protocol import windows
+from deniable_collector.options import Function, registry_option, store_option
+from deniable_estimator.files import ANNOTATIONS, file_in_folder
+from deniable_estimator.terminal.options import (
+    Parsed,
+    as_csv,
+    as_json,
+    candidates_option,
+    no_data,
+    opened,
+    progress,
+    read_candidates,
+    reported,
+    say,
+)
+
+if TYPE_CHECKING:
+    from deniable import Metric, Registry
+    from deniable_estimator.answers.base import Answer, Comparison
+    from deniable_estimator.asking.query import Query
+    from deniable_estimator.asking.reader import Reader
+    from deniable_estimator.asking.since import SinceDays
+    from deniable_estimator.document.document import Document
+
+# numpy and rich take longer to import than `deniable --help` should.
+
+
+class AskedSince(NamedTuple):
+    """What --since asks for."""
+
+    moment: str
+    days: SinceDays
+
+
+@dataclass(frozen=True)
+class StoreCall:
+    """What the options that commands share say."""
+
+    registry: Registry
+    metric: Metric
+    query: Query
+    """With --since, of the days after it."""
+    since: AskedSince | None
+    store: str | None
+    form: str | None
+
+    @contextmanager
+    def reading(self, description: str) -> Iterator[Reader]:
+        """A reader of the store, and a progress bar."""
+        with opened(self.store) as reader, progress(description):
+            yield reader
+
+    def change(self, reader: Reader, after: Answer | None = None) -> Comparison | None:
+        """What has changed since --since, up to `after` if that is read already; None without it,
+        and where one of the two has no reports."""
+        if self.since is None:
+            return None
+        from deniable_estimator.asking.comparison import compare
+        from deniable_estimator.asking.reading import read
+
+        days = self.since.days
+        query = replace(self.query, first=days.before_first, last=days.before_last)
+        before = read(reader, self.registry, query)
+        after = after or read(reader, self.registry, self.query)
+        return compare(before, after) if before.n and after.n else None
+
+    def told_since(self, found: Comparison | None) -> dict[str, Any]:
+        """Say what has changed in a sentence, with the days; of JSON the part with `moment`,
+        `text`, and the `change` as the API has a comparison. Without --since nothing."""
+        if self.since is None:
+            return {}
+        text = _told(*self.since, found, self.metric.name)
+        if self.form is None:
+            click.echo(text)
+        change = None if found is None else found.to_dict()
+        return {"since": {"moment": self.since.moment, "text": text, "change": change}}
+
+    def say(
+        self,
+        n: int,
+        data: Callable[[], Mapping[str, Any]],
+        document: Callable[[], Document],
+        table: Callable[[], str] | None = None,
+        *,
+        ascii_only: bool = False,
+    ) -> None:
+        """Print what was found from `n` reports, as `options.say` does, and exit with NO_DATA if
+        there are none."""
+        say(self.form, data, document, table, ascii_only=ascii_only)
+        self.check(n)
+
+    def check(self, n: int) -> None:
+        """Exit with NO_DATA if there are no reports."""
+        if not n:
+            no_data(self.metric.name)
+
+
+def _told(moment: str, days: SinceDays, found: Comparison | None, metric: str) -> str:
+    from deniable_estimator.asking.since import since_headline
+    from deniable_estimator.isolation import isolated
+
+    name = isolated(moment)
+    compared = f"({days.first} to {days.last} vs {days.before_first} to {days.before_last})"
+    if found is None:
+        return f"{metric}: nothing to compare with since {name} {compared}."
+    notes = "".join(f"\nNote: {note}." for note in found.notes)
+    return f"{since_headline(metric, found, name)} {compared}.{notes}"
+
+
+def _asked_since(
+    since: str | None, metric: Metric, first: date | None, last: date | None
+) -> AskedSince | None:
+    """The days after the annotation and before it; None without --since.
+
+    Raises:
+        click.UsageError: there are other days too.
+        EstimateError: there is no such annotation, or no complete window after it.
+        CheckedFileError: the file has mistakes.
+    """
+    if since is None:
+        return None
+    if first or last:
+        raise click.UsageError("--since takes the place of --from and --to")
+    from deniable_estimator.annotations import load_annotations
+    from deniable_estimator.asking.since import asked_since
+
+    noted = load_annotations(file_in_folder(ANNOTATIONS))
+    return AskedSince(*asked_since(since, noted, metric.window, time.time(), metric))
+
+
+def _date(_: click.Context, __: click.Parameter, moment: datetime | None) -> date | None:
+    return moment and moment.date()
+
+
+def _label(text: str) -> str:
+    windows.start(text)
+    return text
+
+
+def parse_segments(
+    _: click.Context, option: click.Parameter, texts: tuple[str, ...]
+) -> dict[str, str]:
+    from deniable_estimator.asking.query import segments_in
+
+    try:
+        return segments_in(texts)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param=option) from None
+
+
+_day = click.DateTime(["%Y-%m-%d"])
+
+_OPTIONS: Mapping[str, Callable[[Any], Any]] = {
+    "metric": click.argument("metric"),
+    "first": click.option(
+        "--from", "first", type=_day, callback=_date, help="First day (UTC) of the range."
+    ),
+    "last": click.option(
+        "--to", "last", type=_day, callback=_date, help="Last day (UTC) of the range."
+    ),
+    "without": click.option(
+        "--without",
+        multiple=True,
+        type=Parsed("window", _label),
+        metavar="WINDOW",
+        help="Leave out this window, like 2026-11-21; may be given several times.",
+    ),
+    "since": click.option(
+        "--since",
+        metavar="ANNOTATION",
+        help="The complete windows after this annotation, or after a day like 2026-11-20, with the "
+        "change from as many before it; in place of --from and --to.",
+    ),
+    "where": click.option(
+        "--where",
+        multiple=True,
+        callback=parse_segments,
+        metavar="SEGMENT=VALUE",
+        help="Only the reports of this segment, like platform=web; may be given once for each.",
+    ),
+    "candidates": candidates_option,
+    "registry": registry_option,
+    "store": store_option,
+    "json": as_json,
+    "csv": as_csv,
+}
+_OF_CALL = frozenset({*_OPTIONS, "form"})
+
+
+def _with(names: tuple[str, ...], function: Function) -> Function:
+    for name in reversed(names):
+        function = _OPTIONS[name](function)
+    return function
+
+
+def asks(*names: str) -> Callable[[Function], Function]:
+    """The metric and its days, and the options of these names, which ask for less of it."""
+    return lambda function: _with(("metric", "first", "last", *names), function)
+
+
+def of_store(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The registry, the store and the options of these names, at the end of a command. It is given
+    its `StoreCall` first, and then its own options."""
+
+    def called(function: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(function)
+        def run(**given: Any) -> None:
+            shared = {name: given.pop(name) for name in _OF_CALL & given.keys()}
+            function(_call(**shared), **given)
+
+        before = tuple(each for each in names if each == "candidates")
+        after = tuple(each for each in names if each not in before)
+        return _with((*before, "registry", "store", *after), reported(run))
+
+    return called
+
+
+def _call(
+    metric: str, registry: Path, store: str | None, form: str | None = None, **asked: Any
+) -> StoreCall:
+    """The call of a command with these options."""
+    from deniable import Registry
+    from deniable_estimator.asking.query import Query, find_metric
+
+    declared = Registry.load(registry)
+    found = find_metric(declared, metric)
+    if "candidates" in asked:
+        asked["candidates"] = read_candidates(found, asked["candidates"])
+    since = _asked_since(asked.pop("since", None), found, asked["first"], asked["last"])
+    if since:
+        asked |= {"first": since.days.first, "last": since.days.last}
+    return StoreCall(declared, found, Query(metric, **asked), since, store, form)
