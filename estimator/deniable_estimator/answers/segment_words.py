@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from deniable_estimator.answers.base import TOGETHER
 from deniable_estimator.answers.segmented import Group, Segmented
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.units import half_width
@@ -76,7 +77,7 @@ def _number(group: Group, series: str, column: str) -> float:
 
 
 def _differs(one: Group, other: Group, series: str) -> bool:
-    comparison = one.answer.change_from(other.answer)
+    comparison = one.answer.change_from(other.answer, TOGETHER)
     return series in comparison.values and bool(comparison.changed[comparison.values.index(series)])
 
 

@@ -17,26 +17,13 @@ devices would report false changes as soon as other devices report.
 
 from __future__ import annotations
 
-from deniable_estimator.answers.base import Answer, Comparison
+from deniable_estimator.answers.base import TOGETHER, Answer, ChangeTest, Comparison
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
-from deniable_estimator.statistics.significance import Adjustment
 
 
-def compare(
-    before: Answer,
-    after: Answer,
-    *,
-    together: bool = True,
-    adjust: Adjustment = "storey",
-    alpha: float | None = None,
-) -> Comparison:
+def compare(before: Answer, after: Answer, test: ChangeTest = TOGETHER) -> Comparison:
     """The change from `before` to `after` of every series that both have, in the order of `after`.
-
-    With `together`, what counts as changed is corrected for the number of series: by Storey's
-    test, of those that are said to have changed 5% have not (at the level .95); by Bonferroni's,
-    which suits alerts, 5% of all comparisons name any that has not. `alpha`
-    takes the place of these 5%; the intervals stay.
 
     Raises:
         EstimateError: they are of different metrics or levels, or share a window.
@@ -52,4 +39,4 @@ def compare(
                 window=min(shared),
             )
         )
-    return after.change_from(before, together=together, adjust=adjust, alpha=alpha)
+    return after.change_from(before, test)

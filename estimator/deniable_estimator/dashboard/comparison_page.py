@@ -47,8 +47,8 @@ def comparison_page(name: str) -> ResponseReturnValue:
         obstacle = _obstacle(source, metric)
         if obstacle is None:
             candidates = listed(source, metric)
-            both = (source.estimate_at(metric, days, candidates) for days in (earlier, later))
-            comparison = compare(*(each.answer for each in both))
+            old, new = (source.estimate_at(metric, days, candidates) for days in (earlier, later))
+            comparison = compare(old.answer, new.answer)
     except (RangeError, EstimateError) as error:
         refused = keep_form(error, "before_from", "before_to")
         source, metric, earlier, later = _periods(name, {})

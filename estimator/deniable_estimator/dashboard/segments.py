@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 
 from deniable import Metric
 from deniable.protocol import windows
-from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.base import Answer, ChangeTest
 from deniable_estimator.answers.segmented import Group, Segmented, shown_series
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.units import half_width
@@ -335,7 +335,7 @@ def moved_most(
     if not days.since or not found.groups:
         return None
     earlier = before(days, metric.window)
-    alpha = (1 - found.level) / len(found.groups)
+    test = ChangeTest(adjust="bonferroni", alpha=(1 - found.level) / len(found.groups))
     segmented = source.segmented_at(
         metric, earlier, found.by, None, candidates, level=found.level
     ).answer
@@ -343,7 +343,7 @@ def moved_most(
     changes = []
     for group in found.groups:
         if group.key in old:
-            told = compare(old[group.key], group.answer, adjust="bonferroni", alpha=alpha)
+            told = compare(old[group.key], group.answer, test)
             place, _ = chosen_series(told)
             if told.changed[place]:
                 score = abs(float(told.difference[place] / told.std_error[place]))

@@ -36,13 +36,12 @@ What devices keep from one report to the next makes n smaller, so that the varia
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable_estimator.statistics.intervals import FloatArray, Noise
+from deniable_estimator.statistics.intervals import FloatArray, Noise, deviations
 from deniable_estimator.statistics.tails import upper_tails
 
 _NORMAL = 1e-8
@@ -100,7 +99,7 @@ def share_interval(share: FloatArray, noise: Noise, level: float) -> tuple[Float
     """Lower and upper ends, each of shape (d,), that cover the true share at `level`; not clipped.
 
     They are infinite where nothing is known, and NaN where the share is."""
-    z = NormalDist().inv_cdf((1 + level) / 2)
+    z = deviations(level)
     with np.errstate(divide="ignore", invalid="ignore"):
         low, high = Counts.of(noise).interval(share, z)
         if noise.kept is not None:

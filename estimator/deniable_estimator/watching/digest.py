@@ -25,7 +25,7 @@ from deniable.protocol.types import Discovery
 from deniable.protocol.value_list import read_values
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.annotations import Annotation, between
-from deniable_estimator.answers.base import NO_CHANGE, Answer, Comparison
+from deniable_estimator.answers.base import NO_CHANGE, Answer, ChangeTest, Comparison
 from deniable_estimator.answers.units import half_width
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.reader import Reader
@@ -262,7 +262,7 @@ def _compared(
     before = None if after is None else _answer(selection, days.before_first, days.before_last)
     if after is None or before is None:
         return None
-    return compare(before, after, adjust="bonferroni", alpha=LEVEL / family)
+    return compare(before, after, ChangeTest(adjust="bonferroni", alpha=LEVEL / family))
 
 
 def _changes(found: Comparison) -> str:
