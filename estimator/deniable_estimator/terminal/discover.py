@@ -92,6 +92,7 @@ def discover(
     from deniable_estimator.analyses.discovery.prior import read_prior
     from deniable_estimator.asking.discoveries import discover as find
     from deniable_estimator.asking.discoveries import trend_of_finds
+    from deniable_estimator.asking.query import Query
     from deniable_estimator.terminal.finds_told import (
         check_target,
         finds_document,
@@ -103,14 +104,10 @@ def discover(
     declared = Registry.load(registry)
     if target:
         check_target(declared, target, folder)
-    days = (first, last)
     with opened(store) as tallies, _row_progress("Decoding") as tell:
+        query = Query(tallies, declared, metric, first, last, without=without)
         finds = find(
-            tallies,
-            declared,
-            metric,
-            *days,
-            without=without,
+            query,
             minimum_share=minimum_share,
             prior=read_prior(prior) if prior else None,
             followed=followed_lists(declared, folder),
@@ -118,9 +115,7 @@ def discover(
         )
         trend = None
         if by and finds.finds:
-            trend = trend_of_finds(
-                tallies, declared, finds, *days, by=by, without=without, progress=tell
-            )
+            trend = trend_of_finds(query, finds, by=by, progress=tell)
     if trend is not None:
         document = partial(finds_trend_document, trend)
         say(form, trend.to_dict, document, trend.to_csv, ascii_only=True)
