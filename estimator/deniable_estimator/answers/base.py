@@ -69,6 +69,14 @@ class Series:
         """The index of a series; None if there is none of that name."""
         return self.names.index(name) if name in self.names else None
 
+    def at(self, name: str) -> tuple[float, float, float]:
+        """The number of a series and the ends of its interval: NaN without any limit if there is
+        none of that name."""
+        place = self.place(name)
+        if place is None:
+            return math.nan, -math.inf, math.inf
+        return self.value.item(place), self.low.item(place), self.high.item(place)
+
 
 class ChangeTest(NamedTuple):
     """What counts as a change of a series."""
@@ -205,11 +213,13 @@ class Comparison:
         found: list[int] = np.flatnonzero(self.changed).tolist()
         return [place for place in found if self.values[place] in own]
 
+    def at(self, place: int) -> tuple[float, float, float]:
+        """The change of one series, and the ends of its interval."""
+        return self.difference.item(place), self.low.item(place), self.high.item(place)
+
     def describe(self, place: int) -> str:
         """The change of one series in words: "up 2.1 points (95% CI +0.4 to +3.8)"."""
-        difference, low, high = (
-            float(column[place]) for column in (self.difference, self.low, self.high)
-        )
+        difference, low, high = self.at(place)
         if not math.isfinite(difference):
             return message("the change is unknown: one of the two has no reports")
         if math.isinf(low) and math.isinf(high):
@@ -236,8 +246,8 @@ class Comparison:
 
     def ends(self, place: int) -> tuple[str, str]:
         """The ends of one interval in the unit of the answers, with their signs."""
-        low, high = float(self.low[place]), float(self.high[place])
-        unit, spread = self.after.unit, half_width(float(self.difference[place]), low, high)
+        difference, low, high = self.at(place)
+        unit, spread = self.after.unit, half_width(difference, low, high)
         # An end just beside zero must not be rounded to it if the interval does not hold zero.
         return (
             unit.signed(low, min(spread, low) if low > 0 else spread),

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable.protocol.types.number import Number
 from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.analyses.numbers.change import quantile_shift
@@ -22,16 +21,14 @@ from deniable_estimator.analyses.numbers.distribution import (
 from deniable_estimator.analyses.numbers.poisoning import Attack, quantile_attack
 from deniable_estimator.answers.base import (
     NUMBER_COLUMNS,
-    Answer,
     ChangeTest,
     Comparison,
     Series,
     number_change,
 )
-from deniable_estimator.answers.basis import Table, number_footnotes
+from deniable_estimator.answers.basis import Table
 from deniable_estimator.answers.files import plain, records
-from deniable_estimator.answers.mean import MeanInUnits, range_dict
-from deniable_estimator.answers.units import NumberUnit
+from deniable_estimator.answers.mean import NumberAnswer
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.forecasting.number_forecast import QUANTILES
 from deniable_estimator.messages import message
@@ -62,26 +59,14 @@ class CellShares(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Distribution(Answer):
+class Distribution(NumberAnswer):
     """How a number is distributed over devices."""
 
     kind = "distribution"
 
-    name: str | None = None
-    """The unit of the numbers."""
-    range: NumberRange
     found: DistributionEstimate
-    mean: MeanInUnits
     attack: Attack
     """How far `FAKES` of all reports, if they are fake, move the share below an edge at most."""
-
-    @property
-    def footnotes(self) -> tuple[str, ...]:
-        return number_footnotes(self)
-
-    @property
-    def unit(self) -> NumberUnit:
-        return NumberUnit(self.name, self.mean.log)
 
     @property
     def leading(self) -> str:
@@ -107,11 +92,6 @@ class Distribution(Answer):
         errors[~np.isfinite(errors)] = np.nan
         errors[-1] = self.mean.std_error
         return Series((*names, self.mean.name), value, errors, lows, highs)
-
-    @property
-    def budget(self) -> float:
-        """The most that so many fake devices add to the mean."""
-        return self.mean.most(self.fakes) if self.n else math.nan
 
     @property
     def below(self) -> RangeShare:
@@ -210,8 +190,6 @@ class Distribution(Answer):
         found = self.cells
         cells = found.starts, found.ends, found.shares
         return {
-            "unit": self.name,
-            "range": range_dict(self.range),
             **super().numbers(),
             "below": _share(self.below, self.n),
             "above": _share(self.above, self.n),

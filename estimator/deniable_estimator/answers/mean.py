@@ -39,16 +39,6 @@ def number_analysis(part: Part) -> NumberAnalysis[Any]:
     return analysis
 
 
-def range_dict(numbers: NumberRange) -> dict[str, Any]:
-    """The range as JSON has it."""
-    return {
-        "low": numbers.start,
-        "high": float(numbers.high),
-        "scale": numbers.scale,
-        "integer": numbers.integer,
-    }
-
-
 @dataclass(frozen=True)
 class MeanInUnits:
     """A mean on the scale of its range: in the unit, or in logarithms of it."""
@@ -176,16 +166,14 @@ def _axis(numbers: NumberRange) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Mean(Answer):
-    """The average of a number over devices."""
-
-    kind = "mean"
+class NumberAnswer(Answer):
+    """What is said of a number."""
 
     name: str | None = None
     """The unit of the numbers."""
     range: NumberRange
     """Where the numbers lie; of several schemes, that of the first with reports."""
-    found: MeanInUnits
+    mean: MeanInUnits
 
     @property
     def footnotes(self) -> tuple[str, ...]:
@@ -193,32 +181,41 @@ class Mean(Answer):
 
     @property
     def unit(self) -> NumberUnit:
-        return NumberUnit(self.name, self.found.log)
-
-    @property
-    def leading(self) -> str:
-        return self.found.name
-
-    @property
-    def series(self) -> Series:
-        low, high = self.found.interval(self.level)
-        columns = (self.found.number, self.found.std_error, low, high)
-        return Series((self.leading,), *(np.array([each]) for each in columns))
+        return NumberUnit(self.name, self.mean.log)
 
     @property
     def budget(self) -> float:
-        return self.found.most(self.fakes) if self.n else math.nan
-
-    def change_from(self, before: Mean, test: ChangeTest) -> Comparison:
-        return number_change(before, self, test)
+        """The most that so many fake devices add to the mean."""
+        return self.mean.most(self.fakes) if self.n else math.nan
 
     def numbers(self) -> dict[str, Any]:
         """`unit`, `range` (`low`, `high`, `scale`, `integer`), and `series`."""
-        return {
-            "unit": self.name,
-            "range": range_dict(self.range),
-            **super().numbers(),
+        found = {
+            "low": self.range.start,
+            "high": float(self.range.high),
+            "scale": self.range.scale,
+            "integer": self.range.integer,
         }
+        return {"unit": self.name, "range": found, **super().numbers()}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Mean(NumberAnswer):
+    """The average of a number over devices."""
+
+    kind = "mean"
+
+    @property
+    def leading(self) -> str:
+        return self.mean.name
+
+    @property
+    def series(self) -> Series:
+        columns = self.mean.number, self.mean.std_error, *self.mean.interval(self.level)
+        return Series((self.leading,), *(np.array([each]) for each in columns))
+
+    def change_from(self, before: Mean, test: ChangeTest) -> Comparison:
+        return number_change(before, self, test)
 
 
 def estimate_mean(part: Part, level: float, adjust: Adjustment) -> Mean:
@@ -241,21 +238,19 @@ def mean_answer(part: Part, level: float, found: MeanEstimate, seen: Sequence[Fi
         verdict=Verdict.of(seen),
         name=part.unit,
         range=analysis.mechanism.range,
-        found=MeanInUnits.of(analysis, found),
+        mean=MeanInUnits.of(analysis, found),
     )
     return replace(answer, warnings=number_caveats(answer))
 
 
 def combine_means(informed: Sequence[Mean]) -> Mean:
     """A single mean from those of several schemes of one metric, which have reports."""
-    found = MeanInUnits.pooled(
-        [each.found for each in informed], [each.participation for each in informed]
-    )
-    basis = Basis.merged(informed)
     combined = replace(
         informed[0],
-        **vars_of(basis),
-        found=found,
+        **vars_of(Basis.merged(informed)),
+        mean=MeanInUnits.pooled(
+            [each.mean for each in informed], [each.participation for each in informed]
+        ),
         verdict=Verdict.of([each for part in informed for each in part.verdict.figures]),
     )
     return replace(combined, warnings=number_caveats(combined))

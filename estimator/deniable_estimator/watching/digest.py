@@ -288,7 +288,7 @@ def _leading(answer: Answer) -> str:
     """The series that is shown where there is room for one, with its interval."""
     series, unit = answer.series, answer.unit
     place = series.place(answer.leading) or 0
-    value, low, high = (float(each[place]) for each in (series.value, series.low, series.high))
+    value, low, high = series.at(series.names[place])
     spread = half_width(value, low, high)
     return message(
         _VALUE,
