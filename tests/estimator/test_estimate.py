@@ -226,6 +226,7 @@ def test_the_same_devices_under_two_schemes(make_scheme, make_tally):
     assert f == pytest.approx((weights * [part.share for part in parts]).sum(axis=0), abs=1e-4)
     variance = (weights**2 * own).sum(axis=0) + 2 * weights.prod(axis=0) * f * (1 - f) / 5000
     assert both.std_error == pytest.approx(np.sqrt(variance), rel=1e-4)
+    assert both.std_error == pytest.approx(np.sqrt(both.noise.at(f)))
     assert both.windows == ("2026-11-16", "2026-11-17")
     assert both.devices == 7000**2 / (7000 + 2 * 2000)
     assert both.p_value[0] < 1e-6

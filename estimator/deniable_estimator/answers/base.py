@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
@@ -154,6 +154,11 @@ class Answer(Result):
 
         The noise of their reports must have been drawn independently.
         """
+
+    @classmethod
+    def changes(cls, pairs: Sequence[tuple[Self, Self]], test: ChangeTest) -> list[Comparison]:
+        """`change_from` of each of these pairs, an earlier answer and a later one."""
+        return [after.change_from(before, test) for before, after in pairs]
 
     def head(self) -> dict[str, Any]:
         """With `poisoning`: `fakes`, and what they add to any one series at most."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import NormalDist
@@ -17,7 +17,7 @@ from deniable_estimator.answers.base import Answer, ChangeTest, Comparison, Seri
 from deniable_estimator.answers.basis import Table, footnotes
 from deniable_estimator.answers.files import plain, records
 from deniable_estimator.answers.units import RANGES, SHARES, Unit, are_ranges
-from deniable_estimator.statistics.counts import change_p_values, share_interval
+from deniable_estimator.statistics.counts import p_values_of_changes, share_interval
 from deniable_estimator.statistics.intervals import FloatArray, Noise, interval_of_difference
 from deniable_estimator.statistics.normalization import Normalization
 from deniable_estimator.statistics.significance import (
@@ -208,32 +208,50 @@ class Shares(Answer):
         return [[self.values[at] for at in places.tolist()], *(each[places] for each in columns)]
 
     def change_from(self, before: Shares, test: ChangeTest) -> Comparison:
+        (found,) = self.changes([(before, self)], test)
+        return found
+
+    @classmethod
+    def changes(cls, pairs: Sequence[tuple[Shares, Shares]], test: ChangeTest) -> list[Comparison]:
+        shared = [after._shared(before) for before, after in pairs]
+        crowds = [
+            (before.share[was], before.noise.taken(was), after.share[now], after.noise.taken(now))
+            for (before, after), (_, was, now) in zip(pairs, shared, strict=True)
+        ]
+        found = []
+        for (before, after), (values, was, now), p_value in zip(
+            pairs, shared, p_values_of_changes(crowds), strict=True
+        ):
+            old, new = before.at(was, after.level), after.at(now, after.level)
+            # Of two values in a complete list, one mirrors the other.
+            several = test.together and not (after.complete and len(values) == 2)
+            adjusted = adjust_p(p_value, test.adjust) if several else p_value
+            low, high = interval_of_difference(old, new)
+            found.append(
+                Comparison(
+                    before=before,
+                    after=after,
+                    level=after.level,
+                    together=test.together,
+                    values=values,
+                    old=old[0],
+                    new=new[0],
+                    difference=new[0] - old[0],
+                    std_error=np.sqrt(before.std_error[was] ** 2 + after.std_error[now] ** 2),
+                    low=low,
+                    high=high,
+                    changed=beyond_noise(adjusted, low, high, test.level_at(after.level)),
+                )
+            )
+        return found
+
+    def _shared(self, before: Shares) -> tuple[tuple[str, ...], NDArray[np.intp], NDArray[np.intp]]:
+        """The values that both have, and their places in each."""
         values = self.values
         if before.values != values:
             known = set(before.values)
             values = tuple(value for value in values if value in known)
-        was, now = before.places(values), self.places(values)
-        old, new = before.at(was, self.level), self.at(now, self.level)
-        noises = before.noise.taken(was), self.noise.taken(now)
-        p_value = change_p_values(old[0], noises[0], new[0], noises[1])
-        # Of two values in a complete list, one mirrors the other.
-        mirrored = self.complete and len(values) == 2
-        adjusted = adjust_p(p_value, test.adjust) if test.together and not mirrored else p_value
-        low, high = interval_of_difference(old, new)
-        return Comparison(
-            before=before,
-            after=self,
-            level=self.level,
-            together=test.together,
-            values=values,
-            old=old[0],
-            new=new[0],
-            difference=new[0] - old[0],
-            std_error=np.sqrt(before.std_error[was] ** 2 + self.std_error[now] ** 2),
-            low=low,
-            high=high,
-            changed=beyond_noise(adjusted, low, high, test.level_at(self.level)),
-        )
+        return values, before.places(values), self.places(values)
 
     def at(
         self, places: NDArray[np.intp], level: float

@@ -17,6 +17,9 @@ devices would report false changes as soon as other devices report.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import groupby
+
 from deniable_estimator.answers.base import TOGETHER, Answer, ChangeTest, Comparison
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
@@ -28,15 +31,22 @@ def compare(before: Answer, after: Answer, test: ChangeTest = TOGETHER) -> Compa
     Raises:
         EstimateError: they are of different metrics or levels, or share a window.
     """
-    alike = (before.metric, before.level, before.kind) == (after.metric, after.level, after.kind)
-    if not alike:
-        raise EstimateError(message("only estimates of one metric and level can be compared"))
-    if shared := set(before.windows) & set(after.windows):
-        raise EstimateError(
-            message(
-                "both periods hold {window}: a window cannot be compared with itself, so choose "
-                "two ranges that do not overlap",
-                window=min(shared),
+    (found,) = compare_each([(before, after)], test)
+    return found
+
+
+def compare_each(pairs: Sequence[tuple[Answer, Answer]], test: ChangeTest) -> list[Comparison]:
+    """The change of each of these pairs, with the same errors."""
+    for before, after in pairs:
+        if (before.metric, before.level, before.kind) != (after.metric, after.level, after.kind):
+            raise EstimateError(message("only estimates of one metric and level can be compared"))
+        if shared := set(before.windows) & set(after.windows):
+            raise EstimateError(
+                message(
+                    "both periods hold {window}: a window cannot be compared with itself, so "
+                    "choose two ranges that do not overlap",
+                    window=min(shared),
+                )
             )
-        )
-    return after.change_from(before, test)
+    kinds = groupby(pairs, key=lambda pair: type(pair[1]))
+    return [change for kind, same in kinds for change in kind.changes([*same], test)]

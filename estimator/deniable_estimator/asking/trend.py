@@ -24,7 +24,7 @@ from deniable_estimator.answers.base import Answer, ChangeTest, Comparison
 from deniable_estimator.answers.basis import unreadable_note
 from deniable_estimator.answers.files import csv_text, plain
 from deniable_estimator.answers.units import SHARES, Unit
-from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.comparison import compare_each
 from deniable_estimator.asking.periods import read_ranges
 from deniable_estimator.asking.query import Query, check_days
 from deniable_estimator.asking.reader import Reader
@@ -340,7 +340,7 @@ def _compared(periods: Sequence[Period], by: windows.Kind) -> list[Period]:
     else:
         pairs = list(pairwise(whole))
     alone = ChangeTest(together=False)
-    changes = [compare(whole[earlier], whole[each], alone) for earlier, each in pairs]
+    changes = compare_each([(whole[earlier], whole[each]) for earlier, each in pairs], alone)
     found = {
         each: replace(each, since=earlier.label, change=change)
         for (earlier, each), change in zip(pairs, changes, strict=True)

@@ -13,7 +13,7 @@ report to the next (`deniable_estimator.analyses.memoized`), where it is positiv
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -147,10 +147,27 @@ class Noise:
         a, b, c, step = map(array, (self.a, self.b, self.c, self.step))
         return Noise(a, b, c, step, self.kept and self.kept.turned(array))
 
+    @classmethod
+    def stacked(cls, noises: Sequence[Noise]) -> Noise:
+        """That of several tallies, in arrays of shape (T, d), from arrays of the same shape."""
+        a, b, c, step = (
+            np.array([getattr(each, name) for each in noises]) for name in ("a", "b", "c", "step")
+        )
+        none = cls.none(a.shape[-1])
+        kept = [each.kept or none for each in noises]
+        some = any(each.kept for each in noises)
+        return Noise(a, b, c, step, cls.stacked(kept) if some else None)
+
     def row(self, place: int) -> Noise:
         """That of one of several tallies, of which some devices reported again or not."""
         found = self.turned(lambda each: each[place])
-        return found if found.kept and found.kept.step.any() else replace(found, kept=None)
+        return replace(found, kept=None) if found.kept and found.kept.absent.all() else found
+
+    @property
+    def absent(self) -> NDArray[np.bool_]:
+        """Where there is none, as of what no device kept."""
+        absent: NDArray[np.bool_] = (self.a == 0) & (self.b == 0) & (self.c == 0)
+        return absent
 
     @property
     def null_error(self) -> FloatArray:

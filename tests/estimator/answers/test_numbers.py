@@ -14,10 +14,7 @@ from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.answers import answer_of, combine
 from deniable_estimator.answers.base import TOGETHER, Series, number_change
-from deniable_estimator.answers.basis import Part
-from deniable_estimator.answers.shares_making import estimate_shares
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.statistics.participation import Participation
 
 DAYS = ("2026-11-16", "2026-11-17", "2026-11-18")
 
@@ -118,7 +115,7 @@ def test_candidates_are_refused(make_tally):
     with pytest.raises(EstimateError, match="no candidates"):
         answer_of(tally, metric.scheme, ["one"])
     with pytest.raises(SchemeError, match="no shares of values"):
-        estimate_shares([Part(tally, metric.scheme, None, Participation.evenly(tally))])
+        str(metric.scheme.oracle)
     with pytest.raises(EstimateError, match="estimate it with its own scheme"):
         answer_of(tally, declared(high=50).scheme)
 
