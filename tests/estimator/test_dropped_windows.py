@@ -163,9 +163,7 @@ def test_ranges_together_are_as_each_alone(whole, by, more, level):
     now = windows.start("2026-02-07")
     query = Query(whole, REGISTRY, "dark", **more)
     found = list(read_ranges(query, ranges, level=level, now=now))
-    alone = [
-        read(replace(query, first=first, last=last), level=level, now=now) for first, last in ranges
-    ]
+    alone = [read(replace(query, first=a, last=b), level=level, now=now) for a, b in ranges]
     assert [told(each) for each in found] == [told(each) for each in alone]
     assert len({told(each) for each in found}) > 1
     assert list(read_ranges(Query(whole, REGISTRY, "dark"), [], now=now)) == []

@@ -134,22 +134,16 @@ def test_tallies_together_are_as_each_alone(data):
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     scheme = data.draw(st.sampled_from(SCHEMES))
     candidates = data.draw(st.sampled_from([None, ["value 3", "value 0"]]))
-    tallies, participations = [], []
+    parts = []
     for number in range(data.draw(st.integers(1, 6))):
         reports = data.draw(st.sampled_from([0, 1, 7, 40, 999, 1_000, 20_000]))
         counts = rng.multinomial(reports, rng.dirichlet(np.ones(SIZE)))
-        tallies.append(sample_tally(scheme, counts, rng, window=f"2026-11-{number + 1:02}"))
+        tally = sample_tally(scheme, counts, rng, window=f"2026-11-{number + 1:02}")
         windows = data.draw(st.sampled_from([1, 1, 3]))
         each = {str(window): reports / windows for window in range(windows)}
-        participations.append(Participation(each, 0.5, 8.0, 1.0))
-    asked = (
-        data.draw(st.sampled_from([0.5, 0.95, 0.999])),
-        data.draw(st.sampled_from(["storey", "bonferroni"])),
-    )
-    parts = [
-        Part(tally, scheme, candidates, participation)
-        for tally, participation in zip(tallies, participations, strict=True)
-    ]
+        parts.append(Part(tally, scheme, candidates, Participation(each, 0.5, 8.0, 1.0)))
+    levels, ways = st.sampled_from([0.5, 0.95, 0.999]), st.sampled_from(["storey", "bonferroni"])
+    asked = data.draw(st.tuples(levels, ways))
     found = answers_of(parts, *asked)
     for part, one in zip(parts, found, strict=True):
         (other,) = answers_of([part], *asked)
