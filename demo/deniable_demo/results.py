@@ -35,7 +35,6 @@ from deniable_estimator.answers.pair_words import verdict_words
 from deniable_estimator.answers.units import NumberUnit, half_width
 from deniable_estimator.asking import comparison
 from deniable_estimator.asking.discoveries import discover
-from deniable_estimator.asking.query import Query
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import read
 from deniable_estimator.asking.since import SinceDays
@@ -58,7 +57,7 @@ def compare(
         compare_shares(reader, registry, population, each.metric, day) for each in POPULARITIES
     ]
     for number in PERCENTILES:
-        answer = read(Query(reader, registry, number.metric, day, day))
+        answer = read(reader, registry, number.metric, day, day)
         crowd = population.crowd(number.metric)
         found = _compared(answer, {name: crowd.series(name) for name in answer.series.names})
         compared.append({**found, "unit": registry[number.metric].type.unit})
@@ -79,7 +78,7 @@ def compare_shares(
     where: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """The same for one metric of shares; for one segment of it, if `where` names one."""
-    answer = read(Query(reader, registry, metric, day, day, where=where or {}))
+    answer = read(reader, registry, metric, day, day, where=where)
     truth = population.shares(metric, where)
     found = _compared(answer, {name: truth.get(name, 0.0) for name in answer.series.names})
     found["values"].sort(key=lambda row: -row["truth"])
@@ -90,10 +89,7 @@ def _compare_pair(
     reader: Reader, registry: Registry, population: Population, day: date
 ) -> dict[str, Any]:
     """The same for the conditional shares of the pair, given its first metric."""
-    answer, kind = (
-        read(Query(reader, registry, USAGE.metric, day, day)),
-        registry[USAGE.metric].type,
-    )
+    answer, kind = read(reader, registry, USAGE.metric, day, day), registry[USAGE.metric].type
     assert isinstance(answer, PairAnswer)
     assert isinstance(kind, Pair)
     first, second = (population.values[part.metric] for part in kind.parts)
@@ -108,7 +104,7 @@ def _compare_finds(
 ) -> dict[str, Any]:
     """The same for the strings that were found."""
     metric = DISCOVERED.metric
-    finds = discover(Query(reader, registry, metric, day, day))
+    finds = discover(reader, registry, metric, day, day)
     shares, kind = population.shares(metric), registry[metric].type
     truth: dict[str, float] = defaultdict(float)
     for text, share in shares.items():
@@ -275,7 +271,7 @@ def compare_planted(reader: Reader, registry: Registry, newest: date) -> list[di
     for each in planted():
         asked = weeks_since(newest) if each.weeks else days
         before, since = (
-            read(Query(reader, registry, each.metric, first, last, where=each.where or {}))
+            read(reader, registry, each.metric, first, last, where=each.where)
             for first, last in (
                 (asked.before_first, asked.before_last),
                 (asked.first, asked.last),

@@ -114,12 +114,14 @@ def test_changes_are_corrected_for_the_values_that_are_free(size, complete, fami
     for change, changed in ((limit * 0.999, False), (limit * 1.001, True)):
         old = normal([0.3] * size, "2026-11-16", complete=complete)
         new = normal([0.3 + change] * size, "2026-11-17", complete=complete)
-        test = ChangeTest(adjust="bonferroni")
-        found, back = compare(old, new, test), compare(new, old, test)
+        found = compare(old, new, ChangeTest(adjust="bonferroni"))
+        back = compare(new, old, ChangeTest(adjust="bonferroni"))
         assert found.changed.tolist() == back.changed.tolist() == [changed] * size
         if size == 2:
             # The later of the two says how many are free.
-            mixed = compare(replace(old, complete=not complete), new, test)
+            mixed = compare(
+                replace(old, complete=not complete), new, ChangeTest(adjust="bonferroni")
+            )
             assert mixed.changed.tolist() == [changed] * size
         half = NormalDist().inv_cdf(0.975) * 0.01 * 2**0.5
         assert found.low == pytest.approx(np.full(size, change - half), abs=1e-7)

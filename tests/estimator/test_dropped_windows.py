@@ -1,6 +1,5 @@
 """Many ranges at once, and windows that were dropped, whose sums are kept."""
 
-from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 
@@ -12,7 +11,6 @@ from deniable.protocol import windows
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_estimator.asking.periods import read_ranges
-from deniable_estimator.asking.query import Query
 from deniable_estimator.asking.reading import read, select
 from deniable_estimator.asking.segments import by_segment
 from deniable_estimator.asking.trend import trend
@@ -83,41 +81,48 @@ def months(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("ask", "asked"),
+    "ask",
     [
-        (read, (FIRST, LAST)),
-        (read, (date(2026, 1, 1), LAST)),
-        (read, (date(2025, 12, 1), date(2025, 12, 31))),
-        (read, (None, None, None, (), {"plan": "paid"})),
-        (partial(by_segment, by=["plan"]), ()),
-        (partial(trend, by="month"), ()),
+        *(
+            partial(read, first=first, last=last)
+            for first, last in (
+                (FIRST, LAST),
+                (date(2026, 1, 1), LAST),
+                (date(2025, 12, 1), date(2025, 12, 31)),
+            )
+        ),
+        partial(read, where={"plan": "paid"}),
+        partial(by_segment, by=["plan"]),
+        partial(trend, by="month"),
     ],
 )
-def test_whole_months_have_the_same_answer(whole, months, ask, asked):
+def test_whole_months_have_the_same_answer(whole, months, ask):
     """The answer over whole months is the same number for number, with its intervals: the reports
     of each day are known although the days are gone. So are segments, and a trend by month."""
-    one, two = (ask(Query(store, REGISTRY, "dark", *asked), now=NOW) for store in (whole, months))
+    one, two = (
+        ask(reader=store, registry=REGISTRY, metric="dark", now=NOW) for store in (whole, months)
+    )
     assert one.to_dict() == two.to_dict()
 
 
 def test_segments_and_changes_are_there_where_days_are_gone(months):
     """Of dropped days the newest windows of a segment and the changes between months are known."""
-    recent = by_segment(Query(months, REGISTRY, "dark"), ["plan"], recent=True, now=NOW)
+    recent = by_segment(months, REGISTRY, "dark", ["plan"], recent=True, now=NOW)
     assert recent.to_dict()["segments"]
-    periods = trend(Query(months, REGISTRY, "dark"), by="month", now=NOW).periods
+    periods = trend(months, REGISTRY, "dark", by="month", now=NOW).periods
     assert [each.since for each in periods] == [None, "2025-12", "2026-01", None]
 
 
 def test_what_is_gone_is_refused_with_what_is_there(months):
     """A range within a month that is only kept as a sum names the months that can be had."""
     with pytest.raises(OnlyLongerError) as refused:
-        read(Query(months, REGISTRY, "dark", date(2026, 1, 5), LAST), now=NOW)
+        read(months, REGISTRY, "dark", date(2026, 1, 5), LAST, now=NOW)
     assert refused.value.periods == ("2026-01",)
     assert "2026-01-01 to 2026-01-31" in str(refused.value)
     with pytest.raises(EstimateError, match="2025-12, 2026-01"):
-        read(Query(months, REGISTRY, "dark", date(2025, 12, 5), LAST), now=NOW)
+        read(months, REGISTRY, "dark", date(2025, 12, 5), LAST, now=NOW)
     with pytest.raises(EstimateError):
-        read(Query(months, REGISTRY, "dark", without=["2026-01-05"]), now=NOW)
+        read(months, REGISTRY, "dark", without=["2026-01-05"], now=NOW)
 
 
 def test_a_finer_trend_is_refused_with_advice(months):
@@ -125,8 +130,8 @@ def test_a_finer_trend_is_refused_with_advice(months):
     is made, and the week before them counts as missing."""
     for by in ("day", "week"):
         with pytest.raises(EstimateError, match="group by a longer period"):
-            trend(Query(months, REGISTRY, "dark"), by=by, now=NOW)
-    found = trend(Query(months, REGISTRY, "dark", date(2026, 1, 15)), by="day", now=NOW)
+            trend(months, REGISTRY, "dark", by=by, now=NOW)
+    found = trend(months, REGISTRY, "dark", date(2026, 1, 15), by="day", now=NOW)
     assert found.periods[0].label == "2026-01-15"
     assert found.periods[0].change is None
     assert found.periods[-1].change is not None
@@ -134,7 +139,7 @@ def test_a_finer_trend_is_refused_with_advice(months):
 
 def test_windows_are_looked_at_one_by_one_as_far_as_they_are_there(months):
     """What looks at single windows looks at those that are there."""
-    chosen = select(Query(months, REGISTRY, "dark"))
+    chosen = select(months, REGISTRY, "dark")
     assert chosen.labels == (*DAYS[:40], *DAYS[43:])
     assert chosen.apart().labels == tuple(day for day in DAYS if day >= "2026-01-15")
 
@@ -146,14 +151,14 @@ def told(answer):
 
 @pytest.mark.parametrize("by", ["day", "week", "month"])
 @pytest.mark.parametrize(
-    ("more", "level"),
+    "more",
     [
-        ({"without": ["2025-12-10", "2026-01-20"]}, 0.9),
-        ({"where": {"plan": "free"}}, 0.95),
-        ({"candidates": ["false"]}, 0.95),
+        {"without": ["2025-12-10", "2026-01-20"], "level": 0.9},
+        {"where": {"plan": "free"}},
+        {"candidates": ["false"]},
     ],
 )
-def test_ranges_together_are_as_each_alone(whole, by, more, level):
+def test_ranges_together_are_as_each_alone(whole, by, more):
     """Days, weeks and months have the answers that each has alone: of one scheme or two, with few
     reports or none, without some windows, of one segment and of some values."""
     ranges = []
@@ -161,21 +166,20 @@ def test_ranges_together_are_as_each_alone(whole, by, more, level):
         ends = (windows.start(label), windows.end(label) - 1)
         ranges.append(tuple(datetime.fromtimestamp(each, UTC).date() for each in ends))
     now = windows.start("2026-02-07")
-    query = Query(whole, REGISTRY, "dark", **more)
-    found = list(read_ranges(query, ranges, level=level, now=now))
-    alone = [read(replace(query, first=a, last=b), level=level, now=now) for a, b in ranges]
+    found = list(read_ranges(whole, REGISTRY, "dark", ranges, level=level, now=now, **more))
+    alone = [read(whole, REGISTRY, "dark", *each, level=level, now=now, **more) for each in ranges]
     assert [told(each) for each in found] == [told(each) for each in alone]
     assert len({told(each) for each in found}) > 1
-    assert list(read_ranges(Query(whole, REGISTRY, "dark"), [], now=now)) == []
+    assert list(read_ranges(whole, REGISTRY, "dark", [], now=now)) == []
 
 
 def test_an_error_stands_where_its_range_is(months):
     """Where single windows were dropped, the ranges before them are answered, and the error names
     the windows of the first that cannot be."""
     days = [date(2026, 2, 3), date(2026, 2, 4), date(2026, 1, 7), date(2026, 2, 5)]
-    answers = read_ranges(Query(months, REGISTRY, "dark"), [(each, each) for each in days], now=NOW)
+    answers = read_ranges(months, REGISTRY, "dark", [(each, each) for each in days], now=NOW)
     assert [next(answers).n for _ in range(2)] == [
-        read(Query(months, REGISTRY, "dark", each, each), now=NOW).n for each in days[:2]
+        read(months, REGISTRY, "dark", each, each, now=NOW).n for each in days[:2]
     ]
     with pytest.raises(OnlyLongerError) as caught:
         next(answers)

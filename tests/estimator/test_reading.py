@@ -10,7 +10,7 @@ import pytest
 from deniable import Registry
 from deniable.protocol import windows
 from deniable.protocol.mechanisms import Memoizing
-from deniable_estimator.asking.query import Query, windows_within
+from deniable_estimator.asking.query import windows_within
 from deniable_estimator.asking.reading import read, select
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.participation import Participation
@@ -43,7 +43,7 @@ def three_days(fill, make_tally, current):
 @pytest.mark.usefixtures("three_days")
 def test_range(first, last, n, store, registry):
     """Both ends of the range count; an open end has no limit; an empty range has n = 0."""
-    assert read(Query(store, registry, "browser", first, last)).n == n
+    assert read(store, registry, "browser", first, last).n == n
 
 
 @pytest.mark.usefixtures("three_days")
@@ -51,10 +51,10 @@ def test_candidates_that_an_earlier_scheme_lacks(store, registry, fill, make_sch
     """An earlier scheme answers for the candidates that it knew, and not at all for none."""
     earlier = make_scheme(2, 1.0, values=["firefox", "netscape"])
     fill(make_tally(earlier, 1000, [600, 400], ["2026-11-13"]), earlier)
-    assert read(Query(store, registry, "browser", candidates=["chrome", "firefox"])).n == 8000
-    assert read(Query(store, registry, "browser", candidates=["chrome"])).n == 7000
+    assert read(store, registry, "browser", candidates=["chrome", "firefox"]).n == 8000
+    assert read(store, registry, "browser", candidates=["chrome"]).n == 7000
     with pytest.raises(EstimateError, match="netscape"):
-        read(Query(store, registry, "browser", candidates=["netscape"]))
+        read(store, registry, "browser", candidates=["netscape"])
 
 
 LEDGERS = {
@@ -78,16 +78,16 @@ def test_who_may_have_reported_again(ledger, store, registry, fill, make_tally):
     days = {"2026-11-14": 1000, "2026-11-16": 4000}
     for day, n in days.items():
         fill(make_tally(scheme, n, [n // 4] * 4, [day]), scheme)
-    (part,) = select(Query(store, declared, "browser")).read().parts
+    (part,) = select(store, declared, "browser").read().parts
     mechanism = scheme.mechanism
     cost = mechanism.fresh_epsilon if isinstance(mechanism, Memoizing) else mechanism.epsilon
     assert part.participation == Participation(days, 0.5, budget, cost)
-    assert read(Query(store, declared, "browser")).devices == pytest.approx(5000 / 1.21)
+    assert read(store, declared, "browser").devices == pytest.approx(5000 / 1.21)
     last = date(2026, 11, 16)
-    (part,) = select(Query(store, declared, "browser", last, last)).read().parts
+    (part,) = select(store, declared, "browser", last, last).read().parts
     assert part.participation == Participation({"2026-11-16": 4000}, 0.5, budget, cost)
     other = replace(declared, lifetime_epsilon=13.0)
-    versions = {select(Query(store, each, "browser")).version() for each in (declared, other)}
+    versions = {select(store, each, "browser").version() for each in (declared, other)}
     assert len(versions) == 2
 
 
@@ -98,7 +98,7 @@ def test_a_lifetime_of_memos_is_no_budget_of_earlier_reports(
     for day in ("2026-11-14", "2026-11-15"):
         fill(make_tally(current, 100, [50, 30, 10, 10], [day]), current)
     text = Path(registry.source).read_text().replace("= 16.0", '= 16.0\nlongitudinal = "memoize"')
-    _, part = select(Query(store, Registry.parse(text), "browser")).read().parts
+    _, part = select(store, Registry.parse(text), "browser").read().parts
     assert part.scheme.fingerprint == current.fingerprint
     assert part.participation.most is None
 

@@ -13,7 +13,7 @@ from deniable import Registry
 from deniable_collector.stores.base import Store
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.asking.query import Query, places_of, sliced
+from deniable_estimator.asking.query import places_of, sliced
 from deniable_estimator.asking.reading import read, select
 from deniable_estimator.asking.segment_trends import trends_by_segment
 from deniable_estimator.asking.segments import by_segment, enough_reports
@@ -93,13 +93,13 @@ def test_the_total_ignores_segments(dark):
     labels = [(DAY + timedelta(day)).isoformat() for day in range(3)]
     whole = dark.store.tally("dark_mode", scheme.fingerprint, labels)
     cells = sum(row.cells for row in whole.rows)
-    found = read(Query(dark.store, dark.registry, "dark_mode"), now=NOW)
+    found = read(dark.store, dark.registry, "dark_mode", now=NOW)
     p, q = (float(each) for each in (scheme.oracle.p, scheme.oracle.q))
     assert found.n == whole.reports == 3 * sum(SIZES.values())
     assert found.series.value[0] == pytest.approx(
         (cells[0] / whole.reports - q) / (p - q), abs=1e-15
     )
-    split = by_segment(Query(dark.store, dark.registry, "dark_mode"), ["platform"], now=NOW)
+    split = by_segment(dark.store, dark.registry, "dark_mode", ["platform"], now=NOW)
     assert split.total.to_dict() == found.to_dict()
     assert sum(each.answer.n for each in (*split.groups, *split.small)) == found.n
     assert split.unsplit == 0
@@ -108,14 +108,14 @@ def test_the_total_ignores_segments(dark):
 def test_one_segment_is_its_rows_alone(dark):
     """`where` reads the rows of a segment, with the reports of its own windows; it is what `by`
     says of it; and versions differ with it."""
-    split = by_segment(Query(dark.store, dark.registry, "dark_mode"), ["platform"], now=NOW)
+    split = by_segment(dark.store, dark.registry, "dark_mode", ["platform"], now=NOW)
     for each in split.groups:
-        alone = read(Query(dark.store, dark.registry, "dark_mode", where=each.labels), now=NOW)
+        alone = read(dark.store, dark.registry, "dark_mode", where=each.labels, now=NOW)
         assert alone.to_dict() == each.answer.to_dict()
         assert alone.n == 3 * SIZES[each.name]
         assert set(alone.participation.reports.values()) == {SIZES[each.name]}
     versions = {
-        select(Query(dark.store, dark.registry, "dark_mode", where=where)).version()
+        select(dark.store, dark.registry, "dark_mode", where=where).version()
         for where in ({}, {"platform": "ios"}, {"platform": "web"})
     }
     assert len(versions) == 3
@@ -124,7 +124,7 @@ def test_one_segment_is_its_rows_alone(dark):
 def test_differences_and_tests(dark):
     """Android differs from the largest, the others do not; small segments fold, with their
     number."""
-    split = by_segment(Query(dark.store, dark.registry, "dark_mode"), ["platform"], now=NOW)
+    split = by_segment(dark.store, dark.registry, "dark_mode", ["platform"], now=NOW)
     assert [each.name for each in split.groups] == ["ios", "android", "web"]
     assert [(each.name, each.answer.n) for each in split.small] == [("other", 90)]
     assert split.rest is None
@@ -146,7 +146,7 @@ def test_earlier_lists_of_a_segment(dark):
     dark.crowd("dark_mode", 3, [500, 500], registry=after)
     dark.crowd("dark_mode", 0, [500, 500], registry=after)
     dark.crowd("dark_mode", 0, [300, 300], registry=before)
-    split = by_segment(Query(dark.store, after, "dark_mode"), ["platform"], now=NOW)
+    split = by_segment(dark.store, after, "dark_mode", ["platform"], now=NOW)
     assert {each.name: each.answer.n for each in split.groups} == {
         "ios": 25_000, "android": 12_000, "web": 900, "tv": 1000,
     }  # fmt: skip
@@ -168,9 +168,8 @@ def test_earlier_lists_of_a_segment(dark):
 )
 def test_bad_questions(world, metric, options, told):
     """What is no segment, or none with enough reports, is refused by its name."""
-    query = Query(world.store, world.registry, metric, where=options.get("where", {}))
     with pytest.raises(EstimateError, match=told):
-        by_segment(query, options["by"], against=options.get("against"), now=NOW)
+        by_segment(world.store, world.registry, metric, now=NOW, **options)
 
 
 def test_each_segment_has_its_own_windows(world):
@@ -180,17 +179,20 @@ def test_each_segment_has_its_own_windows(world):
     for day in range(40):
         for place, n in enumerate((enough, enough // 6, enough // 20, enough // 1000 + 3)):
             world.crowd("dark_mode", place, [n // 2, n - n // 2], day)
-    query = Query(world.store, world.registry, "dark_mode")
-    split = by_segment(query, ["platform"], recent=True, now=1e12)
+    split = by_segment(
+        world.store, world.registry, "dark_mode", ["platform"], recent=True, now=1e12
+    )
     assert [len(each.answer.windows) for each in split.groups] == [1, 7, 28, 40]
     assert split.reference is None
     assert split.comparisons == {}
     assert not split.differs.any()
     assert "its own windows" in split.verdict
-    found = trends_by_segment(query, ["platform"], now=1e12)
+    found = trends_by_segment(world.store, world.registry, "dark_mode", ["platform"], now=1e12)
     assert [each.trend.by for each in found.groups] == ["day", "week", "month", "month"]
     assert any("longer periods" in note for note in found.notes)
-    days = trends_by_segment(query, ["platform"], by="day", now=1e12)
+    days = trends_by_segment(
+        world.store, world.registry, "dark_mode", ["platform"], by="day", now=1e12
+    )
     assert {each.trend.by for each in days.groups} == {"day"}
 
 

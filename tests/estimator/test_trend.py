@@ -9,7 +9,6 @@ from deniable.protocol import windows
 from deniable_estimator.answers import answer_of
 from deniable_estimator.answers.base import ChangeTest
 from deniable_estimator.asking.comparison import compare
-from deniable_estimator.asking.query import Query
 from deniable_estimator.asking.reading import unfinished
 from deniable_estimator.asking.trend import _count, trend
 
@@ -41,7 +40,7 @@ def test_a_period_is_the_estimate_of_its_windows(store, registry, scheme, make_t
     """A week's estimate is that of the sum of its tallies, and its change is the comparison
     with the week before; one of other weekdays is no measure."""
     sunday = date(2026, 11, 22)
-    found = trend(Query(store, registry, "browser", last=sunday), by="week", now=LATER)
+    found = trend(store, registry, "browser", last=sunday, by="week", now=LATER)
     assert [period.label for period in found.reported] == ["2026-W44", "2026-W46", "2026-W47"]
     assert [period.since for period in found.reported] == [None, None, "2026-W46"]
     week = found.reported[2]
@@ -61,14 +60,13 @@ def test_a_period_is_the_estimate_of_its_windows(store, registry, scheme, make_t
 def test_a_day_is_compared_with_its_weekday(store, registry):
     """A day's change is that since a week before, also where the range begins in between; a day
     that has no such day before it has none."""
-    days = date(2026, 11, 17), date(2026, 11, 20)
-    found = trend(Query(store, registry, "browser", *days), now=LATER)
+    found = trend(store, registry, "browser", date(2026, 11, 17), date(2026, 11, 20), now=LATER)
     assert [period.label for period in found.periods] == [f"2026-11-{day}" for day in range(17, 21)]
     assert {period.label: period.since for period in found.reported} == {
         "2026-11-17": "2026-11-10",
         "2026-11-20": "2026-11-13",
     }
-    whole = trend(Query(store, registry, "browser"), now=LATER)
+    whole = trend(store, registry, "browser", now=LATER)
     some = replace(whole, periods=(whole.reported[-1], whole.reported[0]))
     assert (whole.leading, some.leading) == ("firefox", "chrome")
     assert [period.label for period in whole.reported if period.change is None] == [
@@ -84,14 +82,14 @@ def test_a_group_that_the_range_cuts_is_partial(store, registry):
     """A week of which the range holds some days counts those alone, and is marked; so is one
     that has not ended."""
     days = (date(2026, 11, 17), date(2026, 11, 22))
-    found = trend(Query(store, registry, "browser", *days), by="week", now=LATER)
+    found = trend(store, registry, "browser", *days, by="week", now=LATER)
     (week,) = found.periods
     assert week.partial
     assert (week.first, week.last, week.n) == (date(2026, 11, 17), date(2026, 11, 22), 2000)
     assert any("partial" in note for note in found.notes)
     days = (date(2026, 11, 16), date(2026, 11, 22))
     for now, partial in ((LATER, False), (windows.end("2026-11-22") - 1, True)):
-        whole = trend(Query(store, registry, "browser", *days), by="week", now=now)
+        whole = trend(store, registry, "browser", *days, by="week", now=now)
         assert [(period.partial, period.n) for period in whole.periods] == [(partial, 3000)]
 
 
@@ -130,16 +128,16 @@ def test_a_window_is_unfinished_until_it_ends():
 def test_a_trend_marks_it_and_compares_it_with_none(store, registry):
     """The day that runs has its estimate and no change; once it has ended, it is compared with
     the same weekday before."""
-    running = trend(Query(store, registry, "browser"), now=TODAY).reported[-1]
+    running = trend(store, registry, "browser", now=TODAY).reported[-1]
     assert (running.label, running.unfinished, running.partial) == ("2026-11-18", True, True)
     assert running.change is None
-    found = trend(Query(store, registry, "browser"), now=TODAY)
+    found = trend(store, registry, "browser", now=TODAY)
     assert [each.unfinished for each in found.reported] == [False, False, True]
     assert any("an unfinished period will have more reports" in each for each in found.notes)
     assert not any("holds only some of its days" in each for each in found.notes)
     assert found.to_dict()["periods"][-1]["unfinished"] is True
     assert "2026-11-18,2026-11-18,2026-11-18,True,True,1000," in found.to_csv()
-    ended = trend(Query(store, registry, "browser"), now=TODAY + 86_400).reported[-1]
+    ended = trend(store, registry, "browser", now=TODAY + 86_400).reported[-1]
     assert not ended.unfinished
     assert ended.since == "2026-11-11"
 
@@ -147,8 +145,8 @@ def test_a_trend_marks_it_and_compares_it_with_none(store, registry):
 @pytest.mark.usefixtures("filled")
 def test_a_week_is_unfinished_if_one_of_its_days_is(store, registry):
     """A running week of ended days is partial; with reports of a day that runs, unfinished."""
-    on_time = trend(Query(store, registry, "browser"), by="week", now=TODAY).reported[-1]
+    on_time = trend(store, registry, "browser", by="week", now=TODAY).reported[-1]
     assert (on_time.unfinished, on_time.partial) == (True, True)
     assert on_time.change is None
-    tomorrow = trend(Query(store, registry, "browser"), by="week", now=TODAY + 86_400).reported[-1]
+    tomorrow = trend(store, registry, "browser", by="week", now=TODAY + 86_400).reported[-1]
     assert (tomorrow.unfinished, tomorrow.partial) == (False, True)

@@ -63,40 +63,28 @@ def find_strings(
     before = 0
     for _, each in decoded:
         tell = partial(_onwards, progress, before, of)
-        for head, value in each.find(prior, LEVEL / len(decoded), tell):
+        found = each.find(prior, LEVEL / len(decoded), tell)
+        for head, value in found:
             values[head] = min(value, values.get(head, 1.0))
         before += each.mechanism.levels + 1
     whole = _shares(decoded, list(values), level)
-    heads = {_name(head): (head, value) for head, value in values.items()}
-    found = [] if whole is None else [_find(whole, at, heads) for at in whole.order.tolist()]
-    allowed = [each for each in found if not rule.denies(each.text)]
-    shown = tuple(each for each in allowed if each.share >= rule.minimum_share)
-    named = [FoundHead(each.head, each.cut) for each in shown]
-    shares = _shares(decoded, named, level)
-    cut = -NormalDist().inv_cdf(max([1e-300, *values.values()]))
+    none = _shares(decoded, [FoundHead(b"", False)], level)
     basis = Basis.merged([part.basis for part in informed or parts[:1]])
-    notes = shares.notes if shares is not None else ()
-    return Finds(
-        **vars_of(basis),
-        level=level,
-        finds=shown,
-        explained=explained_by(_shares(decoded, _apart(named), level), cut),
-        withheld=_withheld(_shares(decoded, [FoundHead(b"", False)], level)),
-        minimum_share=rule.minimum_share,
-        below=len(allowed) - len(shown),
-        denied=len(found) - len(allowed),
-        reach=min(
-            (Reach.in_window(_mechanism(part), part.tally.reports) for part in informed),
-            default=None,
-        ),
-        prior=prior.source,
-        verdict=Verdict.of([figure for part in informed for figure in _figures(part)]),
-        shares=shares,
-        warnings=(
-            *(notes if basis.n else (message("no reports yet"),)),
-            *footnotes(basis, complete=True),
-        ),
-    )
+    if whole is None:
+        return _answer(
+            basis, decoded, none, None, (), rule, prior, level, (0, 0), explained_by(None)
+        )
+    heads = {_name(head): head for head in values}
+    order = [whole.values[at] for at in np.argsort(-whole.share, kind="stable")]
+    denied = [name for name in order if rule.denies(heads[name].text())]
+    kept = [name for name in order if name not in set(denied)]
+    shown = [name for name in kept if whole.share[whole.places((name,))[0]] >= rule.minimum_share]
+    left = (len(kept) - len(shown), len(denied))
+    finds = tuple(_find(whole, name, heads[name], values[heads[name]]) for name in shown)
+    shares = _shares(decoded, [heads[name] for name in shown], level)
+    cut = -NormalDist().inv_cdf(max(1e-300, *values.values()))
+    explained = explained_by(_shares(decoded, _apart([heads[name] for name in shown]), level), cut)
+    return _answer(basis, decoded, none, shares, finds, rule, prior, level, left, explained)
 
 
 def _apart(heads: Sequence[FoundHead]) -> list[FoundHead]:
@@ -182,13 +170,58 @@ def _kept(part: Part) -> Noise | None:
     )
 
 
+def _reach(part: Part) -> Reach:
+    return Reach.in_window(_mechanism(part), part.tally.reports)
+
+
 def _figures(part: Part) -> tuple[Figure, ...]:
     return discovery_figures(part.tally, PrefixTreeAnalysis(_mechanism(part)).commonest())
 
 
-def _find(shares: Shares, at: int, heads: dict[str, tuple[FoundHead, float]]) -> Find:
-    head, p_value = heads[shares.values[at]]
-    share, error, low, high = (
-        float(each[at]) for each in (shares.share, shares.std_error, shares.low, shares.high)
+def _find(shares: Shares, name: str, head: FoundHead, value: float) -> Find:
+    (at,) = shares.places((name,)).tolist()
+    return Find(
+        head.text(),
+        head.data,
+        head.cut,
+        float(shares.share[at]),
+        float(shares.std_error[at]),
+        float(shares.low[at]),
+        float(shares.high[at]),
+        value,
     )
-    return Find(head.text(), head.data, head.cut, share, error, low, high, p_value)
+
+
+def _answer(
+    basis: Basis,
+    decoded: Sequence[tuple[Part, DecodedRows]],
+    none: Shares | None,
+    shares: Shares | None,
+    finds: tuple[Find, ...],
+    rule: Rule,
+    prior: Prior,
+    level: float,
+    left: tuple[int, int],
+    explained: Explained,
+) -> Finds:
+    seen = [figure for part, _ in decoded for figure in _figures(part)]
+    reach = min((_reach(part) for part, _ in decoded), default=None)
+    notes = shares.notes if shares is not None else ()
+    if not basis.n:
+        notes = (message("no reports yet"),)
+    told = footnotes(basis, complete=True)
+    return Finds(
+        **vars_of(basis),
+        level=level,
+        finds=finds,
+        explained=explained,
+        withheld=_withheld(none),
+        minimum_share=rule.minimum_share,
+        below=left[0],
+        denied=left[1],
+        reach=reach,
+        prior=prior.source,
+        verdict=Verdict.of(seen),
+        shares=shares,
+        warnings=(*notes, *told),
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import date
 from functools import partial
 
@@ -17,7 +16,8 @@ from deniable_estimator.analyses.discovery.prior import Prior
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.finds_making import Rule, find_strings, shares_of
-from deniable_estimator.asking.query import Query
+from deniable_estimator.asking.query import find_metric
+from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import Question, select, unfinished
 from deniable_estimator.asking.trend import Progress, Trend, trend
 from deniable_estimator.errors import EstimateError
@@ -25,15 +25,21 @@ from deniable_estimator.messages import message
 
 
 def discover(
-    query: Query,
+    reader: Reader,
+    registry: Registry,
+    metric: str,
+    first: date | None = None,
+    last: date | None = None,
     *,
+    without: Collection[str] = (),
     minimum_share: float | None = None,
     prior: Prior | None = None,
     followed: Mapping[str, Collection[str]] | None = None,
     now: float | None = None,
     progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> Finds:
-    """The strings that a discovery metric found in all windows that are asked for.
+    """The strings that a discovery metric found in every stored window that touches the days
+    first to last.
 
     Args:
         minimum_share: a larger one than the registry's; it cannot be smaller.
@@ -46,16 +52,17 @@ def discover(
         EstimateError: it is no discovery metric, or the range ends before it begins.
         StoreUnavailable: the store cannot answer now.
     """
-    declared = query.declared
+    declared = find_metric(registry, metric)
     _type_of(declared)
+    question = select(reader, registry, metric, first, last, None, without).read()
     found = finds_of(
-        select(query).read(),
+        question,
         declared,
         minimum_share=minimum_share,
         prior=prior,
         progress=progress,
     )
-    lists = {**closed_lists(query.registry), **(followed or {})}
+    lists = {**closed_lists(registry), **(followed or {})}
     waiting = unfinished(found.windows, time.time() if now is None else now)
     return found.followed_in(lists).marked(waiting)
 
@@ -86,11 +93,15 @@ def closed_lists(registry: Registry) -> dict[str, frozenset[str]]:
 
 
 def trend_of_finds(
-    query: Query,
+    reader: Reader,
+    registry: Registry,
     finds: Finds,
+    first: date | None = None,
+    last: date | None = None,
     *,
     by: windows.Kind | None = None,
     now: float | None = None,
+    without: Collection[str] = (),
     progress: Progress | None = None,
 ) -> Trend:
     """How common the finds were in each period: the tally of each is asked for the same strings.
@@ -105,10 +116,22 @@ def trend_of_finds(
 
     def points(ranges: Sequence[tuple[date, date]]) -> Iterator[Answer | None]:
         for begin, end in ranges:
-            chosen = select(replace(query, first=begin, last=end))
+            chosen = select(reader, registry, finds.metric, begin, end, None, without)
             yield shares_of(chosen.read().parts, heads, finds.level)
 
-    return trend(query, by=by, now=now, level=finds.level, points=points, progress=progress)
+    return trend(
+        reader,
+        registry,
+        finds.metric,
+        first,
+        last,
+        by=by,
+        now=now,
+        level=finds.level,
+        without=without,
+        points=points,
+        progress=progress,
+    )
 
 
 def _type_of(metric: Metric) -> Discovery:

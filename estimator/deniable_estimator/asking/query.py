@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import difflib
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
 from deniable import Metric, MetricError, Registry, Scheme
@@ -13,37 +13,8 @@ from deniable.protocol import windows
 from deniable_collector.stores.errors import NotKept
 from deniable_collector.stores.summed.sums import bounds
 from deniable_collector.tally import Tally
-from deniable_estimator.asking.reader import Reader
 from deniable_estimator.errors import EstimateError, OnlyLongerError
 from deniable_estimator.messages import message
-
-
-@dataclass(frozen=True, eq=False)
-class Query:
-    """What is asked of a store: which reports of a metric count."""
-
-    reader: Reader
-    registry: Registry
-    metric: str
-    first: date | None = None
-    """Every stored window counts that touches the days first to last; without a first or last day
-    the range is open on that side."""
-    last: date | None = None
-    candidates: Sequence[str] | None = None
-    """The strings to estimate, or some of a list of values."""
-    without: Collection[str] = ()
-    """The windows that are left out."""
-    where: Mapping[str, str] = field(default_factory=dict)
-    """It keeps the reports of one segment, or of one combination: {"platform": "web"}."""
-
-    @property
-    def declared(self) -> Metric:
-        """The metric, as the registry has it.
-
-        Raises:
-            MetricError: the registry declares no such metric.
-        """
-        return find_metric(self.registry, self.metric)
 
 
 def places_of(scheme: Scheme, where: Mapping[str, str]) -> tuple[int, ...]:

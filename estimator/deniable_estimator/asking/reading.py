@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
 from itertools import chain
@@ -23,9 +23,9 @@ from deniable_estimator.answers import Answer, answers_of, combine
 from deniable_estimator.answers.basis import Part
 from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.asking.query import (
-    Query,
     check_days,
     check_where,
+    find_metric,
     only_longer,
     places_of,
     sliced,
@@ -40,16 +40,25 @@ _COUNTERS = 1 << 20
 
 
 def read(
-    query: Query,
+    reader: Reader,
+    registry: Registry,
+    metric: str,
+    first: date | None = None,
+    last: date | None = None,
+    candidates: Sequence[str] | None = None,
     *,
+    without: Collection[str] = (),
     level: float = 0.95,
     adjust: Adjustment = "storey",
     now: float | None = None,
+    where: Mapping[str, str] | None = None,
 ) -> Answer:
-    """The metric's estimate over all windows that are asked for.
+    """The metric's estimate over every stored window that touches the days first to last.
 
-    Windows that have not ended at `now` (POSIX seconds, the clock's if not given) count, and the
-    answer says so. Where nothing was reported, the estimate has n = 0.
+    Without a first or last day the range is open on that side. The windows `without` are left
+    out. Windows that have not ended at `now` (POSIX seconds, the clock's if not given) count, and
+    the answer says so. Where nothing was reported, the estimate has n = 0. `where` keeps the
+    reports of one segment, or of one combination: {"platform": "web"}.
 
     Raises:
         MetricError: the registry declares no such metric.
@@ -57,7 +66,11 @@ def read(
             metric has no such segment.
         StoreUnavailable: the store cannot answer now.
     """
-    answer = select(query).read().estimate(level=level, adjust=adjust)
+    selection = select(
+        reader, registry, metric, first, last, candidates, without, where=where or {}
+    )
+    asked = selection.read()
+    answer = asked.estimate(level=level, adjust=adjust)
     return answer.marked(unfinished(answer.windows, time.time() if now is None else now))
 
 
@@ -188,16 +201,15 @@ class Chosen:
 class Selection:
     """The tallies in a store that an estimate is based on; none of them is read yet."""
 
-    query: Query
+    reader: Reader
     metric: Metric
     chosen: tuple[Chosen, ...]
     pair: Selection | None = None
     """The tallies of the pair that gives its shares, if it is not reported by itself."""
-
-    @property
-    def reader(self) -> Reader:
-        """What reads them."""
-        return self.query.reader
+    candidates: Sequence[str] | None = None
+    """What is asked for of them."""
+    where: Mapping[str, str] = field(default_factory=dict)
+    """The segments that it is limited to."""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -235,7 +247,7 @@ class Selection:
                     each.scheme.fingerprint,
                     each.windows,
                     each.budget,
-                    *((each.places,) if self.query.where else ()),
+                    *((each.places,) if self.where else ()),
                     self.reader.version(name, each.scheme.fingerprint, each.read),
                 )
                 if each.windows
@@ -294,9 +306,7 @@ class Selection:
         margins: list[Margin | None] = [None] * len(ranges)
         if self.pair is not None:
             name = self.metric.name
-            margins = [
-                Margin(each, name, self.query.candidates) for each in self.pair.read_each(ranges)
-            ]
+            margins = [Margin(each, name, self.candidates) for each in self.pair.read_each(ranges)]
         columns = [self._parts(each, ranges) for each in self.chosen]
         return [
             Question(tuple(column[place] for column in columns), margin)
@@ -347,7 +357,7 @@ class Selection:
     def _reports(self, each: Chosen, labels: Sequence[str]) -> dict[str, int]:
         """The reports of each of these windows of one scheme."""
         asked = *each.named(self.metric), labels
-        if not self.query.where:
+        if not self.where:
             return self.reader.reports(*asked)
         counts = self.reader.segment_reports(*asked)
         return {label: int(found[list(each.places)].sum()) for label, found in counts.items()}
@@ -370,12 +380,21 @@ class Selection:
         )
 
 
-def select(query: Query) -> Selection:
+def select(
+    reader: Reader,
+    registry: Registry,
+    metric: str,
+    first: date | None = None,
+    last: date | None = None,
+    candidates: Sequence[str] | None = None,
+    without: Collection[str] = (),
+    *,
+    where: Mapping[str, str] | None = None,
+) -> Selection:
     """The selection of tallies for `read`, with the same errors."""
-    declared, reader, metric = query.declared, query.reader, query.metric
-    candidates, without = query.candidates, query.without
-    first, last = query.first, query.last
-    check_where(declared, query.where)
+    declared = find_metric(registry, metric)
+    where = where or {}
+    check_where(declared, where)
     check_days(first, last)
     current = declared.scheme.fingerprint
     published = reader.schemes().get(metric, {})
@@ -390,23 +409,23 @@ def select(query: Query) -> Selection:
         if asked is None or asked:
             kept = [label for label in labels if label not in without] if without else labels
             (within,) = windows_within(kept, declared, [(first or date.min, last or date.max)])
-            places = places_of(scheme, query.where)
+            places = places_of(scheme, where)
             if not places and fingerprint != current:
                 continue  # its reports do not tell this segment
-            budget = _budget(query.registry, declared, scheme)
+            budget = _budget(registry, declared, scheme)
             apart = frozenset(gone).intersection(within)
             there = fingerprint in published
             looked = isinstance(scheme.mechanism, MemoizedRetention)
             single = tuple(label for label in kept if label not in gone) if looked else ()
             chosen.append(Chosen(scheme, there, within, asked, budget, places, apart, single))
-    found = Selection(query, declared, tuple(chosen))
-    pair = query.registry.unasked.get(metric)
+    found = Selection(reader, declared, tuple(chosen), where=where)
+    pair = registry.unasked.get(metric)
     if pair is None:
         return found
     # In a window with reports of its own, the same devices may have reported for the pair.
     left_out = {*without, *found.labels}
-    rest = Query(reader, query.registry, pair.name, first, last, without=left_out)
-    return replace(found, pair=select(rest))
+    rest = select(reader, registry, pair.name, first, last, without=left_out)
+    return replace(found, pair=rest, candidates=candidates)
 
 
 def _budget(registry: Registry, metric: Metric, scheme: Scheme) -> float | None:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from datetime import date
 from statistics import median
 from typing import Any
 
+from deniable import Registry
 from deniable.protocol import windows
 from deniable.protocol.segments import LEAST_REPORTS
 from deniable_estimator.answers.files import csv_text
 from deniable_estimator.answers.segmented import name_of
-from deniable_estimator.asking.query import Query
+from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import select
 from deniable_estimator.asking.segments import check_names, enough_reports, split
 from deniable_estimator.asking.trend import GROUPS, Trend, trend
@@ -108,15 +110,22 @@ def period_of(window: windows.Kind, reports: Mapping[str, int], enough: int) -> 
 
 
 def trends_by_segment(
-    query: Query,
+    reader: Reader,
+    registry: Registry,
+    metric: str,
     segments: Sequence[str],
+    first: date | None = None,
+    last: date | None = None,
+    candidates: Sequence[str] | None = None,
     *,
     by: windows.Kind | None = None,
+    where: Mapping[str, str] | None = None,
     now: float | None = None,
 ) -> SegmentTrends:
     """The trend of each combination of these segments; the other arguments are those of
     `trend.trend`, with the same errors. Without `by`, each has its own period."""
-    selection = select(query)
+    given = where or {}
+    selection = select(reader, registry, metric, first, last, candidates, where=given)
     declared = selection.metric
     check_names(declared, segments)
     moment = time.time() if now is None else now
@@ -132,9 +141,15 @@ def trends_by_segment(
             for label, count in part.participation.reports.items():
                 reports[label] = reports.get(label, 0) + int(count)
         found = trend(
-            replace(query, where={**query.where, **labels}),
+            reader,
+            registry,
+            metric,
+            first,
+            last,
+            candidates,
             by=by or period_of(declared.window, reports, enough),
             now=moment,
+            where={**given, **labels},
         )
         groups.append(SegmentTrend(labels, found))
-    return SegmentTrends(query.metric, tuple(segments), tuple(groups), tuple(small))
+    return SegmentTrends(metric, tuple(segments), tuple(groups), tuple(small))

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 
 import numpy as np
 
-from deniable import Metric, Scheme
+from deniable import Metric, Registry, Scheme
 from deniable.protocol.mechanisms import FrequencyOracle, Histogram
 from deniable.protocol.segments import LEAST_REPORTS
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.basis import Part
 from deniable_estimator.answers.segmented import Group, Segmented, segmented
-from deniable_estimator.asking.query import Query, sliced
+from deniable_estimator.asking.query import sliced
+from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import Question, Selection, select, unfinished
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.forecasting.detection import reports_to_detect
@@ -127,24 +129,35 @@ def _newest(metric: Metric, scheme: Scheme, reports: Mapping[str, int]) -> tuple
 
 
 def by_segment(
-    query: Query,
+    reader: Reader,
+    registry: Registry,
+    metric: str,
     by: Sequence[str],
+    first: date | None = None,
+    last: date | None = None,
+    candidates: Sequence[str] | None = None,
     *,
+    where: Mapping[str, str] | None = None,
     against: Mapping[str, str] | None = None,
     recent: bool = False,
+    without: Collection[str] = (),
     now: float | None = None,
 ) -> Segmented:
     """The metric's answer for each combination of the segments `by`, with what is the same as in
     `reading.read`.
 
-    `against` is the combination that the others are compared with; the largest, if not given. With
-    `recent`, each segment is over its newest windows that have enough reports, and nothing is
-    compared.
+    `where` keeps one value of a segment alone. `against` is the combination that the others are
+    compared with; the largest, if not given. With `recent`, each segment is over its newest
+    windows that have enough reports, and nothing is compared.
 
     Raises:
-        EstimateError: as `reading.read`; or `by` or `against` are no segments of the metric.
+        EstimateError: as `reading.read`; or `by`, `where` or `against` are no segments of the
+            metric.
     """
-    question = split_question(select(query), by, against=against, recent=recent)
+    selection = select(
+        reader, registry, metric, first, last, candidates, without, where=where or {}
+    )
+    question = split_question(selection, by, against=against, recent=recent)
     return question.answer(against=against, now=now)
 
 
@@ -211,7 +224,7 @@ def split_question(
         _check_against(selection.metric, by, against)
     groups, unsplit = split(selection, by, recent=recent)
     return SplitQuestion(
-        tuple(by), selection.query.where, selection.read(), tuple(groups), unsplit, recent
+        tuple(by), selection.where, selection.read(), tuple(groups), unsplit, recent
     )
 
 

@@ -11,14 +11,14 @@ at all. Neither is one that is unfinished: it holds reports of a window that has
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-from deniable import Metric
+from deniable import Metric, Registry
 from deniable.protocol import windows
 from deniable_estimator.answers.base import Answer, ChangeTest, Comparison
 from deniable_estimator.answers.basis import unreadable_note
@@ -26,7 +26,7 @@ from deniable_estimator.answers.files import csv_text, plain
 from deniable_estimator.answers.units import SHARES, Unit
 from deniable_estimator.asking.comparison import compare_each
 from deniable_estimator.asking.periods import read_ranges
-from deniable_estimator.asking.query import Query, check_days
+from deniable_estimator.asking.query import check_days, find_metric
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import unfinished
 from deniable_estimator.errors import EstimateError, OnlyLongerError
@@ -205,20 +205,28 @@ class Trend:
 
 
 def trend(
-    query: Query,
+    reader: Reader,
+    registry: Registry,
+    metric: str,
+    first: date | None = None,
+    last: date | None = None,
+    candidates: Sequence[str] | None = None,
     *,
     by: windows.Kind | None = None,
     now: float | None = None,
     level: float = 0.95,
+    without: Collection[str] = (),
     points: Points | None = None,
     progress: Progress | None = None,
+    where: Mapping[str, str] | None = None,
 ) -> Trend:
-    """The metric's estimate in each period that touches the days that are asked for.
+    """The metric's estimate in each period that touches the days first to last.
 
     Without a first or last day the range begins or ends with the windows that are stored.
     `by` is the metric's own window if not given. `now` is POSIX time in seconds, the clock's if
-    not given. `points` answers for ranges of days, if not `read_ranges` itself; `progress` is told
-    how many periods are done, of how many.
+    not given. The windows `without` are left out. `points` answers for ranges of
+    days, if not `read_ranges` itself, and leaves them out too; `progress` is told how many periods
+    are done, of how many. `where` keeps the reports of one segment alone.
 
     Raises:
         MetricError: the registry declares no such metric.
@@ -226,8 +234,7 @@ def trend(
             up to `by`, or a candidate cannot be estimated.
         StoreUnavailable: the store cannot answer now.
     """
-    declared, reader, metric = query.declared, query.reader, query.metric
-    first, last = query.first, query.last
+    declared = find_metric(registry, metric)
     by = by or declared.window
     if by not in GROUPS[declared.window]:
         raise EstimateError(
@@ -242,13 +249,13 @@ def trend(
         )
     check_days(first, last)
     grouped = by != declared.window
-    sources = [declared, *(each for each in (query.registry.unasked.get(metric),) if each)]
+    sources = [declared, *(each for each in (registry.unasked.get(metric),) if each)]
     stored = {
         label
         for each in sources
         for label in _labels(reader, each, reader.all_windows)
         if windows.kind_of(label) == each.window
-    }.difference(query.without)
+    }.difference(without)
     if not stored:
         return Trend(metric, by, level, (), grouped)
     first = first or min(map(windows.first_day, stored))
@@ -272,7 +279,15 @@ def trend(
         # Those that were dropped are missing in the same way as those without reports.
         gone = {label for each in sources for label in _labels(reader, each, reader.dropped)}
         earlier = [label for label in earlier if label not in gone]
-    points = points or partial(read_ranges, query, level=level, now=now)
+    points = points or partial(
+        read_ranges,
+        *(reader, registry, metric),
+        candidates=candidates,
+        level=level,
+        without=without,
+        now=now,
+        where=where,
+    )
     filled = (
         {windows.window_at(by, windows.start(label)) for label in stored} if grouped else stored
     )

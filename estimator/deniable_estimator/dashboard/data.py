@@ -22,7 +22,6 @@ from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.segmented import Segmented
 from deniable_estimator.asking.listed import MOST_STRINGS, Listed, digest_of_candidates
 from deniable_estimator.asking.periods import read_ranges
-from deniable_estimator.asking.query import Query
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import Selection, select, unfinished
 from deniable_estimator.asking.results import Results, Turn, Versioned, digest
@@ -227,15 +226,28 @@ class DataSource:
         """The trend with its version."""
         check_listed(metric)
         asked, light = digest_of_candidates(candidates), _is_light(metric)
-        query = self.query(metric, days, candidates)
         version = self.trend_version(metric, days, by, candidates)
 
         def made(points: Points, turn: Turn) -> Trend:
-            now, progress = self.seen_until, turn.progress
-            return trend(query, by=by, now=now, level=level, points=points, progress=progress)
+            return trend(
+                *(self.reader, self.registry, metric.name, days.first, days.last, candidates),
+                by=by,
+                now=self.seen_until,
+                level=level,
+                points=points,
+                progress=turn.progress,
+            )
 
         def together(turn: Turn) -> Trend:
-            points = partial(read_ranges, query, level=level, now=self.clock())
+            points = partial(
+                read_ranges,
+                *(self.reader, self.registry, metric.name),
+                candidates=candidates,
+                without=days.without,
+                level=level,
+                now=self.clock(),
+                where=dict(days.where),
+            )
             return turn.get(digest("trend", version, asked, level), lambda: made(points, turn))
 
         def one_by_one(turn: Turn) -> Trend:
@@ -312,21 +324,15 @@ class DataSource:
             for label in self.reader.all_windows(name, scheme)
         ]
 
-    def query(
-        self, metric: Metric, days: DayRange, candidates: Sequence[str] | None = None
-    ) -> Query:
-        """What these days ask of the store."""
-        return Query(
-            *(self.reader, self.registry, metric.name, days.first, days.last, candidates),
-            days.without,
-            dict(days.where),
-        )
-
     def select(
         self, metric: Metric, days: DayRange, candidates: Sequence[str] | None = None
     ) -> Selection:
         """The tallies of a metric over these days."""
-        return select(self.query(metric, days, candidates))
+        return select(
+            *(self.reader, self.registry, metric.name, days.first, days.last, candidates),
+            days.without,
+            where=dict(days.where),
+        )
 
     def version_of(self, selection: Selection) -> bytes:
         """That of what is read of a selection, and of which of its windows run."""

@@ -65,9 +65,13 @@ def trend_of_find(
 
     def work(turn: Turn) -> Versioned[Trend]:
         def found() -> Trend:
-            query = source.query(metric, days)
-            now, progress = source.seen_until, turn.progress
-            return trend_of_finds(query, one, by=by, now=now, progress=progress)
+            return trend_of_finds(
+                *(source.reader, source.registry, one, days.first, days.last),
+                by=by,
+                now=source.seen_until,
+                without=days.without,
+                progress=turn.progress,
+            )
 
         return Versioned(turn.get(key, found), version)
 

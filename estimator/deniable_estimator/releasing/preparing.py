@@ -20,7 +20,7 @@ from deniable_estimator.analyses.numbers import HistogramAnalysis, SlidingWindow
 from deniable_estimator.analyses.planes import HadamardResponseAnalysis
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
 from deniable_estimator.answers.basis import Part
-from deniable_estimator.asking.query import Query, find_metric
+from deniable_estimator.asking.query import find_metric
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import Question, Selection, select
 from deniable_estimator.errors import EstimateError
@@ -112,10 +112,8 @@ def prepare(
     progress("Reading")
     chosen = _settled(
         select(
-            Query(
-                *(reader, registry, metric.name, request.first, request.last, request.candidates),
-                where=request.where,
-            )
+            *(reader, registry, metric.name, request.first, request.last, request.candidates),
+            where=request.where,
         ),
         request,
         time.time() if now is None else now,

@@ -60,21 +60,21 @@ def anomalies(
     """
     from deniable import Registry
     from deniable_estimator.asking.history import Look, inspect, looks_in
-    from deniable_estimator.asking.query import Query, find_metric
+    from deniable_estimator.asking.query import find_metric
     from deniable_estimator.asking.reading import select, unfinished
     from deniable_estimator.asking.trend import trend as read_trend
     from deniable_estimator.terminal.comparing import history_document
 
     declared = Registry.load(registry)
     asked = read_candidates(find_metric(declared, metric), candidates)
+    days = (first, last)
     with opened(store) as tallies, progress("Looking at each window"):
-        query = Query(tallies, declared, metric, first, last, asked, without)
-        if query.declared.type.name == "discovery":
-            chosen = select(query).apart()
+        if find_metric(declared, metric).type.name == "discovery":
+            chosen = select(tallies, declared, metric, *days, without=without).apart()
             looks = [each for _, each in looks_in(chosen, chosen.labels) if each is not None]
             running = unfinished([each.label for each in looks], time.time())
         else:
-            reported = read_trend(query).reported
+            reported = read_trend(tallies, declared, metric, *days, asked, without=without).reported
             looks = [Look.of(each.label, each.estimate) for each in reported if each.estimate]
             running = tuple(each.label for each in reported if each.unfinished)
         found = inspect(metric, looks, alarm_level_in_force(), unfinished=running)

@@ -92,7 +92,6 @@ def discover(
     from deniable_estimator.analyses.discovery.prior import read_prior
     from deniable_estimator.asking.discoveries import discover as find
     from deniable_estimator.asking.discoveries import trend_of_finds
-    from deniable_estimator.asking.query import Query
     from deniable_estimator.terminal.finds_told import (
         check_target,
         finds_document,
@@ -104,10 +103,14 @@ def discover(
     declared = Registry.load(registry)
     if target:
         check_target(declared, target, folder)
+    days = (first, last)
     with opened(store) as tallies, _row_progress("Decoding") as tell:
-        query = Query(tallies, declared, metric, first, last, without=without)
         finds = find(
-            query,
+            tallies,
+            declared,
+            metric,
+            *days,
+            without=without,
             minimum_share=minimum_share,
             prior=read_prior(prior) if prior else None,
             followed=followed_lists(declared, folder),
@@ -115,7 +118,9 @@ def discover(
         )
         trend = None
         if by and finds.finds:
-            trend = trend_of_finds(query, finds, by=by, progress=tell)
+            trend = trend_of_finds(
+                tallies, declared, finds, *days, by=by, without=without, progress=tell
+            )
     if trend is not None:
         document = partial(finds_trend_document, trend)
         say(form, trend.to_dict, document, trend.to_csv, ascii_only=True)

@@ -90,7 +90,7 @@ def estimate(
     poisoning budget assumes to be fake, 0.01 if it is not set.
     """
     from deniable import Registry
-    from deniable_estimator.asking.query import Query, find_metric
+    from deniable_estimator.asking.query import find_metric
     from deniable_estimator.asking.reading import read
     from deniable_estimator.terminal.answers import answer_document, check_limits, shares_below
     from deniable_estimator.terminal.tables import direction
@@ -104,12 +104,20 @@ def estimate(
         first, last = moment.days.first, moment.days.last
     fakes, alarm_level = assumed_fakes(), alarm_level_in_force()
     with opened(store) as tallies, progress("Estimating"):
-        query = Query(tallies, declared, metric, first, last, asked, without, where)
-        answer = read(query)
+        answer = read(tallies, declared, metric, first, last, asked, without=without, where=where)
         change = None
         if moment:
-            ends = moment.days.before_first, moment.days.before_last
-            change = change_since(read(replace(query, first=ends[0], last=ends[1])), answer)
+            before = read(
+                tallies,
+                declared,
+                metric,
+                moment.days.before_first,
+                moment.days.before_last,
+                asked,
+                without=without,
+                where=where,
+            )
+            change = change_since(before, answer)
     more: dict[str, Any] = {}
     if moment:
         more["since"] = since_document(moment, change, metric)
@@ -178,7 +186,7 @@ def segments(
 ) -> None:
     """Estimate METRIC in each segment, and say which segments differ by more than noise."""
     from deniable import Registry
-    from deniable_estimator.asking.query import Query, find_metric
+    from deniable_estimator.asking.query import find_metric
     from deniable_estimator.asking.segments import by_segment
     from deniable_estimator.terminal.comparing import segments_document
 
@@ -187,8 +195,19 @@ def segments(
     declared = Registry.load(registry)
     asked = read_candidates(find_metric(declared, metric), candidates)
     with opened(store) as tallies, progress("Estimating"):
-        query = Query(tallies, declared, metric, first, last, asked, without, where)
-        split = by_segment(query, segments, against=against or None, recent=recent)
+        split = by_segment(
+            tallies,
+            declared,
+            metric,
+            segments,
+            first,
+            last,
+            asked,
+            where=where,
+            against=against or None,
+            recent=recent,
+            without=without,
+        )
     say(form, split.to_dict, lambda: segments_document(split), split.to_csv)
     if split.total.n == 0:
         no_data(metric)

@@ -6,7 +6,6 @@ yet.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Literal
@@ -87,7 +86,7 @@ def trend(
     and after are shown, and what changed is said first.
     """
     from deniable import Registry
-    from deniable_estimator.asking.query import Query, find_metric
+    from deniable_estimator.asking.query import find_metric
     from deniable_estimator.asking.reading import read
     from deniable_estimator.asking.trend import trend as read_trend
     from deniable_estimator.terminal.comparing import trend_document, trends_document
@@ -101,21 +100,41 @@ def trend(
         from deniable_estimator.asking.segment_trends import trends_by_segment
 
         with opened(store) as tallies, progress("Estimating"):
-            query = Query(tallies, declared, metric, first, last, asked, where=where)
-            found = trends_by_segment(query, segments, by=by)
+            found = trends_by_segment(
+                tallies,
+                declared,
+                metric,
+                segments,
+                first,
+                last,
+                asked,
+                by=by,
+                where=where,
+            )
         say(form, found.to_dict, lambda: trends_document(found, value), found.to_csv)
         if not found.groups:
             no_data(metric)
         return
     with opened(store) as tallies, progress("Estimating"):
-        query = Query(tallies, declared, metric, first, last, asked, where=where)
-        answer = read_trend(query, by=by)
+        answer = read_trend(
+            tallies,
+            declared,
+            metric,
+            first,
+            last,
+            asked,
+            by=by,
+            where=where,
+        )
         change = None
         if moment:
             days = moment.days
             before, after = (
-                read(replace(query, first=begin, last=end))
-                for begin, end in ((days.before_first, days.before_last), (days.first, days.last))
+                read(
+                    *(tallies, declared, metric, *ends, asked),
+                    where=where,
+                )
+                for ends in ((days.before_first, days.before_last), (days.first, days.last))
             )
             change = change_since(before, after)
     from deniable_estimator.annotations import by_period, load_annotations

@@ -28,7 +28,6 @@ from deniable_estimator.annotations import Annotation, between
 from deniable_estimator.answers.base import NO_CHANGE, Answer, ChangeTest, Comparison
 from deniable_estimator.answers.units import half_width
 from deniable_estimator.asking.comparison import compare
-from deniable_estimator.asking.query import Query
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import Selection, select
 from deniable_estimator.asking.since import Moment, SinceDays, days_since, kept_from, since_headline
@@ -136,8 +135,9 @@ def weekly_digest(
     since: list[DigestLine | None] = []
     family = len(metrics) * (2 if latest else 1)
     for metric in metrics:
-        listed = candidates_of(metric, candidates_folder)
-        selection = select(Query(reader, registry, metric.name, candidates=listed)).apart()
+        selection = select(
+            *(reader, registry, metric.name), candidates=candidates_of(metric, candidates_folder)
+        ).apart()
         period = _months(weekly) if metric.window == "month" else weekly
         needs = [*_attention(metric, selection, rules.get(metric.name, MetricRules()), now)]
         if period is not None:

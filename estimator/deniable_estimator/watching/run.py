@@ -12,7 +12,7 @@ from deniable import Metric, Registry
 from deniable.protocol import windows
 from deniable.protocol.types import Retention
 from deniable_estimator.annotations import Annotation, between
-from deniable_estimator.asking.query import LENGTHS, Query
+from deniable_estimator.asking.query import LENGTHS
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import Question, Selection, select
 from deniable_estimator.dashboard.language import LANGUAGES
@@ -91,9 +91,10 @@ class Watcher:
     def _metric(self, metric: Metric, state: WatchState, now: float) -> list[MetricFinding]:
         """The findings of a metric that were not told; the others are noted as seen."""
         rules = self.rules.of(metric.name)
-        listed = candidates_of(metric, self.candidates_folder)
-        query = Query(self.reader, self.registry, metric.name, candidates=listed)
-        selection = select(query).apart()
+        selection = select(
+            *(self.reader, self.registry, metric.name),
+            candidates=candidates_of(metric, self.candidates_folder),
+        ).apart()
         newest = newest_settled(selection.labels, now, 0)
         found = list(standing(metric, newest, rules, now))
         kinds = {"expires", "stale"}

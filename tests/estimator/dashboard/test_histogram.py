@@ -9,7 +9,6 @@ import pytest
 
 from deniable import Registry
 from deniable_estimator.answers.distribution import Distribution
-from deniable_estimator.asking.query import Query
 from deniable_estimator.asking.reading import read
 from deniable_estimator.dashboard.kinds.number_charts import (
     MOST_BARS,
@@ -26,7 +25,7 @@ HEIGHT = 200
 @pytest.fixture
 def answer(number_store, numbers):
     def find(name):
-        found = read(Query(number_store, numbers, name))
+        found = read(number_store, numbers, name)
         assert isinstance(found, Distribution)
         return found
 
@@ -63,7 +62,7 @@ def test_the_area_of_bars_is_their_share(number_store, numbers, cells):
     number_store.publish({"load": [registry["load"].scheme]})
     fill_numbers(number_store, registry, "load", [0.5, 0.6, 2.0, 8.0] * 5_000, "2026-11-19")
     day = date(2026, 11, 19)
-    found = read(Query(number_store, registry, "load", day, day))
+    found = read(number_store, registry, "load", day, day)
     assert isinstance(found, Distribution)
     chart = chart_of(found)
     inner = chart.columns[1:-1]

@@ -6,7 +6,6 @@ import pytest
 from tests.registries import declared
 
 from deniable import Registry
-from deniable_estimator.asking.query import Query
 from deniable_estimator.asking.reading import read
 
 from .conftest import TOKEN, YESTERDAY, dashboard_of, fill_drawn, program_of
@@ -107,7 +106,7 @@ def test_a_reload_is_never_out_of_date(client, store, registry, name, counts):
 
     def agrees():
         strings = None if registry[name].values else ["a.example", "b.example", "c.example"]
-        expected = read(Query(store, registry, name, candidates=strings))
+        expected = read(store, registry, name, candidates=strings)
         told = json.loads(get(client, f"/api/v1/metrics/{name}/estimate"))
         assert told["n"] == expected.n
         assert [each["share"] for each in told["values"]] == pytest.approx(expected.share.tolist())

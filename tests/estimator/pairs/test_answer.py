@@ -23,7 +23,6 @@ from deniable_estimator.answers.pair_words import conditional_words, remarks, ve
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.history import Look, look
-from deniable_estimator.asking.query import Query
 from deniable_estimator.asking.reading import read, select
 from deniable_estimator.asking.trend import trend
 from deniable_estimator.errors import EstimateError
@@ -116,19 +115,19 @@ def test_forgotten_marginals_come_from_the_pair(filled, store):
     """A metric that is not reported by itself is estimated from the pair, with wider intervals and
     a note; also by days, and for some of its values."""
     registry = Registry.parse(FORGOTTEN)
-    found = read(Query(store, registry, "plan"))
+    found = read(store, registry, "plan")
     assert isinstance(found, Shares)
     assert (found.metric, found.n) == ("plan", len(DAYS) * DEVICES)
     assert found.share == pytest.approx(TABLE.sum(axis=1), abs=0.02)
     assert any("plan_by_mode" in each for each in found.warnings)
-    one = read(Query(store, registry, "dark_mode", date(2026, 11, 1), date(2026, 11, 1)))
+    one = read(store, registry, "dark_mode", date(2026, 11, 1), date(2026, 11, 1))
     assert one.n == DEVICES
-    some = read(Query(store, registry, "plan", candidates=["team", "free"]))
+    some = read(store, registry, "plan", candidates=["team", "free"])
     assert isinstance(some, Shares)
     assert some.values == ("team", "free")
     assert some.share == pytest.approx(found.share[[2, 0]])
-    assert len(trend(Query(store, registry, "plan")).reported) == len(DAYS)
-    assert read(Query(store, filled, "plan")).n == 0
+    assert len(trend(store, registry, "plan").reported) == len(DAYS)
+    assert read(store, filled, "plan").n == 0
 
 
 def test_own_reports_are_not_counted_twice(filled, store, fill, registry):
@@ -138,18 +137,18 @@ def test_own_reports_are_not_counted_twice(filled, store, fill, registry):
     rng = np.random.default_rng(3)
     counts = rng.multinomial(5000, TABLE.sum(axis=1))
     fill(sample_tally(own.scheme, counts, rng, metric="plan", window=DAYS[0]), own.scheme)
-    found = read(Query(store, Registry.parse(FORGOTTEN), "plan"))
+    found = read(store, Registry.parse(FORGOTTEN), "plan")
     assert found.n == 5000 + (len(DAYS) - 1) * DEVICES
 
 
 def test_windows_of_a_margin_are_looked_at(filled, store):
     """Anomalies of a pair look at its cells, and those of a margin at the margin."""
-    selection = select(Query(store, Registry.parse(FORGOTTEN), "plan"))
+    selection = select(store, Registry.parse(FORGOTTEN), "plan")
     found = look(DAYS[0], selection.within({DAYS[0]}).read())
     assert isinstance(found, Look)
     assert found.values == ("free", "pro", "team")
     assert look("2026-12-01", selection.within({"2026-12-01"}).read()) is None
-    cells = look(DAYS[0], select(Query(store, filled, "plan_by_mode")).within({DAYS[0]}).read())
+    cells = look(DAYS[0], select(store, filled, "plan_by_mode").within({DAYS[0]}).read())
     assert cells is not None
     assert len(cells.values) == 6
 

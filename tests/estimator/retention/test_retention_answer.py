@@ -21,7 +21,6 @@ from deniable_estimator.analyses.retention import WindowedTally
 from deniable_estimator.answers import answer_of, combine
 from deniable_estimator.answers.retention import RetentionAnswer
 from deniable_estimator.asking.comparison import compare
-from deniable_estimator.asking.query import Query
 from deniable_estimator.asking.reading import read, select
 from deniable_estimator.asking.trend import trend
 from deniable_estimator.errors import EstimateError
@@ -33,7 +32,11 @@ _ERRORS = 4.5
 def _asked(store, registry, *weeks, metric="back"):
     first, last = (weeks[0], weeks[-1]) if weeks else (WEEKS[0], WEEKS[-1])
     answer = read(
-        Query(store, registry, metric, windows.first_day(first), windows.last_day(last)),
+        store,
+        registry,
+        metric,
+        windows.first_day(first),
+        windows.last_day(last),
         now=windows.end(WEEKS[-1]),
     )
     assert isinstance(answer, RetentionAnswer)
@@ -71,7 +74,7 @@ def test_growth_is_what_follows_from_the_lifecycle(store, registry, seen):
 
 def test_one_week_tells_of_the_cohorts_that_began_before_it(store, registry, seen):
     """A trend has a retention in each week but the first, before which no cohort is known."""
-    found = trend(Query(store, registry, "back"), now=windows.end(WEEKS[-1]))
+    found = trend(store, registry, "back", now=windows.end(WEEKS[-1]))
     first, *rest = (period.estimate for period in found.periods)
     assert first is not None
     assert np.isnan(first.series.value[first.series.names.index("age 1")])
@@ -161,7 +164,7 @@ def test_a_ledger_that_silences_devices_is_told(store, registry, fill):
         metric, WEEKS[-2:], [Life.steady(9_000)] * 2, np.random.default_rng(1)
     )
     fill(tally, metric.scheme)
-    answer = read(Query(store, silent, "back"), now=NOW)
+    answer = read(store, silent, "back", now=NOW)
     assert any("looks as if it did not come back" in each for each in answer.warnings)
 
 
@@ -171,11 +174,11 @@ def _text():
 
 def test_candidates_are_refused(store, registry, seen):
     with pytest.raises(EstimateError, match="no candidates"):
-        read(Query(store, registry, "back", candidates=["new"]))
+        read(store, registry, "back", candidates=["new"])
 
 
 def test_nothing_reported_is_no_error(store, registry):
-    answer = read(Query(store, registry, "growing", date(2026, 11, 2), date(2026, 11, 8)), now=NOW)
+    answer = read(store, registry, "growing", date(2026, 11, 2), date(2026, 11, 8), now=NOW)
     assert answer.n == 0
     assert json.dumps(answer.to_dict(), allow_nan=False)
     assert "no reports yet" in answer.warnings
@@ -188,7 +191,7 @@ def test_a_late_report_of_an_earlier_week_changes_the_version_of_a_later_one(
     metric = registry["back"]
 
     def versions():
-        return select(Query(store, registry, "back", windows.first_day(WEEKS[-2]))).each_version()
+        return select(store, registry, "back", windows.first_day(WEEKS[-2])).each_version()
 
     before = versions()
     (tally, _), *_ = tallies_of(

@@ -6,7 +6,6 @@ from tests.estimator.retention.conftest import CHANGED, WEEKS
 from deniable.protocol import windows
 from deniable_estimator.annotations import Annotation
 from deniable_estimator.answers.retention import RetentionAnswer
-from deniable_estimator.asking.query import Query
 from deniable_estimator.asking.reading import read
 from deniable_estimator.dashboard.kinds.retention import retention_chart
 from deniable_estimator.planning.retention_crowd import Life, tallies_of
@@ -18,7 +17,7 @@ from deniable_estimator.watching.state import WatchState
 def test_the_heat_map_has_a_row_for_each_cohort_and_one_for_all(store, registry, seen):
     """The newest first; a row is as long as the ages that were seen, and colours go from the
     lightest to the darkest."""
-    answer = read(Query(store, registry, "back"), now=windows.end(WEEKS[-1]))
+    answer = read(store, registry, "back", now=windows.end(WEEKS[-1]))
     assert isinstance(answer, RetentionAnswer)
     chart = retention_chart(answer, 13)
     average, *cohorts = chart.cohorts.rows

@@ -22,6 +22,7 @@ from deniable_estimator.answers.base import Answer, ChangeTest, Comparison
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.listed import digest_of_candidates
 from deniable_estimator.asking.query import LENGTHS
+from deniable_estimator.asking.reading import select
 from deniable_estimator.asking.results import digest
 from deniable_estimator.asking.since import chosen_series
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of
@@ -210,7 +211,8 @@ def newest_findings(
     now = source.clock()
     last = datetime.fromtimestamp(now, UTC).date()
     reach = DayRange(last, last).reaching_back(_REACH, metric.window)
-    selection = source.select(metric, reach, candidates).apart()
+    asked = source.reader, source.registry, metric.name, reach.first, reach.last, candidates
+    selection = select(*asked).apart()
     window = newest_settled(selection.labels, now, WAIT_DAYS)
     if window is None:
         return ()
