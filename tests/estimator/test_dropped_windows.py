@@ -166,8 +166,8 @@ def test_ranges_together_are_as_each_alone(whole, by, more):
         ends = (windows.start(label), windows.end(label) - 1)
         ranges.append(tuple(datetime.fromtimestamp(each, UTC).date() for each in ends))
     now = windows.start("2026-02-07")
-    found = list(read_ranges(whole, REGISTRY, "dark", ranges, level=level, now=now, **more))
-    alone = [read(whole, REGISTRY, "dark", *each, level=level, now=now, **more) for each in ranges]
+    found = list(read_ranges(whole, REGISTRY, "dark", ranges, now=now, **more))
+    alone = [read(whole, REGISTRY, "dark", *each, now=now, **more) for each in ranges]
     assert [told(each) for each in found] == [told(each) for each in alone]
     assert len({told(each) for each in found}) > 1
     assert list(read_ranges(whole, REGISTRY, "dark", [], now=now)) == []
