@@ -31,7 +31,7 @@ from deniable.protocol.mechanisms.choice import loss
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_estimator.analyses import oracle_analysis
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.answers.shares import estimate
+from deniable_estimator.answers import answer_of
 from deniable_estimator.forecasting.detection import reports_for_half_width
 from deniable_estimator.planning.population import zipf_shares
 from deniable_estimator.statistics.intervals import FloatArray, debias
@@ -95,7 +95,7 @@ def over_optimum(
         counts = rng.multinomial(n, shares)
         tally = sample_tally(scheme, counts, rng)
         if normalized:
-            found = estimate(tally, scheme).normalized
+            found = answer_of(tally, scheme).normalized
         else:
             support = oracle_analysis(scheme.mechanism).support(tally, np.arange(len(shares)))
             found = debias(support.counts, support.reports, scheme.mechanism.p, scheme.mechanism.q)
@@ -188,7 +188,7 @@ def intervals(quick: bool) -> Iterator[Table]:
         shares[: size // 2] = zipf_shares(size // 2, ZIPF)
         covered, false, found = [], [], []
         for _ in range(max(10, (20_000 if quick else 1_000_000) // size)):
-            answer = estimate(sample_tally(scheme, rng.multinomial(DEVICES, shares), rng), scheme)
+            answer = answer_of(sample_tally(scheme, rng.multinomial(DEVICES, shares), rng), scheme)
             covered.append(float(((answer.low <= shares) & (shares <= answer.high)).mean()))
             wrong = int((answer.detected & (shares == 0)).sum())
             found.append(int(answer.detected.sum()) - wrong)
@@ -255,7 +255,7 @@ def estimates(quick: bool) -> Iterator[Table]:
     for epsilon in (2.0,) if quick else EPSILONS:
         scheme = category(size, epsilon)
         tally = sample_tally(scheme, rng.multinomial(DEVICES, zipf_shares(size, ZIPF)), rng)
-        seconds = cpu_seconds(lambda tally=tally, scheme=scheme: estimate(tally, scheme), 3)
+        seconds = cpu_seconds(lambda tally=tally, scheme=scheme: answer_of(tally, scheme), 3)
         answer = ask(Request("pure-ldp", "HR", size, epsilon, 300, 5, 1.0, 3, ZIPF))
         table.rows.append(
             {

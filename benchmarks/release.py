@@ -17,7 +17,7 @@ from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.asking.reading import Part
+from deniable_estimator.answers.basis import Part
 from deniable_estimator.releasing.noise import Method, noise_of
 from deniable_estimator.releasing.preparing import statistic_of
 from deniable_estimator.statistics.participation import Participation
@@ -49,7 +49,7 @@ def variance(quick: bool) -> Iterator[Table]:
             row: dict[str, Cell] = {"metric": name, "reports": reports}
             for epsilon in EPSILONS:
                 for method in METHODS:
-                    statistic = statistic_of(part, 0.95, None, method)
+                    statistic = statistic_of(part, 0.95, method)
                     noise = noise_of(method, epsilon, DELTA, statistic.sensitivity)
                     own, added = statistic.variances(noise.variance)
                     row[f"{method}, {float(epsilon):g}"] = 100 * added / own

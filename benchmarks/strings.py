@@ -30,8 +30,9 @@ from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.discovery.prior import Prior, counted_pairs, shipped_prior
 from deniable_estimator.analyses.discovery.tree import LEVEL
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.answers.finds_making import Reported, Rule, find_strings
-from deniable_estimator.answers.shares import estimate
+from deniable_estimator.answers import answer_of
+from deniable_estimator.answers.basis import Part
+from deniable_estimator.answers.finds_making import Rule, find_strings
 from deniable_estimator.planning.population import zipf_shares
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import step_up
@@ -97,7 +98,7 @@ def seen(crowd: Crowd, code: PrefixTree, n: int, prior: Prior, seed: int) -> See
         head = code.head(text)
         heads.setdefault(head, place)
         held[head] = held.get(head, 0) + count
-    part = Reported(tally, Scheme("discovery", code, ()), Participation.evenly(tally))
+    part = Part(tally, Scheme("discovery", code, ()), None, Participation.evenly(tally))
     finds = find_strings([part], Rule(), prior=prior).finds
     true = [heads[each.head] for each in finds if held.get(each.head)]
     top = {most: sum(place < most for place in true) for most in (10, 20, 50)}
@@ -218,8 +219,8 @@ def candidates(quick: bool) -> Iterator[Table]:
         # Another metric, another salt: hash functions are part of the luck.
         scheme = Scheme("string", design(AUTO, None, 2.0, salt=f"domains_{turn}"), ())
         tally = sample_tally(scheme, rng.multinomial(DEVICES, shares), rng, values=there)
-        seconds.append(cpu_seconds(lambda t=tally, s=scheme: estimate(t, s, asked), 1))
-        answer = estimate(tally, scheme, asked)
+        seconds.append(cpu_seconds(lambda t=tally, s=scheme: answer_of(t, s, asked), 1))
+        answer = answer_of(tally, scheme, asked)
         found.append(int((answer.detected & (truth > 0)).sum()))
         false.append(int((answer.detected & (truth == 0)).sum()))
         covered.append(float(((answer.low <= truth) & (truth <= answer.high)).mean()))

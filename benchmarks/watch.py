@@ -25,7 +25,8 @@ from deniable import Scheme
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.asking.reading import Part, Question
+from deniable_estimator.answers.basis import Part
+from deniable_estimator.asking.reading import Question
 from deniable_estimator.forecasting.detection import std_error
 from deniable_estimator.judging.changes import (
     WEEKS_BEFORE,

@@ -155,7 +155,7 @@ def test_no_wake_is_lost(linger):
         for _ in range(100):
             owner.add()
             owner.add()
-            await_that(lambda: not owner.work, True)
+            until(lambda: not owner.work)  # Another thread may add more at once.
 
     threads = [threading.Thread(target=produce) for _ in range(3)]
     for thread in threads:

@@ -17,14 +17,16 @@ from deniable_estimator.analyses.anomalies import (
     figures,
 )
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.answers.shares import estimate
-from deniable_estimator.answers.shares_of_many import combine
+from deniable_estimator.answers import answer_of
+from deniable_estimator.answers.shares_making import combine
 from deniable_estimator.statistics.intervals import Noise
 
 
-def figures_of(tally, mechanism, *rest):
+def figures_of(tally, mechanism, share, noise, repeats=1.0):
     """The figures of a tally of this mechanism."""
-    return figures(tally, oracle_analysis(mechanism), *rest)
+    noise = noise.turned(np.atleast_2d)
+    (found,) = figures([tally], oracle_analysis(mechanism), share[np.newaxis], noise, [repeats])
+    return found
 
 
 @pytest.mark.parametrize("counts", [(900, 1100), (950, 1000, 1050), (500, 540, 480, 470, 510)])
@@ -154,7 +156,7 @@ def test_too_few_reports_are_not_judged():
     tally = with_fakes(
         crowd(scheme, 900, 1.0, np.random.default_rng(9)), 99, np.array([99, 0, 0, 0, 0])
     )
-    found = estimate(tally, scheme)
+    found = answer_of(tally, scheme)
     assert found.verdict == Verdict()
     assert not found.anomalous
 
@@ -176,7 +178,7 @@ def test_combined_schemes_are_judged_together():
     """An estimate under two schemes has the figures of both tallies, adjusted for all."""
     rng = np.random.default_rng(10)
     schemes = [category(SubsetSelection.design(10, epsilon)) for epsilon in (1.0, 2.0)]
-    parts = [estimate(crowd(scheme, 5000, 1.0, rng), scheme) for scheme in schemes]
+    parts = [answer_of(crowd(scheme, 5000, 1.0, rng), scheme) for scheme in schemes]
     found = combine(parts)
     assert len(found.verdict.figures) == 4
     alone = {(each.name, each.scheme): each for part in parts for each in part.verdict.figures}

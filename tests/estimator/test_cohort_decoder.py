@@ -27,7 +27,7 @@ from deniable_estimator.analyses.cohorts.fit import (
 )
 from deniable_estimator.analyses.cohorts.table import CohortTable, Winsor
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.answers.shares import estimate
+from deniable_estimator.answers import answer_of
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.significance import adjust_p
 
@@ -231,11 +231,11 @@ def test_a_closed_list_may_be_hashed():
     open_tally, truth = crowd(mechanism, 20, 400_000, np.random.default_rng(6))
     scheme = Scheme("category", mechanism, tuple(STRINGS))
     tally = Tally("m", scheme.fingerprint, ("2026-11-01",), open_tally.rows)
-    found = estimate(tally, scheme)
+    found = answer_of(tally, scheme)
     assert found.complete
     assert found.normalized.sum() == pytest.approx(1)
     assert (np.abs(found.share - truth) < 5 * found.std_error).all()
-    some = estimate(tally, scheme, STRINGS[1::-1])
+    some = answer_of(tally, scheme, STRINGS[1::-1])
     assert some.values == ("string 1", "string 0")
     assert some.detected.all()
 
@@ -245,7 +245,7 @@ def test_no_reports(mechanism):
     """An empty tally is an answer without numbers."""
     scheme = Scheme("string", mechanism, ())
     tally = empty_tally("m", scheme.fingerprint, (), mechanism.rows)
-    found = estimate(tally, scheme, STRINGS)
+    found = answer_of(tally, scheme, STRINGS)
     assert found.n == 0
     assert np.isnan(found.share).all()
     assert np.isnan(found.std_error).all()
@@ -260,7 +260,7 @@ def test_too_many_candidates(monkeypatch):
 
     def find(mechanism, strings):
         tally = empty_tally("m", "f" * 12, (), mechanism.rows)
-        oracle_analysis(mechanism).find(tally, strings, 0.95, 1.0)
+        oracle_analysis(mechanism).find([tally], strings, 0.95, [1.0])
 
     hashing = MECHANISMS["cohort local hashing"]
     find(hashing, STRINGS)

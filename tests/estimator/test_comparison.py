@@ -9,7 +9,8 @@ import pytest
 from deniable import Scheme
 from deniable.protocol.mechanisms import design
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.answers.shares import estimate
+from deniable_estimator.answers import answer_of
+from deniable_estimator.answers.base import ChangeTest
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.counts import share_interval
@@ -24,7 +25,7 @@ def drawn(shares, n, rng, window="2026-11-16"):
     values = ("true", "false") if size == 2 else VALUES[:size]
     scheme = Scheme("category", design("auto", size, 1.0), values)
     counts = rng.multinomial(n, shares)
-    return estimate(sample_tally(scheme, counts, rng, metric="m", window=window), scheme)
+    return answer_of(sample_tally(scheme, counts, rng, metric="m", window=window), scheme)
 
 
 def wilson(yes, n):
@@ -77,10 +78,10 @@ def test_what_cannot_be_compared_is_refused():
     with pytest.raises(EstimateError, match="both periods hold 2026-11-16"):
         compare(several, several)
     scheme = Scheme("boolean", design("auto", 2, 1.0), ("true", "false"))
-    other = estimate(sample_tally(scheme, np.array([1, 1]), rng, metric="other"), scheme)
+    other = answer_of(sample_tally(scheme, np.array([1, 1]), rng, metric="other"), scheme)
     with pytest.raises(EstimateError, match="one metric"):
         compare(one, other)
-    wide = estimate(sample_tally(scheme, np.array([1, 1]), rng, metric="m"), scheme, level=0.9)
+    wide = answer_of(sample_tally(scheme, np.array([1, 1]), rng, metric="m"), scheme, level=0.9)
     with pytest.raises(EstimateError, match="level"):
         compare(one, wide)
 
@@ -113,12 +114,14 @@ def test_changes_are_corrected_for_the_values_that_are_free(size, complete, fami
     for change, changed in ((limit * 0.999, False), (limit * 1.001, True)):
         old = normal([0.3] * size, "2026-11-16", complete=complete)
         new = normal([0.3 + change] * size, "2026-11-17", complete=complete)
-        found = compare(old, new, adjust="bonferroni")
-        back = compare(new, old, adjust="bonferroni")
+        found = compare(old, new, ChangeTest(adjust="bonferroni"))
+        back = compare(new, old, ChangeTest(adjust="bonferroni"))
         assert found.changed.tolist() == back.changed.tolist() == [changed] * size
         if size == 2:
             # The later of the two says how many are free.
-            mixed = compare(replace(old, complete=not complete), new, adjust="bonferroni")
+            mixed = compare(
+                replace(old, complete=not complete), new, ChangeTest(adjust="bonferroni")
+            )
             assert mixed.changed.tolist() == [changed] * size
         half = NormalDist().inv_cdf(0.975) * 0.01 * 2**0.5
         assert found.low == pytest.approx(np.full(size, change - half), abs=1e-7)

@@ -8,7 +8,11 @@ import pytest
 from scipy import stats
 
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
-from deniable_estimator.statistics.counts import change_p_values, share_interval
+from deniable_estimator.statistics.counts import (
+    change_p_values,
+    p_values_of_changes,
+    share_interval,
+)
 from deniable_estimator.statistics.intervals import Noise
 
 LEVELS = (0.05, 0.001, 1e-5)
@@ -146,7 +150,7 @@ def test_nothing_known_is_no_interval():
 )
 def test_p_values_are_those_of_fishers_exact_test(n1, n2, total):
     """Twice the mid-p-value, or one tail if the other one cannot be so small: within 7% down to
-    1e-12, for every count with the same sum, and alike from either side."""
+    1e-12, for every count with the same sum, alike from either side, and with others as alone."""
     count = np.arange(max(0, total - n1), min(total, n2) + 1)
     exact = stats.hypergeom(n1 + n2, total, n2)
     above, below, at = exact.sf(count - 1), exact.cdf(count), exact.pmf(count)
@@ -159,8 +163,12 @@ def test_p_values_are_those_of_fishers_exact_test(n1, n2, total):
         ((each / n - 0.01) / 0.49, Noise.of(p, q, n, len(count)))
         for each, n in ((total - count, n1), (count, n2))
     )
-    found = change_p_values(*small, *large)
-    assert found == pytest.approx(change_p_values(*large, *small), rel=1e-9)
+    again = replace(large[1], kept=Noise.of(Fraction(1), Fraction(0), n2, len(count)))
+    pairs = [(*small, *large), (*large, *small), (*small, large[0], again)]
+    found, back, kept = p_values_of_changes(pairs)
+    assert found == pytest.approx(back, rel=1e-9)
+    for one, pair in zip((found, kept), pairs[::2], strict=True):
+        assert one == pytest.approx(change_p_values(*pair), rel=1e-9)
     far = expected > 1e-12
     assert found[far] == pytest.approx(expected[far], rel=0.07)
 

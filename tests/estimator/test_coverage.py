@@ -20,7 +20,7 @@ from deniable.protocol.mechanisms import (
 )
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.answers.shares import estimate
+from deniable_estimator.answers import answer_of
 from deniable_estimator.statistics.participation import Participation
 
 pytestmark = pytest.mark.campaign
@@ -55,7 +55,7 @@ def test_crowds_of_one_window(name):
     covered, false, detected, alarms = [], 0, 0, 0
     for _ in range(40):
         counts = rng.multinomial(100_000, truth)
-        found = estimate(sample_tally(scheme, counts, rng, values=asked), scheme, asked)
+        found = answer_of(sample_tally(scheme, counts, rng, values=asked), scheme, asked)
         covered.append((found.low <= truth) & (truth <= found.high))
         detected += int(found.detected.sum())
         false += int(found.detected[HELD:].sum())
@@ -94,7 +94,7 @@ def test_devices_that_report_again(devices, windows, rate, most):
         tally = sample_tally(scheme, counts, rng)
         times = {str(number): float(n) for number, n in enumerate(reported.sum(axis=0)) if n}
         budget = None if most is None else 4.0 * most
-        found = estimate(tally, scheme, participation=Participation(times, rate, budget, 4.0))
+        found = answer_of(tally, scheme, participation=Participation(times, rate, budget, 4.0))
         covered += bool(found.low[0] <= 0.3 <= found.high[0])
     assert abs(covered / 1_000 - 0.95) <= 0.021
 
@@ -118,7 +118,7 @@ def test_devices_that_report_at_random(size, rate):
                     times, reports = drawn_reports(devices, windows, rate, shares, rng)
                     tally = sample_tally(scheme, times, rng)
                     told = Participation(reports, rate)
-                    found = estimate(tally, scheme, participation=told)
+                    found = answer_of(tally, scheme, participation=told)
                     covered += bool(not found.n or found.low[0] <= 0.3 <= found.high[0])
                 least = stats.binom.ppf(1e-5, 120, 0.935)
                 assert covered >= least, (epsilon, windows, devices, covered)

@@ -10,7 +10,7 @@ from deniable.protocol.randomness import PRECISION
 from deniable_estimator.analyses import projective_geometry
 from deniable_estimator.analyses.projective_geometry import MAX_REPORTS, space_support
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.answers.shares import estimate
+from deniable_estimator.answers import answer_of
 from deniable_estimator.errors import EstimateError
 
 
@@ -31,28 +31,28 @@ def test_wrong_candidates(candidates, message, make_scheme, make_tally):
     scheme = make_scheme(3, 1.0)
     tally = make_tally(scheme, 3, [1, 1, 1])
     with pytest.raises(EstimateError, match=message):
-        estimate(tally, scheme, candidates)
+        answer_of(tally, scheme, candidates)
 
 
 def test_candidates_are_found_in_any_spelling(make_scheme, make_tally):
     """Candidates are brought into the form that devices report; two spellings are one candidate."""
     closed = make_scheme(3, 1.0, values=["tea", "caf\u00e9", "milk"])
-    answer = estimate(make_tally(closed, 9, [5, 3, 1]), closed, ["cafe\u0301"])
+    answer = answer_of(make_tally(closed, 9, [5, 3, 1]), closed, ["cafe\u0301"])
     assert answer.values == ("caf\u00e9",)
-    assert answer.share == estimate(make_tally(closed, 9, [5, 3, 1]), closed).share[1]
+    assert answer.share == answer_of(make_tally(closed, 9, [5, 3, 1]), closed).share[1]
     salted = Scheme("string", HashedProjectiveGeometry.design("drink", 1.0), ())
     tally = sample_tally(salted, [900], np.random.default_rng(1), values=["caf\u00e9"])
-    assert estimate(tally, salted, ["cafe\u0301"]).values == ("caf\u00e9",)
+    assert answer_of(tally, salted, ["cafe\u0301"]).values == ("caf\u00e9",)
     for scheme, its in ((salted, tally), (closed, make_tally(closed, 9, [5, 3, 1]))):
         with pytest.raises(EstimateError, match="line 2: repeats line 1"):
-            estimate(its, scheme, ["caf\u00e9", "cafe\u0301"])
+            answer_of(its, scheme, ["caf\u00e9", "cafe\u0301"])
 
 
 def test_wrong_width_is_refused(make_scheme, make_tally):
     """A tally whose rows do not fit the mechanism is not read."""
     scheme = make_scheme(3, 1.0)
     with pytest.raises(EstimateError, match="widths"):
-        estimate(make_tally(scheme, 4, [1, 1, 1, 1]), scheme)
+        answer_of(make_tally(scheme, 4, [1, 1, 1, 1]), scheme)
 
 
 SPACES = [

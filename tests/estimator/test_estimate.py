@@ -18,11 +18,10 @@ from deniable_collector.tally import Tally, TallyRow, empty_tally
 from deniable_estimator.analyses import ANALYSES
 from deniable_estimator.analyses.base import OracleAnalysis, Support
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.answers.basis import caveats
-from deniable_estimator.answers.shares import estimate
-from deniable_estimator.answers.shares_of_many import combine, estimate_each
+from deniable_estimator.answers import answer_of, answers_of
+from deniable_estimator.answers.basis import Part
+from deniable_estimator.answers.shares_making import combine
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.statistics.intervals import Noise
 from deniable_estimator.statistics.participation import Participation
 
 
@@ -35,7 +34,7 @@ def scheme():
 @pytest.fixture
 def answer(scheme, make_tally):
     """1,000 reports, expected counts for shares .8, .2 and 0."""
-    return estimate(make_tally(scheme, 1000, [625, 250, 125]), scheme)
+    return answer_of(make_tally(scheme, 1000, [625, 250, 125]), scheme)
 
 
 def test_shares_and_errors(answer):
@@ -53,7 +52,7 @@ def test_detected_values_keep_their_shares(make_tally):
     are and fits the others into the rest."""
     # p = 1/2 and q = 1/8, exactly.
     scheme = Scheme("category", SubsetSelection(5, 1, 1 << 52), tuple("abcde"))
-    each = estimate(make_tally(scheme, 1000, [346, 275, 139, 125, 115]), scheme)
+    each = answer_of(make_tally(scheme, 1000, [346, 275, 139, 125, 115]), scheme)
     for answer in (each, combine([each, each])):
         assert answer.detected.tolist() == [True, True, False, False, False]
         assert answer.share == pytest.approx([0.5893, 0.4, 0.0373, 0, -0.0267], abs=1e-4)
@@ -63,10 +62,10 @@ def test_detected_values_keep_their_shares(make_tally):
 def test_no_reports_is_an_answer(scheme):
     """Without reports there is an estimate with n = 0, null numbers and a warning, in all forms."""
     tally = empty_tally("browser", scheme.fingerprint, (), scheme.rows)
-    answer = estimate(tally, scheme)
+    answer = answer_of(tally, scheme)
     for level in (0.0, 1.0):
         with pytest.raises(ValueError, match="between 0 and 1"):
-            estimate(tally, scheme, level=level)
+            answer_of(tally, scheme, level=level)
     assert answer.n == 0
     assert np.isnan(answer.share).all()
     assert not answer.detected.any()
@@ -81,7 +80,7 @@ def test_csv_round_trip(make_scheme, make_tally):
     """Values with commas and quotes, and all floats, survive CSV exactly; no cell breaks a line."""
     values = ['say "hi", you', "two\nlines", "naïve ☕"]
     scheme = make_scheme(3, 1.0, values=values)
-    answer = estimate(make_tally(scheme, 900, [333, 300, 267]), scheme)
+    answer = answer_of(make_tally(scheme, 900, [333, 300, 267]), scheme)
     rows = list(csv.DictReader(io.StringIO(answer.to_csv(), newline="")))
     assert [row["value"] for row in rows] == [each.replace("\n", "\\n") for each in values]
     assert [float(row["share"]) for row in rows] == answer.share.tolist()
@@ -96,7 +95,7 @@ def test_ghosts_are_never_detected(answer, scheme, make_tally, monkeypatch):
             return Support(tally.rows[0].cells, tally.reports, np.array([True, False, False]))
 
     monkeypatch.setitem(ANALYSES, scheme.mechanism.name, Haunted)
-    seen = estimate(make_tally(scheme, 1000, [625, 250, 125]), scheme)
+    seen = answer_of(make_tally(scheme, 1000, [625, 250, 125]), scheme)
     assert seen.share == pytest.approx(answer.share)
     assert seen.detected.tolist() == [False, True, False]
     assert seen.normalized[0] == 0
@@ -108,7 +107,7 @@ def test_ghosts_are_never_detected(answer, scheme, make_tally, monkeypatch):
 def test_wrong_scheme_is_refused(scheme, make_scheme, make_tally):
     """A tally is never read with another scheme's probabilities."""
     with pytest.raises(EstimateError, match="own scheme"):
-        estimate(make_tally(make_scheme(3, 1.0), 9, [3, 3, 3]), scheme)
+        answer_of(make_tally(make_scheme(3, 1.0), 9, [3, 3, 3]), scheme)
 
 
 def same(one, other):
@@ -135,39 +134,30 @@ def test_tallies_together_are_as_each_alone(data):
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     scheme = data.draw(st.sampled_from(SCHEMES))
     candidates = data.draw(st.sampled_from([None, ["value 3", "value 0"]]))
-    tallies, participations = [], []
-    for number in range(data.draw(st.integers(0, 6))):
+    parts = []
+    for number in range(data.draw(st.integers(1, 6))):
         reports = data.draw(st.sampled_from([0, 1, 7, 40, 999, 1_000, 20_000]))
         counts = rng.multinomial(reports, rng.dirichlet(np.ones(SIZE)))
-        tallies.append(sample_tally(scheme, counts, rng, window=f"2026-11-{number + 1:02}"))
+        tally = sample_tally(scheme, counts, rng, window=f"2026-11-{number + 1:02}")
         windows = data.draw(st.sampled_from([1, 1, 3]))
         each = {str(window): reports / windows for window in range(windows)}
-        participations.append(Participation(each, 0.5, 8.0, 1.0))
-    asked = {
-        "level": data.draw(st.sampled_from([0.5, 0.95, 0.999])),
-        "adjust": data.draw(st.sampled_from(["storey", "bonferroni"])),
-    }
-    found = estimate_each(tallies, scheme, candidates, participations, **asked)
-    alone = [
-        estimate(tally, scheme, candidates, participation=participation, **asked)
-        for tally, participation in zip(tallies, participations, strict=True)
-    ]
-    assert len(found) == len(alone)
-    for one, other in zip(found, alone, strict=True):
+        parts.append(Part(tally, scheme, candidates, Participation(each, 0.5, 8.0, 1.0)))
+    levels, ways = st.sampled_from([0.5, 0.95, 0.999]), st.sampled_from(["storey", "bonferroni"])
+    asked = data.draw(st.tuples(levels, ways))
+    found = answers_of(parts, *asked)
+    for part, one in zip(parts, found, strict=True):
+        (other,) = answers_of([part], *asked)
         assert same(one, other)
         assert same(one.normalized, other.normalized)
 
 
 @pytest.fixture
-def warn(make_scheme):
+def warn(make_scheme, make_tally):
     """The warnings, as one text, for n reports over so many values."""
 
-    def say(n, size=4, epsilon=1.0, k=None, **more):
-        mechanism = make_scheme(size, epsilon, k).mechanism
-        noise = Noise.of(mechanism.p, mechanism.q, n, size)
-        settings = {"windows": ("2026-11-16",), "complete": True, "devices": n, **more}
-        windows = settings.pop("windows")
-        return "; ".join(caveats(n, windows, noise, 0.95, **settings))
+    def say(n, size=4, epsilon=1.0, k=None):
+        scheme = make_scheme(size, epsilon, k)
+        return "; ".join(answer_of(make_tally(scheme, n, [n // size] * size), scheme).warnings)
 
     return say
 
@@ -194,7 +184,7 @@ def expected(shares, n, scheme=SCHEME):
     """The estimate of a tally with just these shares, of n reports."""
     p, q = float(scheme.mechanism.p), float(scheme.mechanism.q)
     cells = np.array([round(n * (q + share * (p - q))) for share in shares])
-    return estimate(Tally("m", scheme.fingerprint, ("2026-11-20",), (TallyRow(n, cells),)), scheme)
+    return answer_of(Tally("m", scheme.fingerprint, ("2026-11-20",), (TallyRow(n, cells),)), scheme)
 
 
 def test_what_lies_beyond_everything_is_impossible():
@@ -210,7 +200,7 @@ def test_what_lies_beyond_everything_is_impossible():
     assert not expected([1.02, -0.02], 400, BOOLEAN).impossible.any()
     assert found.to_dict()["values"][0]["impossible"] is True
     assert ",impossible," in found.to_csv().splitlines()[0]
-    assert not estimate(sample_tally(SCHEME, np.zeros(6, int), np.random.default_rng(1)), SCHEME) \
+    assert not answer_of(sample_tally(SCHEME, np.zeros(6, int), np.random.default_rng(1)), SCHEME) \
         .impossible.any()  # fmt: skip
 
 
@@ -219,8 +209,8 @@ def test_the_same_devices_under_two_schemes(make_scheme, make_tally):
     vary together by f (1-f) / 5,000, which is added to the variance and weighs on no scheme."""
     weak, strong = make_scheme(2, 1.0), make_scheme(2, 4.0)
     parts = [
-        estimate(make_tally(weak, 5000, [3000, 2000]), weak),
-        estimate(make_tally(strong, 2000, [1400, 600], ["2026-11-17"]), strong),
+        answer_of(make_tally(weak, 5000, [3000, 2000]), weak),
+        answer_of(make_tally(strong, 2000, [1400, 600], ["2026-11-17"]), strong),
     ]
     both = combine(parts)
     f = both.share
@@ -230,6 +220,7 @@ def test_the_same_devices_under_two_schemes(make_scheme, make_tally):
     assert f == pytest.approx((weights * [part.share for part in parts]).sum(axis=0), abs=1e-4)
     variance = (weights**2 * own).sum(axis=0) + 2 * weights.prod(axis=0) * f * (1 - f) / 5000
     assert both.std_error == pytest.approx(np.sqrt(variance), rel=1e-4)
+    assert both.std_error == pytest.approx(np.sqrt(both.noise.at(f)))
     assert both.windows == ("2026-11-16", "2026-11-17")
     assert both.devices == 7000**2 / (7000 + 2 * 2000)
     assert both.p_value[0] < 1e-6
@@ -239,8 +230,8 @@ def test_same_scheme_twice_is_one_tally_added(make_scheme, make_tally):
     """Combining halves of a crowd is estimating the whole, for every number there is."""
     scheme = make_scheme(3, 1.0)
     halves = [[240, 150, 110], [230, 160, 110]]
-    both = combine([estimate(make_tally(scheme, 500, half), scheme) for half in halves])
-    whole = estimate(make_tally(scheme, 1000, np.sum(halves, axis=0)), scheme)
+    both = combine([answer_of(make_tally(scheme, 500, half), scheme) for half in halves])
+    whole = answer_of(make_tally(scheme, 1000, np.sum(halves, axis=0)), scheme)
     for name in ("share", "std_error", "low", "high", "p_value", "p_adjusted", "normalized"):
         assert getattr(both, name) == pytest.approx(getattr(whole, name)), name
 
@@ -248,7 +239,7 @@ def test_same_scheme_twice_is_one_tally_added(make_scheme, make_tally):
 def test_a_ghost_of_one_scheme_is_none_where_another_detects_it(make_scheme, make_tally):
     """What looks like an accident of one scheme's hashes is dropped only if no other shows it."""
     scheme = make_scheme(3, 1.0)
-    sure = estimate(make_tally(scheme, 100_000, [60_000, 20_000, 20_000]), scheme)
+    sure = answer_of(make_tally(scheme, 100_000, [60_000, 20_000, 20_000]), scheme)
     assert sure.detected.tolist() == [True, False, False]
     haunted = replace(sure, ghosts=np.array([True, True, False]))
     both = combine([haunted, sure])
@@ -262,8 +253,8 @@ def test_values_that_some_schemes_lack(make_scheme, make_tally):
     new = make_scheme(3, 1.0, values=["a", "b", "opera"])
     old = make_scheme(2, 1.0, values=["b", "a"])
     parts = [
-        estimate(make_tally(new, 1000, [500, 300, 200]), new),
-        estimate(make_tally(old, 1000, [400, 600]), old),
+        answer_of(make_tally(new, 1000, [500, 300, 200]), new),
+        answer_of(make_tally(old, 1000, [400, 600]), old),
     ]
     both = combine(parts)
     assert both.values == ("a", "b", "opera")
@@ -280,8 +271,8 @@ def test_devices_vary_together_where_both_schemes_know_a_value(make_scheme, make
     of what is added to those that both know."""
     both_know = make_scheme(2, 1.0, values=["a", "b"])
     three = make_scheme(3, 4.0, values=["a", "b", "c"])
-    first = estimate(make_tally(both_know, 5000, [3000, 2000]), both_know)
-    second = estimate(make_tally(three, 2000, [1300, 600, 300], ["2026-11-17"]), three)
+    first = answer_of(make_tally(both_know, 5000, [3000, 2000]), both_know)
+    second = answer_of(make_tally(three, 2000, [1300, 600, 300], ["2026-11-17"]), three)
     found = combine([first, second])
     assert found.values == ("a", "b", "c")
     known = found.share[:2]
@@ -297,8 +288,8 @@ def test_devices_vary_together_where_both_schemes_know_a_value(make_scheme, make
 def test_empty_estimates_do_not_count(make_scheme, make_tally):
     """A scheme without reports changes nothing; if none has any, the answer has n = 0."""
     one, two = make_scheme(3, 1.0), make_scheme(3, 2.0)
-    empty = estimate(make_tally(one, 0, [0, 0, 0]), one)
-    full = estimate(make_tally(two, 100, [60, 25, 15]), two)
+    empty = answer_of(make_tally(one, 0, [0, 0, 0]), one)
+    full = answer_of(make_tally(two, 100, [60, 25, 15]), two)
     assert combine([empty, full]) is full
     assert combine([empty, empty]).n == 0
 
@@ -310,8 +301,8 @@ def test_different_questions_are_refused(make_scheme, make_tally):
     other = make_tally(scheme, 100, [60, 25, 15], metric="os")
     for parts in (
         [],
-        [estimate(tally, scheme), estimate(other, scheme)],
-        [estimate(tally, scheme), estimate(tally, scheme, level=0.9)],
+        [answer_of(tally, scheme), answer_of(other, scheme)],
+        [answer_of(tally, scheme), answer_of(tally, scheme, level=0.9)],
     ):
         with pytest.raises(EstimateError):
             combine(parts)

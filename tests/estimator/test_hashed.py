@@ -11,7 +11,7 @@ from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_estimator.analyses import hashed
 from deniable_estimator.analyses.hashed import hash_places
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.answers.shares import estimate
+from deniable_estimator.answers import answer_of
 
 SPACE = ProjectiveGeometry.best(2.0, 2000, 4000, lambda space: space.q / (space.p - space.q) ** 2)
 MECHANISM = HashedProjectiveGeometry("city", 4, SPACE)
@@ -54,7 +54,7 @@ def test_collisions_with_a_frequent_candidate_are_left_out():
     assert (found.reports[1:] == tally.reports - tally.rows[2].reports).all()
     assert found.ghosts is not None
     assert not found.ghosts.any()
-    estimated = estimate(tally, SCHEME, texts)
+    estimated = answer_of(tally, SCHEME, texts)
     assert abs(estimated.share[0] - 0.6) < 5 * estimated.std_error[0]
     assert (np.abs(estimated.share[1:]) < 5 * estimated.std_error[1:]).all()
     assert estimated.std_error[1:].max() < 0.15 / 50
@@ -70,7 +70,7 @@ def test_a_frequent_string_that_is_no_candidate_makes_ghosts():
     others = [f"other {number}" for number in range(4000)]
     counts = np.array([600_000] + [100] * 4000)
     tally = sample_tally(SCHEME, counts, np.random.default_rng(2), values=["Oslo", *others])
-    found = estimate(tally, SCHEME, neighbours)
+    found = answer_of(tally, SCHEME, neighbours)
     assert found.share.min() > 0.1
     assert not found.detected.any()
 
@@ -85,7 +85,7 @@ def test_rows_without_reports_say_nothing():
     none = ANALYSIS.support(empty, ["Oslo", "Bergen"])
     assert none.ghosts is not None
     assert not none.ghosts.any()
-    assert np.isnan(estimate(empty, SCHEME, ["Oslo"]).share).all()
+    assert np.isnan(answer_of(empty, SCHEME, ["Oslo"]).share).all()
 
 
 @pytest.mark.parametrize("rows", [2, 3, 4, 8])

@@ -16,13 +16,14 @@ from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.anomalies import Figure
 from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.answers.basis import Part
 from deniable_estimator.asking.history import (
     Look,
     inspect,
     look,
     look_at_each,
 )
-from deniable_estimator.asking.reading import Part, Question
+from deniable_estimator.asking.reading import Question
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.participation import Participation
 

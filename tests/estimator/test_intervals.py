@@ -130,7 +130,7 @@ def test_unknown_memos_are_refused():
 def repeated(mechanism, reports, repeats):
     """The noise of one share from so many reports."""
     noise = Noise.of(mechanism.p, mechanism.q, reports, 1)
-    return replace(noise, kept=oracle_analysis(mechanism).kept_noise(reports, repeats))
+    return replace(noise, kept=oracle_analysis(mechanism).kept_noise([reports], [repeats]))
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])

@@ -23,9 +23,10 @@ from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable.protocol.mechanisms.rappor import BasicRappor, Bloom, Rappor, Rounds
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.answers.shares import estimate
+from deniable_estimator.answers import answer_of
+from deniable_estimator.answers.basis import Part
 from deniable_estimator.asking.history import Look, inspect
-from deniable_estimator.asking.reading import Part, Question
+from deniable_estimator.asking.reading import Question
 from deniable_estimator.judging.changes import JudgementLevel, MetricRules, judge
 from deniable_estimator.statistics.counts import share_interval
 from deniable_estimator.statistics.intervals import (
@@ -259,7 +260,7 @@ def test_a_shift_is_a_change_and_no_anomaly():
     for _ in range(5):
         tallies = crowd_of_memos(rng, 36, 0.12)
         of = {each.windows[0]: each for each in tallies}
-        looks = [Look.of(label, estimate(each, DAILY)) for label, each in of.items()]
+        looks = [Look.of(label, answer_of(each, DAILY)) for label, each in of.items()]
         assert not inspect("m", looks).anomalous
 
         def ask(labels, of=of):

@@ -11,7 +11,7 @@ from scipy import stats
 
 from deniable.protocol import windows
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.answers.shares import estimate
+from deniable_estimator.answers import answer_of
 from deniable_estimator.statistics.participation import Participation, overlap, together
 
 
@@ -92,9 +92,9 @@ def test_where_only_the_sum_is_known_all_devices_were_there(make_scheme):
     row = TallyRow(900, np.array([500, 400]))
     tally = Tally("m", scheme.fingerprint, ("a", "b", "c"), (row,))
     assert Participation.evenly(tally).repeats == 3
-    assert estimate(tally, scheme).devices == 300
+    assert answer_of(tally, scheme).devices == 300
     alone = Participation({"a": 900})
-    assert estimate(tally, scheme, participation=alone).devices == 900
+    assert answer_of(tally, scheme, participation=alone).devices == 900
 
 
 USES = st.lists(

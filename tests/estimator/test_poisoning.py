@@ -17,7 +17,7 @@ from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
 from deniable.protocol.randomness import PRECISION
 from deniable_estimator.analyses import oracle_analysis
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.answers.shares import estimate
+from deniable_estimator.answers import answer_of
 
 ONE = 1 << PRECISION
 
@@ -97,7 +97,7 @@ def answer():
     """30 values, 10,000 honest devices, seed 3."""
     scheme = Scheme("category", SubsetSelection.design(30, 1.0), tuple(f"v{x}" for x in range(30)))
     counts = np.full(30, 10_000 // 30)
-    return estimate(sample_tally(scheme, counts, np.random.default_rng(3)), scheme)
+    return answer_of(sample_tally(scheme, counts, np.random.default_rng(3)), scheme)
 
 
 def test_an_estimate_carries_its_budget(answer):

@@ -158,33 +158,18 @@ class Verdict:
 
 
 def figures(
-    tally: Tally,
-    analysis: OracleAnalysis[Any],
-    share: FloatArray,
-    noise: Noise,
-    repeats: float = 1.0,
-) -> tuple[Figure, ...]:
-    """All tests that are possible for a tally of one scheme.
-
-    Args:
-        share, noise: of the values that were asked for, shape (d,).
-        repeats: how often devices reported from the same memo (`Participation.repeats`).
-    """
-    (found,) = figures_of_each(
-        [tally], analysis, share[np.newaxis], noise.shaped((1, -1)), [repeats]
-    )
-    return found
-
-
-def figures_of_each(
     tallies: Sequence[Tally],
     analysis: OracleAnalysis[Any],
     share: FloatArray,
     noise: Noise,
     repeats: Sequence[float],
 ) -> list[tuple[Figure, ...]]:
-    """What `figures` says of each of these tallies of one scheme; `share` has shape (tallies, d),
-    the arrays of `noise` the same or (tallies, 1)."""
+    """All tests that are possible for each of T tallies of one scheme.
+
+    Args:
+        share, noise: of the values that were asked for, shape (T, d).
+        repeats: how often devices reported from the same memo (`Participation.repeats`).
+    """
     ones, commonest = analysis.ones(), analysis.commonest()
     found: list[tuple[Figure, ...]] = []
     for tally, of_shares, each in zip(

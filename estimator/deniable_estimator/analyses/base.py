@@ -29,11 +29,12 @@ domain, or strings."""
 
 
 class Support(NamedTuple):
-    """The sufficient statistic of a pure protocol, for d values."""
+    """The sufficient statistic of a pure protocol, for d values; of T tallies in arrays of shape
+    (T, d)."""
 
     counts: NDArray[Any]
     """Shape (d,), integers or floats: reports that support each value."""
-    reports: int | NDArray[np.int64]
+    reports: Any
     """The number of reports: one number for all values, or shape (d,)."""
     ghosts: NDArray[np.bool_] | None = None
     """Shape (d,): values whose support seems to come from hash collisions, because the tables
@@ -42,7 +43,7 @@ class Support(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Finding:
-    """Unbiased shares of d values; arrays have shape (d,)."""
+    """Unbiased shares of d values in each of T tallies; arrays have shape (T, d)."""
 
     share: FloatArray
     """NaN if nothing is known."""
@@ -51,13 +52,15 @@ class Finding:
     """One-sided, for the hypothesis that no device has the value; NaN if nothing is known."""
     ghosts: NDArray[np.bool_]
     """Values that must not count as detected, because their support is a hash collision."""
-    warnings: tuple[str, ...] = ()
+    warnings: Sequence[tuple[str, ...]] = ()
+    """Those of each tally, if any has some."""
 
     @classmethod
     def of(cls, share: FloatArray, noise: Noise, ghosts: NDArray[np.bool_] | None = None) -> Self:
-        """The finding with p-values computed from the noise of each value."""
-        if ghosts is None:
-            ghosts = np.zeros(len(share), np.bool_)
+        """The finding with p-values computed from the noise of each value; arrays of one tally may
+        have shape (d,)."""
+        share, noise = np.atleast_2d(share), noise.turned(np.atleast_2d)
+        ghosts = np.zeros(share.shape, np.bool_) if ghosts is None else np.atleast_2d(ghosts)
         with np.errstate(invalid="ignore"):
             return cls(share, noise, share_p_values(share, noise), ghosts)
 
@@ -172,35 +175,39 @@ class OracleAnalysis(Analysis[AnyOracle]):
         counts = [sum(int(rows[row][column]) for row, column in support(item)) for item in items]
         return Support(np.array(counts), tally.reports)
 
-    def shares(self, tally: Tally, items: Items) -> tuple[Support, FloatArray, Noise]:
-        """What supports each item, its unbiased share, and the noise of reports of as many
-        devices."""
-        support, p, q = self.support(tally, items), self.mechanism.p, self.mechanism.q
+    def shares(self, tallies: Sequence[Tally], items: Items) -> tuple[Support, FloatArray, Noise]:
+        """What supports each item in each of T tallies, its unbiased share, and the noise of
+        reports of as many devices, in arrays of shape (T, d)."""
+        found = [self.support(each, items) for each in tallies]
+        p, q = self.mechanism.p, self.mechanism.q
+        counts = np.array([each.counts for each in found])
+        reports = np.array([np.atleast_1d(each.reports) for each in found])
+        ghosts = [each.ghosts for each in found if each.ghosts is not None]
         with np.errstate(divide="ignore", invalid="ignore"):
-            share = debias(support.counts, support.reports, p, q)
-        return support, share, Noise.of(p, q, support.reports, len(share))
+            share = debias(counts, reports, p, q)
+        support = Support(counts, reports, np.array(ghosts) if ghosts else None)
+        return support, share, Noise.of(p, q, reports, share.shape)
 
     def find(
-        self, tally: Tally, items: Items, level: float, repeats: float
-    ) -> tuple[Finding, int | Counts]:
-        """The shares of the items, and how many reports each is estimated from: one number, or
-        shape (d,). `repeats` is that of `Participation`."""
-        support, share, noise = self.shares(tally, items)
-        noise = replace(noise, kept=self.kept_noise(tally.reports, repeats))
-        return Finding.of(share, noise, support.ghosts), support.reports
+        self, tallies: Sequence[Tally], items: Items, level: float, repeats: Sequence[float]
+    ) -> tuple[Finding, Counts]:
+        """The shares of the items, and how many reports each is estimated from, in an array of
+        shape (T, d), or (T, 1). `repeats` is that of `Participation` for each tally."""
+        support, share, noise = self.shares(tallies, items)
+        kept = self.kept_noise([each.reports for each in tallies], repeats)
+        return Finding.of(share, replace(noise, kept=kept), support.ghosts), support.reports
 
-    def kept_noise(
-        self, reports: int | Sequence[int], repeats: float | Sequence[float]
-    ) -> Noise | None:
+    def kept_noise(self, reports: Sequence[int], repeats: Sequence[float]) -> Noise | None:
         """What repeated reports of the same devices add to the noise of each value's share (see
-        `deniable_estimator.analyses.memoized`): of a tally, or of n tallies with reports, in arrays
-        of shape (n,). None where no device reported twice, in any of them or in all."""
-        n, times = np.atleast_1d(np.asarray(reports, np.int64)), np.atleast_1d(repeats)
-        if times[0] == 1 or not n.any():
+        `deniable_estimator.analyses.memoized`), of T tallies in arrays of shape (T, 1). None where
+        no device reported twice."""
+        n = np.array(reports, np.int64)[:, np.newaxis]
+        times = np.where(n > 0, np.array(repeats)[:, np.newaxis], 1.0)
+        if (times == 1).all():
             return None
         memory = self.memory
         p1, q1 = memory.memo_channel() if memory else (Fraction(1), Fraction(0))
-        return Noise.of(p1, q1, n, len(n)).weighted(np.sqrt(times - 1))
+        return Noise.of(p1, q1, n, n.shape).weighted(np.sqrt(times - 1))
 
     def supported(self, targets: int) -> tuple[int, int]:
         """The fewest and the most of so many targets that one report can support.
@@ -231,12 +238,3 @@ class OneRowAnalysis(OracleAnalysis[AnyOracle]):
     def support(self, tally: Tally, items: Items) -> Support:
         (row,) = tally.rows
         return Support(self.places(row.cells)[items], tally.reports)
-
-    def shares_of_each(self, tallies: Sequence[Tally], items: Items) -> tuple[FloatArray, Noise]:
-        """The unbiased share of each item in n tallies with reports, shape (n, d), and the noise
-        of each tally, in arrays of shape (n,)."""
-        p, q = self.mechanism.p, self.mechanism.q
-        counts = np.array([self.support(tally, items).counts for tally in tallies])
-        reports = np.array([tally.reports for tally in tallies])
-        share = debias(counts, reports[:, np.newaxis], p, q)
-        return share, Noise.of(p, q, reports, len(tallies))

@@ -41,7 +41,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -52,7 +51,7 @@ from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubse
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.base import Analysis, Counts, Items, MemoryAnalysis
 from deniable_estimator.analyses.own_columns import MemoizedSubsetSelectionAnalysis
-from deniable_estimator.statistics.intervals import FloatArray, fieller_ends
+from deniable_estimator.statistics.intervals import FloatArray, deviations, fieller_ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,7 +338,7 @@ def _fieller(
     """All R from 0 to 1 with (back - R there)**2 <= z**2 (a + b R + c R**2)."""
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, not {level}")
-    z = NormalDist().inv_cdf((1 + level) / 2)
+    z = deviations(level)
     square = there**2 - z * z * c
     half = back * there + z * z * b / 2
     rest = back**2 - z * z * a

@@ -11,16 +11,17 @@ from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.base import Analysis, OracleAnalysis
 from deniable_estimator.analyses.numbers import HistogramAnalysis, SlidingWindowAnalysis
-from deniable_estimator.answers import shares
 from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.basis import Part
 from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.distribution_making import combine_histograms, estimate_distribution
 from deniable_estimator.answers.mean import Mean, combine_means, estimate_mean
 from deniable_estimator.answers.pair import PairAnswer, combine_pairs, estimate_pair
 from deniable_estimator.answers.retention import RetentionAnswer
 from deniable_estimator.answers.retention_making import combine_retentions, estimate_retention
-from deniable_estimator.answers.shares_of_many import combine as combine_shares
-from deniable_estimator.answers.shares_of_many import estimate_each
+from deniable_estimator.answers.shares import Shares
+from deniable_estimator.answers.shares_making import combine as combine_shares
+from deniable_estimator.answers.shares_making import estimate_shares
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.participation import Participation
@@ -32,25 +33,32 @@ __all__ = [
     "TYPES",
     "Answer",
     "answer_of",
-    "answers_of_each",
+    "answers_of",
     "combine",
 ]
 
-Maker: TypeAlias = Callable[..., Answer]
+Maker: TypeAlias = Callable[[Sequence[Part], float, Adjustment], Sequence[Answer]]
+
+
+def _one_by_one(make: Callable[[Part, float, Adjustment], Answer]) -> Maker:
+    return lambda parts, level, adjust: [make(part, level, adjust) for part in parts]
+
 
 MAKERS: dict[type[Analysis[Any]], Maker] = {
-    OracleAnalysis: shares.estimate,
-    SlidingWindowAnalysis: estimate_mean,
-    HistogramAnalysis: estimate_distribution,
+    OracleAnalysis: estimate_shares,
+    SlidingWindowAnalysis: _one_by_one(estimate_mean),
+    HistogramAnalysis: _one_by_one(estimate_distribution),
 }
-"""analysis, or what analyses have in common -> what makes an answer of a tally."""
+"""analysis, or what analyses have in common -> what makes answers of tallies of one scheme."""
 
-TYPES: dict[str, Maker] = {"pair": estimate_pair, "retention": estimate_retention}
+TYPES: dict[str, Maker] = {
+    "pair": _one_by_one(estimate_pair),
+    "retention": _one_by_one(estimate_retention),
+}
 """type -> the same, where the values say more than their shares."""
 
-
 COMBINERS: dict[type[Answer], Callable[[Sequence[Any]], Answer]] = {
-    shares.Shares: combine_shares,
+    Shares: combine_shares,
     Mean: combine_means,
     Distribution: combine_histograms,
     PairAnswer: combine_pairs,
@@ -69,57 +77,23 @@ def answer_of(
     participation: Participation | None = None,
     unit: str | None = None,
 ) -> Answer:
-    """The answer of a tally of one scheme, with the arguments of `shares.estimate`; `unit` is
-    that of a number.
+    """The answer of a tally of one scheme, with the errors of `answers_of`. Without a
+    participation, all devices are assumed to have reported in every window of the tally."""
+    part = Part(tally, scheme, candidates, participation or Participation.evenly(tally), unit)
+    (found,) = answers_of([part], level, adjust)
+    return found
+
+
+def answers_of(parts: Sequence[Part], level: float, adjust: Adjustment) -> Sequence[Answer]:
+    """The answer of each of these tallies, all of one scheme.
 
     Raises:
-        EstimateError: the tally does not belong to the scheme, or cannot be estimated.
+        EstimateError: a tally does not belong to the scheme, or cannot be estimated.
         ValueError: `level` is not between 0 and 1.
     """
-    return _maker(tally.metric, scheme)(
-        tally,
-        scheme,
-        candidates,
-        level=level,
-        adjust=adjust,
-        participation=participation,
-        unit=unit,
-    )
-
-
-def answers_of_each(
-    tallies: Sequence[Tally],
-    scheme: Scheme,
-    candidates: Sequence[str] | None,
-    participations: Sequence[Participation],
-    *,
-    level: float = 0.95,
-    adjust: Adjustment = "storey",
-    unit: str | None = None,
-) -> Sequence[Answer]:
-    """What `answer_of` says of each of these tallies of one scheme, with the same errors."""
-    if tallies and _maker(tallies[0].metric, scheme) is shares.estimate:
-        return estimate_each(
-            tallies, scheme, candidates, participations, level=level, adjust=adjust
-        )
-    return [
-        answer_of(
-            *(tally, scheme, candidates),
-            level=level,
-            adjust=adjust,
-            participation=participation,
-            unit=unit,
-        )
-        for tally, participation in zip(tallies, participations, strict=True)
-    ]
-
-
-def _maker(metric: str, scheme: Scheme) -> Maker:
-    """What makes an answer of the tallies of a scheme.
-
-    Raises:
-        EstimateError: nothing does.
-    """
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, not {level}")
+    scheme = parts[0].scheme
     kind = type(analysis_of(scheme.mechanism))
     make = TYPES.get(scheme.type)
     if make is None and isinstance(scheme.mechanism, PrefixTree):
@@ -127,10 +101,11 @@ def _maker(metric: str, scheme: Scheme) -> Maker:
             message(
                 "{metric} is a discovery: `deniable estimate discover {metric}` lists the strings "
                 "that were found",
-                metric=metric,
+                metric=parts[0].tally.metric,
             )
         )
-    return make or next(MAKERS[each] for each in kind.__mro__ if each in MAKERS)
+    make = make or next(MAKERS[each] for each in kind.__mro__ if each in MAKERS)
+    return make(parts, level, adjust)
 
 
 def combine(answers: Sequence[Answer]) -> Answer:

@@ -11,12 +11,11 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
-from statistics import NormalDist
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +26,11 @@ from deniable_estimator.answers.basis import Result, Table, unfinished_note
 from deniable_estimator.answers.files import csv_text, plain, records
 from deniable_estimator.answers.units import Unit, half_width
 from deniable_estimator.messages import message
-from deniable_estimator.statistics.intervals import FloatArray, interval_of_difference
+from deniable_estimator.statistics.intervals import (
+    FloatArray,
+    deviations,
+    interval_of_difference,
+)
 from deniable_estimator.statistics.significance import Adjustment
 from deniable_estimator.statistics.tails import upper_tails
 
@@ -65,6 +68,35 @@ class Series:
     def place(self, name: str) -> int | None:
         """The index of a series; None if there is none of that name."""
         return self.names.index(name) if name in self.names else None
+
+    def at(self, name: str) -> tuple[float, float, float]:
+        """The number of a series and the ends of its interval: NaN without any limit if there is
+        none of that name."""
+        place = self.place(name)
+        if place is None:
+            return math.nan, -math.inf, math.inf
+        return self.value.item(place), self.low.item(place), self.high.item(place)
+
+
+class ChangeTest(NamedTuple):
+    """What counts as a change of a series."""
+
+    together: bool = True
+    """Whether that is corrected for the number of series: of shares as `adjust` says, while numbers
+    are few, and take Bonferroni."""
+    adjust: Adjustment = "storey"
+    """By Storey's test the level is the part of those that are said to have changed that have not;
+    by Bonferroni's, which suits alerts, how often any of them has not."""
+    alpha: float | None = None
+    """The level of the test; 1 minus the level of the intervals if not given."""
+
+    def level_at(self, level: float) -> float:
+        """The level of the test of series with intervals of this level."""
+        return 1 - level if self.alpha is None else self.alpha
+
+
+TOGETHER = ChangeTest()
+"""The usual test: of those that are said to have changed 5% have not (at the level .95)."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -117,21 +149,16 @@ class Answer(Result):
         """The most that so many fake devices add to any one series; NaN without reports."""
 
     @abstractmethod
-    def change_from(
-        self,
-        before: Self,
-        *,
-        together: bool = True,
-        adjust: Adjustment = "storey",
-        alpha: float | None = None,
-    ) -> Comparison:
+    def change_from(self, before: Self, test: ChangeTest) -> Comparison:
         """The change of every series that both have, in the order of this one.
 
-        The noise of their reports must have been drawn independently. `alpha` is the level of the
-        test; 1 minus the level of the intervals if not given. With `together`, what counts as
-        changed is corrected for the number of series: of shares as `adjust` says
-        (`deniable_estimator.statistics.significance`); numbers are few, and take Bonferroni.
+        The noise of their reports must have been drawn independently.
         """
+
+    @classmethod
+    def changes(cls, pairs: Sequence[tuple[Self, Self]], test: ChangeTest) -> list[Comparison]:
+        """`change_from` of each of these pairs, an earlier answer and a later one."""
+        return [after.change_from(before, test) for before, after in pairs]
 
     def head(self) -> dict[str, Any]:
         """With `poisoning`: `fakes`, and what they add to any one series at most."""
@@ -191,11 +218,13 @@ class Comparison:
         found: list[int] = np.flatnonzero(self.changed).tolist()
         return [place for place in found if self.values[place] in own]
 
+    def at(self, place: int) -> tuple[float, float, float]:
+        """The change of one series, and the ends of its interval."""
+        return self.difference.item(place), self.low.item(place), self.high.item(place)
+
     def describe(self, place: int) -> str:
         """The change of one series in words: "up 2.1 points (95% CI +0.4 to +3.8)"."""
-        difference, low, high = (
-            float(column[place]) for column in (self.difference, self.low, self.high)
-        )
+        difference, low, high = self.at(place)
         if not math.isfinite(difference):
             return message("the change is unknown: one of the two has no reports")
         if math.isinf(low) and math.isinf(high):
@@ -222,8 +251,8 @@ class Comparison:
 
     def ends(self, place: int) -> tuple[str, str]:
         """The ends of one interval in the unit of the answers, with their signs."""
-        low, high = float(self.low[place]), float(self.high[place])
-        unit, spread = self.after.unit, half_width(float(self.difference[place]), low, high)
+        difference, low, high = self.at(place)
+        unit, spread = self.after.unit, half_width(difference, low, high)
         # An end just beside zero must not be rounded to it if the interval does not hold zero.
         return (
             unit.signed(low, min(spread, low) if low > 0 else spread),
@@ -284,15 +313,10 @@ def _period(answer: Answer) -> dict[str, Any]:
 
 
 def number_change(
-    before: Answer,
-    after: Answer,
-    *,
-    together: bool = True,
-    p_values: dict[str, float] | None = None,
-    alpha: float | None = None,
+    before: Answer, after: Answer, test: ChangeTest, p_values: dict[str, float] | None = None
 ) -> Comparison:
     """The change of all series that both answers have, judged by `p_values` where there are any,
-    and by the widths of their intervals otherwise; `alpha` is that of `Answer.change_from`."""
+    and by the widths of their intervals otherwise."""
     old, new = before.series, after.series
     names = tuple(
         name for name in new.names if name in old.names and (p_values is None or name in p_values)
@@ -304,8 +328,7 @@ def number_change(
     with np.errstate(invalid="ignore"):
         low, high = interval_of_difference(was, now)
         wide = high - low
-    z = NormalDist().inv_cdf((1 + after.level) / 2)
-    std_error = np.where(np.isfinite(wide), wide / 2, np.nan) / z
+    std_error = np.where(np.isfinite(wide), wide / 2, np.nan) / deviations(after.level)
     difference = now[0] - was[0]
     if p_values is None:
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -313,12 +336,12 @@ def number_change(
     else:
         found = np.array([p_values[name] for name in names], np.float64)
     # What is not known in one of the two is not tested.
-    family = max(1, int(np.isfinite(difference).sum())) if together else 1
+    family = max(1, int(np.isfinite(difference).sum())) if test.together else 1
     return Comparison(
         before=before,
         after=after,
         level=after.level,
-        together=together,
+        together=test.together,
         values=names,
         old=was[0],
         new=now[0],
@@ -326,7 +349,5 @@ def number_change(
         std_error=std_error,
         low=low,
         high=high,
-        changed=beyond_noise(
-            found * family, low, high, 1 - after.level if alpha is None else alpha
-        ),
+        changed=beyond_noise(found * family, low, high, test.level_at(after.level)),
     )

@@ -10,16 +10,14 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import Any, ClassVar, Self, TypeAlias
 
-import numpy as np
-
 from deniable import Scheme
 from deniable.protocol import windows
+from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL, Verdict
 from deniable_estimator.answers.files import csv_text
-from deniable_estimator.forecasting.detection import USABLE_SHARE, critical_value
+from deniable_estimator.forecasting.detection import USABLE_SHARE
 from deniable_estimator.messages import Message, listed, message
-from deniable_estimator.statistics.intervals import Noise
 from deniable_estimator.statistics.participation import Participation
 
 Table: TypeAlias = tuple[Sequence[str], Iterable[Sequence[Any]]]
@@ -58,18 +56,6 @@ class Basis:
         return datetime.fromtimestamp(first, UTC).date(), datetime.fromtimestamp(last, UTC).date()
 
     @classmethod
-    def of(cls, tally: Tally, scheme: Scheme, participation: Participation) -> Basis:
-        """That of the reports of one scheme."""
-        return Basis(
-            tally.metric,
-            (scheme.fingerprint,),
-            tally.windows,
-            tally.reports,
-            participation,
-            scheme.mechanism.epsilon,
-        )
-
-    @classmethod
     def merged(cls, parts: Sequence[Basis]) -> Basis:
         """That of the answers of several schemes of one metric together."""
         return Basis(
@@ -79,6 +65,44 @@ class Basis:
             n=sum(each.n for each in parts),
             participation=Participation.merged([each.participation for each in parts]),
             epsilon=max(each.epsilon for each in parts),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The tally of one scheme, and what to estimate from it."""
+
+    tally: Tally
+    scheme: Scheme
+    candidates: Sequence[str] | None
+    """They follow the rule of `deniable.protocol.value_list`; answers have them in normal form."""
+    participation: Participation
+    unit: str | None = None
+    """That of a number."""
+
+    @property
+    def unnamed(self) -> bool:
+        """Whether nothing names the strings to estimate: a string metric without a list, or a
+        discovery, which finds them (`deniable_estimator.asking.discoveries`)."""
+        scheme = self.scheme
+        open_list = scheme.needs_candidates and self.candidates is None
+        return open_list or isinstance(scheme.mechanism, PrefixTree)
+
+    @property
+    def repeats(self) -> float:
+        """How many reports each device sent, as it were: that of its participation."""
+        return self.participation.repeats
+
+    @property
+    def basis(self) -> Basis:
+        """What an answer from it rests on."""
+        return Basis(
+            self.tally.metric,
+            (self.scheme.fingerprint,),
+            self.tally.windows,
+            self.tally.reports,
+            self.participation,
+            self.scheme.mechanism.epsilon,
         )
 
 
@@ -194,37 +218,14 @@ _ROUGH = 0.5
 inexact."""
 
 
-def caveats(
-    n: int,
-    windows: Sequence[str],
-    noise: Noise,
-    level: float,
-    *,
-    devices: float,
-    complete: bool,
-) -> tuple[str, ...]:
-    """What to bear in mind about an estimate of `len(noise.a)` values; empty if nothing.
+def caveats(basis: Basis, smallest: float, skewness: float, *, complete: bool) -> tuple[str, ...]:
+    """What to bear in mind about an estimate of shares; empty if nothing.
 
-    `devices` is how many the intervals take to have sent the n reports (see `Basis`).
+    `smallest` is the share that noise alone can look like, and `skewness` that of the noise.
     """
-    if n == 0:
+    if basis.n == 0:
         return (message("no reports yet"),)
-    smallest = critical_value(1 - level, len(noise.a)) * float(noise.null_error.min())
-    skewness = float(np.abs(noise.skewness).max())
-    return caveats_of(n, windows, smallest, skewness, devices=devices, complete=complete)
-
-
-def caveats_of(
-    n: int,
-    windows: Sequence[str],
-    smallest: float,
-    skewness: float,
-    *,
-    devices: float,
-    complete: bool,
-) -> tuple[str, ...]:
-    """The same from the share that noise alone can look like, and the skewness of the noise."""
-    warnings = list(_few_notes(n))
+    warnings = list(_few_notes(basis.n))
     if smallest > USABLE_SHARE:
         warnings.append(
             message(
@@ -239,24 +240,24 @@ def caveats_of(
                 "so few reports support any value by chance that intervals and p-values are rough"
             )
         )
-    return (*warnings, *footnotes(n, windows, devices=devices, complete=complete))
+    return (*warnings, *footnotes(basis, complete=complete))
 
 
-def footnotes(n: int, windows: Sequence[str], *, devices: float, complete: bool) -> tuple[str, ...]:
+def footnotes(basis: Basis, *, complete: bool) -> tuple[str, ...]:
     """The caveats that hold however many reports there are: they say what the numbers mean."""
     told = []
-    if n and len(windows) > 1:
+    if basis.n and len(basis.windows) > 1:
         told.append(
             message(
                 "rests on {n:,} reports from {windows} windows, in which the same devices may have "
                 "reported again: the intervals are for the share among all devices, and count "
                 "these reports as {devices:,.0f} devices",
-                n=n,
-                windows=len(windows),
-                devices=devices,
+                n=basis.n,
+                windows=len(basis.windows),
+                devices=basis.devices,
             )
         )
-    if n and not complete:
+    if basis.n and not complete:
         told.append(
             message(
                 "only some of the possible values are asked for: their shares need not sum to one"

@@ -6,12 +6,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable.protocol.types.number import Number
 from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.analyses.numbers.change import quantile_shift
@@ -23,20 +21,18 @@ from deniable_estimator.analyses.numbers.distribution import (
 from deniable_estimator.analyses.numbers.poisoning import Attack, quantile_attack
 from deniable_estimator.answers.base import (
     NUMBER_COLUMNS,
-    Answer,
+    ChangeTest,
     Comparison,
     Series,
     number_change,
 )
-from deniable_estimator.answers.basis import Table, number_footnotes
+from deniable_estimator.answers.basis import Table
 from deniable_estimator.answers.files import plain, records
-from deniable_estimator.answers.mean import MeanInUnits, range_dict
-from deniable_estimator.answers.units import NumberUnit
+from deniable_estimator.answers.mean import NumberAnswer
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.forecasting.number_forecast import QUANTILES
 from deniable_estimator.messages import message
-from deniable_estimator.statistics.intervals import FloatArray
-from deniable_estimator.statistics.significance import Adjustment
+from deniable_estimator.statistics.intervals import FloatArray, deviations
 from deniable_estimator.statistics.tails import normal_tails
 
 _EDGE = ("below", "std_error", "low", "high")
@@ -63,26 +59,14 @@ class CellShares(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Distribution(Answer):
+class Distribution(NumberAnswer):
     """How a number is distributed over devices."""
 
     kind = "distribution"
 
-    name: str | None = None
-    """The unit of the numbers."""
-    range: NumberRange
     found: DistributionEstimate
-    mean: MeanInUnits
     attack: Attack
     """How far `FAKES` of all reports, if they are fake, move the share below an edge at most."""
-
-    @property
-    def footnotes(self) -> tuple[str, ...]:
-        return number_footnotes(self)
-
-    @property
-    def unit(self) -> NumberUnit:
-        return NumberUnit(self.name, self.mean.log)
 
     @property
     def leading(self) -> str:
@@ -103,17 +87,11 @@ class Distribution(Answer):
         value, lows, highs = (np.array(column, np.float64) for column in zip(*rows, strict=True))
         if not self.n:
             value[:] = np.nan
-        z = NormalDist().inv_cdf((1 + self.level) / 2)
         with np.errstate(invalid="ignore"):
-            errors = (highs - lows) / (2 * z)
+            errors = (highs - lows) / (2 * deviations(self.level))
         errors[~np.isfinite(errors)] = np.nan
         errors[-1] = self.mean.std_error
         return Series((*names, self.mean.name), value, errors, lows, highs)
-
-    @property
-    def budget(self) -> float:
-        """The most that so many fake devices add to the mean."""
-        return self.mean.most(self.fakes) if self.n else math.nan
 
     @property
     def below(self) -> RangeShare:
@@ -189,14 +167,7 @@ class Distribution(Answer):
         """Whether both have the same cells, so that they can be added up and compared."""
         return self.range == other.range and np.array_equal(self.found.edges, other.found.edges)
 
-    def change_from(
-        self,
-        before: Distribution,
-        *,
-        together: bool = True,
-        adjust: Adjustment = "storey",
-        alpha: float | None = None,
-    ) -> Comparison:
+    def change_from(self, before: Distribution, test: ChangeTest) -> Comparison:
         """Quantiles are tested by the share below the quantile of both periods together, and are
         compared where both have the same cells."""
         names, p_values = self.series.names, {}
@@ -210,7 +181,7 @@ class Distribution(Answer):
         if self.mean.log == before.mean.log:
             score = max(0.0, abs(apart) - slack) / error if error > 0 else 0.0
             p_values[names[-1]] = normal_tails(score) if math.isfinite(score) else 1.0
-        return number_change(before, self, together=together, p_values=p_values, alpha=alpha)
+        return number_change(before, self, test, p_values)
 
     def numbers(self) -> dict[str, Any]:
         """`unit`, `range` (`low`, `high`, `scale`, `integer`), `series` (as for a mean), `below`
@@ -219,8 +190,6 @@ class Distribution(Answer):
         found = self.cells
         cells = found.starts, found.ends, found.shares
         return {
-            "unit": self.name,
-            "range": range_dict(self.range),
             **super().numbers(),
             "below": _share(self.below, self.n),
             "above": _share(self.above, self.n),

@@ -12,8 +12,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from deniable import Scheme
-from deniable_collector.tally import Tally
 from deniable_estimator.analyses.anomalies import Verdict
 from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.analyses.numbers import HistogramAnalysis
@@ -23,11 +21,11 @@ from deniable_estimator.analyses.numbers.distribution import (
 )
 from deniable_estimator.analyses.numbers.poisoning import Attack
 from deniable_estimator.analyses.numbers.sums import sum_weights
-from deniable_estimator.answers.basis import Basis, number_caveats, vars_of
+from deniable_estimator.answers.basis import Basis, Part, number_caveats, vars_of
 from deniable_estimator.answers.distribution import Distribution
-from deniable_estimator.answers.mean import MeanInUnits, basis_of
+from deniable_estimator.answers.mean import MeanInUnits, number_analysis
 from deniable_estimator.messages import counted, message, sentence
-from deniable_estimator.statistics.participation import Participation, overlap, together
+from deniable_estimator.statistics.participation import overlap, together
 from deniable_estimator.statistics.significance import Adjustment
 
 _RANGE = {
@@ -47,26 +45,16 @@ _RANGE = {
 """What is said of a range that does not suit the numbers."""
 
 
-def estimate_distribution(
-    tally: Tally,
-    scheme: Scheme,
-    candidates: Sequence[str] | None = None,
-    *,
-    level: float = 0.95,
-    adjust: Adjustment = "storey",
-    participation: Participation | None = None,
-    unit: str | None = None,
-) -> Distribution:
+def estimate_distribution(part: Part, level: float, adjust: Adjustment) -> Distribution:
     """What a tally of one scheme says of a distribution; the arguments are those of
     `estimate_mean`, with the same errors."""
-    analysis, basis = basis_of(tally, scheme, candidates, level, participation)
+    analysis, tally, repeats = number_analysis(part), part.tally, part.repeats
     assert isinstance(analysis, HistogramAnalysis)
-    repeats = basis.participation.repeats
     answer = Distribution(
-        **vars_of(basis),
+        **vars_of(part.basis),
         level=level,
         verdict=Verdict.of(analysis.figures(tally, repeats)),
-        name=unit,
+        name=part.unit,
         range=analysis.mechanism.range,
         found=analysis.distribution(tally, level, repeats),
         mean=MeanInUnits.of(analysis, analysis.mean(tally, repeats)),

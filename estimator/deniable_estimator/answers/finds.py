@@ -28,6 +28,7 @@ from deniable_estimator.answers.basis import Result, Table
 from deniable_estimator.answers.files import plain
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.forecasting.discovery_forecast import Reach
+from deniable_estimator.statistics.intervals import deviations
 from deniable_estimator.statistics.tails import binomial_tail
 
 _SELDOM = 0.025
@@ -150,7 +151,7 @@ def explained_by(shares: Shares | None, threshold: float | None = None) -> Expla
         least = float(noise.c.min()) if each is None else each
         held = float((noise.a + noise.b * shares.share).sum())
         variance += max(0.0, held - least * total**2)
-    half = NormalDist().inv_cdf((1 + shares.level) / 2) * math.sqrt(variance)
+    half = deviations(shares.level) * math.sqrt(variance)
     chosen = 0.0 if threshold is None else _chosen(shares, threshold)
     return Explained(total, total - half - chosen, total + half)
 

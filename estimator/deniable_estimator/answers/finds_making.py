@@ -11,9 +11,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from deniable import Scheme
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
-from deniable_collector.tally import Tally
 from deniable_estimator.analyses.anomalies import Figure, Verdict, discovery_figures
 from deniable_estimator.analyses.base import Finding
 from deniable_estimator.analyses.candidates import check_tally
@@ -21,23 +19,13 @@ from deniable_estimator.analyses.discovery import DecodedRows, FoundHead, Prefix
 from deniable_estimator.analyses.discovery.prior import Prior, shipped_prior
 from deniable_estimator.analyses.discovery.tree import LEVEL
 from deniable_estimator.analyses.poisoning import Exposure
-from deniable_estimator.answers.basis import Basis, footnotes, vars_of
+from deniable_estimator.answers.basis import Basis, Part, footnotes, vars_of
 from deniable_estimator.answers.finds import Explained, Find, Finds, explained_by
-from deniable_estimator.answers.shares import Shares, infer
-from deniable_estimator.answers.shares_of_many import combine
+from deniable_estimator.answers.shares import Shares
+from deniable_estimator.answers.shares_making import combine, infer
 from deniable_estimator.forecasting.discovery_forecast import Reach
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.intervals import Noise, debias
-from deniable_estimator.statistics.participation import Participation
-
-
-@dataclass(frozen=True, eq=False)
-class Reported:
-    """The tally of one scheme, and how often the same device may have reported."""
-
-    tally: Tally
-    scheme: Scheme
-    participation: Participation
 
 
 @dataclass(frozen=True)
@@ -50,7 +38,7 @@ class Rule:
 
 
 def find_strings(
-    parts: Sequence[Reported],
+    parts: Sequence[Part],
     rule: Rule,
     *,
     level: float = 0.95,
@@ -81,7 +69,7 @@ def find_strings(
         before += each.mechanism.levels + 1
     whole = _shares(decoded, list(values), level)
     none = _shares(decoded, [FoundHead(b"", False)], level)
-    basis = Basis.merged([_basis_of(part) for part in informed or parts[:1]])
+    basis = Basis.merged([part.basis for part in informed or parts[:1]])
     if whole is None:
         return _answer(
             basis, decoded, none, None, (), rule, prior, level, (0, 0), explained_by(None)
@@ -123,14 +111,14 @@ def _onwards(tell: Callable[[int, int], None], before: int, of: int, done: int, 
     tell(before + done, of)
 
 
-def shares_of(parts: Sequence[Reported], heads: Sequence[FoundHead], level: float) -> Shares | None:
+def shares_of(parts: Sequence[Part], heads: Sequence[FoundHead], level: float) -> Shares | None:
     """The shares of these strings; None where no scheme with reports counts any of them."""
     informed = [part for part in parts if part.tally.reports]
     decoded = [(part, DecodedRows(_mechanism(part), part.tally)) for part in informed]
     return _shares(decoded, heads, level)
 
 
-def _mechanism(part: Reported) -> PrefixTree:
+def _mechanism(part: Part) -> PrefixTree:
     assert isinstance(part.scheme.mechanism, PrefixTree)
     return part.scheme.mechanism
 
@@ -141,7 +129,7 @@ def _name(head: FoundHead) -> str:
 
 
 def _shares(
-    decoded: Sequence[tuple[Reported, DecodedRows]], heads: Sequence[FoundHead], level: float
+    decoded: Sequence[tuple[Part, DecodedRows]], heads: Sequence[FoundHead], level: float
 ) -> Shares | None:
     answers = []
     for part, each in decoded:
@@ -153,7 +141,7 @@ def _shares(
 
 
 def _shares_of_one(
-    part: Reported, decoded: DecodedRows, heads: Sequence[FoundHead], level: float
+    part: Part, decoded: DecodedRows, heads: Sequence[FoundHead], level: float
 ) -> Shares:
     channel = decoded.mechanism.channel
     support = decoded.support(heads)
@@ -161,38 +149,33 @@ def _shares_of_one(
         share = debias(support.counts, support.reports, channel.p, channel.q)
     noise = Noise.of(channel.p, channel.q, support.reports, len(heads))
     noise = replace(noise, kept=_kept(part))
-    return infer(
-        _basis_of(part),
-        False,
+    (found,) = infer(
+        [part.basis],
         tuple(map(_name, heads)),
         Finding.of(share, noise),
         Exposure.of(channel, share, part.tally.reports, support.reports),
-        _figures(part),
+        [_figures(part)],
         level,
-        "storey",
+        complete=False,
     )
+    return found
 
 
-def _kept(part: Reported) -> Noise | None:
+def _kept(part: Part) -> Noise | None:
     """What it adds that the same devices report again: they are the same sample of all devices."""
-    repeats = part.participation.repeats
-    if repeats == 1:
+    if part.repeats == 1:
         return None
     return Noise.of(Fraction(1), Fraction(0), part.tally.reports, 1).weighted(
-        np.full(1, math.sqrt(repeats - 1))
+        np.full(1, math.sqrt(part.repeats - 1))
     )
 
 
-def _reach(part: Reported) -> Reach:
+def _reach(part: Part) -> Reach:
     return Reach.in_window(_mechanism(part), part.tally.reports)
 
 
-def _figures(part: Reported) -> tuple[Figure, ...]:
+def _figures(part: Part) -> tuple[Figure, ...]:
     return discovery_figures(part.tally, PrefixTreeAnalysis(_mechanism(part)).commonest())
-
-
-def _basis_of(part: Reported) -> Basis:
-    return Basis.of(part.tally, part.scheme, part.participation)
 
 
 def _find(shares: Shares, name: str, head: FoundHead, value: float) -> Find:
@@ -211,7 +194,7 @@ def _find(shares: Shares, name: str, head: FoundHead, value: float) -> Find:
 
 def _answer(
     basis: Basis,
-    decoded: Sequence[tuple[Reported, DecodedRows]],
+    decoded: Sequence[tuple[Part, DecodedRows]],
     none: Shares | None,
     shares: Shares | None,
     finds: tuple[Find, ...],
@@ -226,7 +209,7 @@ def _answer(
     notes = shares.notes if shares is not None else ()
     if not basis.n:
         notes = (message("no reports yet"),)
-    told = footnotes(basis.n, basis.windows, devices=basis.devices, complete=True)
+    told = footnotes(basis, complete=True)
     return Finds(
         **vars_of(basis),
         level=level,

@@ -9,17 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from deniable import Scheme
 from deniable.protocol.mechanisms.number_range import NumberRange
-from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.anomalies import Figure, Verdict
 from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.analyses.candidates import check_tally
 from deniable_estimator.analyses.numbers import NumberAnalysis
 from deniable_estimator.analyses.numbers.mean import EVEN_SPREAD, MeanEstimate
-from deniable_estimator.answers.base import Answer, Comparison, Series, number_change
-from deniable_estimator.answers.basis import Basis, number_caveats, number_footnotes, vars_of
+from deniable_estimator.answers.base import Answer, ChangeTest, Comparison, Series, number_change
+from deniable_estimator.answers.basis import Basis, Part, number_caveats, number_footnotes, vars_of
 from deniable_estimator.answers.units import NumberUnit
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
@@ -27,37 +25,18 @@ from deniable_estimator.statistics.participation import Participation, overlap, 
 from deniable_estimator.statistics.significance import Adjustment
 
 
-def basis_of(
-    tally: Tally,
-    scheme: Scheme,
-    candidates: Sequence[str] | None,
-    level: float,
-    participation: Participation | None,
-) -> tuple[NumberAnalysis[Any], Basis]:
-    """What a tally of numbers is analysed with, and what its answer rests on.
+def number_analysis(part: Part) -> NumberAnalysis[Any]:
+    """What a tally of numbers is analysed with.
 
     Raises:
         EstimateError: candidates were given, or the tally does not belong to the scheme.
-        ValueError: `level` is not between 0 and 1.
     """
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, not {level}")
-    if candidates is not None:
+    if part.candidates is not None:
         raise EstimateError(message("a number has no candidates: leave them out"))
-    check_tally(tally, scheme)
-    analysis = analysis_of(scheme.mechanism)
+    check_tally(part.tally, part.scheme)
+    analysis = analysis_of(part.scheme.mechanism)
     assert isinstance(analysis, NumberAnalysis)
-    return analysis, Basis.of(tally, scheme, participation or Participation.evenly(tally))
-
-
-def range_dict(numbers: NumberRange) -> dict[str, Any]:
-    """The range as JSON has it."""
-    return {
-        "low": numbers.start,
-        "high": float(numbers.high),
-        "scale": numbers.scale,
-        "integer": numbers.integer,
-    }
+    return analysis
 
 
 @dataclass(frozen=True)
@@ -187,16 +166,14 @@ def _axis(numbers: NumberRange) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Mean(Answer):
-    """The average of a number over devices."""
-
-    kind = "mean"
+class NumberAnswer(Answer):
+    """What is said of a number."""
 
     name: str | None = None
     """The unit of the numbers."""
     range: NumberRange
     """Where the numbers lie; of several schemes, that of the first with reports."""
-    found: MeanInUnits
+    mean: MeanInUnits
 
     @property
     def footnotes(self) -> tuple[str, ...]:
@@ -204,94 +181,76 @@ class Mean(Answer):
 
     @property
     def unit(self) -> NumberUnit:
-        return NumberUnit(self.name, self.found.log)
-
-    @property
-    def leading(self) -> str:
-        return self.found.name
-
-    @property
-    def series(self) -> Series:
-        low, high = self.found.interval(self.level)
-        columns = (self.found.number, self.found.std_error, low, high)
-        return Series((self.leading,), *(np.array([each]) for each in columns))
+        return NumberUnit(self.name, self.mean.log)
 
     @property
     def budget(self) -> float:
-        return self.found.most(self.fakes) if self.n else math.nan
-
-    def change_from(
-        self,
-        before: Mean,
-        *,
-        together: bool = True,
-        adjust: Adjustment = "storey",
-        alpha: float | None = None,
-    ) -> Comparison:
-        return number_change(before, self, together=together, alpha=alpha)
+        """The most that so many fake devices add to the mean."""
+        return self.mean.most(self.fakes) if self.n else math.nan
 
     def numbers(self) -> dict[str, Any]:
         """`unit`, `range` (`low`, `high`, `scale`, `integer`), and `series`."""
-        return {
-            "unit": self.name,
-            "range": range_dict(self.range),
-            **super().numbers(),
+        found = {
+            "low": self.range.start,
+            "high": float(self.range.high),
+            "scale": self.range.scale,
+            "integer": self.range.integer,
         }
+        return {"unit": self.name, "range": found, **super().numbers()}
 
 
-def estimate_mean(
-    tally: Tally,
-    scheme: Scheme,
-    candidates: Sequence[str] | None = None,
-    *,
-    level: float = 0.95,
-    adjust: Adjustment = "storey",
-    participation: Participation | None = None,
-    unit: str | None = None,
-) -> Mean:
-    """The mean that a tally of one scheme says.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Mean(NumberAnswer):
+    """The average of a number over devices."""
 
-    `candidates` and `adjust` have no meaning for a number.
+    kind = "mean"
+
+    @property
+    def leading(self) -> str:
+        return self.mean.name
+
+    @property
+    def series(self) -> Series:
+        columns = self.mean.number, self.mean.std_error, *self.mean.interval(self.level)
+        return Series((self.leading,), *(np.array([each]) for each in columns))
+
+    def change_from(self, before: Mean, test: ChangeTest) -> Comparison:
+        return number_change(before, self, test)
+
+
+def estimate_mean(part: Part, level: float, adjust: Adjustment) -> Mean:
+    """The mean that a tally of one scheme says; `adjust` has no meaning for a number.
 
     Raises:
-        EstimateError: the tally does not belong to the scheme.
-        ValueError: `level` is not between 0 and 1.
+        EstimateError: candidates were given, or the tally does not belong to the scheme.
     """
-    analysis, basis = basis_of(tally, scheme, candidates, level, participation)
-    found = analysis.mean(tally, basis.participation.repeats)
-    return mean_answer(analysis, basis, level, unit, found, analysis.figures(tally))
+    analysis = number_analysis(part)
+    found = analysis.mean(part.tally, part.repeats)
+    return mean_answer(part, level, found, analysis.figures(part.tally))
 
 
-def mean_answer(
-    analysis: NumberAnalysis[Any],
-    basis: Basis,
-    level: float,
-    unit: str | None,
-    found: MeanEstimate,
-    seen: Sequence[Figure],
-) -> Mean:
+def mean_answer(part: Part, level: float, found: MeanEstimate, seen: Sequence[Figure]) -> Mean:
     """The answer of a mean that is estimated already; `seen` says how honest the reports look."""
+    analysis = number_analysis(part)
     answer = Mean(
-        **vars_of(basis),
+        **vars_of(part.basis),
         level=level,
         verdict=Verdict.of(seen),
-        name=unit,
+        name=part.unit,
         range=analysis.mechanism.range,
-        found=MeanInUnits.of(analysis, found),
+        mean=MeanInUnits.of(analysis, found),
     )
     return replace(answer, warnings=number_caveats(answer))
 
 
 def combine_means(informed: Sequence[Mean]) -> Mean:
     """A single mean from those of several schemes of one metric, which have reports."""
-    found = MeanInUnits.pooled(
-        [each.found for each in informed], [each.participation for each in informed]
-    )
-    basis = Basis.merged(informed)
     combined = replace(
         informed[0],
-        **vars_of(basis),
-        found=found,
+        **vars_of(Basis.merged(informed)),
+        mean=MeanInUnits.pooled(
+            [each.mean for each in informed], [each.participation for each in informed]
+        ),
         verdict=Verdict.of([each for part in informed for each in part.verdict.figures]),
     )
     return replace(combined, warnings=number_caveats(combined))

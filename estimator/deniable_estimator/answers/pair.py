@@ -10,27 +10,26 @@ from typing import Any
 
 import numpy as np
 
-from deniable import Scheme
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable.protocol.types.pair import Pair, margins_of
-from deniable_collector.tally import Tally
 from deniable_estimator.analyses import oracle_analysis
 from deniable_estimator.analyses.base import Finding
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.analyses.pairs.poisoning import Fake
 from deniable_estimator.analyses.poisoning import Exposure
-from deniable_estimator.answers.base import Comparison, number_change
-from deniable_estimator.answers.basis import Basis, Table, vars_of
+from deniable_estimator.answers.base import ChangeTest, Comparison, number_change
+from deniable_estimator.answers.basis import Basis, Part, Table, vars_of
 from deniable_estimator.answers.files import plain, records
 from deniable_estimator.answers.pair_estimate import (
     PairEstimate,
     names_of_series,
 )
-from deniable_estimator.answers.shares import Shares, estimate, infer
+from deniable_estimator.answers.shares import Shares
+from deniable_estimator.answers.shares_making import estimate_shares, infer
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import counted, message
 from deniable_estimator.statistics.intervals import FloatArray, Noise, interval_of_difference
-from deniable_estimator.statistics.participation import Participation, overlap
+from deniable_estimator.statistics.participation import overlap
 from deniable_estimator.statistics.significance import Adjustment
 
 _SHARE = ("share", "std_error", "low", "high")
@@ -59,33 +58,26 @@ class PairAnswer(PairEstimate):
         exposure = Exposure(margin.exposure.gain[places], margin.exposure.loss[places])
         noise = margin.noise.taken(places)
         basis = replace(Basis(**vars_of(margin)), metric=metric)
-        found = infer(
-            basis,
-            False,
+        (found,) = infer(
+            [basis],
             tuple(margin.values[place] for place in places.tolist()),
             Finding.of(margin.share[places], noise),
             exposure,
-            self.verdict.figures,
+            [self.verdict.figures],
             margin.level,
             margin.adjustment,
+            complete=False,
         )
         return replace(found, warnings=(*found.warnings, note))
 
-    def change_from(
-        self,
-        before: PairAnswer,
-        *,
-        together: bool = True,
-        adjust: Adjustment = "storey",
-        alpha: float | None = None,
-    ) -> Comparison:
+    def change_from(self, before: PairAnswer, test: ChangeTest) -> Comparison:
         """A series has changed if the interval of its change at the level of the test, shared by
         all series (Bonferroni), does not hold zero. A conditional is a ratio: its interval at one
         level is not to be had by stretching that of another.
         """
-        found = number_change(before, self, together=together)
-        alpha = 1 - self.level if alpha is None else alpha
-        tested = 1 - alpha / (max(1, len(found.values)) if together else 1)
+        found = number_change(before, self, test)
+        family = max(1, len(found.values)) if test.together else 1
+        tested = 1 - test.level_at(self.level) / family
         ends = []
         for answer in (before, self):
             series = answer.series_at(tested)
@@ -186,32 +178,19 @@ def pair_series(kind: Pair) -> tuple[str, ...]:
     return names_of_series((first.metric, second.metric), (first.values, second.values))
 
 
-def estimate_pair(
-    tally: Tally,
-    scheme: Scheme,
-    candidates: Sequence[str] | None = None,
-    *,
-    level: float = 0.95,
-    adjust: Adjustment = "storey",
-    participation: Participation | None = None,
-    unit: str | None = None,
-) -> PairAnswer:
-    """What a tally of one scheme says of two lists; the arguments are those of `shares.estimate`.
+def estimate_pair(part: Part, level: float, adjust: Adjustment) -> PairAnswer:
+    """What a tally of one scheme says of two lists.
 
     Raises:
         EstimateError: the tally does not belong to the scheme, or candidates were given.
-        ValueError: `level` is not between 0 and 1.
     """
-    if candidates is not None:
+    if part.candidates is not None:
         raise EstimateError(message("a pair has no candidates: leave them out"))
-    joint = estimate(
-        tally, scheme, level=level, adjust=adjust, participation=participation, unit=unit
-    )
-    names, values = margins_of(scheme.values)
-    mechanism = scheme.mechanism
+    (joint,) = estimate_shares([part], level, adjust)
+    names, values = margins_of(part.scheme.values)
+    mechanism = part.scheme.mechanism
     assert isinstance(mechanism, SubsetSelection)
-    repeats = joint.participation.repeats
-    covariance = Covariance.of(mechanism, joint.n, repeats) if joint.n else None
+    covariance = Covariance.of(mechanism, joint.n, part.repeats) if joint.n else None
     shape = len(values[0]), len(values[1])
     exposures = tuple(
         _exposure(mechanism, joint.share.reshape(shape).sum(axis=1 - axis), shape[1 - axis])
@@ -239,9 +218,8 @@ def _made(
         if covariance is not None:
             noise = covariance.noise(shape[1 - axis], size)
         found = Finding.of(share, noise)
-        margins.append(
-            infer(basis, True, values[axis], found, exposure, (), joint.level, joint.adjustment)
-        )
+        asked = joint.level, joint.adjustment
+        margins += infer([basis], values[axis], found, exposure, [()], *asked, complete=True)
     return PairAnswer(
         **vars_of(basis),
         level=joint.level,
@@ -283,15 +261,15 @@ def pooled(parts: Sequence[PairAnswer]) -> PairAnswer:
             )
         )
 
-    joint = infer(
-        basis,
-        True,
+    (joint,) = infer(
+        [basis],
         first.joint.values,
         Finding.of(np.asarray(share), covariance.noise(1, len(first.joint.values))),
         exposed([each.joint.exposure for each in parts]),
-        [figure for each in parts for figure in each.verdict.figures],
+        [[figure for each in parts for figure in each.verdict.figures]],
         first.level,
         first.joint.adjustment,
+        complete=True,
     )
     values = first.margins[0].values, first.margins[1].values
     exposures = [exposed([each.margins[axis].exposure for each in parts]) for axis in (0, 1)]

@@ -64,7 +64,7 @@ class PairEstimate(Answer):
 
     @property
     def footnotes(self) -> tuple[str, ...]:
-        return footnotes(self.n, self.windows, devices=self.devices, complete=True)
+        return footnotes(self, complete=True)
 
     @property
     def budget(self) -> float:

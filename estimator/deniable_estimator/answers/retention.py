@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from statistics import NormalDist
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -25,6 +24,7 @@ from deniable_estimator.analyses.retention import (
 from deniable_estimator.answers.base import (
     NUMBER_COLUMNS,
     Answer,
+    ChangeTest,
     Comparison,
     Series,
     number_change,
@@ -35,8 +35,7 @@ from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.units import ShareUnit
 from deniable_estimator.messages import counted, message, sentence
 from deniable_estimator.statistics.counts import share_interval
-from deniable_estimator.statistics.intervals import FloatArray, Noise
-from deniable_estimator.statistics.significance import Adjustment
+from deniable_estimator.statistics.intervals import FloatArray, Noise, deviations
 
 Told: TypeAlias = Literal["known", "too few", "nothing fits"]
 """What is known of a cell: its retention; that its devices are too few; that no retention fits."""
@@ -234,22 +233,11 @@ class RetentionAnswer(Answer):
             most = max(most, float(known.max()) * self.fakes if len(known) else 0.0)
         return min(most, 1.0)
 
-    def change_from(
-        self,
-        before: RetentionAnswer,
-        *,
-        together: bool = True,
-        adjust: Adjustment = "storey",
-        alpha: float | None = None,
-    ) -> Comparison:
+    def change_from(self, before: RetentionAnswer, test: ChangeTest) -> Comparison:
         """Of two periods of three windows or more, the cohorts that began in each are compared, so
         that none of them lived through what happened between the two; of shorter ones what was
         seen in them, of whatever cohort."""
-        found = number_change(
-            *(before._of_own_cohorts(self), self._of_own_cohorts(before)),
-            together=together,
-            alpha=alpha,
-        )
+        found = number_change(before._of_own_cohorts(self), self._of_own_cohorts(before), test)
         return replace(found, before=before, after=self)
 
     def _of_own_cohorts(self, other: RetentionAnswer) -> RetentionAnswer:
@@ -351,7 +339,7 @@ def _growth(
     low, high = share_interval(each.share, each.noise, level)
     active = each.reports / part
     # Relative, of a number of devices that was counted from a part of them.
-    z = _z(level)
+    z = deviations(level)
     error = z * math.sqrt((1 - part) / each.reports) if each.reports else math.inf
     found = [
         _product(Around(*map(float, numbers)), active, error)
@@ -410,7 +398,3 @@ def _quick(active: float, error: float, earlier: float, apart: float, stayed: Ar
             math.hypot(up, max(0.0, end - value)),
         )
     return Around(value, max(0.0, value - down), value + up)
-
-
-def _z(level: float) -> float:
-    return NormalDist().inv_cdf((1 + level) / 2)

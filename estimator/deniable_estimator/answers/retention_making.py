@@ -13,13 +13,13 @@ from deniable.protocol.mechanisms.memoized_retention import LIFECYCLE, MemoizedR
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import oracle_analysis
 from deniable_estimator.analyses.anomalies import Verdict
-from deniable_estimator.analyses.base import OneRowAnalysis
 from deniable_estimator.analyses.candidates import check_tally
 from deniable_estimator.analyses.retention import AskedPart, CohortCounts, WindowedTally
-from deniable_estimator.answers.basis import Basis, vars_of
+from deniable_estimator.answers.basis import Basis, Part, vars_of
 from deniable_estimator.answers.retention import LifeWindow, RetentionAnswer
-from deniable_estimator.answers.shares import Shares, estimate
-from deniable_estimator.answers.shares_of_many import combine as combine_shares
+from deniable_estimator.answers.shares import Shares
+from deniable_estimator.answers.shares_making import combine as combine_shares
+from deniable_estimator.answers.shares_making import estimate_shares
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import counted, message
 from deniable_estimator.statistics.participation import Participation
@@ -32,30 +32,19 @@ _LONG = 12
 """Devices that report in so many windows are enough for the lifecycle, which looks back one."""
 
 
-def estimate_retention(
-    tally: Tally,
-    scheme: Scheme,
-    candidates: Sequence[str] | None = None,
-    *,
-    level: float = 0.95,
-    adjust: Adjustment = "storey",
-    participation: Participation | None = None,
-    unit: str | None = None,
-) -> RetentionAnswer:
-    """What tallies of one scheme say of who comes back; the arguments are those of
-    `shares.estimate`. Of a sum of windows without the tally of each there is the lifecycle alone.
+def estimate_retention(part: Part, level: float, adjust: Adjustment) -> RetentionAnswer:
+    """What tallies of one scheme say of who comes back. Of a sum of windows without the tally of
+    each there is the lifecycle alone.
 
     Raises:
         EstimateError: the tally does not belong to the scheme, or candidates were given.
-        ValueError: `level` is not between 0 and 1.
     """
-    if candidates is not None:
+    if part.candidates is not None:
         raise EstimateError(message("a retention has no candidates: leave them out"))
+    tally, scheme, participation, basis = part.tally, part.scheme, part.participation, part.basis
     check_tally(tally, scheme)
     mechanism = scheme.mechanism
     assert isinstance(mechanism, MemoizedRetention)
-    participation = participation or Participation.evenly(tally)
-    basis = Basis.of(tally, scheme, participation)
     single = tally.each if isinstance(tally, WindowedTally) else ()
     if not single and len(tally.windows) == 1:
         single = (tally,)
@@ -64,22 +53,16 @@ def estimate_retention(
     figures = []
     for row, (name, channel) in enumerate(zip(mechanism.asks, mechanism.channels, strict=True)):
         of_row = Scheme("category", channel, cells_of(name, mechanism.ages))
-        part = tally.rows[row].reports / tally.reports if tally.reports else 0.0
+        told = tally.rows[row].reports / tally.reports if tally.reports else 0.0
         known = {each.windows[0]: float(each.rows[row].reports) for each in single}
         counts = {
-            label: known.get(label, reports * part)
+            label: known.get(label, reports * told)
             for label, reports in participation.reports.items()
         }
-        shares[name] = replace(
-            estimate(
-                Tally(tally.metric, of_row.fingerprint, tally.windows, (tally.rows[row],)),
-                of_row,
-                level=level,
-                adjust=adjust,
-                participation=replace(participation, reports=counts),
-            ),
-            schemes=basis.schemes,
-        )
+        one = Tally(tally.metric, of_row.fingerprint, tally.windows, (tally.rows[row],))
+        answered = Part(one, of_row, None, replace(participation, reports=counts))
+        (found,) = estimate_shares([answered], level, adjust)
+        shares[name] = replace(found, schemes=basis.schemes)
         figures += [
             each._replace(scheme=scheme.fingerprint) for each in shares[name].verdict.figures
         ]
@@ -90,12 +73,12 @@ def estimate_retention(
         lives = _lives(mechanism, single, rows["lifecycle"])
     cohorts = None
     if "cohorts" in rows:
-        found = [each.rows[rows["cohorts"]] for each in single]
-        cells = np.array([each.cells for each in found], np.int64)
+        began = [each.rows[rows["cohorts"]] for each in single]
+        cells = np.array([each.cells for each in began], np.int64)
         cohorts = CohortCounts.of(
             mechanism.channels[rows["cohorts"]],
             numbers,
-            np.array([each.reports for each in found], np.int64),
+            np.array([each.reports for each in began], np.int64),
             cells.reshape(len(single), mechanism.ages + 2),
         )
     missing = len(set(tally.windows).difference(each.windows[0] for each in single))
@@ -161,20 +144,20 @@ def combine_retentions(informed: Sequence[RetentionAnswer]) -> RetentionAnswer:
 def _lives(
     mechanism: MemoizedRetention, single: Sequence[Tally], row: int
 ) -> tuple[LifeWindow, ...]:
-    analysis = oracle_analysis(mechanism.channels[row])
-    assert isinstance(analysis, OneRowAnalysis)
     answered = [each for each in single if each.rows[row].reports]
     if not answered:
         return ()
     tallies = [replace(each, rows=(each.rows[row],)) for each in answered]
-    share, noise = analysis.shares_of_each(tallies, np.arange(len(LIFECYCLE)))
+    _, share, noise = oracle_analysis(mechanism.channels[row]).shares(
+        tallies, np.arange(len(LIFECYCLE))
+    )
     return tuple(
         LifeWindow(
             each.windows[0],
             each.reports,
             tally.reports,
             share[place],
-            noise.taken(np.full(len(LIFECYCLE), place)),
+            noise.row(place),
         )
         for place, (each, tally) in enumerate(zip(answered, tallies, strict=True))
     )

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from deniable_estimator.answers.base import TOGETHER
 from deniable_estimator.answers.segmented import Group, Segmented
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.units import half_width
@@ -34,12 +35,12 @@ def finding(found: Segmented) -> str:
         return found.verdict
     ordered = _ordered(found.groups, series)
     top, second, bottom = ordered[0], ordered[1], ordered[-1]
-    leads = _number(top, series, "low") > _number(second, series, "high")
+    leads = top.answer.series.at(series)[1] > second.answer.series.at(series)[2]
     other = second if leads else bottom
     if not leads and not _differs(top, other, series):
         return found.verdict
-    value, less = (_number(each, series, "value") for each in (top, other))
-    times = _times(value / less) if less > 0 and _number(other, series, "low") > 0 else None
+    (value, *_), (less, low, _) = (each.answer.series.at(series) for each in (top, other))
+    times = _times(value / less) if less > 0 and low > 0 else None
     arguments = {
         "segment": top.name,
         "series": _series_words(found, series),
@@ -65,18 +66,16 @@ def leading_series(found: Segmented) -> str | None:
 
 
 def _ordered(groups: Sequence[Group], series: str) -> list[Group]:
-    return sorted(groups, key=lambda each: -_number(each, series, "value"))
+    return sorted(groups, key=lambda each: -_value(each, series))
 
 
-def _number(group: Group, series: str, column: str) -> float:
-    found = group.answer.series
-    place = found.place(series)
-    number = math.nan if place is None else float(getattr(found, column)[place])
-    return -math.inf if math.isnan(number) else number
+def _value(group: Group, series: str) -> float:
+    value, *_ = group.answer.series.at(series)
+    return -math.inf if math.isnan(value) else value
 
 
 def _differs(one: Group, other: Group, series: str) -> bool:
-    comparison = one.answer.change_from(other.answer)
+    comparison = one.answer.change_from(other.answer, TOGETHER)
     return series in comparison.values and bool(comparison.changed[comparison.values.index(series)])
 
 
@@ -87,8 +86,8 @@ def _times(ratio: float) -> str | None:
 
 
 def _text(group: Group, series: str) -> str:
-    value, low, high = (_number(group, series, each) for each in ("value", "low", "high"))
-    return group.answer.unit.full(value, half_width(value, low, high))
+    numbers = group.answer.series.at(series)
+    return group.answer.unit.full(numbers[0], half_width(*numbers))
 
 
 def _series_words(found: Segmented, series: str) -> str:

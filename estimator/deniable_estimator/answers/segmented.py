@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.protocol.segments import LEAST_REPORTS
-from deniable_estimator.answers.base import Answer, Comparison
+from deniable_estimator.answers.base import TOGETHER, Answer, Comparison
 from deniable_estimator.answers.files import csv_text, plain, records
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.errors import EstimateError
@@ -94,7 +94,7 @@ class Segmented:
         if self.reference is None:
             return {}
         return {
-            each.key: each.answer.change_from(self.reference.answer)
+            each.key: each.answer.change_from(self.reference.answer, TOGETHER)
             for each in self.groups
             if each is not self.reference
         }

@@ -7,27 +7,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable import Scheme
-from deniable_collector.tally import Tally
-from deniable_estimator.analyses import oracle_analysis
-from deniable_estimator.analyses.anomalies import Figure, Verdict, figures
-from deniable_estimator.analyses.base import Finding
-from deniable_estimator.analyses.candidates import asked_values
 from deniable_estimator.analyses.poisoning import Exposure
-from deniable_estimator.answers.base import Answer, Comparison, Series, beyond_noise
-from deniable_estimator.answers.basis import Basis, Table, caveats, footnotes
+from deniable_estimator.answers.base import Answer, ChangeTest, Comparison, Series, beyond_noise
+from deniable_estimator.answers.basis import Table, footnotes
 from deniable_estimator.answers.files import plain, records
 from deniable_estimator.answers.units import RANGES, SHARES, Unit, are_ranges
-from deniable_estimator.messages import message
-from deniable_estimator.statistics.counts import change_p_values, share_interval
+from deniable_estimator.statistics.counts import p_values_of_changes, share_interval
 from deniable_estimator.statistics.intervals import FloatArray, Noise, interval_of_difference
 from deniable_estimator.statistics.normalization import Normalization
-from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import (
     Adjustment,
     adjust_p,
@@ -113,7 +105,7 @@ class Shares(Answer):
 
     @property
     def footnotes(self) -> tuple[str, ...]:
-        return footnotes(self.n, self.windows, devices=self.devices, complete=self.complete)
+        return footnotes(self, complete=self.complete)
 
     @property
     def normalized(self) -> FloatArray:
@@ -215,40 +207,51 @@ class Shares(Answer):
             return [self.values, *columns]
         return [[self.values[at] for at in places.tolist()], *(each[places] for each in columns)]
 
-    def change_from(
-        self,
-        before: Shares,
-        *,
-        together: bool = True,
-        adjust: Adjustment = "storey",
-        alpha: float | None = None,
-    ) -> Comparison:
+    def change_from(self, before: Shares, test: ChangeTest) -> Comparison:
+        (found,) = self.changes([(before, self)], test)
+        return found
+
+    @classmethod
+    def changes(cls, pairs: Sequence[tuple[Shares, Shares]], test: ChangeTest) -> list[Comparison]:
+        shared = [after._shared(before) for before, after in pairs]
+        crowds = [
+            (before.share[was], before.noise.taken(was), after.share[now], after.noise.taken(now))
+            for (before, after), (_, was, now) in zip(pairs, shared, strict=True)
+        ]
+        found = []
+        for (before, after), (values, was, now), p_value in zip(
+            pairs, shared, p_values_of_changes(crowds), strict=True
+        ):
+            old, new = before.at(was, after.level), after.at(now, after.level)
+            # Of two values in a complete list, one mirrors the other.
+            several = test.together and not (after.complete and len(values) == 2)
+            adjusted = adjust_p(p_value, test.adjust) if several else p_value
+            low, high = interval_of_difference(old, new)
+            found.append(
+                Comparison(
+                    before=before,
+                    after=after,
+                    level=after.level,
+                    together=test.together,
+                    values=values,
+                    old=old[0],
+                    new=new[0],
+                    difference=new[0] - old[0],
+                    std_error=np.sqrt(before.std_error[was] ** 2 + after.std_error[now] ** 2),
+                    low=low,
+                    high=high,
+                    changed=beyond_noise(adjusted, low, high, test.level_at(after.level)),
+                )
+            )
+        return found
+
+    def _shared(self, before: Shares) -> tuple[tuple[str, ...], NDArray[np.intp], NDArray[np.intp]]:
+        """The values that both have, and their places in each."""
         values = self.values
         if before.values != values:
             known = set(before.values)
             values = tuple(value for value in values if value in known)
-        was, now = before.places(values), self.places(values)
-        old, new = before.at(was, self.level), self.at(now, self.level)
-        noises = before.noise.taken(was), self.noise.taken(now)
-        p_value = change_p_values(old[0], noises[0], new[0], noises[1])
-        # Of two values in a complete list, one mirrors the other.
-        mirrored = self.complete and len(values) == 2
-        adjusted = adjust_p(p_value, adjust) if together and not mirrored else p_value
-        low, high = interval_of_difference(old, new)
-        return Comparison(
-            before=before,
-            after=self,
-            level=self.level,
-            together=together,
-            values=values,
-            old=old[0],
-            new=new[0],
-            difference=new[0] - old[0],
-            std_error=np.sqrt(before.std_error[was] ** 2 + self.std_error[now] ** 2),
-            low=low,
-            high=high,
-            changed=beyond_noise(adjusted, low, high, 1 - self.level if alpha is None else alpha),
-        )
+        return values, before.places(values), self.places(values)
 
     def at(
         self, places: NDArray[np.intp], level: float
@@ -265,136 +268,3 @@ class Shares(Answer):
             return np.arange(len(values))
         index = {value: place for place, value in enumerate(self.values)}
         return np.array([index[value] for value in values], np.intp)
-
-
-def estimate(
-    tally: Tally,
-    scheme: Scheme,
-    candidates: Sequence[str] | None = None,
-    *,
-    level: float = 0.95,
-    adjust: Adjustment = "storey",
-    participation: Participation | None = None,
-    unit: str | None = None,
-) -> Shares:
-    """Estimate the share of each value, or of each candidate, from a tally of one scheme.
-
-    Candidates follow the rule of `deniable.protocol.value_list`, and are in normal form C in the
-    result. `unit` has no meaning for shares. `participation` says how often the same device may
-    have reported. Without it, all devices are assumed to have reported in every window of the
-    tally.
-
-    Raises:
-        EstimateError: the tally does not belong to the scheme, or a candidate cannot be a value,
-            is listed twice, or is not in the domain.
-        ValueError: `level` is not between 0 and 1.
-    """
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, not {level}")
-    mechanism = scheme.oracle
-    values, items = asked_values(tally, scheme, candidates)
-    participation = participation or Participation.evenly(tally)
-    repeats = participation.repeats
-    basis = Basis.of(tally, scheme, participation)
-    analysis = oracle_analysis(mechanism)
-    found, reports = analysis.find(tally, items, level, repeats)
-    exposure = Exposure.of(mechanism, found.share, tally.reports, reports)
-    # Without memos devices keep neither bits nor rows, so their reports look independent.
-    kept = repeats if analysis.memory else 1.0
-    seen = figures(tally, analysis, found.share, found.noise, kept)
-    complete = candidates is None
-    return infer(basis, complete, values, found, exposure, seen, level, adjust)
-
-
-class Numbers(NamedTuple):
-    """What follows from shares and their noise; arrays have shape (d,)."""
-
-    std_error: FloatArray
-    low: FloatArray
-    high: FloatArray
-    p_value: FloatArray
-    p_adjusted: FloatArray
-
-
-def errors_of(
-    share: FloatArray, noise: Noise, level: float
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The standard errors of shares, and the ends of their intervals; shape (d,) each."""
-    low, high = share_interval(share, noise, level)
-    with np.errstate(invalid="ignore"):
-        std_error = np.sqrt(noise.at(share))
-    std_error[~np.isfinite(share)] = np.nan
-    return std_error, low, high
-
-
-def infer(
-    basis: Basis,
-    complete: bool,
-    values: tuple[str, ...],
-    found: Finding,
-    exposure: Exposure,
-    seen: Sequence[Figure],
-    level: float,
-    adjust: Adjustment,
-) -> Shares:
-    """The estimate from unbiased shares, their noise and the verdict on their tallies.
-
-    Raises:
-        ValueError: `level` is not between 0 and 1.
-    """
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, not {level}")
-    p_value = np.where(found.ghosts, 1.0, found.p_value)
-    errors = errors_of(found.share, found.noise, level)
-    numbers = Numbers(*errors, p_value, adjust_p(p_value, adjust))
-    warnings = caveats(
-        basis.n,
-        basis.windows,
-        found.noise,
-        level,
-        devices=basis.devices,
-        complete=complete,
-    )
-    return assembled(
-        *(basis, complete, values, found, exposure, seen, level, adjust, numbers, warnings)
-    )
-
-
-def assembled(
-    basis: Basis,
-    complete: bool,
-    values: tuple[str, ...],
-    found: Finding,
-    exposure: Exposure,
-    seen: Sequence[Figure],
-    level: float,
-    adjust: Adjustment,
-    numbers: Numbers,
-    caveats: tuple[str, ...],
-) -> Shares:
-    """The estimate, of which all numbers are known."""
-    warnings = found.warnings + caveats
-    if found.ghosts.any():
-        warnings += (
-            message(
-                "{count:,} of the candidates look like accidents of hashing: they do not count as "
-                "detected",
-                count=int(found.ghosts.sum()),
-            ),
-        )
-    detected = numbers.p_adjusted <= 1 - level
-    return Shares(
-        **vars(basis),
-        level=level,
-        complete=complete,
-        adjustment=adjust,
-        values=values,
-        share=found.share,
-        **numbers._asdict(),
-        normalization=Normalization(found.share, detected, found.ghosts, complete),
-        noise=found.noise,
-        ghosts=found.ghosts,
-        exposure=exposure,
-        verdict=Verdict.of(seen),
-        warnings=warnings,
-    )

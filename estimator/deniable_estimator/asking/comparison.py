@@ -17,39 +17,36 @@ devices would report false changes as soon as other devices report.
 
 from __future__ import annotations
 
-from deniable_estimator.answers.base import Answer, Comparison
+from collections.abc import Sequence
+from itertools import groupby
+
+from deniable_estimator.answers.base import TOGETHER, Answer, ChangeTest, Comparison
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
-from deniable_estimator.statistics.significance import Adjustment
 
 
-def compare(
-    before: Answer,
-    after: Answer,
-    *,
-    together: bool = True,
-    adjust: Adjustment = "storey",
-    alpha: float | None = None,
-) -> Comparison:
+def compare(before: Answer, after: Answer, test: ChangeTest = TOGETHER) -> Comparison:
     """The change from `before` to `after` of every series that both have, in the order of `after`.
-
-    With `together`, what counts as changed is corrected for the number of series: by Storey's
-    test, of those that are said to have changed 5% have not (at the level .95); by Bonferroni's,
-    which suits alerts, 5% of all comparisons name any that has not. `alpha`
-    takes the place of these 5%; the intervals stay.
 
     Raises:
         EstimateError: they are of different metrics or levels, or share a window.
     """
-    alike = (before.metric, before.level, before.kind) == (after.metric, after.level, after.kind)
-    if not alike:
-        raise EstimateError(message("only estimates of one metric and level can be compared"))
-    if shared := set(before.windows) & set(after.windows):
-        raise EstimateError(
-            message(
-                "both periods hold {window}: a window cannot be compared with itself, so choose "
-                "two ranges that do not overlap",
-                window=min(shared),
+    (found,) = compare_each([(before, after)], test)
+    return found
+
+
+def compare_each(pairs: Sequence[tuple[Answer, Answer]], test: ChangeTest) -> list[Comparison]:
+    """The change of each of these pairs, with the same errors."""
+    for before, after in pairs:
+        if (before.metric, before.level, before.kind) != (after.metric, after.level, after.kind):
+            raise EstimateError(message("only estimates of one metric and level can be compared"))
+        if shared := set(before.windows) & set(after.windows):
+            raise EstimateError(
+                message(
+                    "both periods hold {window}: a window cannot be compared with itself, so "
+                    "choose two ranges that do not overlap",
+                    window=min(shared),
+                )
             )
-        )
-    return after.change_from(before, together=together, adjust=adjust, alpha=alpha)
+    kinds = groupby(pairs, key=lambda pair: type(pair[1]))
+    return [change for kind, same in kinds for change in kind.changes([*same], test)]

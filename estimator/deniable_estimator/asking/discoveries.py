@@ -15,7 +15,7 @@ from deniable_estimator.analyses.discovery import FoundHead
 from deniable_estimator.analyses.discovery.prior import Prior
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.finds import Finds
-from deniable_estimator.answers.finds_making import Reported, Rule, find_strings, shares_of
+from deniable_estimator.answers.finds_making import Rule, find_strings, shares_of
 from deniable_estimator.asking.query import Query, find_metric
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import Question, select, unfinished
@@ -80,7 +80,7 @@ def finds_of(
     kind = _type_of(metric)
     least = max(kind.minimum_share, minimum_share or 0.0)
     rule = Rule(least, partial(denied, patterns=kind.deny))
-    return find_strings(_reported(question), rule, level=level, prior=prior, progress=progress)
+    return find_strings(question.parts, rule, level=level, prior=prior, progress=progress)
 
 
 def closed_lists(registry: Registry) -> dict[str, frozenset[str]]:
@@ -111,7 +111,7 @@ def trend_of_finds(
     def points(ranges: Sequence[tuple[date, date]]) -> Iterator[Answer | None]:
         for begin, end in ranges:
             chosen = select(reader, registry, replace(query, first=begin, last=end))
-            yield shares_of(_reported(chosen.read()), heads, finds.level)
+            yield shares_of(chosen.read().parts, heads, finds.level)
 
     return trend(
         *(reader, registry, query),
@@ -121,10 +121,6 @@ def trend_of_finds(
         points=points,
         progress=progress,
     )
-
-
-def _reported(question: Question) -> list[Reported]:
-    return [Reported(part.tally, part.scheme, part.participation) for part in question.parts]
 
 
 def _type_of(metric: Metric) -> Discovery:

@@ -30,6 +30,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from deniable import Scheme
 from deniable.protocol.mechanisms import FrequencyOracle
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable_estimator.analyses import analysis_of, oracle_analysis
@@ -40,12 +41,11 @@ from deniable_estimator.analyses.anomalies import (
     Verdict,
     discovery_figures,
     figures,
-    figures_of_each,
 )
-from deniable_estimator.analyses.base import OneRowAnalysis
 from deniable_estimator.analyses.candidates import asked_values, check_tally
 from deniable_estimator.answers.base import Answer
-from deniable_estimator.asking.reading import Part, Question, Selection, answered
+from deniable_estimator.answers.basis import Part
+from deniable_estimator.asking.reading import Question, Selection
 from deniable_estimator.statistics.intervals import FloatArray, Noise
 from deniable_estimator.statistics.tails import student_tails
 
@@ -93,32 +93,31 @@ def look(label: str, question: Question) -> Look | None:
     reports. Strings are not decoded: of their tallies alone the rows and bitmaps are looked at,
     and the rows of a discovery.
     """
-    if question.margin is not None:
-        return Look.of(label, question.estimate()) if question.n else None
-    parts = [part for part in question.parts if part.tally.reports]
-    if not parts:
+    (found,) = look_at_each([label], [question])
+    return found
+
+
+def _look(label: str, question: Question) -> Look | None:
+    """That of tallies of several schemes, and of any that is not the shares of a closed list."""
+    if not question.n:
         return None
-    found: list[Figure] = []
-    if any(isinstance(part.scheme.mechanism, PrefixTree) for part in parts):
+    parts, found = question.informed, list[Figure]()
+    mechanisms = [part.scheme.mechanism for part in parts]
+    none = np.zeros((1, 0))
+    if question.margin is None and any(isinstance(each, PrefixTree) for each in mechanisms):
+        for part, mechanism in zip(parts, mechanisms, strict=True):
+            found += discovery_figures(part.tally, analysis_of(mechanism).commonest())
+    elif (
+        question.margin is None
+        and any(part.scheme.needs_candidates for part in parts)
+        and all(isinstance(each, FrequencyOracle) for each in mechanisms)
+    ):
         for part in parts:
-            found += discovery_figures(part.tally, analysis_of(part.scheme.mechanism).commonest())
-        none = np.zeros(0)
-        scheme = parts[0].tally.scheme
-        return Look(label, question.n, scheme, (), none, none, tuple(found))
-    closed = all(not part.scheme.needs_candidates for part in parts)
-    shares = all(isinstance(part.scheme.mechanism, FrequencyOracle) for part in parts)
-    if (closed and len(parts) > 1) or not shares:
+            analysis = oracle_analysis(part.scheme.oracle)
+            found += figures([part.tally], analysis, none, Noise.none(none.shape), [1.0])[0]
+    else:
         return Look.of(label, question.estimate())
-    values: tuple[str, ...] = ()
-    share, noise = np.zeros(0), Noise.none(0)
-    for part in parts:
-        tally, analysis = part.tally, oracle_analysis(part.scheme.mechanism)
-        if closed:
-            values, items = asked_values(tally, part.scheme)
-            _, share, noise = analysis.shares(tally, items)
-        found += figures(tally, analysis, share, noise)
-    scheme = parts[0].tally.scheme
-    return Look(label, question.n, scheme, values, share, noise.at(share), tuple(found))
+    return Look(label, question.n, parts[0].tally.scheme, (), none[0], none[0], tuple(found))
 
 
 def looks_in(selection: Selection, labels: Sequence[str]) -> Iterator[tuple[str, Look | None]]:
@@ -131,37 +130,34 @@ def looks_in(selection: Selection, labels: Sequence[str]) -> Iterator[tuple[str,
 
 def look_at_each(labels: Sequence[str], questions: Sequence[Question]) -> list[Look | None]:
     """What `look` finds in each of these windows, in their order."""
+    found: dict[str, Look | None] = {}
+    alike: dict[str, dict[str, Part]] = {}
+    for label, question in zip(labels, questions, strict=True):
+        parts = question.informed
+        if question.margin is None and len(parts) == 1 and _is_closed(parts[0].scheme):
+            alike.setdefault(parts[0].scheme.fingerprint, {})[label] = parts[0]
+        else:
+            found[label] = _look(label, question)
+    for same in alike.values():
+        found |= zip(same, _together([*same], [*same.values()]), strict=True)
+    return [found[label] for label in labels]
 
-    def together(places: Sequence[int], parts: Sequence[Part]) -> Sequence[Look | None]:
-        if _has_one_row(parts[0]):
-            return _together([labels[place] for place in places], parts)
-        return [look(labels[place], questions[place]) for place in places]
 
-    return answered(questions, lambda place: look(labels[place], questions[place]), together)
-
-
-def _has_one_row(part: Part) -> bool:
-    """Whether a tally has the shares of a closed list in one row."""
-    mechanism = part.scheme.mechanism
-    return (
-        not part.scheme.needs_candidates
-        and isinstance(mechanism, FrequencyOracle)
-        and isinstance(oracle_analysis(mechanism), OneRowAnalysis)
-    )
+def _is_closed(scheme: Scheme) -> bool:
+    """Whether its tallies have the shares of a closed list."""
+    return not scheme.needs_candidates and isinstance(scheme.mechanism, FrequencyOracle)
 
 
 def _together(labels: Sequence[str], parts: Sequence[Part]) -> list[Look]:
-    """The looks at tallies with reports of one scheme, which have one row each."""
+    """The looks at tallies with reports of one scheme, of a closed list."""
     scheme, tallies = parts[0].scheme, [part.tally for part in parts]
     analysis = oracle_analysis(scheme.oracle)
-    assert isinstance(analysis, OneRowAnalysis)
     values, items = asked_values(tallies[0], scheme)
     for tally in tallies:
         check_tally(tally, scheme)
-    share, noise = analysis.shares_of_each(tallies, items)
-    noise = noise.shaped((-1, 1))
+    _, share, noise = analysis.shares(tallies, items)
     variance = noise.at(share)
-    seen = figures_of_each(tallies, analysis, share, noise, [1.0] * len(tallies))
+    seen = figures(tallies, analysis, share, noise, [1.0] * len(tallies))
     return [
         Look(
             label,

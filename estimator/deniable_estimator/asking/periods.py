@@ -7,10 +7,10 @@ from dataclasses import replace
 from datetime import date
 
 from deniable import Registry
-from deniable_estimator.answers import Answer, answers_of_each
+from deniable_estimator.answers import Answer
 from deniable_estimator.asking.query import Query, windows_within
 from deniable_estimator.asking.reader import Reader
-from deniable_estimator.asking.reading import Part, Question, answered, select, unfinished
+from deniable_estimator.asking.reading import estimated, select, unfinished
 from deniable_estimator.errors import OnlyLongerError
 
 _VALUES = 1 << 17
@@ -38,30 +38,9 @@ def read_ranges(
     for begin in range(0, len(ranges), at_once):
         some = labels[begin : begin + at_once]
         try:
-            answers = iter(_estimated(whole.read_each(some), level))
+            answers = iter(estimated(whole.read_each(some), level))
         except OnlyLongerError:
             # The others can be read, and this one says which it is.
             answers = (whole.read_each([one])[0].estimate(level=level) for one in some)
         for answer in answers:
             yield answer.marked(unfinished(answer.windows, now))
-
-
-def _estimated(questions: Sequence[Question], level: float) -> list[Answer]:
-    """What each question `estimate` answers. Where only one scheme has reports, the answer is that
-    of its tally; such tallies are estimated together."""
-
-    def together(places: Sequence[int], parts: Sequence[Part]) -> list[Answer]:
-        answers = answers_of_each(
-            [each.tally for each in parts],
-            parts[0].scheme,
-            parts[0].candidates,
-            [each.participation for each in parts],
-            level=level,
-            unit=questions[0].unit,
-        )
-        return [
-            answer.lacking(questions[place].unreadable)
-            for place, answer in zip(places, answers, strict=True)
-        ]
-
-    return answered(questions, lambda place: questions[place].estimate(level=level), together)

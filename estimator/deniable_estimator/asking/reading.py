@@ -7,21 +7,21 @@ estimated from the tallies of that pair, in all windows in which it has no repor
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
-from typing import TypeVar
+from itertools import chain
 
 from deniable import Metric, Registry, Scheme
 from deniable.protocol import windows
 from deniable.protocol.mechanisms import Memoizing
 from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
-from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable_collector.stores.errors import NotKept
 from deniable_collector.tally import Tally, empty_tally
 from deniable_estimator.analyses.retention import WindowedTally
-from deniable_estimator.answers import Answer, answer_of, combine
+from deniable_estimator.answers import Answer, answers_of, combine
+from deniable_estimator.answers.basis import Part
 from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.asking.query import (
     Query,
@@ -36,8 +36,6 @@ from deniable_estimator.asking.query import (
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import Adjustment
-
-_T = TypeVar("_T")
 
 _COUNTERS = 1 << 20
 """Counters that are read at once, of 8 bytes each."""
@@ -74,31 +72,11 @@ def unfinished(labels: Iterable[str], now: float) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
-    """The tally of one scheme, and what to estimate from it."""
-
-    tally: Tally
-    scheme: Scheme
-    candidates: Sequence[str] | None
-    participation: Participation
-
-    @property
-    def unnamed(self) -> bool:
-        """Whether nothing names the strings to estimate: a string metric without a list, or a
-        discovery, which finds them (`deniable_estimator.asking.discoveries`)."""
-        scheme = self.scheme
-        open_list = scheme.needs_candidates and self.candidates is None
-        return open_list or isinstance(scheme.mechanism, PrefixTree)
-
-
-@dataclass(frozen=True, eq=False)
 class Question:
     """All data of an estimate, read from the store; only the calculation is left."""
 
     parts: tuple[Part, ...]
     """The current scheme comes first, so that values are in its order."""
-    unit: str | None = None
-    """That of a number."""
     margin: Margin | None = None
     """What a pair says of a metric that is not reported by itself."""
 
@@ -121,46 +99,34 @@ class Question:
         Raises:
             EstimateError: a candidate cannot be estimated.
         """
-        answers = [] if self.margin is None else [self.margin.estimate(level, adjust)]
-        # Without any report the answer is of the kind that the pair gives, so that such a period
-        # can be compared with others.
-        parts = [part for part in self.parts if part.tally.reports or not answers]
-        return combine(
-            [
-                answer_of(
-                    part.tally,
-                    part.scheme,
-                    part.candidates,
-                    level=level,
-                    adjust=adjust,
-                    participation=part.participation,
-                    unit=self.unit,
-                )
-                for part in parts
-            ]
-            + answers
-        ).lacking(self.unreadable)
+        (found,) = estimated([self], level, adjust)
+        return found
+
+    @property
+    def informed(self) -> tuple[Part, ...]:
+        """The parts that have reports."""
+        return tuple(part for part in self.parts if part.tally.reports)
 
 
-def answered(
-    questions: Sequence[Question],
-    one: Callable[[int], _T],
-    together: Callable[[Sequence[int], Sequence[Part]], Sequence[_T]],
-) -> list[_T]:
-    """The answer to each of these questions. Those of which one scheme alone has reports are
-    answered `together` with others of that scheme, by their places and parts; any other by itself.
-    """
-    found: dict[int, _T] = {}
-    alike: dict[str, dict[int, Part]] = {}
-    for place, question in enumerate(questions):
-        parts = [part for part in question.parts if part.tally.reports]
-        if question.margin is None and len(parts) == 1:
-            alike.setdefault(parts[0].scheme.fingerprint, {})[place] = parts[0]
-        else:
-            found[place] = one(place)
-    for same in alike.values():
-        found |= zip(same, together([*same], [*same.values()]), strict=True)
-    return [found[place] for place in range(len(questions))]
+def estimated(
+    questions: Sequence[Question], level: float, adjust: Adjustment = "storey"
+) -> list[Answer]:
+    """What each of these questions estimates, with the errors of one; the tallies of a scheme are
+    estimated together."""
+    margins = [[each.margin.estimate(level, adjust)] if each.margin else [] for each in questions]
+    # Without any report the answer is of the kind that the pair gives, so that such a period can
+    # be compared with others.
+    asked = [each.informed or (() if each.margin else each.parts[:1]) for each in questions]
+    alike: dict[tuple[str, bool], dict[Part, None]] = {}
+    for part in chain.from_iterable(asked):
+        alike.setdefault((part.scheme.fingerprint, part.tally.reports > 0), {})[part] = None
+    answers: dict[Part, Answer] = {}
+    for parts in map(list, alike.values()):
+        answers.update(zip(parts, answers_of(parts, level, adjust), strict=True))
+    return [
+        combine([*map(answers.__getitem__, parts), *margin]).lacking(question.unreadable)
+        for question, parts, margin in zip(questions, asked, margins, strict=True)
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -333,7 +299,7 @@ class Selection:
             margins = [Margin(each, name, self.candidates) for each in self.pair.read_each(ranges)]
         columns = [self._parts(each, ranges) for each in self.chosen]
         return [
-            Question(tuple(column[place] for column in columns), self.metric.type.unit, margin)
+            Question(tuple(column[place] for column in columns), margin)
             for place, margin in enumerate(margins)
         ]
 
@@ -347,7 +313,8 @@ class Selection:
         reports = self._reports(each, several) if several else {}
         nothing = empty_tally(*each.named(self.metric), (), each.scheme.mechanism.rows)
         told = self.participation(each, {}) if each.published else Participation({})
-        none, found = Part(nothing, each.scheme, each.candidates, told), []
+        unit = self.metric.type.unit
+        none, found = Part(nothing, each.scheme, each.candidates, told, unit), []
         for labels in own:
             if not labels:
                 found.append(none)
@@ -357,7 +324,7 @@ class Selection:
             # Those that cannot be read are not in it; one of a single window tells its reports.
             counts = {label: reports.get(label, tally.reports) for label in tally.windows}
             told = self.participation(each, counts)
-            found.append(Part(tally, each.scheme, each.candidates, told))
+            found.append(Part(tally, each.scheme, each.candidates, told, unit))
         return found
 
     def _with_windows(self, each: Chosen, tally: Tally) -> Tally:

@@ -13,10 +13,11 @@ from deniable.protocol.mechanisms import FrequencyOracle
 from deniable.protocol.mechanisms.numeric import Histogram
 from deniable.protocol.segments import LEAST_REPORTS
 from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.basis import Part
 from deniable_estimator.answers.segmented import Group, Segmented, segmented
 from deniable_estimator.asking.query import Query, sliced
 from deniable_estimator.asking.reader import Reader
-from deniable_estimator.asking.reading import Part, Question, Selection, select, unfinished
+from deniable_estimator.asking.reading import Question, Selection, select, unfinished
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.forecasting.detection import reports_to_detect
 from deniable_estimator.forecasting.forecast import LARGE_SHARE
@@ -111,11 +112,10 @@ def split(
             reports = {label: int(counts[label][places].sum()) for label in chosen}
             participation = selection.participation(each, reports)
             tally = sliced(whole[chosen], scheme, places)
-            found.setdefault(key, []).append(Part(tally, scheme, each.candidates, participation))
-    unit = selection.metric.type.unit
+            part = Part(tally, scheme, each.candidates, participation, selection.metric.type.unit)
+            found.setdefault(key, []).append(part)
     return [
-        (dict(zip(by, key, strict=True)), Question(tuple(parts), unit))
-        for key, parts in found.items()
+        (dict(zip(by, key, strict=True)), Question(tuple(parts))) for key, parts in found.items()
     ], unsplit
 
 
@@ -261,4 +261,4 @@ def _merged(questions: Sequence[Question]) -> Question:
         }
         participation: Participation = replace(first.participation, reports=reports)
         merged.append(replace(first, tally=tally, participation=participation))
-    return Question(tuple(merged), questions[0].unit)
+    return Question(tuple(merged))

@@ -155,15 +155,12 @@ def since_headline(metric: str, found: Comparison, moment: str) -> str:
     its noise, or of the leading one."""
     place, others = chosen_series(found)
     unit, name = found.after.unit, found.values[place]
-    value = float(found.new[place])
-    series = found.after.series
-    at = series.names.index(name)
-    spread = half_width(value, float(series.low[at]), float(series.high[at]))
+    numbers = found.after.series.at(name)
     label = metric if found.values == ("true", "false") else unit.label(name)
     told = message(
         _HEADLINE,
         series=label,
-        value=unit.full(value, spread),
+        value=unit.full(numbers[0], half_width(*numbers)),
         change=found.describe(place),
         moment=moment,
     )

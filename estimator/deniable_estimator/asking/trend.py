@@ -20,11 +20,11 @@ from typing import Any, TypeAlias
 
 from deniable import Metric, Registry
 from deniable.protocol import windows
-from deniable_estimator.answers.base import Answer, Comparison
+from deniable_estimator.answers.base import Answer, ChangeTest, Comparison
 from deniable_estimator.answers.basis import unreadable_note
 from deniable_estimator.answers.files import csv_text, plain
 from deniable_estimator.answers.units import SHARES, Unit
-from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.comparison import compare_each
 from deniable_estimator.asking.periods import read_ranges
 from deniable_estimator.asking.query import Query, check_days, find_metric
 from deniable_estimator.asking.reader import Reader
@@ -341,7 +341,8 @@ def _compared(periods: Sequence[Period], by: windows.Kind) -> list[Period]:
         pairs = [(earlier, each) for each, earlier in week_before.items() if earlier]
     else:
         pairs = list(pairwise(whole))
-    changes = [compare(whole[earlier], whole[each], together=False) for earlier, each in pairs]
+    alone = ChangeTest(together=False)
+    changes = compare_each([(whole[earlier], whole[each]) for earlier, each in pairs], alone)
     found = {
         each: replace(each, since=earlier.label, change=change)
         for (earlier, each), change in zip(pairs, changes, strict=True)

@@ -53,9 +53,7 @@ def change_texts(comparison: Comparison, names: Iterable[str]) -> dict[str, Chan
 
 def _change_text(comparison: Comparison, place: int) -> ChangeText:
     unit = comparison.after.unit
-    difference, low, high = (
-        float(each[place]) for each in (comparison.difference, comparison.low, comparison.high)
-    )
+    difference, low, high = comparison.at(place)
     least, most = comparison.ends(place)
     changed = bool(comparison.changed[place])
     if not (math.isfinite(low) or math.isfinite(high)):
@@ -126,9 +124,7 @@ def _draw(comparison: Comparison, places: Sequence[int], scaled: Sequence[int], 
 
 def _bar(comparison: Comparison, place: int, scale: Scale) -> BarRow:
     unit = comparison.after.unit
-    difference, low, high = (
-        float(column[place]) for column in (comparison.difference, comparison.low, comparison.high)
-    )
+    difference, low, high = comparison.at(place)
     given = low, high
     low, high = max(low, scale.bottom), min(high, scale.top)
     if unit.of_all:
@@ -196,9 +192,7 @@ def change_lines(comparison: Comparison, limit: int) -> list[dict[str, Any]]:
 
 def _of_period(answer: Answer, name: str, spread: float) -> str:
     """A number of one period, with as many digits as its change has."""
-    series = answer.series
-    place = series.names.index(name)
-    number, low, high = (float(column[place]) for column in (series.value, series.low, series.high))
+    number, low, high = answer.series.at(name)
     if math.isfinite(low) and math.isfinite(high):
         return short(answer.unit, number, spread)
     return estimate(answer.unit, number, low, high)

@@ -48,8 +48,8 @@ def comparison_page(name: str) -> ResponseReturnValue:
         reading, earlier = _requested_periods(name)
         if not (obstacle := _obstacle(reading.metric)):
             reading = reading.asking(listed(reading.metric))
-            both = (each.estimate().answer for each in (reading.over(earlier), reading))
-            comparison = compare(*both)
+            old, new = (each.estimate().answer for each in (reading.over(earlier), reading))
+            comparison = compare(old, new)
     except (RangeError, EstimateError) as error:
         refused = keep_form(error, "before_from", "before_to")
         reading, earlier = requested_periods(name, {})

@@ -17,7 +17,8 @@ from flask.typing import ResponseReturnValue
 from deniable import DeniableError, Scheme
 from deniable.protocol.mechanisms import FrequencyOracle, Mechanism
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.answers.shares import estimate
+from deniable_estimator.answers import answer_of
+from deniable_estimator.answers.shares import Shares
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes, digest
 from deniable_estimator.dashboard.kinds.shares import bar_chart
 from deniable_estimator.dashboard.pages import keep_form
@@ -128,7 +129,8 @@ def _example(mechanism: Mechanism[Any], size: int, devices: int, rate: float) ->
     values = tuple(message("value {rank}", rank=rank) for rank in range(1, size + 1))
     scheme = Scheme("category", mechanism, values)
     counts = rng.multinomial(devices, zipf_shares(size, 1.0))
-    answered = estimate(sample_tally(scheme, rng.binomial(counts, rate), rng), scheme)
+    answered = answer_of(sample_tally(scheme, rng.binomial(counts, rate), rng), scheme)
+    assert isinstance(answered, Shares)
     if not answered.n:
         found = message("In this window no device reports at all.")
         return {"estimate": answered, "chart": None, "found": found}

@@ -110,11 +110,7 @@ def _since_days(days: DayRange, earlier: DayRange) -> str:
 
 def _new_leader_words(metric: Metric, days: DayRange, newest: Answer) -> str:
     """The leading number of the newest days with its interval."""
-    series, unit = newest.series, newest.unit
-    place = series.names.index(newest.leading)
-    text = words.series_text(
-        unit, *(float(column[place]) for column in (series.value, series.low, series.high))
-    )
+    text = words.series_text(newest.unit, *newest.series.at(newest.leading))
     return message(
         _MONTH if metric.window == "month" else _WEEK,
         period=words.days_of(days),

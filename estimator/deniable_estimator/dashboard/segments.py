@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 from deniable.protocol import windows
-from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.base import Answer, ChangeTest
 from deniable_estimator.answers.segmented import Group, Segmented, shown_series
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.units import half_width
@@ -102,7 +102,9 @@ def panels(found: Segmented, names: Sequence[str]) -> tuple[Panel, ...]:
     if found.rest is not None:
         answers.append((message("rest"), found.rest, "rest", None))
     answers.append((message("all"), found.total, "total", None))
-    ends = {name: [end for _, each, *_ in answers for end in _ends(each, name)] for name in names}
+    ends = {
+        name: [end for _, it, *_ in answers for end in it.series.at(name)[1:]] for name in names
+    }
     unit, drawn = found.total.unit, []
     common = None
     if isinstance(found.total, Shares):
@@ -117,12 +119,6 @@ def panels(found: Segmented, names: Sequence[str]) -> tuple[Panel, ...]:
     return tuple(drawn)
 
 
-def _ends(answer: Answer, name: str) -> list[float]:
-    series = answer.series
-    place = series.place(name)
-    return [] if place is None else [float(series.low[place]), float(series.high[place])]
-
-
 def _line(
     found: Segmented,
     name: str,
@@ -132,11 +128,9 @@ def _line(
     kind: str,
     group: Group | None,
 ) -> SegmentLine:
-    series, unit = answer.series, answer.unit
-    place = series.place(name)
-    if place is None or not math.isfinite(series.value[place]):
+    unit, (value, low, high) = answer.unit, answer.series.at(name)
+    if not math.isfinite(value):
         return SegmentLine(BarRow(label, "", known=False), answer.n, None, kind)
-    value, low, high = (float(each[place]) for each in (series.value, series.low, series.high))
     spread = half_width(value, low, high)
     least, most = unit.text(low, spread), unit.text(high, spread)
     open_low, open_high = low == -math.inf, high == math.inf
@@ -211,13 +205,9 @@ def trends_of_segments(reading: PageReading, found: Segmented, by: windows.Kind)
 def _farthest(found: Segmented, series: str) -> list[tuple[str, ...]]:
     """The largest segment, and the one whose number is farthest from its own."""
 
-    def number(group: Group) -> float:
-        known = group.answer.series
-        place = known.place(series)
-        return math.nan if place is None else float(known.value[place])
-
     largest = max(found.groups, key=lambda each: each.answer.n)
-    apart = {each.key: abs(number(each) - number(largest)) for each in found.groups}
+    number = {each.key: each.answer.series.at(series)[0] for each in found.groups}
+    apart = {key: abs(value - number[largest.key]) for key, value in number.items()}
     others = [key for key in apart if key != largest.key and math.isfinite(apart[key])]
     return [largest.key, *sorted(others, key=lambda key: -apart[key])[:1]]
 
@@ -319,13 +309,13 @@ def moved_most(reading: PageReading, found: Segmented) -> str | None:
     if not days.since or not found.groups:
         return None
     earlier = before(days, reading.metric.window)
-    alpha = (1 - found.level) / len(found.groups)
+    test = ChangeTest(adjust="bonferroni", alpha=(1 - found.level) / len(found.groups))
     segmented = reading.over(earlier).segmented(found.by).answer
     old = {each.key: each.answer for each in segmented.groups}
     changes = []
     for group in found.groups:
         if group.key in old:
-            told = compare(old[group.key], group.answer, adjust="bonferroni", alpha=alpha)
+            told = compare(old[group.key], group.answer, test)
             place, _ = chosen_series(told)
             if told.changed[place]:
                 score = abs(float(told.difference[place] / told.std_error[place]))

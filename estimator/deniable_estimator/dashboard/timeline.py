@@ -187,10 +187,7 @@ def _toggled(
 
 
 def _number(answer: Answer, name: str) -> str:
-    series = answer.series
-    place = series.names.index(name)
-    number, low, high = (float(column[place]) for column in (series.value, series.low, series.high))
-    return estimate(answer.unit, number, low, high)
+    return estimate(answer.unit, *answer.series.at(name))
 
 
 def _newest(periods: Sequence[Period], value: str, alarmed: frozenset[str]) -> str:
@@ -236,9 +233,6 @@ def _step(period: Period, values: Sequence[str], alarmed: frozenset[str]) -> dic
 
 def _numbers(period: Period, value: str) -> tuple[str, str, str]:
     answer = period.estimate
-    place = answer.series.place(value) if answer else None
-    if answer is None or place is None:
+    if answer is None or value not in answer.series.names:
         return "", "", ""
-    series = answer.series
-    numbers = (column.item(place) for column in (series.value, series.low, series.high))
-    return with_ends(answer.unit, *numbers)
+    return with_ends(answer.unit, *answer.series.at(value))

@@ -174,17 +174,8 @@ def _numbers(period: Period, values: Sequence[str]) -> list[Numbers | None]:
     """Number, low and high of each of these series in one period."""
     if period.estimate is None:
         return [None] * len(values)
-    series = period.estimate.series
-    found: list[Numbers | None] = []
-    for value in values:
-        place = series.place(value)
-        numbers = None
-        if place is not None:
-            share = series.value.item(place)
-            if math.isfinite(share):
-                numbers = share, series.low.item(place), series.high.item(place)
-        found.append(numbers)
-    return found
+    found = map(period.estimate.series.at, values)
+    return [each if math.isfinite(each[0]) else None for each in found]
 
 
 _TOLD = {

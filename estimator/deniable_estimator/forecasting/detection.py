@@ -42,6 +42,7 @@ from typing import Any
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.mechanisms import FrequencyOracle
 from deniable.protocol.metric import Metric
+from deniable_estimator.statistics.intervals import deviations
 
 LEVEL = 0.05
 """The chance of calling any of the values detected when none is there."""
@@ -125,7 +126,7 @@ def reports_to_detect(mechanism: FrequencyOracle[Any], size: int, share: float) 
 
 def reports_for_half_width(mechanism: FrequencyOracle[Any], share: float, half_width: float) -> int:
     """How many reports give a 95% interval of share +- half_width."""
-    z = _normal.inv_cdf((1 + _COVERAGE) / 2)
+    z = deviations(_COVERAGE)
     return math.ceil((z * std_error(mechanism, share, 1) / half_width) ** 2)
 
 

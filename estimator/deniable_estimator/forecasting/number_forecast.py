@@ -13,7 +13,6 @@ With n reports, standard error = sqrt(V / n); V is the variance that one report 
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
@@ -23,6 +22,7 @@ from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.metric import Metric
 from deniable.protocol.windows import IN_A
 from deniable_estimator.forecasting.detection import taking_part
+from deniable_estimator.statistics.intervals import deviations
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99)
 """The quantiles that people ask for."""
@@ -33,7 +33,7 @@ WIDE = 100
 GOOD_MEAN = 0.05
 """A mean that is not even known to 5% of the range, up or down, is worth a note."""
 
-Z = NormalDist().inv_cdf(0.975)
+Z = deviations(0.95)
 """The half width of a 95% interval, in standard errors."""
 
 

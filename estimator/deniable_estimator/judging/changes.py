@@ -38,7 +38,7 @@ from typing import Literal, TypeAlias
 
 from deniable.protocol import windows
 from deniable_estimator.analyses.anomalies import LEAST_REPORTS, Figure
-from deniable_estimator.answers.base import Answer, Comparison
+from deniable_estimator.answers.base import Answer, ChangeTest, Comparison
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.history import look
 from deniable_estimator.asking.reading import Question
@@ -218,10 +218,10 @@ def _changes(
     if min(old.n, new.n) < LEAST_REPORTS:
         return None, []
     after = _answer(new)
-    told = compare(_answer(old), after, adjust="bonferroni", alpha=level)
+    told = compare(_answer(old), after, ChangeTest(adjust="bonferroni", alpha=level))
     large = [place for place in told.places if _large(told, place, rules)]
     others = [
-        compare(_answer(ask(_together(before, without=each))), after, together=False)
+        compare(_answer(ask(_together(before, without=each))), after, ChangeTest(together=False))
         for each in (before if large and len(before) > 1 else ())
     ]
     agreed = [place for place in large if all(_agrees(told, place, each) for each in others)]

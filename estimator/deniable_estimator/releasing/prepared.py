@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from statistics import NormalDist
 from typing import Any, Literal, TypeAlias
 
 from deniable import Metric, Registry
@@ -26,6 +25,7 @@ from deniable_estimator.releasing.manifest import canonical, digest
 from deniable_estimator.releasing.noise import AddedNoise, Method, Sensitivity, of_rho
 from deniable_estimator.releasing.overlaps import Counted, SumCell, cells, cells_near
 from deniable_estimator.releasing.statistic import Statistic
+from deniable_estimator.statistics.intervals import deviations
 
 Form: TypeAlias = Literal["table", "trend", "leader"]
 """One sum of all windows, one for each window, or the name of the largest value alone."""
@@ -279,7 +279,7 @@ class Prepared:
         if self.noise is None:
             return None
         own, added = self.variances()
-        z = NormalDist().inv_cdf((1 + LEVEL) / 2)
+        z = deviations(LEVEL)
         return z * own**0.5, z * (own + added) ** 0.5
 
     def added(self) -> float:

@@ -20,9 +20,10 @@ from deniable_estimator.analyses.cohorts import CohortAnalysis
 from deniable_estimator.analyses.numbers import HistogramAnalysis, SlidingWindowAnalysis
 from deniable_estimator.analyses.planes import HadamardResponseAnalysis
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
+from deniable_estimator.answers.basis import Part
 from deniable_estimator.asking.query import find_metric
 from deniable_estimator.asking.reader import Reader
-from deniable_estimator.asking.reading import Part, Question, Selection, select
+from deniable_estimator.asking.reading import Question, Selection, select
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.privacy import guarantee_in
 from deniable_estimator.privacy.outsider import DELTA, LEAST_REPORTS, released_sums
@@ -48,9 +49,7 @@ MOST_MESSAGES = 1 << 17
 """The most messages that receive noise: each takes about 0.1 ms to draw."""
 
 
-def statistic_of(
-    part: Part, level: float, unit: str | None, method: Method | None = None
-) -> Statistic[Any]:
+def statistic_of(part: Part, level: float, method: Method | None = None) -> Statistic[Any]:
     """What of this tally receives noise; without a method, for choosing one value.
 
     Raises:
@@ -63,20 +62,20 @@ def statistic_of(
             "no noise: release the sums as they are, without --epsilon"
         )
     if isinstance(analysis, OracleAnalysis):
-        values = SupportCounts(part, analysis, level, unit)
+        values = SupportCounts(part, analysis, level)
         if method is None or not _sends_one(analysis):
             return values
         # That of the two with less noise in a share at the same epsilon.
-        messages = MessageCounts(part, analysis, level, unit)
+        messages = MessageCounts(part, analysis, level)
         one, other = (
             each.variances(noise_of(method, Fraction(1), 1e-8, each.sensitivity).variance)[1]
             for each in (values, messages)
         )
         return messages if other < one else values
     if isinstance(analysis, SlidingWindowAnalysis):
-        return ScoreSum(part, analysis, level, unit)
+        return ScoreSum(part, analysis, level)
     if isinstance(analysis, HistogramAnalysis):
-        return CellCounts(part, analysis, level, unit)
+        return CellCounts(part, analysis, level)
     raise EstimateError(
         f"{part.tally.metric} has no noise to add to a release yet: release its sums as they are, "
         "without --epsilon"
@@ -207,7 +206,7 @@ def _noisy(metric: Metric, question: Question, request: ReleaseRequest) -> Stati
             "count known strings with noise, declare a metric of type string"
         )
     method = None if request.form == "leader" else request.method
-    found = statistic_of(question.parts[0], LEVEL, question.unit, method)
+    found = statistic_of(question.parts[0], LEVEL, method)
     if request.form == "leader" and not isinstance(found, SupportCounts):
         raise EstimateError("only values that are counted have a leader: release the table")
     return found

@@ -41,12 +41,11 @@ from deniable_estimator.analyses.numbers import HistogramAnalysis, SlidingWindow
 from deniable_estimator.analyses.numbers.mean import MeanEstimate, level_noise
 from deniable_estimator.analyses.poisoning import Exposure
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
-from deniable_estimator.answers import answer_of
 from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.basis import Basis
+from deniable_estimator.answers.basis import Part
+from deniable_estimator.answers.distribution_making import estimate_distribution
 from deniable_estimator.answers.mean import mean_answer
-from deniable_estimator.answers.shares import infer
-from deniable_estimator.asking.reading import Part
+from deniable_estimator.answers.shares_making import infer
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.releasing.noise import Sensitivity
 from deniable_estimator.statistics.intervals import Noise as ShareNoise
@@ -67,8 +66,8 @@ _Analysis = TypeVar("_Analysis")
 class Statistic(ABC, Generic[_Analysis]):
     """What of one scheme's tally receives noise."""
 
-    def __init__(self, part: Part, analysis: _Analysis, level: float, unit: str | None) -> None:
-        self.part, self.level, self.name = part, level, unit
+    def __init__(self, part: Part, analysis: _Analysis, level: float) -> None:
+        self.part, self.level = part, level
         self._analysis = analysis
         self.tally, self.scheme = part.tally, part.scheme
 
@@ -91,19 +90,12 @@ class Statistic(ABC, Generic[_Analysis]):
         nobody has), and what noise of `variance` on each integer adds; in the square of its unit,
         of a mean in that of half its range."""
 
-    @property
-    def basis(self) -> Basis:
-        """What the answer rests on; all of it is public."""
-        return Basis.of(self.tally, self.scheme, self.part.participation)
-
 
 class SupportCounts(Statistic[OracleAnalysis[Any]]):
     """The support of each value of a frequency oracle."""
 
-    def __init__(
-        self, part: Part, analysis: OracleAnalysis[Any], level: float, unit: str | None
-    ) -> None:
-        super().__init__(part, analysis, level, unit)
+    def __init__(self, part: Part, analysis: OracleAnalysis[Any], level: float) -> None:
+        super().__init__(part, analysis, level)
         self.values, self._items = asked_values(part.tally, part.scheme, part.candidates)
         self._places: NDArray[np.int64] | None = None
         if isinstance(analysis, HashedAnalysis):
@@ -131,7 +123,6 @@ class SupportCounts(Statistic[OracleAnalysis[Any]]):
 
     def answer(self, noisy: Sequence[int], variance: float) -> Answer:
         mechanism, n = self._analysis.mechanism, self.tally.reports
-        basis = self.basis
         share = debias(np.array(noisy, np.float64), n, mechanism.p, mechanism.q)
         noise = ShareNoise.of(mechanism.p, mechanism.q, n, len(share))
         noise = replace(noise, a=noise.a + self.variances(variance)[1])
@@ -139,18 +130,19 @@ class SupportCounts(Statistic[OracleAnalysis[Any]]):
             solve = self._apart()
             share = solve @ share
             noise = noise.weighted(np.sqrt(np.square(solve).sum(axis=1)))
-        kept = self._analysis.kept_noise(n, basis.participation.repeats)
-        noise = replace(noise, kept=kept)
-        return infer(
-            basis,
-            self.part.candidates is None,
+        noise = replace(
+            noise.turned(np.atleast_2d), kept=self._analysis.kept_noise([n], [self.part.repeats])
+        )
+        (found,) = infer(
+            [self.part.basis],
             self.values,
             Finding.of(share, noise),
             Exposure.of(mechanism, share, n, n),
-            (),
+            [()],
             self.level,
-            "storey",
+            complete=self.part.candidates is None,
         )
+        return found
 
     def _supported(self) -> tuple[int, int]:
         """The fewest and the most of the values that one report supports."""
@@ -268,12 +260,12 @@ class ScoreSum(Statistic[SlidingWindowAnalysis]):
         return float(squares.max()) / n, variance / (_UNIT * n) ** 2
 
     def answer(self, noisy: Sequence[int], variance: float) -> Answer:
-        n, basis = self.tally.reports, self.basis
+        n = self.tally.reports
         own, added = self.variances(variance)
         # The square of the mean is not taken off: what is known of it is noisy.
-        shared = (basis.participation.repeats - 1) / n
+        shared = (self.part.repeats - 1) / n
         found = MeanEstimate(noisy[0] / (_UNIT * n), own + added, n, shared, 1.0)
-        return mean_answer(self._analysis, basis, self.level, self.name, found, ())
+        return mean_answer(self.part, self.level, found, ())
 
 
 class CellCounts(Statistic[HistogramAnalysis[Any]]):
@@ -301,13 +293,8 @@ class CellCounts(Statistic[HistogramAnalysis[Any]]):
         for row in self.tally.rows:
             cells, left = left[: len(row.cells)], left[len(row.cells) :]
             rows.append(TallyRow(row.reports, np.array(cells, np.int64), variance))
-        found = answer_of(
-            replace(self.tally, rows=tuple(rows)),
-            self.scheme,
-            level=self.level,
-            participation=self.part.participation,
-            unit=self.name,
-        )
+        part = replace(self.part, tally=replace(self.tally, rows=tuple(rows)))
+        found = estimate_distribution(part, self.level, "storey")
         # Whether such counters look honest cannot be said.
         return replace(found, verdict=Verdict.of(()))
 

@@ -13,13 +13,21 @@ report to the next (`deniable_estimator.analyses.memoized`), where it is positiv
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from statistics import NormalDist
 from typing import Any, Self, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
+
+
+def deviations(level: float) -> float:
+    """How many standard deviations a normal variable is away from its mean at most, on either side,
+    with this probability."""
+    return NormalDist().inv_cdf((1 + level) / 2)
 
 
 def interval_of_difference(
@@ -95,7 +103,8 @@ def _of_one_report(p: Fraction, q: Fraction) -> tuple[float, float, float, float
 @dataclass(frozen=True, eq=False)
 class Noise:
     """The variance of d estimated shares as a function of the true share f: a + b f - c f**2,
-    and that of `kept`. Each array has shape (d,), or (1,) where all values are alike.
+    and that of `kept`. Each array has shape (d,), or (1,) where all values are alike; of T tallies
+    at once (T, d), or (T, 1).
     """
 
     a: FloatArray
@@ -107,15 +116,17 @@ class Noise:
     """Added because the same devices report again; None if they do not."""
 
     @classmethod
-    def of(cls, p: Fraction, q: Fraction, reports: int | NDArray[np.int64], size: int) -> Self:
+    def of(
+        cls, p: Fraction, q: Fraction, reports: int | NDArray[np.int64], size: int | tuple[int, ...]
+    ) -> Self:
         """The noise of `size` values under one scheme; infinite without reports."""
-        n = np.broadcast_to(np.asarray(reports, np.float64), (size,))
+        n = np.broadcast_to(np.asarray(reports, np.float64), size)
         each = np.divide(1.0, n, out=np.zeros(size), where=n > 0)
         _, a, b, step = _of_one_report(p, q)
         return cls(np.where(n > 0, a * each, np.inf), b * each, each, step * each)
 
     @classmethod
-    def none(cls, size: int) -> Self:
+    def none(cls, size: int | tuple[int, ...]) -> Self:
         """The noise of `size` constants."""
         zero = np.zeros(size)
         return cls(zero, zero, zero, zero)
@@ -127,16 +138,36 @@ class Noise:
 
     def taken(self, places: NDArray[np.intp]) -> Noise:
         """That of the values at these indices."""
-        a, b, c, step = (
-            each[places] if len(each) > 1 else np.broadcast_to(each, places.shape)
-            for each in (self.a, self.b, self.c, self.step)
+        return self.turned(
+            lambda each: each[places] if len(each) > 1 else np.broadcast_to(each, places.shape)
         )
-        return Noise(a, b, c, step, None if self.kept is None else self.kept.taken(places))
 
-    def shaped(self, shape: tuple[int, int]) -> Noise:
-        """The same in arrays of this shape, as `numpy.reshape` takes it."""
-        a, b, c, step = (each.reshape(shape) for each in (self.a, self.b, self.c, self.step))
-        return Noise(a, b, c, step, None if self.kept is None else self.kept.shaped(shape))
+    def turned(self, array: Callable[[FloatArray], FloatArray]) -> Noise:
+        """The same with another in place of each `array`."""
+        a, b, c, step = map(array, (self.a, self.b, self.c, self.step))
+        return Noise(a, b, c, step, self.kept and self.kept.turned(array))
+
+    @classmethod
+    def stacked(cls, noises: Sequence[Noise]) -> Noise:
+        """That of several tallies, in arrays of shape (T, d), from arrays of the same shape."""
+        a, b, c, step = (
+            np.array([getattr(each, name) for each in noises]) for name in ("a", "b", "c", "step")
+        )
+        none = cls.none(a.shape[-1])
+        kept = [each.kept or none for each in noises]
+        some = any(each.kept for each in noises)
+        return Noise(a, b, c, step, cls.stacked(kept) if some else None)
+
+    def row(self, place: int) -> Noise:
+        """That of one of several tallies, of which some devices reported again or not."""
+        found = self.turned(lambda each: each[place])
+        return replace(found, kept=None) if found.kept and found.kept.absent.all() else found
+
+    @property
+    def absent(self) -> NDArray[np.bool_]:
+        """Where there is none, as of what no device kept."""
+        absent: NDArray[np.bool_] = (self.a == 0) & (self.b == 0) & (self.c == 0)
+        return absent
 
     @property
     def null_error(self) -> FloatArray:

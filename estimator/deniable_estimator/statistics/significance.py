@@ -144,7 +144,8 @@ def step_up(p: FloatArray, family: int | None = None) -> FloatArray:
 
 
 def adjust_p(p: FloatArray, adjustment: Adjustment) -> FloatArray:
-    """p-values adjusted for their number: at most alpha, below 1, just where the test rejects.
+    """p-values adjusted for their number: at most alpha, below 1, just where the test rejects. In
+    an array of several rows, each row by itself.
 
     Storey's adaptive step-up test (Storey, Taylor and Siegmund, J. R. Stat. Soc. B 2004) is that
     of Benjamini and Hochberg (J. R. Stat. Soc. B 1995), at the level that the values which are
@@ -156,27 +157,22 @@ def adjust_p(p: FloatArray, adjustment: Adjustment) -> FloatArray:
     A NaN stays NaN and does not count.
     """
     tested = np.isfinite(p)
-    family = int(tested.sum())
-    adjusted = np.full(len(p), np.nan)
+    family = tested.sum(axis=-1, keepdims=True)
     if adjustment == "bonferroni":
-        adjusted[tested] = np.minimum(p[tested] * family, 1.0)
-        return adjusted
-    adjusted[tested] = adjust_rows(p[np.newaxis, tested])[0]
-    return adjusted
-
-
-def adjust_rows(p: FloatArray) -> FloatArray:
-    """What `adjust_p` makes of each row of shape (n, d), by Storey's test; all are finite."""
-    family = p.shape[1]
-    null = np.minimum(float(family), 2.0 * (1 + np.count_nonzero(p >= _HALF, axis=1)))
-    falling = np.argsort(-p, axis=1)
-    ranked = np.take_along_axis(p, falling, axis=1)
-    part = CAUTION * null[:, np.newaxis] / np.arange(family, 0, -1)
+        bounded: FloatArray = np.minimum(p * family, 1.0)
+        return bounded
+    # What is not tested comes before all others, so that their ranks stay.
+    counted = np.where(tested, p, 2.0)
+    above = np.count_nonzero(tested & (p >= _HALF), axis=-1, keepdims=True)
+    null = np.minimum(family, 2.0 * (1 + above))
+    falling = np.argsort(-counted, axis=-1)
+    ranked = np.take_along_axis(counted, falling, axis=-1)
+    part = CAUTION * null / np.arange(p.shape[-1], 0, -1)
     ranked = np.where(ranked >= _HALF, 1.0, ranked * part)
     adjusted = np.empty(p.shape)
-    stepped = np.minimum(np.minimum.accumulate(ranked, axis=1), 1.0)
-    np.put_along_axis(adjusted, falling, stepped, axis=1)
-    return adjusted
+    stepped = np.minimum(np.minimum.accumulate(ranked, axis=-1), 1.0)
+    np.put_along_axis(adjusted, falling, stepped, axis=-1)
+    return np.where(tested, adjusted, np.nan)
 
 
 LEAST_EXPECTED = 5.0

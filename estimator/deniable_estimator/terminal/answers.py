@@ -128,7 +128,7 @@ def _numbers_told(
 ) -> Told:
     """The mean; of a distribution quantiles too, shares outside of the range and below `limits`,
     and a histogram. With `truth`, those of the simulated crowd beside them."""
-    mean = answer.found if isinstance(answer, Mean) else answer.mean
+    mean = answer.mean
     reach = mean.reach(answer.fakes)
     most = answer.unit.full(answer.budget, abs(answer.budget))
     budget = budget_words(answer, f"{most} to the {mean.name}")

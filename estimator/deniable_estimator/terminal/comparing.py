@@ -89,11 +89,15 @@ def trends_document(found: SegmentTrends, value: str | None) -> Document:
 
 
 def _trend_frame(trend: Trend, value: str) -> Frame:
-    shown = [(period, place) for period in trend.reported if (place := _place(period, value)) >= 0]
+    shown = [
+        (period, period.estimate)
+        for period in trend.reported
+        if period.estimate and value in period.estimate.series.names
+    ]
     if not shown:
         raise EstimateError(f"{value!r} is not one of the values of {trend.metric}{_known(trend)}")
     unit, (what, measure) = trend.unit, trend.unit.heading
-    axis = _trend_axis(shown, unit)
+    axis = _trend_axis([answer.series.at(value) for _, answer in shown], unit)
     base, top = axis
     least = "0" if base == 0 else unit.text(base, top - base)
     columns = (
@@ -110,7 +114,7 @@ def _trend_frame(trend: Trend, value: str) -> Frame:
             "words",
         ),
     )
-    rows = [_period_row(period, place, value, axis) for period, place in shown]
+    rows = [_period_row(*each, value, axis) for each in shown]
     return Frame("periods", "", columns, rows)
 
 
@@ -121,43 +125,33 @@ def _known(trend: Trend) -> str:
     return f": choose one of {', '.join(names)}" if 0 < len(names) <= _FEW else ""
 
 
-def _trend_axis(shown: Sequence[tuple[Period, int]], unit: Unit) -> tuple[float, float]:
+def _trend_axis(shown: Sequence[tuple[float, float, float]], unit: Unit) -> tuple[float, float]:
     """Where the bars of a series begin and end: from zero, or from below it if need be."""
-    series = [(each.estimate.series, place) for each, place in shown if each.estimate]
-    highs = [float(each.high[place]) for each, place in series]
-    top = max((each for each in highs if math.isfinite(each)), default=math.nan)
+    top = max((high for *_, high in shown if math.isfinite(high)), default=math.nan)
     if math.isfinite(top) and unit.of_all:
         return 0.0, top
-    numbers = [float(column[at]) for each, at in series for column in (each.value, each.low)]
+    numbers = [each for value, low, _ in shown for each in (value, low)]
     known = [0.0, *(each for each in (*numbers, top) if math.isfinite(each))]
     return min(known), max(known) if max(known) > min(known) else min(known) + 1
 
 
 def _period_row(
-    period: Period, place: int, value: str, axis: tuple[float, float]
+    period: Period, answer: Answer, value: str, axis: tuple[float, float]
 ) -> tuple[str, int, Estimate, WordedValue | None]:
-    answer, change = period.estimate, period.change
-    assert answer is not None
-    told = None
+    change, told = period.change, None
     if change is not None and value in change.values:
         at = change.values.index(value)
         tone: Tone = "plain" if change.changed[at] else "quiet"
         told = WordedValue(float(change.difference[at]), change.describe(at), tone)
     mark = " (unfinished)" if period.unfinished else " (partial)" if period.partial else ""
-    return period.label + mark, period.n, _series_cell(answer, place, axis), told
+    return period.label + mark, period.n, _series_cell(answer, value, axis), told
 
 
-def _place(period: Period, name: str) -> int:
-    place = period.estimate.series.place(name) if period.estimate else None
-    return -1 if place is None else place
-
-
-def _series_cell(answer: Answer, place: int | None, axis: tuple[float, float]) -> Estimate:
+def _series_cell(answer: Answer, name: str, axis: tuple[float, float]) -> Estimate:
     """The number of a series with its bar; "unknown" without one."""
-    series = answer.series
-    if place is None or not math.isfinite(float(series.value[place])):
+    numbers = answer.series.at(name)
+    if not math.isfinite(numbers[0]):
         return Estimate(None, answer.unit.unknown)
-    numbers = (each[place] for each in (series.value, series.low, series.high))
     return estimate_cell(answer.unit, numbers, axis)
 
 
@@ -195,7 +189,7 @@ def segments_document(found: Segmented) -> Document:
                     printable(name) + mark if number == 0 else "",
                     printable(segment),
                     answer.n,
-                    _series_cell(answer, answer.series.place(name), axis),
+                    _series_cell(answer, name, axis),
                     _difference(found, found.groups[number].key, name)
                     if number < len(found.groups)
                     else None,
@@ -215,12 +209,8 @@ def segments_document(found: Segmented) -> Document:
 
 def _segments_axis(answers: list[tuple[str, Answer]], name: str) -> tuple[float, float]:
     """One scale for all segments of a series."""
-    ends = [0.0]
-    for _, answer in answers:
-        place = answer.series.place(name)
-        if place is not None:
-            ends += [float(answer.series.low[place]), float(answer.series.high[place])]
-    known = [each for each in ends if math.isfinite(each)]
+    ends = [end for _, answer in answers for end in answer.series.at(name)[1:]]
+    known = [0.0, *(each for each in ends if math.isfinite(each))]
     base = 0.0 if answers[0][1].unit.of_all else min(known)
     return base, max(max(known), base + 1e-12)
 
@@ -231,10 +221,9 @@ def _difference(found: Segmented, key: tuple[str, ...], name: str) -> WordedValu
         return None
     place = comparison.values.index(name)
     low, high = comparison.ends(place)
-    numbers = (comparison.difference[place], comparison.low[place], comparison.high[place])
-    difference = float(numbers[0])
+    numbers = comparison.at(place)
+    difference = numbers[0]
     if not math.isfinite(difference):
         return WordedValue(None, "unknown", "quiet")
-    spread = half_width(*map(float, numbers))
-    told = f"{found.total.unit.signed(difference, spread)} ({low} to {high})"
+    told = f"{found.total.unit.signed(difference, half_width(*numbers))} ({low} to {high})"
     return WordedValue(difference, told, "plain" if comparison.changed[place] else "quiet")

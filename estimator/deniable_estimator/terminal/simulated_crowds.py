@@ -159,10 +159,11 @@ def _tally(
 
 
 def _found(declared: Metric, kind: Discovery, tally: Tally) -> Finds:
-    from deniable_estimator.answers.finds_making import Reported, Rule, find_strings
+    from deniable_estimator.answers.basis import Part
+    from deniable_estimator.answers.finds_making import Rule, find_strings
     from deniable_estimator.statistics.participation import Participation
 
-    part = Reported(tally, declared.scheme, Participation.evenly(tally))
+    part = Part(tally, declared.scheme, None, Participation.evenly(tally))
     rule = Rule(kind.minimum_share, partial(denied, patterns=kind.deny))
     return find_strings([part], rule)
 

@@ -24,7 +24,7 @@ from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.annotations import Annotation, between
-from deniable_estimator.answers.base import NO_CHANGE, Answer, Comparison
+from deniable_estimator.answers.base import NO_CHANGE, Answer, ChangeTest, Comparison
 from deniable_estimator.answers.units import half_width
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.listed import listed_strings
@@ -249,7 +249,7 @@ def _compared(
     before = None if after is None else _answer(selection, days.before_first, days.before_last)
     if after is None or before is None:
         return None
-    return compare(before, after, adjust="bonferroni", alpha=LEVEL / family)
+    return compare(before, after, ChangeTest(adjust="bonferroni", alpha=LEVEL / family))
 
 
 def _changes(found: Comparison) -> str:
@@ -275,7 +275,7 @@ def _leading(answer: Answer) -> str:
     """The series that is shown where there is room for one, with its interval."""
     series, unit = answer.series, answer.unit
     place = series.place(answer.leading) or 0
-    value, low, high = (float(each[place]) for each in (series.value, series.low, series.high))
+    value, low, high = series.at(series.names[place])
     spread = half_width(value, low, high)
     return message(
         _VALUE,

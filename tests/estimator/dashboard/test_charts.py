@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from deniable import Scheme
 from deniable.protocol.mechanisms import design
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.answers.shares import estimate
+from deniable_estimator.answers import answer_of
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.dashboard.changes import change_headline, table
 from deniable_estimator.dashboard.kinds.shares import bar_chart, folded_chart
@@ -21,7 +21,7 @@ def estimated(counts, n, values=None):
     names = values or tuple(f"v{index}" for index in range(len(counts)))
     scheme = Scheme("category", design("randomized_response", len(counts), 1.0), names)
     row = TallyRow(n, np.array(counts, np.int64))
-    return estimate(Tally("m", scheme.fingerprint, ("2026-11-20",), (row,)), scheme)
+    return answer_of(Tally("m", scheme.fingerprint, ("2026-11-20",), (row,)), scheme)
 
 
 @given(st.lists(st.integers(0, 1000), min_size=2, max_size=30))

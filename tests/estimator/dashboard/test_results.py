@@ -15,7 +15,7 @@ import pytest
 from deniable import Scheme
 from deniable.protocol.mechanisms import design
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.answers.shares import estimate
+from deniable_estimator.answers import answer_of
 from deniable_estimator.asking.results import (
     Results,
     StillDecoding,
@@ -136,7 +136,7 @@ def test_estimates_and_texts_are_weighed(count, listed):
     days = tuple(date.fromordinal(730_000 + day).isoformat() for day in range(365))
     tally = replace(tally, windows=days)
     told = Participation({day: number for number, day in enumerate(days, 1000)})
-    found = estimate(tally, scheme, None if listed else values, participation=told)
+    found = answer_of(tally, scheme, None if listed else values, participation=told)
     found.standing, found.below  # noqa: B018
     whole = weight(found, set())
     assert 0.75 * whole < size_of(found) < 1.33 * whole + 3_000

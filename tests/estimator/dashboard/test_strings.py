@@ -61,14 +61,14 @@ class Slow:
         return DECODE(*arguments, **options)  # type: ignore[arg-type]
 
 
-DECODE = reading.answer_of
+DECODE = reading.answers_of
 
 
 @pytest.fixture
 def slow(monkeypatch, app):
     """The estimator, at a pace that the test sets; and people who wait a moment only."""
     slow = Slow()
-    monkeypatch.setattr(reading, "answer_of", slow)
+    monkeypatch.setattr(reading, "answers_of", slow)
     monkeypatch.setattr("deniable_estimator.dashboard.source.PAGE_PATIENCE", 0.01)
     monkeypatch.setattr("deniable_estimator.dashboard.source.FILE_PATIENCE", 0.02)
     yield slow

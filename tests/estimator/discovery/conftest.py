@@ -12,11 +12,11 @@ from deniable import Registry, Scheme
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.answers.finds_making import Reported
+from deniable_estimator.answers.basis import Part
 from deniable_estimator.statistics.participation import Participation
 
 Draw: TypeAlias = Callable[..., Tally]
-MakePart: TypeAlias = Callable[..., Reported]
+MakePart: TypeAlias = Callable[..., Part]
 
 HOSTILE = "=1+\u202e<b>"
 """A formula, a mark that reorders a line, and a tag: 9 bytes."""
@@ -98,7 +98,7 @@ def part():
     """part(code, tally): what `find_strings` is given."""
 
     def make(mechanism, tally):
-        return Reported(tally, Scheme("discovery", mechanism, ()), Participation.evenly(tally))
+        return Part(tally, Scheme("discovery", mechanism, ()), None, Participation.evenly(tally))
 
     return make
 

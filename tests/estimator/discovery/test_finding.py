@@ -9,8 +9,9 @@ from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable_collector.tally import empty_tally
 from deniable_estimator.analyses.discovery import DecodedRows, FoundHead
 from deniable_estimator.analyses.discovery.tree import Supported, _agrees
+from deniable_estimator.answers.basis import Part
 from deniable_estimator.answers.files import harmless
-from deniable_estimator.answers.finds_making import Reported, Rule, find_strings, shares_of
+from deniable_estimator.answers.finds_making import Rule, find_strings, shares_of
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.terminal.finds_told import _replace
@@ -121,7 +122,7 @@ def test_no_reports(code):
     """Without reports the answer is empty, and says so."""
     scheme = Scheme("discovery", code, ())
     tally = empty_tally("terms", scheme.fingerprint, (), code.rows)
-    found = find_strings([Reported(tally, scheme, Participation({}))], Rule())
+    found = find_strings([Part(tally, scheme, None, Participation({}))], Rule())
     assert (found.n, found.finds, found.reach) == (0, (), None)
     assert "no reports yet" in found.warnings
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["finds"] == []
@@ -132,13 +133,13 @@ def test_a_tally_of_another_scheme_is_refused(code, crowd):
     """A tally must belong to its scheme."""
     other = Scheme("discovery", PrefixTree.design("others", 4.0, 5), ())
     with pytest.raises(EstimateError, match="was made under scheme"):
-        find_strings([Reported(crowd, other, Participation.evenly(crowd))], Rule())
+        find_strings([Part(crowd, other, None, Participation.evenly(crowd))], Rule())
 
 
 def test_devices_that_report_again(code, crowd, finds):
     """If the same devices reported twice, intervals are wider by the choice of devices."""
     twice = Participation({"2026-11-16": crowd.reports / 2, "2026-11-17": crowd.reports / 2})
-    found = find_strings([Reported(crowd, Scheme("discovery", code, ()), twice)], Rule())
+    found = find_strings([Part(crowd, Scheme("discovery", code, ()), None, twice)], Rule())
     for one, other in ((finds.finds[0], found.finds[0]), (finds.explained, found.explained)):
         assert other.high - other.low > one.high - one.low
 

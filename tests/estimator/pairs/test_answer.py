@@ -16,7 +16,8 @@ from tests.estimator.pairs.conftest import DAYS, DEVICES, REGISTRY, TABLE
 from deniable import Metric, Registry
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers import answer_of, combine
-from deniable_estimator.answers.pair import PairAnswer, estimate_pair
+from deniable_estimator.answers.base import ChangeTest
+from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.answers.pair_estimate import LEAST_FOR_TEST
 from deniable_estimator.answers.pair_words import conditional_words, remarks, verdict_words
 from deniable_estimator.answers.shares import Shares
@@ -192,7 +193,7 @@ def _false_cells(rows, columns, epsilon, n, runs):
     rng, false, found = np.random.default_rng(1), [], 0
     for _ in range(runs):
         tally = sample_tally(kind.scheme, rng.multinomial(n, table.ravel()), rng)
-        carries = estimate_pair(tally, kind.scheme).carries
+        carries = answer_of(tally, kind.scheme).carries
         false.append((carries & ~truly).sum() / max(1, carries.sum()))
         found += int((carries & truly).sum())
     return np.array(false), found / runs
@@ -229,7 +230,7 @@ def test_false_changes_are_as_rare_as_asked(scheme):
         before = answered(scheme, 14_000, table, 2 * seed)
         after = answered(scheme, 3_500, table, 2 * seed + 1, DAYS[1])
         for alpha in false:
-            found = compare(before, after, adjust="bonferroni", alpha=alpha)
+            found = compare(before, after, ChangeTest(adjust="bonferroni", alpha=alpha))
             false[alpha] += bool(found.changed.any())
     for alpha, count in false.items():
         assert count / runs <= alpha + 3 * math.sqrt(alpha * (1 - alpha) / runs), false

@@ -19,7 +19,7 @@ from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.answers import answer_of
-from deniable_estimator.asking.reading import Part
+from deniable_estimator.answers.basis import Part
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.releasing.noise import noise_of
 from deniable_estimator.releasing.preparing import statistic_of
@@ -51,7 +51,7 @@ def statistic(scheme, rows, strings, method=None):
     """That of a tally of one window."""
     tally = Tally("browser", scheme.fingerprint, ("2026-11-01",), tuple(rows))
     part = Part(tally, scheme, strings, Participation.evenly(tally))
-    return statistic_of(part, 0.95, None, method)
+    return statistic_of(part, 0.95, method)
 
 
 def one_report(scheme, row, columns):

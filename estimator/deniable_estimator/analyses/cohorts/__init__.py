@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple, TypeVar
@@ -88,8 +88,8 @@ class CohortAnalysis(OracleAnalysis[AnyOracle]):
         """How reports fill the tables."""
 
     def find(
-        self, tally: Tally, items: Items, level: float, repeats: float
-    ) -> tuple[Finding, int | Counts]:
+        self, tallies: Sequence[Tally], items: Items, level: float, repeats: Sequence[float]
+    ) -> tuple[Finding, Counts]:
         """Estimate candidates, which are strings, jointly; detection is at 1 - `level`.
 
         There are no ghosts: a candidate outside the joint fit has the p-value of adding it to the
@@ -98,12 +98,39 @@ class CohortAnalysis(OracleAnalysis[AnyOracle]):
         Raises:
             EstimateError: so many candidates do not fit into memory.
         """
+        self._check_number(self.table(), len(items))
+        each = [
+            self._decode(tally, items, level, times)
+            for tally, times in zip(tallies, repeats, strict=True)
+        ]
+        # Without memos a device reports from another cohort each time, which has no effect here.
+        kept = None if self.memory else self.kept_noise([found.n for found in each], repeats)
+        if kept is not None:
+            explained = kept.at(np.array([[found.explained_share] for found in each])).ravel()
+            each = [
+                replace(found, explained_error=math.sqrt(found.explained_error**2 + more))
+                for found, more in zip(each, explained.tolist(), strict=True)
+            ]
+        share, error, p_value = (
+            np.array([getattr(found, name) for found in each])
+            for name in ("share", "std_error", "p_value")
+        )
+        none = np.zeros(share.shape)
+        finding = Finding(
+            share,
+            Noise(np.where(np.isfinite(share), error, np.inf) ** 2, none, none, none, kept),
+            p_value,
+            none > 0,
+            [tuple(_warnings(found, items)) if found.n else () for found in each],
+        )
+        return finding, np.array([[tally.reports] for tally in tallies])
+
+    def _decode(self, tally: Tally, items: Items, level: float, repeats: float) -> Decoding:
         channel, memory = self.table(), self.memory
-        self._check_number(channel, len(items))
         p11, p01 = float(channel.p11), float(channel.p01)
         # Memos have the same effect as fewer reports.
         scale = report_weight(memory.memo_channel(), p11, p01, repeats) if memory else 1.0
-        found = decode(
+        return decode(
             np.array([row.cells for row in tally.rows]) * scale,
             np.array([row.reports for row in tally.rows]) * scale,
             _design(channel, items),
@@ -114,23 +141,6 @@ class CohortAnalysis(OracleAnalysis[AnyOracle]):
             fdr=1 - level,
             level=level,
         )
-        # Without memos a device reports from another cohort each time, which has no effect here.
-        kept = None if memory else self.kept_noise(found.n, repeats)
-        if kept is not None:
-            explained = kept.at(np.full(1, found.explained_share))
-            error = math.sqrt(found.explained_error**2 + float(explained[0]))
-            found = replace(found, explained_error=error)
-        known = np.isfinite(found.share)
-        none = np.zeros(len(items))
-        variance = np.where(known, found.std_error, np.inf) ** 2
-        finding = Finding(
-            found.share,
-            Noise(variance, none, none, none, kept),
-            found.p_value,
-            np.zeros(len(items), np.bool_),
-            tuple(_warnings(found, items)) if found.n else (),
-        )
-        return finding, tally.reports
 
     def _check_number(self, channel: Channel, candidates: int) -> None:
         each = channel.cohorts * channel.hashes

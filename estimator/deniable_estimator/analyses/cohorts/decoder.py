@@ -38,7 +38,7 @@ from deniable_estimator.analyses.cohorts.fit import (
     skewness,
 )
 from deniable_estimator.analyses.cohorts.table import CohortTable, Winsor
-from deniable_estimator.statistics.intervals import FloatArray
+from deniable_estimator.statistics.intervals import FloatArray, deviations
 from deniable_estimator.statistics.significance import adjust_p, normal_score, step_up
 from deniable_estimator.statistics.tails import upper_tails
 
@@ -100,7 +100,7 @@ class Decoding:
 
     @property
     def _z(self) -> float:
-        return NormalDist().inv_cdf((1 + self.level) / 2)
+        return deviations(self.level)
 
 
 def decode(

@@ -56,7 +56,7 @@ from deniable_estimator.analyses.numbers.scores import MEAN_SHARE, scores
 from deniable_estimator.analyses.numbers.sums import LEAST_ROW, CellSums
 from deniable_estimator.analyses.numbers.tree import estimate_tree
 from deniable_estimator.forecasting.number_forecast import Z
-from deniable_estimator.statistics.intervals import FloatArray
+from deniable_estimator.statistics.intervals import FloatArray, deviations
 
 _CAUTION = 2.0
 """Standard errors by which what devices keep may exceed its estimate."""
@@ -227,8 +227,8 @@ def _reach(bias: float, level: float) -> float:
     """How far a normal number of variance 1 and mean `bias` lies from 0 at this level."""
     normal = NormalDist()
     if bias == 0:
-        return normal.inv_cdf((1 + level) / 2)
-    low, high = bias, bias + normal.inv_cdf((1 + level) / 2)
+        return deviations(level)
+    low, high = bias, bias + deviations(level)
     for _ in range(40):
         middle = (low + high) / 2
         if normal.cdf(middle - bias) - normal.cdf(-middle - bias) < level:

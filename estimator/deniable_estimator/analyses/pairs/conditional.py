@@ -20,14 +20,13 @@ lies there, so the interval holds the truth exactly as often as without that.
 
 from __future__ import annotations
 
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable_estimator.analyses.pairs.covariance import Covariance
-from deniable_estimator.statistics.intervals import FloatArray, fieller_ends
+from deniable_estimator.statistics.intervals import FloatArray, deviations, fieller_ends
 
 LEAST_ERRORS = 3.0
 """A conditional is shown where its condition is this many standard errors above zero."""
@@ -67,7 +66,7 @@ def conditionals(table: FloatArray, covariance: Covariance, level: float) -> Con
     both = c.own + own * table + c.all * size + c.all_share * (given + size * table)
     both = both - square * table * given
     cell, row = np.maximum(cell, 0.0), np.maximum(row, 0.0)
-    z2 = NormalDist().inv_cdf((1 + level) / 2) ** 2
+    z2 = deviations(level) ** 2
     # What the variance for N = t D has without t, with -2t and with t**2.
     split = (c.own_share + c.kept) * np.clip(given, 0.0, 1.0)
     plain, cross = c.own + c.all, c.own + c.all * size - split / 2

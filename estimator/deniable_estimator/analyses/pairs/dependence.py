@@ -51,14 +51,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.statistics.counts import change_p_values
-from deniable_estimator.statistics.intervals import FloatArray, Noise
+from deniable_estimator.statistics.intervals import FloatArray, Noise, deviations
 from deniable_estimator.statistics.normalization import nearest
 from deniable_estimator.statistics.tails import chi_square_tail
 
@@ -207,7 +206,7 @@ def effect(table: FloatArray, covariance: Covariance, level: float) -> Effect:
         return Effect(math.nan, 0.0, 1.0, math.nan, lumped)
     sizes = np.outer(by_row.sum(axis=1), by_column.sum(axis=1)).ravel()
     cells = covariance.matrix(small.ravel(), sizes)
-    z = NormalDist().inv_cdf((1 + level) / 2)
+    z = deviations(level)
     a, b = np.maximum(rows, 1e-9), np.maximum(columns, 1e-9)
     if small.shape == (2, 2):
         phi, error = _signed(small, cells, a, b)

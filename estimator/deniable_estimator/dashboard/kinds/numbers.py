@@ -210,7 +210,7 @@ class MeanKind(Kind[Mean]):
 
     def headline(self, answer: Mean) -> str:
         text = _line(answer).text
-        template = _GEOMETRIC if answer.found.log else _MEAN
+        template = _GEOMETRIC if answer.mean.log else _MEAN
         return message(template, estimate=text.estimate, level=answer.level, between=text.between)
 
     def parts(
@@ -220,7 +220,7 @@ class MeanKind(Kind[Mean]):
             "chart": self.picture(answer, view, 0),
             "lines": number_lines(answer, comparison),
             "worst": worst_case(answer.unit, answer.budget),
-            "log": answer.found.log,
+            "log": answer.mean.log,
         }
 
     def picture(self, answer: Mean, view: View, limit: int) -> Dots:

@@ -224,17 +224,13 @@ def answer_notes(source: DataSource, metric: Metric, answer: Answer | None) -> l
 
 
 def _leading(answer: Answer) -> LeadingSeries | None:
-    series, unit = answer.series, answer.unit
-    place = series.place(answer.leading)
-    if place is None:
+    name = answer.leading
+    if name not in answer.series.names:
         return None
-    columns = (series.value, series.low, series.high)
-    value, low, high = (float(each[place]) for each in columns)
-    text = words.series_text(unit, value, low, high)
-    name = series.names[place]
-    return LeadingSeries(
-        name, words.series_name(answer, name), value, low, high, text.estimate, text.between
-    )
+    numbers = answer.series.at(name)
+    text = words.series_text(answer.unit, *numbers)
+    label = words.series_name(answer, name)
+    return LeadingSeries(name, label, *numbers, text.estimate, text.between)
 
 
 def _spark(reading: PageReading, answer: Answer) -> Sparkline | None:

@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 
 from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
-from deniable_estimator.answers.base import Answer, Comparison
+from deniable_estimator.answers.base import Answer, ChangeTest, Comparison
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.query import LENGTHS
 from deniable_estimator.asking.results import digest
@@ -108,7 +108,8 @@ def week_change(
         return "nothing_before"
     if metric.window == "day" and _weekdays(old) != _weekdays(new):
         return "uneven"
-    return _change_words(week, before, compare(old, new, alpha=LEVEL / family), answer.leading)
+    found = compare(old, new, ChangeTest(alpha=LEVEL / family))
+    return _change_words(week, before, found, answer.leading)
 
 
 def _change_words(

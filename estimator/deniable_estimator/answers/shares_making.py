@@ -1,8 +1,7 @@
-"""The shares of many tallies: of one scheme each by itself, and of several schemes as one.
+"""Makes the shares of tallies: of one scheme each by itself, and of several schemes as one.
 
 A trend has hundreds of tallies. A call of numpy on twelve shares takes about as long as one on
-thousands, so the shares of all tallies are one long array here; the formulas are those of
-`shares.estimate`.
+thousands, so all tallies of a scheme are estimated together, as the rows of arrays of shape (T, d).
 
 Tallies of different schemes are never added. For each value the unbiased shares are averaged
 with weights proportional to 1 / (Var_i(f) - C(f)), weighted by inverse variance. Here f is the same
@@ -23,131 +22,115 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable import Scheme
-from deniable_collector.tally import Tally
 from deniable_estimator.analyses import oracle_analysis
-from deniable_estimator.analyses.anomalies import figures_of_each
-from deniable_estimator.analyses.base import Finding, OneRowAnalysis
+from deniable_estimator.analyses.anomalies import Figure, Verdict, figures
+from deniable_estimator.analyses.base import Finding
 from deniable_estimator.analyses.candidates import asked_values, check_tally
 from deniable_estimator.analyses.poisoning import Exposure
-from deniable_estimator.answers.basis import Basis, caveats_of
-from deniable_estimator.answers.shares import Numbers, Shares, assembled, errors_of, estimate, infer
+from deniable_estimator.answers.basis import Basis, Part, caveats, vars_of
+from deniable_estimator.answers.shares import Shares
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.forecasting.detection import critical_value
 from deniable_estimator.messages import message
+from deniable_estimator.statistics.counts import share_interval
 from deniable_estimator.statistics.intervals import FloatArray, Noise
-from deniable_estimator.statistics.participation import Participation, overlap, together
-from deniable_estimator.statistics.significance import Adjustment, adjust_rows
+from deniable_estimator.statistics.normalization import Normalization
+from deniable_estimator.statistics.participation import overlap, together
+from deniable_estimator.statistics.significance import Adjustment, adjust_p
 
 
-def estimate_each(
-    tallies: Sequence[Tally],
-    scheme: Scheme,
-    candidates: Sequence[str] | None,
-    participations: Sequence[Participation],
-    *,
-    level: float = 0.95,
-    adjust: Adjustment = "storey",
+def estimate_shares(
+    parts: Sequence[Part], level: float = 0.95, adjust: Adjustment = "storey"
 ) -> list[Shares]:
-    """What `shares.estimate` says of each of these tallies of one scheme.
+    """The share of each value, or of each candidate, in each of these tallies of one scheme.
 
     Raises:
-        EstimateError, ValueError: as `shares.estimate` does.
+        EstimateError: a tally does not belong to the scheme, or a candidate cannot be a value,
+            is listed twice, or is not in the domain.
     """
-    found: list[Shares | None] = [None] * len(tallies)
-    # What is alike can be calculated together: whether devices may have reported twice.
-    alike: dict[bool, list[int]] = {True: [], False: []}
-    one_row = isinstance(oracle_analysis(scheme.mechanism), OneRowAnalysis)
-    for place, (tally, participation) in enumerate(zip(tallies, participations, strict=True)):
-        if one_row and tally.reports and adjust == "storey":
-            alike[participation.repeats == 1].append(place)
-        else:
-            found[place] = estimate(
-                *(tally, scheme, candidates),
-                level=level,
-                adjust=adjust,
-                participation=participation,
-            )
-    for places in filter(None, alike.values()):
-        answers = _together(
-            [tallies[place] for place in places],
-            *(scheme, candidates, [participations[place] for place in places], level, adjust),
-        )
-        for place, answer in zip(places, answers, strict=True):
-            found[place] = answer
-    return [each for each in found if each is not None]
-
-
-def _together(
-    tallies: Sequence[Tally],
-    scheme: Scheme,
-    candidates: Sequence[str] | None,
-    participations: Sequence[Participation],
-    level: float,
-    adjust: Adjustment,
-) -> list[Shares]:
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, not {level}")
-    mechanism = scheme.oracle
+    first, tallies = parts[0], [part.tally for part in parts]
+    mechanism = first.scheme.oracle
+    values, items = asked_values(first.tally, first.scheme, first.candidates)
+    for tally in tallies[1:]:
+        check_tally(tally, first.scheme)
+    repeats = [part.repeats for part in parts]
     analysis = oracle_analysis(mechanism)
-    assert isinstance(analysis, OneRowAnalysis)
-    values, items = asked_values(tallies[0], scheme, candidates)
-    for tally in tallies:
-        check_tally(tally, scheme)
-    count, size = len(tallies), len(values)
-    share, own = analysis.shares_of_each(tallies, items)
-    reports = np.array([tally.reports for tally in tallies])
-    repeats = [each.repeats for each in participations]
-    own = replace(own, kept=analysis.kept_noise(reports.tolist(), repeats))
-    # Value by value in one long array.
-    wide = own.taken(np.repeat(np.arange(count), size))
-    long = Finding.of(share.reshape(-1), wide)
-    std_error, low, high, p_value = (
-        each.reshape(count, size)
-        for each in (*errors_of(long.share, long.noise, level), long.p_value)
-    )
-    p_adjusted = adjust_rows(p_value)
-    exposure = Exposure.of(mechanism, share, reports[:, np.newaxis], reports[:, np.newaxis])
+    found, reports = analysis.find(tallies, items, level, repeats)
+    n = np.array([[tally.reports] for tally in tallies])
     # Without memos devices keep neither bits nor rows, so their reports look independent.
-    kept = repeats if analysis.memory else [1.0] * count
-    figures = figures_of_each(tallies, analysis, share, own.shaped((-1, 1)), kept)
-    smallest = (critical_value(1 - level, size) * own.null_error).tolist()
-    skewness = np.abs(own.skewness).tolist()
-    ghosts = np.zeros(size, np.bool_)
-    noise_columns = (each.reshape(count, size) for each in (wide.a, wide.b, wide.c, wide.step))
-    columns = np.stack(
-        [share, std_error, low, high, p_value, p_adjusted, *exposure, *noise_columns], axis=1
+    kept = repeats if analysis.memory else [1.0] * len(parts)
+    return infer(
+        [part.basis for part in parts],
+        values,
+        found,
+        Exposure.of(mechanism, found.share, n, reports),
+        figures(tallies, analysis, found.share, found.noise, kept),
+        level,
+        adjust,
+        complete=first.candidates is None,
+    )
+
+
+def infer(
+    bases: Sequence[Basis],
+    values: tuple[str, ...],
+    found: Finding,
+    exposure: Exposure,
+    seen: Sequence[Sequence[Figure]],
+    level: float,
+    adjust: Adjustment = "storey",
+    *,
+    complete: bool,
+) -> list[Shares]:
+    """The estimates from T unbiased shares of each value, their noise, and the figures of their
+    tallies. `exposure` of one may have shape (d,)."""
+    noise = found.noise
+    with np.errstate(invalid="ignore"):
+        std_error = np.sqrt(noise.at(found.share))
+        smallest = critical_value(1 - level, len(values)) * noise.null_error.min(axis=1)
+        skewness = np.abs(noise.skewness).max(axis=1)
+    std_error[~np.isfinite(found.share)] = np.nan
+    p_value = np.where(found.ghosts, 1.0, found.p_value)
+    # The rows are views: whoever asks for many keeps them together.
+    rows = zip(
+        *(bases, seen, found.warnings or [()] * len(bases), smallest.tolist(), skewness.tolist()),
+        *(found.share, found.ghosts, std_error, *share_interval(found.share, noise, level)),
+        *(p_value, adjust_p(p_value, adjust), *map(np.atleast_2d, exposure)),
+        strict=True,
     )
     answers = []
-    for place, (tally, participation) in enumerate(zip(tallies, participations, strict=True)):
-        # A copy, because a view would keep all others in memory.
-        row = columns[place].copy()
-        shares, errors, lows, highs, p, adjusted, gain, loss, a, b, c, step = row
-        basis = Basis.of(tally, scheme, participation)
-        kept_noise = None if own.kept is None else _of_one(own.kept, place)
-        found = Finding(shares, Noise(a, b, c, step, kept_noise), p, ghosts)
-        numbers = Numbers(errors, lows, highs, p, adjusted)
-        caveats = caveats_of(
-            *(tally.reports, tally.windows, smallest[place], skewness[place]),
-            devices=participation.devices,
-            complete=candidates is None,
-        )
-        moved = Exposure(gain, loss)
+    for place, (basis, shown, warnings, least, skew, share, ghosts, *numbers) in enumerate(rows):
+        error, low, high, p, p_adjusted, gain, loss = numbers
+        told = (*warnings, *caveats(basis, least, skew, complete=complete))
+        if count := np.count_nonzero(ghosts):
+            accidents = message(
+                "{count:,} of the candidates look like accidents of hashing: they do not count as "
+                "detected",
+                count=count,
+            )
+            told = (*told, accidents)
         answers.append(
-            assembled(
-                *(basis, candidates is None, values, found, moved, figures[place]),
-                *(level, adjust, numbers, caveats),
+            Shares(
+                **vars_of(basis),
+                level=level,
+                complete=complete,
+                adjustment=adjust,
+                values=values,
+                share=share,
+                std_error=error,
+                low=low,
+                high=high,
+                p_value=p,
+                p_adjusted=p_adjusted,
+                normalization=Normalization(share, p_adjusted <= 1 - level, ghosts, complete),
+                noise=noise.row(place),
+                ghosts=ghosts,
+                exposure=Exposure(gain, loss),
+                verdict=Verdict.of(shown),
+                warnings=told,
             )
         )
     return answers
-
-
-def _of_one(noise: Noise, place: int) -> Noise:
-    """That of one tally, in arrays of one."""
-    a, b, c, step = (
-        each[place : place + 1].copy() for each in (noise.a, noise.b, noise.c, noise.step)
-    )
-    return Noise(a, b, c, step, None if noise.kept is None else _of_one(noise.kept, place))
 
 
 _LEAST_NOISE = 1e-6
@@ -185,22 +168,22 @@ def combine(estimates: Sequence[Shares]) -> Shares:
         none = np.zeros(len(values))
         noise += replace(Noise.none(len(values)), kept=Noise(none, same, same, none))
     alike = all(set(each.values) == set(values) for each in informed)
-    basis, complete = Basis.merged(informed), alike and all(each.complete for each in informed)
+    complete = alike and all(each.complete for each in informed)
     # Each scheme has its own hash functions, so an accidental collision is in one of them only.
     shown = _marked((each, each.detected & ~each.ghosts) for each in informed)
     haunted = _marked((each, each.ghosts) for each in informed) - shown
     ghosts = np.array([value in haunted for value in values]) if haunted else None
     found = Finding.of(share, noise, ghosts)
     seen = [figure for each in informed for figure in each.verdict.figures]
-    combined = infer(
-        basis,
-        complete,
+    (combined,) = infer(
+        [Basis.merged(informed)],
         values,
         found,
         _exposure(informed, values, weights),
-        seen,
+        [seen],
         informed[0].level,
         informed[0].adjustment,
+        complete=complete,
     )
     return combined if alike else _warned(combined, informed)
 
@@ -215,19 +198,10 @@ def _marked(marks: Iterable[tuple[Shares, NDArray[np.bool_]]]) -> set[str]:
 
 def _aligned(estimate: Shares, values: tuple[str, ...]) -> tuple[FloatArray, Noise]:
     """Its shares and noise over `values`, with infinite noise for values it does not have."""
+    noise = estimate.noise
     share = _spread(estimate, values, estimate.share, np.nan)
-    return share, _spread_noise(estimate, values, estimate.noise, np.inf)
-
-
-def _spread_noise(estimate: Shares, values: tuple[str, ...], noise: Noise, rest: float) -> Noise:
-    """The noise of an estimate over `values`, with the variance `rest` for those it does not
-    have."""
-    if estimate.values == values:
-        return noise
-    others = (noise.b, noise.c, noise.step)
-    b, c, step = (_spread(estimate, values, column, 0.0) for column in others)
-    kept = noise.kept and _spread_noise(estimate, values, noise.kept, 0.0)
-    return Noise(_spread(estimate, values, noise.a, rest), b, c, step, kept)
+    spread = noise.turned(lambda column: _spread(estimate, values, column, 0.0))
+    return share, replace(spread, a=_spread(estimate, values, noise.a, np.inf))
 
 
 def _spread(
