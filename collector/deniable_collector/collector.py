@@ -6,40 +6,30 @@ POST /v1/reports and capsules are answered by callbacks, and everything else by 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from flask import Flask
 
-from deniable.protocol.oblivious.capsules import REQUEST_TYPE
+from deniable.protocol.oblivious.capsules import NoKey
 from deniable.protocol.oblivious.signed_keys import PATH
-from deniable_collector.app import (
-    BATCH_READER,
-    GATEWAY,
-    JOURNAL,
-    NOT_ALLOWED,
-    SEALER,
-    create_app,
-)
+from deniable_collector.app import NOT_ALLOWED, PARTS, Parts, create_app
 from deniable_collector.batches.batch import Receipt
 from deniable_collector.batches.bodies import is_compressed
 from deniable_collector.batches.catalogue import MustWait
 from deniable_collector.inherited import inherited
-from deniable_collector.oblivious.gateway import Gateway, answer, pace, read_at_once
+from deniable_collector.oblivious.gateway import key_refused
 from deniable_collector.operation.metrics import QUEUE, count_answer
 from deniable_collector.refusals import IntakeError, too_large
 from deniable_collector.serving.admission import Admission, tell_refused
-from deniable_collector.serving.batch_reader import JSON, BatchReader
+from deniable_collector.serving.batch_reader import JSON, Reading
 from deniable_collector.serving.group import GroupCommit
-from deniable_collector.serving.http import HttpServer, Request, TaskHandler, token
+from deniable_collector.serving.http import HttpHandler, HttpServer, Request, token
 from deniable_collector.serving.problems import problem_of
-from deniable_collector.serving.responses import HttpResponse, accepted, lines_of
+from deniable_collector.serving.responses import HttpResponse, lines_of
 from deniable_collector.serving.wsgi import WsgiThreads
 from deniable_collector.settings import Settings, port_of
-from deniable_collector.upkeep.journal import JournalKeeper
-from deniable_collector.upkeep.sealing import Sealer
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -72,22 +62,19 @@ class Expected(NamedTuple):
     capsule_type: str | None = None
 
 
-class Collector(TaskHandler):
+class Collector(HttpHandler):
     """Serves a Flask app of `create_app`, with a short way for batches and capsules."""
 
     def __init__(self, flask: Flask, settings: Settings) -> None:
         super().__init__()
-        self._batch_reader: BatchReader = flask.extensions[BATCH_READER]
-        self._journal: JournalKeeper = flask.extensions[JOURNAL]
-        self._gateway: Gateway | None = flask.extensions[GATEWAY]
-        self._sealer: Sealer = flask.extensions[SEALER]
+        parts: Parts = flask.extensions[PARTS]
+        self._batch_reader, self._gateway, self._upkeep = parts
         self._flask = flask
-        proxies = settings.trusted_proxies
-        self._threads = WsgiThreads(flask.wsgi_app, problem_of, _THREADS, _OF_ONE, proxies)
+        self._threads = WsgiThreads(flask.wsgi_app, _THREADS, _OF_ONE, settings.trusted_proxies)
         self._others = Admission(settings)
         self._private_port = port_of(settings.metrics_bind)
         self._readers = ThreadPoolExecutor(_THREADS, "read")
-        self._group = GroupCommit(self._batch_reader.intake)
+        self._group = GroupCommit(self._batch_reader.intake.take)
         self._plain = Expected(self._batch_reader.limit(""))
         self._resources = frozenset((REPORTS,) if self._gateway is None else (REPORTS, CAPSULES))
         self.settings = settings
@@ -104,18 +91,18 @@ class Collector(TaskHandler):
         warm = loop.run_in_executor(self._readers, self._batch_reader.intake.prepare)
         await asyncio.wait([warm])
         warm.exception()
-        self._journal.start()
-        self._sealer.start()
+        for each in self._upkeep:
+            each.start()
         if self.settings.metrics_bind:
             self.keep_sampling(server, QUEUE.set)
 
     async def stop(self) -> None:
         """Called when every request has been answered, and nothing waits for a commit."""
-        self.cancel()
+        await super().stop()
         self._group.close()
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._readers, self._sealer.stop)
-        await loop.run_in_executor(self._readers, self._journal.stop)
+        for each in self._upkeep:
+            await loop.run_in_executor(self._readers, each.stop)
         self._readers.shutdown()
         self._threads.close()
 
@@ -143,8 +130,8 @@ class Collector(TaskHandler):
             return 0
         if request.path == CAPSULES:
             assert self._gateway is not None
-            pace(self._gateway, reader, peer, headers)
-        elif reader.admission is not None:
+            self._gateway.pace(peer, headers)
+        else:
             reader.admission.admit(peer, headers, request.query)
         request.context = expected = self._expect(request)
         return expected.limit
@@ -185,8 +172,13 @@ class Collector(TaskHandler):
             return
         if request.size > expected.limit:
             raise too_large(expected.limit, compressed=bool(expected.encoding))
-        if not self.handle_fast(expected, request.body, request.respond):
-            self.keep(self._slowly(request, expected))
+        if len(request.body) <= _INLINE:
+            try:
+                self._take(request, self._read(expected, request.body, wait=False))
+                return
+            except MustWait:
+                pass
+        self.keep(self._slowly(request, expected))
 
     def _answer_others(self, request: Request) -> None:
         """Answer what is no POST to the reports.
@@ -202,81 +194,48 @@ class Collector(TaskHandler):
 
     def problem(self, error: Exception) -> HttpResponse:
         """The response for an exception, which is counted."""
-        return problem_of(error)
+        return key_refused(error) if isinstance(error, NoKey) else problem_of(error)
 
-    def handle_fast(
-        self, expected: Expected, body: bytes, respond: Callable[[HttpResponse], None]
-    ) -> bool:
-        """Handle a body if that needs no waiting.
-
-        Returns False if it cannot be handled so; then nothing was done. Call `handle_slowly`.
+    def _read(self, expected: Expected, body: bytes, wait: bool) -> Reading:
+        """What is in a body; without `wait`, if that needs no waiting.
 
         Raises:
-            IntakeError: it is no batch.
-        """
-        _, encoding, capsule_type = expected
-        if encoding or len(body) > _INLINE:
-            return False
-        if capsule_type is not None:
-            assert self._gateway is not None
-            if capsule_type != REQUEST_TYPE:
-                return False
-            found = read_at_once(self._gateway, self._batch_reader, body)
-            if found is None:
-                return False
-            batch, seal = found
-            self._group.add(batch, lambda outcome: respond(seal(outcome)))
-            return True
-        try:
-            batch = self._batch_reader.intake.read(body, wait=False)
-        except MustWait:
-            return False
-        self._group.add(batch, partial(_tell, respond))
-        return True
-
-    async def _slowly(self, request: Request, expected: Expected) -> None:
-        try:
-            response = await self.handle_slowly(expected, request.body)
-        except Exception as error:
-            response = problem_of(error)
-        request.respond(response)
-
-    async def handle_slowly(self, expected: Expected, body: bytes) -> HttpResponse:
-        """The response to a body that `handle_fast` cannot handle.
-
-        Raises:
-            IntakeError, StoreError: nothing of it is counted.
+            IntakeError, NoKey, StoreError: nothing of it is counted.
+            MustWait: nothing was done.
         """
         if expected.capsule_type is None:
-            return accepted(await self._commit(expected.encoding, body))
+            return self._batch_reader.read(body, expected.encoding, wait)
         assert self._gateway is not None
-        return await answer(
-            self._gateway, self._batch_reader, self._commit, expected.capsule_type, body
-        )
+        return self._gateway.read(expected.capsule_type, body, wait)
 
-    async def _commit(self, encoding: str, body: bytes) -> Receipt:
-        """Read a body, in a thread, and commit it.
-
-        Raises:
-            IntakeError, StoreError: nothing of it is counted.
-        """
+    async def _slowly(self, request: Request, expected: Expected) -> None:
+        """Read a body in a thread, and commit it."""
         run = asyncio.get_running_loop().run_in_executor
-        grown = 0
         try:
-            if encoding:
-                read = self._batch_reader.decompressed
-                body = await run(self._readers, read, body, encoding)
+            reading = await run(self._readers, self._read, expected, request.body, True)
+        except Exception as error:
+            request.respond(self.problem(error))
+        else:
+            self._take(request, reading)
+
+    def _take(self, request: Request, reading: Reading) -> None:
+        """Commit what was read, and answer."""
+        batch = reading.batch
+
+        def done(outcome: Receipt | Exception) -> None:
+            self._server.release(reading.grown)
+            request.respond(reading.answer(outcome))
+
+        if reading.grown:
+            try:
                 # What waits for its commit is as large as this, however little was sent.
-                grown = len(body)
-                self._server.reserve(grown)
-            batch = await run(self._readers, self._batch_reader.intake.read, body)
-            return await self._group.take(batch)
-        finally:
-            self._server.release(grown)
-
-
-def _tell(respond: Callable[[HttpResponse], None], outcome: Receipt | Exception) -> None:
-    respond(accepted(outcome) if isinstance(outcome, Receipt) else problem_of(outcome))
+                self._server.reserve(reading.grown)
+            except IntakeError as error:
+                batch = error
+        if isinstance(batch, Exception):
+            done(batch)
+        else:
+            self._group.add(batch, done)
 
 
 def app() -> Collector:

@@ -20,6 +20,10 @@ from deniable import DeniableError
 OFF = "off"
 """The rate that limits nobody."""
 
+ROOM = 64
+"""How many connections beyond a limit get an answer at the same time; others are cut off. As many
+connections are reserved for the private address."""
+
 _PREFIX = "DENIABLE_"
 
 _SURE, _LIKELY = 0.8, 0.6

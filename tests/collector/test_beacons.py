@@ -95,7 +95,7 @@ def test_a_page_is_answered_on_the_fast_path(new_client, new_body, monkeypatch):
     client = new_client(cors_origins=(OURS,))
     send(client, new_body())
     slow = []
-    monkeypatch.setattr(Service, "handle_slowly", lambda *call: slow.append(call))
+    monkeypatch.setattr(Service, "_slowly", lambda *call: slow.append(call))
     monkeypatch.setattr(WsgiThreads, "handle", lambda *call: slow.append(call))
     for content_type in (TEXT, "text/plain;charset=utf-8", JSON):
         answer = send(client, new_body(), content_type, Origin=OURS)

@@ -10,7 +10,7 @@ import pytest
 
 from deniable_collector.serving.connection import PIPELINED
 from deniable_collector.serving.gunicorn import open_files
-from deniable_collector.serving.http import ROOM
+from deniable_collector.settings import ROOM
 
 from .conftest import collecting
 

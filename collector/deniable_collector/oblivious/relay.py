@@ -27,7 +27,7 @@ from deniable_collector.operation.metrics import build_info, count_answer, summe
 from deniable_collector.operation.metrics_folder import VARIABLE
 from deniable_collector.refusals import IntakeError, too_large
 from deniable_collector.serving.admission import Admission, Cors, origin_refused
-from deniable_collector.serving.http import HttpServer, Request, TaskHandler, is_text, media_type
+from deniable_collector.serving.http import HttpHandler, HttpServer, Request, is_text, media_type
 from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.responses import HttpResponse, lines_of
 from deniable_collector.settings import port_of
@@ -91,7 +91,7 @@ _EXPOSED = "Access-Control-Expose-Headers"
 _TYPES = (RESPONSE_TYPE, _PROBLEM)
 
 
-class CapsuleRelay(TaskHandler):
+class CapsuleRelay(HttpHandler):
     """Serves a relay, by tasks of the event loop."""
 
     def __init__(self, settings: RelaySettings) -> None:
@@ -131,7 +131,7 @@ class CapsuleRelay(TaskHandler):
 
     async def stop(self) -> None:
         """Close it, when every request has been answered."""
-        self.cancel()
+        await super().stop()
         if self._session is not None:
             await self._session.close()
 
@@ -165,10 +165,6 @@ class CapsuleRelay(TaskHandler):
     def handle(self, request: Request) -> None:
         """Answer a request that has come whole."""
         self.keep(self._serve(request))
-
-    def problem(self, error: Exception) -> HttpResponse:
-        """The response for an exception, which is counted."""
-        return problem_of(error)
 
     async def _serve(self, request: Request) -> None:
         try:

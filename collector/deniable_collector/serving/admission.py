@@ -23,21 +23,13 @@ from deniable_collector.settings import OFF, Settings
 
 
 class Admission:
-    """Admits a request or raises. `of` returns None for a collector that admits everybody.
-
-    `clock` returns seconds that never go back.
-    """
+    """Admits a request or raises. `clock` returns seconds that never go back."""
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
         self._keys = settings.ingest_keys
         self._hops = settings.trusted_proxies
         self._told = False
         self._rate = NetworkRate(settings.rate, clock) if settings.rate != OFF else None
-
-    @classmethod
-    def of(cls, settings: Settings) -> Admission | None:
-        """What the settings ask for; None if they ask for nothing, which then costs nothing."""
-        return cls(settings) if settings.rate != OFF or settings.ingest_keys else None
 
     def admit(self, peer: Peer, headers: Mapping[bytes, bytes], query: bytes = b"") -> None:
         """Let one request in, with its header, whose names are in lower case.
@@ -80,7 +72,7 @@ class Admission:
             return
         named = (headers.get(name, b"") for name in (b"authorization", b"x-deniable-key"))
         authorization, key = (each.decode("latin-1") for each in named)
-        if not self._known(authorization, key or _asked_key(authorization, query)):
+        if not shows_key(self._keys, authorization, key or _asked_key(authorization, query)):
             raise _no_key()
 
     def _tell_of_a_proxy(self) -> None:
@@ -94,13 +86,15 @@ class Admission:
                 "set it to the number of your proxies",
             )
 
-    def _known(self, authorization: str, key: str) -> bool:
-        scheme, _, token = authorization.partition(" ")
-        if not key and scheme.lower() == "bearer":
-            key = token.strip()
-        digest = hashlib.sha256(key.encode("latin-1", "replace")).digest()
-        # All are compared, so that the time does not reveal which one was close.
-        return sum(hmac.compare_digest(digest, each) for each in self._keys) > 0
+
+def shows_key(keys: tuple[bytes, ...], authorization: str, key: str = "") -> bool:
+    """Whether a request has one of these keys (their SHA-256): `key`, or else its Authorization."""
+    scheme, _, token = authorization.partition(" ")
+    if not key and scheme.lower() == "bearer":
+        key = token.strip()
+    digest = hashlib.sha256(key.encode("latin-1", "replace")).digest()
+    # All are compared, so that the time does not reveal which one was close.
+    return sum(hmac.compare_digest(digest, each) for each in keys) > 0
 
 
 def _asked_key(authorization: str, query: bytes) -> str:

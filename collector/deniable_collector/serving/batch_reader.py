@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
+from deniable_collector.batches.batch import Batch, Receipt
 from deniable_collector.batches.bodies import decompress, is_compressed
+from deniable_collector.batches.catalogue import MustWait
 from deniable_collector.intake import Intake
 from deniable_collector.refusals import IntakeError
 from deniable_collector.serving.admission import Admission, Cors, origin_refused
 from deniable_collector.serving.http import is_text, media_type
+from deniable_collector.serving.problems import answered
+from deniable_collector.serving.responses import HttpResponse
 from deniable_collector.settings import Settings
 
 JSON = "application/json"
@@ -16,12 +23,21 @@ COMPRESSED = 16
 made to take long, of nothing but Huffman tables, then takes no longer than a good batch."""
 
 
+class Reading(NamedTuple):
+    """What is in a body: a batch, or why it is none where only `answer` may say so. `answer` makes
+    the response of what becomes of it, and `grown` is how many bytes were decompressed."""
+
+    batch: Batch | Exception
+    answer: Callable[[Receipt | Exception], HttpResponse] = answered
+    grown: int = 0
+
+
 class BatchReader:
     """Knows who may send a batch, and how large a body may be."""
 
     def __init__(self, intake: Intake, settings: Settings) -> None:
         self.intake = intake
-        self.admission = Admission.of(settings)
+        self.admission = Admission(settings)
         self.cors = Cors.of(settings)
         self._limit = settings.max_body
         self._compressed_limit = settings.max_body // COMPRESSED
@@ -51,10 +67,17 @@ class BatchReader:
         """The most bytes that a body may have as it is sent, in this encoding (`token`)."""
         return self._compressed_limit if is_compressed(encoding) else self._limit
 
-    def decompressed(self, body: bytes, encoding: str) -> bytes:
-        """The whole body, as it was before it was encoded.
+    def read(self, body: bytes, encoding: str = "", wait: bool = True) -> Reading:
+        """The batch in a body of that encoding; without `wait`, if that needs no waiting.
 
         Raises:
-            IntakeError: it is too long, or not in the encoding that it claims.
+            IntakeError: it is none, too long, or not in the encoding that it claims.
+            MustWait: it is compressed, or has reports for tallies that were not met before.
+            StoreUnavailable: the published schemes cannot be read.
         """
-        return decompress(body, encoding, self._limit)
+        if not encoding:
+            return Reading(self.intake.read(body, wait))
+        if not wait:
+            raise MustWait
+        body = decompress(body, encoding, self._limit)
+        return Reading(self.intake.read(body), grown=len(body))

@@ -20,7 +20,6 @@ import httptools
 
 from deniable_collector.refusals import IntakeError, not_http
 from deniable_collector.serving.http import (
-    ROOM,
     HttpHandler,
     HttpServer,
     Request,
@@ -28,6 +27,7 @@ from deniable_collector.serving.http import (
     check_framing,
 )
 from deniable_collector.serving.rates import Peer
+from deniable_collector.settings import ROOM
 
 MAX_HEADER: Final = 1 << 14
 MAX_LINES: Final = 64

@@ -22,8 +22,7 @@ from typing import Any, NoReturn
 import deniable
 from deniable_collector.operation import metrics_folder
 from deniable_collector.operation.events import announce, tell
-from deniable_collector.serving.http import ROOM
-from deniable_collector.settings import Settings
+from deniable_collector.settings import ROOM, Settings
 
 ENDING = (SIGTERM, SIGINT, SIGQUIT)
 

@@ -9,21 +9,26 @@ from __future__ import annotations
 
 import asyncio
 import re
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from email.utils import formatdate
 from math import inf
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
 from deniable_collector.refusals import IntakeError, not_http
-from deniable_collector.serving.rates import Peer, network_of
-from deniable_collector.settings import Settings, port_of
+from deniable_collector.serving.problems import problem_of
+from deniable_collector.serving.rates import network_of
+from deniable_collector.settings import ROOM, Settings, port_of
 
-ROOM: Final = 64
-"""How many connections beyond a limit get an answer at the same time; others are cut off. As many
-connections are reserved for the private address."""
+if TYPE_CHECKING:
+    from deniable_collector.serving.connection import Connection
+    from deniable_collector.serving.responses import HttpResponse
+    from deniable_collector.serving.wsgi import WsgiResponse
+
+Response: TypeAlias = "HttpResponse | WsgiResponse"
 
 _SLACK = 1 << 16
 """Bytes that are read of a body beyond twice its limit. One that is too long is read and forgotten
@@ -35,40 +40,6 @@ _SAMPLE_SECONDS = 1.0
 """How often the bytes that wait are written down for the metrics."""
 
 
-class Response(Protocol):
-    """What a handler answers: `body`, and by `start` all of the header but Date and length."""
-
-    @property
-    def body(self) -> bytes: ...
-
-    @property
-    def length(self) -> int | None:
-        """Of the body; None if the response has none by its status."""
-
-    def start(self, keep_alive: bool, given: tuple[tuple[bytes, bytes], ...]) -> bytes: ...
-
-
-class OpenConnection(Protocol):
-    """A connection, as those see it that answer its requests or end it."""
-
-    peer: Peer
-    host: str
-    port: int
-    """Where the client connected; -1 for a Unix socket."""
-
-    def answer(self, request: Request, response: Response) -> None:
-        """Write a response, when the requests before have theirs."""
-
-    def look(self, now: float) -> None:
-        """End it, if it has waited too long for its client."""
-
-    def finish(self) -> None:
-        """Answer what has come whole, and end."""
-
-    def abort(self) -> None:
-        """End at once."""
-
-
 class Request(msgspec.Struct, eq=False):
     """A request whose header has come; its handler calls `respond`, once, on the event loop.
 
@@ -78,7 +49,7 @@ class Request(msgspec.Struct, eq=False):
     keeps of `admit` for `handle`.
     """
 
-    connection: OpenConnection
+    connection: Connection
     method: bytes = b""
     target: bytes = b""
     http_version: str = "1.1"
@@ -104,19 +75,25 @@ class Request(msgspec.Struct, eq=False):
         self.connection.answer(self, response)
 
 
-class HttpHandler(Protocol):
+class HttpHandler(ABC):
     """What serves requests; all is called on the event loop."""
 
     settings: Settings
     max_body: int
     """The largest body that any request may have."""
 
-    async def start(self, server: HttpServer) -> None:
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self, server: HttpServer) -> None:  # noqa: B027
         """Called before the first request to this server."""
 
     async def stop(self) -> None:
-        """Called after the last response."""
+        """Called after the last response; ends all tasks."""
+        for task in self._tasks:
+            task.cancel()
 
+    @abstractmethod
     def admit(self, request: Request) -> int:
         """The most bytes that this request's body may have, of which only the header is known.
 
@@ -124,21 +101,16 @@ class HttpHandler(Protocol):
             Exception: what `problem` answers, as soon as the request has come whole.
         """
 
+    @abstractmethod
     def handle(self, request: Request) -> None:
         """Answer a whole request, now or later; or raise what `problem` answers."""
 
     def problem(self, error: Exception) -> Response:
-        """The response for an exception."""
-
-
-class TaskHandler:
-    """What handlers have in common that work in tasks of the event loop."""
-
-    def __init__(self) -> None:
-        self._tasks: set[asyncio.Task[None]] = set()
+        """The response for an exception, which is counted."""
+        return problem_of(error)
 
     def keep(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run it beside what else is done, until `cancel`."""
+        """Run it beside what else is done, until `stop`."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -152,11 +124,6 @@ class TaskHandler:
                 await asyncio.sleep(_SAMPLE_SECONDS)
 
         self.keep(sample())
-
-    def cancel(self) -> None:
-        """End all tasks."""
-        for task in self._tasks:
-            task.cancel()
 
 
 class HttpServer:
@@ -173,19 +140,19 @@ class HttpServer:
         self.date = b""
         self.loop = asyncio.get_running_loop()
         self._private_port = port_of(settings.metrics_bind)
-        self._open: dict[OpenConnection, Mapping[bytes, int]] = {}
+        self._open: dict[Connection, Mapping[bytes, int]] = {}
         """The connections, with what each of them counts to."""
         self._counts: Counter[bytes] = Counter()
         self._gone = asyncio.Event()
         self._look()
 
-    def enter(self, connection: OpenConnection) -> int:
+    def enter(self, connection: Connection) -> int:
         """Count a connection; returns how many there are beyond its limit."""
         most = self._open[connection] = self._limits(connection)
         self._counts.update(most.keys())
         return max(self._counts[name] - each for name, each in most.items())
 
-    def _limits(self, connection: OpenConnection) -> dict[bytes, int]:
+    def _limits(self, connection: Connection) -> dict[bytes, int]:
         """What a connection counts to, with how many there may be of it.
 
         Those at the private address have their own limit, because probes and metrics are needed
@@ -198,7 +165,7 @@ class HttpServer:
             found[network_of(connection.peer.address)] = self.settings.network_connections
         return found
 
-    def leave(self, connection: OpenConnection) -> None:
+    def leave(self, connection: Connection) -> None:
         """Forget a connection that has ended."""
         for name in self._open.pop(connection, ()):
             self._counts[name] -= 1

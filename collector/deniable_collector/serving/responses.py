@@ -90,20 +90,6 @@ def accepted(receipt: Receipt) -> HttpResponse:
     return HttpResponse(202, json.dumps(document).encode())
 
 
-def problem_document(
-    code: str, status: int, title: str, detail: str, retry_after: float | None = None
-) -> HttpResponse:
-    """A problem as RFC 9457 describes it."""
-    document = {
-        "type": f"urn:deniable:problem:{code}",
-        "title": title,
-        "status": status,
-        "detail": detail,
-    }
-    body = json.dumps(document).encode()
-    return HttpResponse(status, body, "application/problem+json", retry_after)
-
-
 def lines_of(headers: Mapping[str, str]) -> tuple[tuple[bytes, bytes], ...]:
     """Headers as they are written, with names in lower case."""
     return tuple((name.lower().encode(), text.encode("latin-1")) for name, text in headers.items())

@@ -7,7 +7,7 @@ import asyncio
 import io
 import sys
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
@@ -15,12 +15,10 @@ from wsgiref.types import WSGIApplication
 
 from werkzeug.test import run_wsgi_app
 
-from deniable_collector.operation.events import tell_unexpected
-from deniable_collector.refusals import IntakeError
 from deniable_collector.serving.admission import Admission, client_address
-from deniable_collector.serving.http import HttpServer, Request, Response
+from deniable_collector.serving.http import HttpHandler, Request
+from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.rates import network_of
-from deniable_collector.serving.responses import problem_document
 from deniable_collector.settings import OFF, Settings
 
 _Sender: TypeAlias = tuple[bytes, ...]
@@ -46,7 +44,6 @@ class WsgiThreads:
     """Runs an app in threads; used from one event loop.
 
     Args:
-        problem: makes the response of an app that fails.
         most: threads that one sender may have at a time.
         proxies: how many there are in front, whose X-Forwarded-For is believed.
         person: the header in which they name who asks, if there is one.
@@ -55,14 +52,12 @@ class WsgiThreads:
     def __init__(
         self,
         app: WSGIApplication,
-        problem: Callable[[Exception], Response],
         threads: int,
         most: int,
         proxies: int,
         person: str = "",
     ) -> None:
         self._app = app
-        self._problem = problem
         self._threads = ThreadPoolExecutor(threads, "wsgi")
         self._most, self._proxies = most, proxies
         self._naming = (b"cookie", b"authorization", person.lower().encode())
@@ -96,7 +91,7 @@ class WsgiThreads:
             request.respond(finished.result())
         else:
             told = error if isinstance(error, Exception) else RuntimeError(type(error).__name__)
-            request.respond(self._problem(told))
+            request.respond(problem_of(told))
 
     def _sender(self, request: Request) -> _Sender:
         headers, peer = request.headers, request.connection.peer.address
@@ -152,7 +147,7 @@ def environ_of(request: Request) -> dict[str, Any]:
     return environ
 
 
-class WsgiHandler:
+class WsgiHandler(HttpHandler):
     """Serves one WSGI app and nothing else.
 
     Args:
@@ -173,15 +168,13 @@ class WsgiHandler:
         rate: str = OFF,
         person: str = "",
     ) -> None:
+        super().__init__()
         self.settings = settings
         self.max_body = max(limits.values())
         self._limits = limits
         self._admission = Admission(replace(settings, rate=rate))
         proxies = settings.trusted_proxies
-        self._threads = WsgiThreads(app, self.problem, threads, most, proxies, person)
-
-    async def start(self, server: HttpServer) -> None:
-        """There is nothing to do before the first request."""
+        self._threads = WsgiThreads(app, threads, most, proxies, person)
 
     async def stop(self) -> None:
         """End the threads."""
@@ -199,12 +192,3 @@ class WsgiHandler:
     def handle(self, request: Request) -> None:
         """Run the app, in a thread."""
         self._threads.handle(request)
-
-    def problem(self, error: Exception) -> Response:
-        """The problem document of an error; of one that nobody expects, the log is told."""
-        if not isinstance(error, IntakeError):
-            tell_unexpected(error)
-            error = IntakeError("internal", "the server has a bug; its log says where")
-        return problem_document(
-            error.code, error.status, error.title, str(error), error.retry_after
-        )

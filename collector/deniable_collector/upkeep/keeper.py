@@ -137,10 +137,10 @@ class Keeper(Upkeep):
         self._clock = clock
         self._rules = rules_of(metrics, days)
 
-    @property
-    def needed(self) -> bool:
-        """Whether anything is ever dropped."""
-        return bool(self._days or self._rules)
+    def start(self) -> None:
+        # Where nothing is ever dropped, there is nothing to do.
+        if self._days or self._rules:
+            super().start()
 
     def apply(self) -> float:
         """Drop what is too old. Returns after how many seconds to do so again."""
@@ -177,10 +177,3 @@ class Keeper(Upkeep):
         if gone := sum(each.tallies for each in found):
             tell("info", "retention", f"dropped {gone} tallies and sums of {rule.metric}, as "
                  "its `keep` says", tallies=gone, metric=rule.metric)  # fmt: skip
-
-
-def keep(store: Store, days: int, metrics: Iterable[Metric] = ()) -> None:
-    """Start a keeper in this process, if windows are not kept for ever."""
-    keeper = Keeper(store, days, metrics=metrics)
-    if keeper.needed:
-        keeper.start()
