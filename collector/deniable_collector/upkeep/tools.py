@@ -135,31 +135,17 @@ def _and_sums(count: int) -> str:
 
 def print_outcome(outcome: ImportResult, source: str, as_json: bool) -> None:
     """Print what an import has added, and what was there already."""
+    added, known = outcome.added, outcome.known
+    words = [f"{counted(each.reports, 'report')}{_and_sums(each.sums)}" for each in (added, known)]
     if as_json:
-        print_json({
-            "added": {
-                "rows": outcome.rows,
-                "reports": outcome.reports,
-                "sums": outcome.sums,
-            },
-            "known": {
-                "rows": outcome.known_rows,
-                "reports": outcome.known_reports,
-                "sums": outcome.known_sums,
-            },
-            "source": facts(outcome.contents),
-        })  # fmt: skip
-    elif not (outcome.known_rows or outcome.known_sums):
-        added = f"{counted(outcome.reports, 'report')}{_and_sums(outcome.sums)}"
-        click.echo(f"added {added} of {source}")
-    elif not (outcome.rows or outcome.sums):
+        source_facts = facts(outcome.contents)
+        print_json({"added": vars(added), "known": vars(known), "source": source_facts})
+    elif not (known.rows or known.sums):
+        click.echo(f"added {words[0]} of {source}")
+    elif not (added.rows or added.sums):
         click.echo(f"nothing was added: all of {source} is in the store already")
     else:
-        click.echo(
-            f"added {counted(outcome.reports, 'report')}{_and_sums(outcome.sums)} of {source}; "
-            f"{counted(outcome.known_reports, 'report')}{_and_sums(outcome.known_sums)} had been "
-            "added before"
-        )
+        click.echo(f"added {words[0]} of {source}; {words[1]} had been added before")
 
 
 def print_table(rows: list[tuple[str, ...]]) -> None:
