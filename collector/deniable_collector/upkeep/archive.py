@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import os
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
 from deniable import DeniableError, Scheme
 from deniable.protocol import windows
+from deniable_collector.files import written
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import MAX_CELL, TallyKey
 from deniable_collector.stores.summed.sums import SumName, bounds
@@ -161,7 +159,7 @@ def export(
     total, done = sum(len(names) for *_, names in chosen), 0
     origin, digest = store.identity(), hashlib.sha256()
     rows = reports = sums = 0
-    with _written(path) as raw, gzip.GzipFile("", "wb", _LEVEL, raw, mtime=0) as file:
+    with written(path) as raw, gzip.GzipFile("", "wb", _LEVEL, raw, mtime=0) as file:
 
         def put(line: ArchiveLine) -> None:
             text = msgspec.json.encode(line) + b"\n"
@@ -201,19 +199,3 @@ def _names(
     kept = [name for name in store.sums.names(metric, scheme) if name.kept]
     found: list[str | SumName] = [*labels, *kept]
     return [name for name in found if selection.takes(metric, name)]
-
-
-@contextmanager
-def _written(path: Path) -> Iterator[BinaryIO]:
-    """A file that gets its name when it is complete and on the disk."""
-    descriptor, name = tempfile.mkstemp(".part", f".{path.name}.", path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        with suppress(OSError):
-            Path(name).unlink()
-        raise
