@@ -7,9 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable.protocol.mechanisms import Packing, Row
+from deniable import WireError
+from deniable.protocol.mechanisms import Packing, Report, Row
+from deniable.protocol.wire import pack_columns, unpack_columns
 from deniable_collector.batches import folding
 from deniable_collector.batches.folding import RowPlace, count_bitmaps, increments
+from deniable_collector.batches.reports import reader
 from deniable_collector.stores.commits import TallyKey, TallyRowKey
 
 
@@ -133,3 +136,23 @@ def test_bitmaps(monkeypatch, width, cached, number):
     bits = draw.random((number, width)) < draw.random(width)
     bitmaps = [each.tobytes() for each in np.packbits(bits, axis=1, bitorder="little")]
     assert count_bitmaps(bitmaps, width).tolist() == bits.sum(axis=0).tolist()
+
+
+@settings(deadline=None)
+@given(
+    st.integers(1, 70),
+    st.sampled_from([None, 2]),
+    st.one_of(st.none(), st.integers(), st.text("AQgw_-+/=\n\u00e9", max_size=14)),
+    st.integers(0, 2**70),
+)
+def test_bitmaps_are_read_as_the_wire_says(width, columns, other, drawn):
+    """What is a bitmap for the protocol is one here, in its one spelling, and nothing else is."""
+    row = Row(width, Packing.BITMAP, columns)
+    for sent in (other, pack_columns(row, Report(0, drawn % (1 << width)))):
+        try:
+            wanted = unpack_columns(row, sent).to_bytes((width + 7) // 8, "little")
+        except WireError:
+            with pytest.raises(WireError):
+                reader(row)(sent)
+        else:
+            assert reader(row)(sent) == wanted
