@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from deniable import DeniableError, Registry
+from deniable import Registry
 from deniable.tools.command_line import command
 from deniable_collector.oblivious.key_file import KeyFile
 from deniable_collector.oblivious.relay_settings import RelaySettings
@@ -28,10 +28,7 @@ from deniable_collector.stores import StoreUnavailable, store_of
 def collect(**options: str | None) -> None:
     """Run the collector. Settings come from the environment; options override it."""
     environ = environment(**options)
-    try:
-        _check(Settings.from_env(environ))
-    except DeniableError as error:
-        raise click.ClickException(str(error)) from error
+    _check(Settings.from_env(environ))
     become("deniable_collector.gunicorn_conf", "deniable_collector.collector:app()", environ)
 
 
@@ -63,16 +60,13 @@ def relay(gateway: str | None, bind: str | None, workers: str | None) -> None:
     (docs/how-to/two-hops.md). Settings come from the environment; options override it.
     """
     environ = environment(relay_gateway=gateway, bind=bind, workers=workers)
-    try:
-        settings = RelaySettings.from_env(environ)
-        if not settings.relay_gateway:
-            raise SettingsError(
-                ["DENIABLE_RELAY_GATEWAY must name the gateway, like https://t.acme.example"]
-            )
-        if problems := cannot_listen(settings.addresses):
-            raise SettingsError(problems)
-    except DeniableError as error:
-        raise click.ClickException(str(error)) from error
+    settings = RelaySettings.from_env(environ)
+    if not settings.relay_gateway:
+        raise SettingsError(
+            ["DENIABLE_RELAY_GATEWAY must name the gateway, like https://t.acme.example"]
+        )
+    if problems := cannot_listen(settings.addresses):
+        raise SettingsError(problems)
     become(
         "deniable_collector.oblivious.relay_conf",
         "deniable_collector.oblivious.relay:app()",

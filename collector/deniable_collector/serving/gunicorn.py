@@ -121,7 +121,7 @@ def shared(settings: Settings, place: str, title: str) -> dict[str, Any]:
         "bind": [settings.bind, *([settings.metrics_bind] if settings.metrics_bind else [])],
         "workers": settings.workers,
         "worker_class": "deniable_collector.serving.worker.HttpWorker",
-        "logger_class": "deniable_collector.serving.worker.DiscreetLogger",
+        "logger_class": "deniable_collector.serving.worker.EventLogger",
         "accesslog": None,
         "errorlog": "-",
         "loglevel": "warning",

@@ -26,7 +26,6 @@ from deniable_collector.upkeep.tools import (
     progress,
     readable,
     summary,
-    told,
 )
 
 if TYPE_CHECKING:
@@ -265,12 +264,13 @@ def import_tallies(
     from deniable_collector.upkeep.archive_reading import check
     from deniable_collector.upkeep.importing import load
 
-    with told(), progress("importing", as_json) as advance:
+    with progress("importing", as_json) as advance:
         if dry_run:
             contents, outcome = check(file, advance=advance), None
             check_metrics(selection, dict(contents.schemes))
         else:
-            with opened_store(store) as (opened, _):
+            again = "; what this command has added is not added twice"
+            with opened_store(store, again) as (opened, _):
                 outcome = load(file, opened, time.time(), selection, advance=advance)
             contents = outcome.contents
     if outcome is not None:

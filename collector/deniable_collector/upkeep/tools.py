@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from deniable import DeniableError
 from deniable.protocol.coded_message import counted
 
 if TYPE_CHECKING:
@@ -23,40 +22,21 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def opened_store(address: str | None) -> Iterator[tuple[Store, str]]:
-    """The store at that address, or of the environment, with its kind."""
+def opened_store(address: str | None, again: str = "") -> Iterator[tuple[Store, str]]:
+    """The store at that address, or of the environment, with its kind. `again` is what to know for
+    another try, if the store is away."""
     from deniable_collector.settings import Settings
-    from deniable_collector.stores import store_of
+    from deniable_collector.stores import StoreUnavailable, store_of
 
-    with told():
-        settings = Settings.from_env()
-        settings = dataclasses.replace(settings, store=address or settings.store)
-        opened = store_of(settings)
-        try:
-            yield opened, settings.store.partition(":")[0]
-        finally:
-            opened.close()
-
-
-@contextmanager
-def told() -> Iterator[None]:
-    """Turns deniable's errors and those of the file system into one line and exit code 1."""
+    settings = Settings.from_env()
+    settings = dataclasses.replace(settings, store=address or settings.store)
+    opened = store_of(settings)
     try:
-        yield
-    except DeniableError as error:
-        raise click.ClickException(f"{error}{_hint(error)}") from error
-    except OSError as error:
-        raise click.ClickException(f"{error.filename}: {error.strerror}") from error
-
-
-def _hint(error: DeniableError) -> str:
-    from deniable_collector.stores import StoreUnavailable
-
-    if not isinstance(error, StoreUnavailable):
-        return ""
-    context = click.get_current_context(silent=True)
-    adds = context is not None and str(context.info_name).endswith("import")
-    return ": try again later" + "; what this command has added is not added twice" * adds
+        yield opened, settings.store.partition(":")[0]
+    except StoreUnavailable as error:
+        raise click.ClickException(f"{error}: try again later{again}") from error
+    finally:
+        opened.close()
 
 
 @contextmanager
