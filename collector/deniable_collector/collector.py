@@ -23,7 +23,7 @@ from deniable_collector.oblivious.gateway import key_refused
 from deniable_collector.operation.metrics import QUEUE, count_answer
 from deniable_collector.refusals import IntakeError, too_large
 from deniable_collector.serving.admission import Admission, tell_refused
-from deniable_collector.serving.batch_reader import JSON, Reading
+from deniable_collector.serving.batch_reader import JSON, ReadBody
 from deniable_collector.serving.group import GroupCommit
 from deniable_collector.serving.http import HttpHandler, HttpServer, Request, token
 from deniable_collector.serving.problems import problem_of
@@ -196,7 +196,7 @@ class Collector(HttpHandler):
         """The response for an exception, which is counted."""
         return key_refused(error) if isinstance(error, NoKey) else problem_of(error)
 
-    def _read(self, expected: Expected, body: bytes, wait: bool) -> Reading:
+    def _read(self, expected: Expected, body: bytes, wait: bool) -> ReadBody:
         """What is in a body; without `wait`, if that needs no waiting.
 
         Raises:
@@ -218,7 +218,7 @@ class Collector(HttpHandler):
         else:
             self._take(request, reading)
 
-    def _take(self, request: Request, reading: Reading) -> None:
+    def _take(self, request: Request, reading: ReadBody) -> None:
         """Commit what was read, and answer."""
         batch = reading.batch
 

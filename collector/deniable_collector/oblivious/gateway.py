@@ -31,7 +31,7 @@ from deniable_collector.oblivious.key_file import KeyFile
 from deniable_collector.operation.metrics import count_answer
 from deniable_collector.refusals import IntakeError, too_large
 from deniable_collector.serving.admission import shows_key
-from deniable_collector.serving.batch_reader import BatchReader, Reading
+from deniable_collector.serving.batch_reader import BatchReader, ReadBody
 from deniable_collector.serving.http import media_type, token
 from deniable_collector.serving.problems import answered
 from deniable_collector.serving.rates import Peer
@@ -87,7 +87,7 @@ class Gateway:
         except WireError as error:
             raise IntakeError("bad-capsule", str(error)) from None
 
-    def read(self, content_type: str, capsule: bytes, wait: bool = True) -> Reading:
+    def read(self, content_type: str, capsule: bytes, wait: bool = True) -> ReadBody:
         """The batch in a capsule, whose response is sealed, also where it is no batch; without
         `wait`, if that needs no waiting.
 
@@ -101,10 +101,10 @@ class Gateway:
         except MustWait:
             raise
         except Exception as error:
-            reading = Reading(error)
+            reading = ReadBody(error)
         return reading._replace(answer=lambda outcome: seal(opened, answered(outcome)))
 
-    def _read(self, opened: Opened, wait: bool) -> Reading:
+    def _read(self, opened: Opened, wait: bool) -> ReadBody:
         """The batch in a request for the collector's reports, which has no rate but the relay's.
 
         Raises:

@@ -39,7 +39,7 @@ class _Key(msgspec.Struct):
     secret: _Secret
 
 
-class _Document(msgspec.Struct):
+class _KeyDocument(msgspec.Struct):
     """The file, as JSON."""
 
     format: Literal["deniable-gateway-keys-1"]
@@ -101,7 +101,7 @@ class KeyFile:
                 f"other users may read or write the gateway's keys in {path}: run chmod 600 {path}",
             )
         try:
-            found = msgspec.json.decode(text, type=_Document)
+            found = msgspec.json.decode(text, type=_KeyDocument)
             keys = tuple(PrivateKey(each.id, KEMS[each.kem], each.secret) for each in found.keys)
             if len({each.id for each in keys}) != len(keys):
                 raise ValueError
@@ -123,7 +123,7 @@ class KeyFile:
             KeyFileError: it is there already, or the folder does not take it.
         """
         keys = [_Key(each.id, _NAMES[each.kem], each.secret) for each in self.keys]
-        text = msgspec.json.encode(_Document(_FORMAT, self.secret, keys))
+        text = msgspec.json.encode(_KeyDocument(_FORMAT, self.secret, keys))
         try:
             with written(path, replacing=replacing) as file:
                 file.write(msgspec.json.format(text, indent=2) + b"\n")

@@ -23,7 +23,7 @@ COMPRESSED = 16
 made to take long, of nothing but Huffman tables, then takes no longer than a good batch."""
 
 
-class Reading(NamedTuple):
+class ReadBody(NamedTuple):
     """What is in a body: a batch, or why it is none where only `answer` may say so. `answer` makes
     the response of what becomes of it, and `grown` is how many bytes were decompressed."""
 
@@ -67,7 +67,7 @@ class BatchReader:
         """The most bytes that a body may have as it is sent, in this encoding (`token`)."""
         return self._compressed_limit if is_compressed(encoding) else self._limit
 
-    def read(self, body: bytes, encoding: str = "", wait: bool = True) -> Reading:
+    def read(self, body: bytes, encoding: str = "", wait: bool = True) -> ReadBody:
         """The batch in a body of that encoding; without `wait`, if that needs no waiting.
 
         Raises:
@@ -76,8 +76,8 @@ class BatchReader:
             StoreUnavailable: the published schemes cannot be read.
         """
         if not encoding:
-            return Reading(self.intake.read(body, wait))
+            return ReadBody(self.intake.read(body, wait))
         if not wait:
             raise MustWait
         body = decompress(body, encoding, self._limit)
-        return Reading(self.intake.read(body), grown=len(body))
+        return ReadBody(self.intake.read(body), grown=len(body))

@@ -23,10 +23,10 @@ from deniable_collector.serving.http import (
     HttpHandler,
     HttpServer,
     Request,
-    Response,
     check_framing,
 )
 from deniable_collector.serving.rates import Peer
+from deniable_collector.serving.responses import Response
 from deniable_collector.settings import ROOM
 
 MAX_HEADER: Final = 1 << 14

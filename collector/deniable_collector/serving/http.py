@@ -14,21 +14,15 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from email.utils import formatdate
 from math import inf
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, Protocol
 
 import msgspec
 
 from deniable_collector.refusals import IntakeError, not_http
 from deniable_collector.serving.problems import problem_of
-from deniable_collector.serving.rates import network_of
+from deniable_collector.serving.rates import Peer, network_of
+from deniable_collector.serving.responses import Response
 from deniable_collector.settings import ROOM, Settings, port_of
-
-if TYPE_CHECKING:
-    from deniable_collector.serving.connection import Connection
-    from deniable_collector.serving.responses import HttpResponse
-    from deniable_collector.serving.wsgi import WsgiResponse
-
-Response: TypeAlias = "HttpResponse | WsgiResponse"
 
 _SLACK = 1 << 16
 """Bytes that are read of a body beyond twice its limit. One that is too long is read and forgotten
@@ -40,6 +34,27 @@ _SAMPLE_SECONDS = 1.0
 """How often the bytes that wait are written down for the metrics."""
 
 
+class OpenConnection(Protocol):
+    """A connection, as those see it that answer its requests or end it."""
+
+    peer: Peer
+    host: str
+    port: int
+    """Where the client connected; -1 for a Unix socket."""
+
+    def answer(self, request: Request, response: Response) -> None:
+        """Write a response, when the requests before have theirs."""
+
+    def look(self, now: float) -> None:
+        """End it, if it has waited too long for its client."""
+
+    def finish(self) -> None:
+        """Answer what has come whole, and end."""
+
+    def abort(self) -> None:
+        """End at once."""
+
+
 class Request(msgspec.Struct, eq=False):
     """A request whose header has come; its handler calls `respond`, once, on the event loop.
 
@@ -49,7 +64,7 @@ class Request(msgspec.Struct, eq=False):
     keeps of `admit` for `handle`.
     """
 
-    connection: Connection
+    connection: OpenConnection
     method: bytes = b""
     target: bytes = b""
     http_version: str = "1.1"
@@ -140,19 +155,19 @@ class HttpServer:
         self.date = b""
         self.loop = asyncio.get_running_loop()
         self._private_port = port_of(settings.metrics_bind)
-        self._open: dict[Connection, Mapping[bytes, int]] = {}
+        self._open: dict[OpenConnection, Mapping[bytes, int]] = {}
         """The connections, with what each of them counts to."""
         self._counts: Counter[bytes] = Counter()
         self._gone = asyncio.Event()
         self._look()
 
-    def enter(self, connection: Connection) -> int:
+    def enter(self, connection: OpenConnection) -> int:
         """Count a connection; returns how many there are beyond its limit."""
         most = self._open[connection] = self._limits(connection)
         self._counts.update(most.keys())
         return max(self._counts[name] - each for name, each in most.items())
 
-    def _limits(self, connection: Connection) -> dict[bytes, int]:
+    def _limits(self, connection: OpenConnection) -> dict[bytes, int]:
         """What a connection counts to, with how many there may be of it.
 
         Those at the private address have their own limit, because probes and metrics are needed
@@ -165,7 +180,7 @@ class HttpServer:
             found[network_of(connection.peer.address)] = self.settings.network_connections
         return found
 
-    def leave(self, connection: Connection) -> None:
+    def leave(self, connection: OpenConnection) -> None:
         """Forget a connection that has ended."""
         for name in self._open.pop(connection, ()):
             self._counts[name] -= 1

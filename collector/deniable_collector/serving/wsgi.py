@@ -10,7 +10,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 from wsgiref.types import WSGIApplication
 
 from werkzeug.test import run_wsgi_app
@@ -19,6 +19,7 @@ from deniable_collector.serving.admission import Admission, client_address
 from deniable_collector.serving.http import HttpHandler, Request
 from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.rates import network_of
+from deniable_collector.serving.responses import WsgiResponse
 from deniable_collector.settings import OFF, Settings
 
 _Sender: TypeAlias = tuple[bytes, ...]
@@ -26,18 +27,6 @@ _Sender: TypeAlias = tuple[bytes, ...]
 
 _OWN = frozenset(("connection", "content-length", "date", "server", "transfer-encoding"))
 """Headers that are the server's, whatever the app says."""
-
-
-class WsgiResponse(NamedTuple):
-    """What an app answered: the header up to its length, and the body with its length."""
-
-    head: bytes
-    body: bytes
-    length: int | None
-
-    def start(self, keep_alive: bool, given: tuple[tuple[bytes, bytes], ...]) -> bytes:
-        """The header up to its length."""
-        return self.head if keep_alive else self.head + b"connection: close\r\n"
 
 
 class WsgiThreads:
