@@ -175,7 +175,6 @@ NOT_ALLOWED = "this path does not accept this method: see the Allow header"
 _DETAILS = {
     404: "there is nothing at this path",
     405: NOT_ALLOWED,
-    413: "the body is larger than the collector accepts: send several batches",
 }
 
 

@@ -22,12 +22,12 @@ from deniable_collector.inherited import inherited
 from deniable_collector.oblivious.gateway import key_refused
 from deniable_collector.operation.metrics import QUEUE, count_answer
 from deniable_collector.refusals import IntakeError, too_large
-from deniable_collector.serving.admission import Admission, tell_refused
+from deniable_collector.serving.admission import Admission
 from deniable_collector.serving.batch_reader import JSON, ReadBody
 from deniable_collector.serving.group import GroupCommit
 from deniable_collector.serving.http import HttpHandler, HttpServer, Request, token
 from deniable_collector.serving.problems import problem_of
-from deniable_collector.serving.responses import HttpResponse, lines_of
+from deniable_collector.serving.responses import HttpResponse
 from deniable_collector.serving.wsgi import WsgiThreads
 from deniable_collector.settings import Settings, port_of
 
@@ -114,15 +114,9 @@ class Collector(HttpHandler):
                 but batches, the network sends too much; a relay that has a key may.
         """
         reader, headers, peer = self._batch_reader, request.headers, request.connection.peer
-        posted, asked = request.method == b"POST", request.method == b"OPTIONS"
-        origin = headers.get(b"origin", b"").decode("latin-1")
-        if reader.cors is not None and (
-            request.path == REPORTS or (posted and request.path in self._resources)
-        ):
-            cors = reader.cors.preflight if asked else reader.cors.headers
-            request.given = lines_of(cors(origin))
-        elif asked and request.path == REPORTS:
-            tell_refused(origin)
+        posted = request.method == b"POST"
+        if request.path == REPORTS or (posted and request.path in self._resources):
+            request.given = reader.cors.lines(request.method, headers)
         if request.path not in self._resources or not posted:
             if request.connection.port != self._private_port:
                 self._others.pace(peer, headers)

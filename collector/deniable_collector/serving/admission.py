@@ -19,6 +19,7 @@ from urllib.parse import unquote
 from deniable_collector.operation.events import tell
 from deniable_collector.refusals import IntakeError
 from deniable_collector.serving.rates import NetworkRate, Peer
+from deniable_collector.serving.responses import lines_of
 from deniable_collector.settings import OFF, Settings
 
 
@@ -153,38 +154,34 @@ _PREFLIGHT = {
 
 
 class Cors:
-    """The headers that let pages of the configured origins read a response."""
+    """The headers that let pages of some origins read a response, and of it the headers that are
+    `exposed`."""
 
-    def __init__(self, origins: tuple[str, ...]) -> None:
+    def __init__(self, origins: tuple[str, ...], exposed: str = "Retry-After") -> None:
         self._origins = frozenset(origins)
         self._anyone = "*" in self._origins
-
-    @classmethod
-    def of(cls, settings: Settings) -> Cors | None:
-        """The headers that the settings ask for; None if no page may send."""
-        return cls(settings.cors_origins) if settings.cors_origins else None
+        self._exposed = exposed
 
     def allows(self, origin: str) -> bool:
         """Whether pages of this origin may send."""
         return self._anyone or origin in self._origins
 
-    def headers(self, origin: str) -> dict[str, str]:
-        """The headers for a request from this origin; "" if the request names none."""
-        if self._anyone:
-            allowed = {"Access-Control-Allow-Origin": "*"}
-        elif origin in self._origins:
-            allowed = {"Access-Control-Allow-Origin": origin, "Vary": "Origin"}
-        else:
-            return {"Vary": "Origin"}
-        return {**allowed, "Access-Control-Expose-Headers": "Retry-After"}
-
-    def preflight(self, origin: str) -> dict[str, str]:
-        """The headers of the response to OPTIONS."""
-        headers = self.headers(origin)
-        if "Access-Control-Allow-Origin" not in headers:
+    def lines(
+        self, method: bytes, headers: Mapping[bytes, bytes]
+    ) -> tuple[tuple[bytes, bytes], ...]:
+        """The headers of the response to a request with these."""
+        asked = method == b"OPTIONS"
+        if not asked and not self._origins:
+            return ()
+        origin = headers.get(b"origin", b"").decode("latin-1")
+        allowed = self.allows(origin)
+        if asked and not allowed:
             tell_refused(origin)
-            return headers
-        return {**headers, **_PREFLIGHT}
+        found = {} if self._anyone or not self._origins else {"Vary": "Origin"}
+        if allowed:
+            found["Access-Control-Allow-Origin"] = "*" if self._anyone else origin
+            found["Access-Control-Expose-Headers"] = self._exposed
+        return lines_of(found | _PREFLIGHT if asked and allowed else found)
 
 
 _told: set[str] = set()

@@ -38,7 +38,7 @@ class BatchReader:
     def __init__(self, intake: Intake, settings: Settings) -> None:
         self.intake = intake
         self.admission = Admission(settings)
-        self.cors = Cors.of(settings)
+        self.cors = Cors(settings.cors_origins)
         self._limit = settings.max_body
         self._compressed_limit = settings.max_body // COMPRESSED
 
@@ -59,8 +59,7 @@ class BatchReader:
                 f"send Content-Type: {JSON} (or text/plain in UTF-8, with the same content)",
             )
         # A browser names the page's origin, and no page can change what it names.
-        listed = self.cors is not None and self.cors.allows(origin)
-        if origin and site != "same-origin" and not listed:
+        if origin and site != "same-origin" and not self.cors.allows(origin):
             raise origin_refused(origin)
 
     def limit(self, encoding: str) -> int:

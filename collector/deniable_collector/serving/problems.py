@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 from deniable_collector.batches.batch import Receipt
 from deniable_collector.operation.events import tell, tell_unexpected
-from deniable_collector.operation.metrics import count_answer
 from deniable_collector.refusals import IntakeError
 from deniable_collector.serving.responses import HttpResponse, accepted
 from deniable_collector.stores.errors import StoreError, StoreUnavailable
+
+counting: list[Callable[[int, str], object]] = []
+"""What counts problems, by status and code: `operation.metrics`, in servers that have metrics."""
 
 
 def problem(
     code: str, status: int, title: str, detail: str, retry_after: float | None = None
 ) -> HttpResponse:
     """A problem document, about to be sent, which is also counted."""
-    count_answer(status, code)
+    for count in counting:
+        count(status, code)
     document = {
         "type": f"urn:deniable:problem:{code}",
         "title": title,

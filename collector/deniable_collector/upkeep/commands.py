@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import time
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -33,42 +31,31 @@ if TYPE_CHECKING:
 
 # numpy and rich take longer to import than `deniable --help` should.
 
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
 
 _day = click.DateTime(["%Y-%m-%d"])
 _file = click.Path(path_type=Path, dir_okay=False)
 
 
-def _chosen(command: Callable[_P, _R]) -> Callable[..., _R]:
-    """The options that select tallies, passed on as `selection`."""
+_metric = click.option("--metric", multiple=True, metavar="NAME", help="Only this metric.")
+_since = click.option("--since", type=_day, help="Only windows that begin on this day or later.")
+_before = click.option(
+    "--before", type=_day, help="Only windows that had ended when this day began."
+)
+"""The options that select tallies, for `_selection`."""
 
-    @click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Only this metric.")
-    @click.option("--since", type=_day, help="Only windows that begin on this day or later.")
-    @click.option("--before", type=_day, help="Only windows that had ended when this day began.")
-    @functools.wraps(command)
-    def with_selection(
-        *args: Any,
-        metrics: tuple[str, ...],
-        since: datetime | None,
-        before: datetime | None,
-        **options: Any,
-    ) -> _R:
-        from deniable_collector.upkeep.archive import TallySelection
 
-        if since is not None and before is not None and since >= before:
-            raise click.UsageError(
-                f"no window begins on {since:%Y-%m-%d} or later and had ended when "
-                f"{before:%Y-%m-%d} began: --since must be the earlier day"
-            )
-        options["selection"] = TallySelection(
-            frozenset(metrics),
-            None if since is None else midnight(since),
-            None if before is None else midnight(before),
+def _selection(
+    metric: tuple[str, ...], since: datetime | None, before: datetime | None
+) -> TallySelection:
+    from deniable_collector.upkeep.archive import TallySelection
+
+    if since is not None and before is not None and since >= before:
+        raise click.UsageError(
+            f"no window begins on {since:%Y-%m-%d} or later and had ended when "
+            f"{before:%Y-%m-%d} began: --since must be the earlier day"
         )
-        return command(*args, **options)
-
-    return with_selection
+    first, last = (None if day is None else midnight(day) for day in (since, before))
+    return TallySelection(frozenset(metric), first, last)
 
 
 @command("deniable store info")
@@ -165,18 +152,21 @@ def drop(before: datetime, dry_run: bool, store: str | None, yes: bool, as_json:
 
     moment = midnight(before)
     with opened_store(store) as (opened, _):
+        schemes = [
+            (metric, fingerprint)
+            for metric, published in sorted(opened.schemes().items())
+            for fingerprint in sorted(published)
+        ]
         found = [
-            (metric, fingerprint, label)
-            for metric, schemes in sorted(opened.schemes().items())
-            for fingerprint in sorted(schemes)
-            for label in opened.windows(metric, fingerprint)
+            (*of, label)
+            for of in schemes
+            for label in opened.windows(*of)
             if windows.end(label) <= moment
         ]
         sums = [
-            (metric, fingerprint, name)
-            for metric, schemes in sorted(opened.schemes().items())
-            for fingerprint in sorted(schemes)
-            for name in opened.sums.names(metric, fingerprint)
+            (*of, name)
+            for of in schemes
+            for name in opened.sums.names(*of)
             if name.kept and name.ended(moment)
         ]
         metrics = sorted({metric for metric, _, _ in found})
@@ -214,16 +204,14 @@ def drop(before: datetime, dry_run: bool, store: str | None, yes: bool, as_json:
 
 @command("deniable store export sums.jsonl --metric browser --since 2026-11-16")
 @click.argument("file", type=_file)
-@_chosen
+@_metric
+@_since
+@_before
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
 @store_option
 @json_option
 def export_tallies(
-    file: Path,
-    selection: TallySelection,
-    force: bool,
-    store: str | None,
-    as_json: bool,
+    file: Path, force: bool, store: str | None, as_json: bool, **chosen: Any
 ) -> None:
     """Write tallies to FILE: their exact sums, with the schemes that read them.
 
@@ -235,6 +223,7 @@ def export_tallies(
     """
     from deniable_collector.upkeep.archive import export
 
+    selection = _selection(**chosen)
     if file.exists() and not force:
         raise click.ClickException(f"{file} is there already: name another file, or --force")
     with opened_store(store) as (opened, _), progress("exporting", as_json) as advance:
@@ -248,12 +237,14 @@ def export_tallies(
 
 @command("deniable store import sums.jsonl --dry-run")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))
-@_chosen
+@_metric
+@_since
+@_before
 @click.option("--dry-run", is_flag=True, help="Check the whole file, and change nothing.")
 @store_option
 @json_option
 def import_tallies(
-    file: Path, selection: TallySelection, dry_run: bool, store: str | None, as_json: bool
+    file: Path, dry_run: bool, store: str | None, as_json: bool, **chosen: Any
 ) -> None:
     """Add the tallies of FILE to a store.
 
@@ -264,6 +255,7 @@ def import_tallies(
     from deniable_collector.upkeep.archive_reading import check
     from deniable_collector.upkeep.importing import load
 
+    selection = _selection(**chosen)
     with progress("importing", as_json) as advance:
         if dry_run:
             contents, outcome = check(file, advance=advance), None
