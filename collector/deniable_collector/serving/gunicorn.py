@@ -14,7 +14,7 @@ import os
 import resource
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from signal import SIG_BLOCK, SIG_UNBLOCK, SIGINT, SIGQUIT, SIGTERM, pthread_sigmask
 from typing import Any, NoReturn
@@ -83,17 +83,32 @@ def become(conf: str, app: str, environ: Mapping[str, str]) -> NoReturn:
     )
 
 
-def shared(settings: Settings, place: str, title: str) -> dict[str, Any]:
+def shared(
+    settings: Settings,
+    place: str,
+    title: str,
+    connections: int,
+    check: Callable[[], None] = lambda: None,
+) -> dict[str, Any]:
     """gunicorn's settings and hooks, by name.
 
     Args:
         settings: those of the collector or the relay.
         place: which of the two it is.
         title: how it names itself when it has started.
+        connections: how many files it may have open for them.
+        check: called before it starts.
     """
     if settings.metrics_bind:
         # Before gunicorn imports the app, which imports prometheus_client.
         metrics_folder.begin()
+
+    def on_starting(server: Any) -> None:
+        """Raise the limit of open files; here, because the log is open now."""
+        open_files(connections)
+        for told in settings.strangers():
+            tell("warning", "unknown-setting", told)
+        check()
 
     def when_ready(server: Any) -> None:
         """Print the address once it listens: with port 0 it is not known before."""
@@ -130,6 +145,7 @@ def shared(settings: Settings, place: str, title: str) -> dict[str, Any]:
         "proc_name": f"deniable-{place}",
         # gunicorn's control socket would be a second entrance, and a file in the home directory.
         "control_socket_disable": True,
+        "on_starting": on_starting,
         "when_ready": when_ready,
         "pre_fork": pre_fork,
         "child_exit": child_exit,
