@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from flask import Flask
 
@@ -16,16 +16,15 @@ from deniable.protocol.oblivious.capsules import NoKey
 from deniable.protocol.oblivious.signed_keys import PATH
 from deniable_collector.app import NOT_ALLOWED, PARTS, Parts, create_app
 from deniable_collector.batches.batch import Receipt
-from deniable_collector.batches.bodies import is_compressed
 from deniable_collector.batches.catalogue import MustWait
 from deniable_collector.inherited import inherited
-from deniable_collector.oblivious.gateway import key_refused
+from deniable_collector.oblivious.gateway import Gateway, key_refused
 from deniable_collector.operation.metrics import QUEUE, count_answer
 from deniable_collector.refusals import IntakeError, too_large
 from deniable_collector.serving.admission import Admission
-from deniable_collector.serving.batch_reader import JSON, ReadBody
+from deniable_collector.serving.batch_reader import BatchReader, Expected, ReadBody
 from deniable_collector.serving.group import GroupCommit
-from deniable_collector.serving.http import HttpHandler, HttpServer, Request, token
+from deniable_collector.serving.http import HttpHandler, HttpServer, Request
 from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.responses import HttpResponse
 from deniable_collector.serving.wsgi import WsgiThreads
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
 REPORTS = b"/v1/reports"
-CAPSULES = PATH.encode()
 
 _THREADS = 8
 """Threads of a process that read large bodies, and as many that answer what is no batch."""
@@ -48,19 +46,6 @@ _INLINE = 1 << 15
 """Largest body that is read on the event loop: about a millisecond of work. A larger one is read
 in a thread, where it delays no other request."""
 
-_JSON = JSON.encode()
-_DESCRIBED = (b"content-type", b"origin", b"sec-fetch-site")
-"""Headers that say what a body is, and which page sends it."""
-
-
-class Expected(NamedTuple):
-    """What the header of a request says about its body: the most bytes that it may have as it is
-    sent, its encoding ("": it is not compressed), and the Content-Type if it is a capsule."""
-
-    limit: int
-    encoding: str = ""
-    capsule_type: str | None = None
-
 
 class Collector(HttpHandler):
     """Serves a Flask app of `create_app`, with a short way for batches and capsules."""
@@ -68,15 +53,16 @@ class Collector(HttpHandler):
     def __init__(self, flask: Flask, settings: Settings) -> None:
         super().__init__()
         parts: Parts = flask.extensions[PARTS]
-        self._batch_reader, self._gateway, self._upkeep = parts
+        self._batch_reader, gateway, self._upkeep = parts
         self._flask = flask
         self._threads = WsgiThreads(flask.wsgi_app, _THREADS, _OF_ONE, settings.trusted_proxies)
         self._others = Admission(settings)
         self._private_port = port_of(settings.metrics_bind)
         self._readers = ThreadPoolExecutor(_THREADS, "read")
         self._group = GroupCommit(self._batch_reader.intake.take)
-        self._plain = Expected(self._batch_reader.limit(""))
-        self._resources = frozenset((REPORTS,) if self._gateway is None else (REPORTS, CAPSULES))
+        self._resources: dict[bytes, BatchReader | Gateway] = {REPORTS: self._batch_reader}
+        if gateway is not None:
+            self._resources[PATH.encode()] = gateway
         self.settings = settings
         self.max_body = settings.max_body
 
@@ -113,49 +99,22 @@ class Collector(HttpHandler):
             IntakeError: as `Admission.admit` does, or a batch does not come like this; for all
                 but batches, the network sends too much; a relay that has a key may.
         """
-        reader, headers, peer = self._batch_reader, request.headers, request.connection.peer
-        posted = request.method == b"POST"
-        if request.path == REPORTS or (posted and request.path in self._resources):
-            request.given = reader.cors.lines(request.method, headers)
-        if request.path not in self._resources or not posted:
+        resource = self._resources.get(request.path) if request.method == b"POST" else None
+        if resource is not None or request.path == REPORTS:
+            request.given = self._batch_reader.cors.lines(request.method, request.headers)
+        if resource is None:
             if request.connection.port != self._private_port:
-                self._others.pace(peer, headers)
+                self._others.pace(request.connection.peer, request.headers)
             # No route of the app reads a body.
             return 0
-        if request.path == CAPSULES:
-            assert self._gateway is not None
-            self._gateway.pace(peer, headers)
-        else:
-            reader.admission.admit(peer, headers, request.query)
-        request.context = expected = self._expect(request)
+        request.context = expected = resource.admit(request)
         return expected.limit
-
-    def _expect(self, request: Request) -> Expected:
-        """What a request for one of the resources announces.
-
-        Raises:
-            IntakeError: a batch does not come like this.
-        """
-        headers = request.headers
-        content_type = headers.get(b"content-type", b"")
-        if request.path == CAPSULES:
-            assert self._gateway is not None
-            most = self._gateway.max_capsule
-            return Expected(most, capsule_type=content_type.decode("latin-1"))
-        if content_type != _JSON:
-            described = (headers.get(name, b"").decode("latin-1") for name in _DESCRIBED)
-            self._batch_reader.check_type(*described)
-        if b"content-encoding" in headers:
-            encoding = token(headers[b"content-encoding"].decode("latin-1"))
-            if is_compressed(encoding):
-                return Expected(self._batch_reader.limit(encoding), encoding)
-        return self._plain
 
     def handle(self, request: Request) -> None:
         """Answer a request that has come whole.
 
         Raises:
-            IntakeError, StoreError: nothing of it is counted.
+            IntakeError, NoKey, StoreError: nothing of it is counted.
         """
         expected: Expected | None = request.context
         if expected is None:
@@ -165,10 +124,10 @@ class Collector(HttpHandler):
                 self._threads.handle(request)
             return
         if request.size > expected.limit:
-            raise too_large(expected.limit, compressed=bool(expected.encoding))
+            raise too_large(expected.limit, compressed=expected.compressed)
         if len(request.body) <= _INLINE:
             try:
-                self._take(request, self._read(expected, request.body, wait=False))
+                self._take(request, expected.read(request.body, False))
                 return
             except MustWait:
                 pass
@@ -190,23 +149,11 @@ class Collector(HttpHandler):
         """The response for an exception, which is counted."""
         return key_refused(error) if isinstance(error, NoKey) else problem_of(error)
 
-    def _read(self, expected: Expected, body: bytes, wait: bool) -> ReadBody:
-        """What is in a body; without `wait`, if that needs no waiting.
-
-        Raises:
-            IntakeError, NoKey, StoreError: nothing of it is counted.
-            MustWait: nothing was done.
-        """
-        if expected.capsule_type is None:
-            return self._batch_reader.read(body, expected.encoding, wait)
-        assert self._gateway is not None
-        return self._gateway.read(expected.capsule_type, body, wait)
-
     async def _slowly(self, request: Request, expected: Expected) -> None:
         """Read a body in a thread, and commit it."""
         run = asyncio.get_running_loop().run_in_executor
         try:
-            reading = await run(self._readers, self._read, expected, request.body, True)
+            reading = await run(self._readers, expected.read, request.body, True)
         except Exception as error:
             request.respond(self.problem(error))
         else:

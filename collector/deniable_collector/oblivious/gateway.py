@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from deniable.protocol.errors import WireError
@@ -25,16 +25,14 @@ from deniable.protocol.oblivious.capsules import (
 )
 from deniable.protocol.oblivious.signed_keys import KEYS_TYPE, PATH, SIGNATURE
 from deniable.protocol.oblivious.sizes import SMALLEST_RESPONSE, padded_size
-from deniable_collector.batches.bodies import is_compressed
 from deniable_collector.batches.catalogue import MustWait
 from deniable_collector.oblivious.key_file import KeyFile
 from deniable_collector.operation.metrics import count_answer
 from deniable_collector.refusals import IntakeError, too_large
 from deniable_collector.serving.admission import shows_key
-from deniable_collector.serving.batch_reader import BatchReader, ReadBody
-from deniable_collector.serving.http import media_type, token
+from deniable_collector.serving.batch_reader import BatchReader, Expected, ReadBody
+from deniable_collector.serving.http import Request, media_type
 from deniable_collector.serving.problems import answered
-from deniable_collector.serving.rates import Peer
 from deniable_collector.serving.responses import HttpResponse, head
 from deniable_collector.settings import Settings
 
@@ -55,21 +53,23 @@ class Gateway:
         self._keys = {each.id: each for each in held.keys}
         self.keys = held.document
         self.signature = held.signature
-        self.max_capsule = 2 * settings.max_body + OVERHEAD
+        self._max_capsule = 2 * settings.max_body + OVERHEAD
         """The most bytes of a capsule. Padding may double a batch."""
         self._relay_keys = settings.relay_keys
         self._batch_reader = batch_reader
 
-    def pace(self, peer: Peer, headers: Mapping[bytes, bytes]) -> None:
-        """Count a request of a relay that has none of the keys of DENIABLE_RELAY_KEYS: the rate
-        holds for it as for any network.
+    def admit(self, request: Request) -> Expected:
+        """What is announced of a capsule. The rate holds for its sender as for any network, unless
+        it is a relay that has one of the keys of DENIABLE_RELAY_KEYS.
 
         Raises:
             IntakeError: 429 if its network sends too much.
         """
-        authorization = headers.get(b"authorization", b"").decode("latin-1")
-        if not shows_key(self._relay_keys, authorization):
-            self._batch_reader.admission.pace(peer, headers)
+        headers = request.headers
+        if not shows_key(self._relay_keys, headers.get(b"authorization", b"").decode("latin-1")):
+            self._batch_reader.admission.pace(request.connection.peer, headers)
+        content_type = headers.get(b"content-type", b"").decode("latin-1")
+        return Expected(self._max_capsule, partial(self.read, content_type))
 
     def open(self, content_type: str, capsule: bytes) -> Opened:
         """Open a capsule.
@@ -87,13 +87,13 @@ class Gateway:
         except WireError as error:
             raise IntakeError("bad-capsule", str(error)) from None
 
-    def read(self, content_type: str, capsule: bytes, wait: bool = True) -> ReadBody:
+    def read(self, content_type: str, capsule: bytes, wait: bool) -> ReadBody:
         """The batch in a capsule, whose response is sealed, also where it is no batch; without
         `wait`, if that needs no waiting.
 
         Raises:
             IntakeError, NoKey: as `open` does.
-            MustWait: as `BatchReader.read` does.
+            MustWait: as `Expected.read` does.
         """
         opened = self.open(content_type, capsule)
         try:
@@ -109,7 +109,7 @@ class Gateway:
 
         Raises:
             IntakeError: it is no such request, or its batch may not be sent.
-            MustWait, StoreUnavailable: as `BatchReader.read` does.
+            MustWait, StoreUnavailable: as `Expected.read` does.
         """
         try:
             request = InnerRequest.decode(opened.message)
@@ -121,15 +121,12 @@ class Gateway:
             raise IntakeError("http-404", "there is nothing at this path")
         if request.method != b"POST":
             raise IntakeError("http-405", "only POST goes through the gateway")
-        reader, headers = self._batch_reader, {name: request.header(name) for name in _READ}
-        reader.admission.check_key(headers)
-        reader.check_type(headers[b"content-type"].decode("latin-1"))
-        encoding = token(headers[b"content-encoding"].decode("latin-1"))
-        packed = is_compressed(encoding)
-        limit = reader.limit(encoding)
-        if len(request.content) > limit:
-            raise too_large(limit, compressed=packed)
-        return reader.read(request.content, encoding if packed else "", wait)
+        headers = {name: request.header(name) for name in _READ}
+        self._batch_reader.admission.check_key(headers)
+        expected = self._batch_reader.expect(headers)
+        if len(request.content) > expected.limit:
+            raise too_large(expected.limit, compressed=expected.compressed)
+        return expected.read(request.content, wait)
 
 
 def seal(opened: Opened, response: HttpResponse) -> HttpResponse:
