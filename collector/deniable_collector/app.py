@@ -16,8 +16,9 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from deniable import Metric, Registry
+from deniable.protocol.oblivious.signed_keys import KEYS_TYPE, PATH, SIGNATURE
 from deniable_collector.intake import Intake
-from deniable_collector.oblivious.gateway import Gateway, add_gateway
+from deniable_collector.oblivious.gateway import Gateway
 from deniable_collector.oblivious.key_file import KeyFile
 from deniable_collector.openapi import description
 from deniable_collector.operation.metrics import count_answer, served
@@ -79,7 +80,7 @@ def create_app(
     batch_reader = BatchReader(intake, settings)
     gateway = None if keys is None else Gateway(settings, keys, batch_reader)
     if gateway is not None:
-        add_gateway(app, gateway)
+        _add_keys(app, gateway)
     keeper = Keeper(store, settings.keep_days, metrics=registry)
     # The last one closes the store.
     upkeep = keeper, Sealer(store), JournalKeeper(store, settings.journal_seconds)
@@ -117,6 +118,13 @@ def _add_documents(app: Flask, registry: Registry, settings: Settings) -> None:
     @app.get("/v1/openapi.json")
     def read_description() -> Response:
         return _document(described)
+
+
+def _add_keys(app: Flask, gateway: Gateway) -> None:
+    @app.get(PATH)
+    def read_keys() -> Response:
+        headers = {SIGNATURE: gateway.signature, "Cache-Control": "public, max-age=60"}
+        return Response(gateway.keys, headers=headers, content_type=KEYS_TYPE)
 
 
 def _document(text: str) -> Response:

@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields
-from difflib import SequenceMatcher
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -28,7 +28,7 @@ _PREFIX = "DENIABLE_"
 
 _SURE, _LIKELY = 0.8, 0.6
 """How much a name must be like a setting's to be taken for it, and to be asked about
-(`difflib.SequenceMatcher.ratio`)."""
+(`difflib.get_close_matches`)."""
 
 _UNITS = {"": 1, "KIB": 1 << 10, "MIB": 1 << 20}
 
@@ -273,7 +273,7 @@ class Settings:
         environ = os.environ if environ is None else environ
         values: dict[str, Any] = {}
         problems = [f"{name} is no setting: write {meant}"
-                    for name, meant, likeness in cls._unknown(environ) if likeness >= _SURE
+                    for name, meant, sure in cls._unknown(environ) if sure
                     ]  # fmt: skip
         for each in fields(cls):
             name = _PREFIX + each.name.upper()
@@ -297,27 +297,23 @@ class Settings:
         those that are nearly a setting's name."""
         return [
             f"{name} is no setting, and is ignored" + (f": did you mean {meant}?" if meant else "")
-            for name, meant, likeness in cls._unknown(os.environ if environ is None else environ)
-            if likeness < _SURE
+            for name, meant, sure in cls._unknown(os.environ if environ is None else environ)
+            if not sure
         ]
 
     @classmethod
-    def _unknown(cls, environ: Mapping[str, str]) -> Iterator[tuple[str, str, float]]:
-        """Each variable that is no setting, with the nearest one, if any, and their likeness."""
-        known = [_PREFIX + each.name.upper() for each in fields(cls)]
-        for name in sorted(environ):
+    def _unknown(cls, environ: Mapping[str, str]) -> Iterator[tuple[str, str, bool]]:
+        """Each variable that is no setting, with the nearest one, if any, and whether it is surely
+        meant."""
+        known = [each.name.upper() for each in fields(cls)]
+        for name in sorted(each for each in environ if each.startswith(_PREFIX)):
             bare = name.removesuffix("_FILE")
-            if not name.startswith(_PREFIX) or {name, bare} & {*known}:
-                continue
             short = bare.removeprefix(_PREFIX)
-            if cls.others.fullmatch(short):
+            if {name.removeprefix(_PREFIX), short} & {*known} or cls.others.fullmatch(short):
                 continue
-            likeness, meant = max(
-                (SequenceMatcher(None, short, each.removeprefix(_PREFIX)).ratio(), each)
-                for each in known
-            )
-            meant += name[len(bare) :]
-            yield name, meant if likeness >= _LIKELY else "", likeness
+            near = get_close_matches(short, known, 1, _LIKELY)
+            meant = _PREFIX + near[0] + name[len(bare) :] if near else ""
+            yield name, meant, bool(get_close_matches(short, known, 1, _SURE))
 
     @property
     def addresses(self) -> dict[str, str]:

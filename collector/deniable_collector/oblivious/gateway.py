@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
 
 from deniable.protocol.errors import WireError
 from deniable.protocol.oblivious.binary_http import Fields, InnerRequest, InnerResponse, padded
@@ -23,7 +22,6 @@ from deniable.protocol.oblivious.capsules import (
     Opened,
     open_request,
 )
-from deniable.protocol.oblivious.signed_keys import KEYS_TYPE, PATH, SIGNATURE
 from deniable.protocol.oblivious.sizes import SMALLEST_RESPONSE, padded_size
 from deniable_collector.batches.catalogue import MustWait
 from deniable_collector.oblivious.key_file import KeyFile
@@ -35,9 +33,6 @@ from deniable_collector.serving.http import Request, media_type
 from deniable_collector.serving.problems import answered
 from deniable_collector.serving.responses import HttpResponse, head
 from deniable_collector.settings import Settings
-
-if TYPE_CHECKING:
-    from flask import Flask, Response
 
 _TARGET = b"/v1/reports"
 
@@ -151,20 +146,4 @@ def key_refused(error: NoKey) -> HttpResponse:
     return HttpResponse(400, json.dumps(document).encode(), "application/problem+json")
 
 
-_KEPT = "public, max-age=60"
-"""How long caches may keep the list of keys."""
-
 _READ = (b"authorization", b"content-encoding", b"content-type", b"x-deniable-key")
-
-
-def add_gateway(app: Flask, gateway: Gateway) -> None:
-    """Add the list of keys to the Flask app."""
-    # Not for the relay, which needs a constant of this module, and no Flask.
-    from flask import Response
-
-    @app.get(PATH)
-    def keys() -> Response:
-        response = Response(gateway.keys, content_type=KEYS_TYPE)
-        response.headers[SIGNATURE] = gateway.signature
-        response.headers["Cache-Control"] = _KEPT
-        return response

@@ -78,7 +78,6 @@ _FEWEST_SECONDS = 1.0
 """But it is not asked more often than this."""
 
 _PATH = PATH.encode()
-_PROBES = frozenset((b"/healthz", b"/readyz", b"/metrics"))
 _PROBLEM = "application/problem+json"
 _TYPES = (RESPONSE_TYPE, _PROBLEM)
 
@@ -167,10 +166,8 @@ class CapsuleRelay(HttpHandler):
         Raises:
             IntakeError: there is none.
         """
-        if request.path in _PROBES and request.method == b"GET":
-            return await self._probe(request)
         if request.path != _PATH:
-            raise IntakeError("http-404", "there is nothing at this path")
+            return await self._probe(request)
         if request.method == b"OPTIONS" and self.settings.cors_origins:
             return HttpResponse(204, b"", "text/plain")
         if request.method in (b"GET", b"HEAD"):
@@ -184,19 +181,20 @@ class CapsuleRelay(HttpHandler):
         raise IntakeError("http-405", "this path takes GET and POST")
 
     async def _probe(self, request: Request) -> HttpResponse:
-        """The response to a probe or a scrape.
+        """The response to a probe or, at the private address, a scrape.
 
         Raises:
-            IntakeError: 503, the gateway is away; 404, this is not the private address.
+            IntakeError: 503, the gateway is away; 404, there is nothing.
         """
-        if request.path == b"/metrics":
-            if request.connection.port != self._private_port or self._private_port < 0:
-                raise IntakeError("http-404", "there is nothing at this path")
+        asked = request.path if request.method == b"GET" else b""
+        if asked == b"/metrics" and request.connection.port == self._private_port > 0:
             return HttpResponse(200, await asyncio.to_thread(exposition), CONTENT_TYPE_LATEST)
-        if request.path == b"/readyz":
+        if asked == b"/readyz":
             await self._read_keys()
             return HttpResponse(200, b'{"status": "ready"}')
-        return HttpResponse(200, b'{"status": "ok"}')
+        if asked == b"/healthz":
+            return HttpResponse(200, b'{"status": "ok"}')
+        raise IntakeError("http-404", "there is nothing at this path")
 
     def _check_type(self, content_type: str, origin: str) -> None:
         """Refuse what is no capsule by its type. A beacon of a web page comes as text, because

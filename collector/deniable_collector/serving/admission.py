@@ -59,8 +59,15 @@ class Admission:
             peer = Peer(client_address(peer.address, forwarded, self._hops))
         if not peer.address or rate.hit(peer):
             return
-        if forwarded and not self._hops:
-            self._tell_of_a_proxy()
+        if forwarded and not self._hops and not self._told:
+            self._told = True
+            tell(
+                "warning",
+                "proxy-unknown",
+                "requests beyond the rate carry X-Forwarded-For, which nobody believes as "
+                "DENIABLE_TRUSTED_PROXIES is 0: behind a proxy all senders share one rate, so "
+                "set it to the number of your proxies",
+            )
         raise _too_many(rate.seconds_left())
 
     def check_key(self, headers: Mapping[bytes, bytes], query: bytes = b"") -> None:
@@ -75,17 +82,6 @@ class Admission:
         authorization, key = (each.decode("latin-1") for each in named)
         if not shows_key(self._keys, authorization, key or _asked_key(authorization, query)):
             raise _no_key()
-
-    def _tell_of_a_proxy(self) -> None:
-        if not self._told:
-            self._told = True
-            tell(
-                "warning",
-                "proxy-unknown",
-                "requests beyond the rate carry X-Forwarded-For, which nobody believes as "
-                "DENIABLE_TRUSTED_PROXIES is 0: behind a proxy all senders share one rate, so "
-                "set it to the number of your proxies",
-            )
 
 
 def shows_key(keys: tuple[bytes, ...], authorization: str, key: str = "") -> bool:
