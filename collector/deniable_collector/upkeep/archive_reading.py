@@ -86,7 +86,7 @@ class ArchiveReader:
         self._advance = advance
         self._hash = hashlib.sha256()
         self._schemes: dict[tuple[str, str], Scheme] = {}
-        self.origin = ""
+        self._begun, self.origin = False, ""
 
     def parts(self) -> Iterator[ArchivePart]:
         """Everything in the file. Nothing of it is sure before all was read.
@@ -97,10 +97,10 @@ class ArchiveReader:
         lines = self._lines()
         head = next(lines, None)
         if not isinstance(head, HeadLine) or head.format != FORMAT:
-            raise ArchiveError(f"{self._path} holds no tallies of deniable")
+            raise self._damaged()
         if head.version != VERSION:
             raise ArchiveError(f"{self._path} was written by another version of deniable")
-        self.origin = head.origin
+        self._begun, self.origin = True, head.origin
         rows = reports = tallies = cells = 0
         sums: set[tuple[str, ...]] = set()
         latest: tuple[str, Scheme] | None = None
@@ -158,32 +158,23 @@ class ArchiveReader:
 
     def _lines(self) -> Iterator[Line]:
         size = max(1, self._path.stat().st_size)
-        first = True
         with self._path.open("rb") as raw, gzip.GzipFile(fileobj=raw, mode="rb") as file:
-            while text := self._line(file, first):
-                if not text.endswith(b"\n"):
-                    raise self._truncated()
+            while True:
                 try:
-                    line = _decoder.decode(text)
-                except (msgspec.DecodeError, UnicodeDecodeError):
-                    if first:
-                        raise ArchiveError(f"{self._path} holds no tallies of deniable") from None
+                    text = file.readline(_LONGEST_LINE)
+                    line = _decoder.decode(text) if text.endswith(b"\n") else None
+                except EOFError:
+                    raise self._truncated() from None
+                except (gzip.BadGzipFile, zlib.error, msgspec.DecodeError, UnicodeDecodeError):
                     raise self._damaged() from None
+                if not text:
+                    return
+                if line is None:
+                    raise self._truncated()
                 if not isinstance(line, EndLine):
                     self._hash.update(text)
                 yield line
-                first = False
                 self._advance(raw.tell() / size)
-
-    def _line(self, file: gzip.GzipFile, first: bool) -> bytes:
-        try:
-            return file.readline(_LONGEST_LINE)
-        except EOFError:
-            raise self._truncated() from None
-        except (gzip.BadGzipFile, zlib.error):
-            if first:
-                raise ArchiveError(f"{self._path} holds no tallies of deniable") from None
-            raise self._damaged() from None
 
     def _scheme(self, line: SchemeLine) -> Scheme:
         try:
@@ -247,4 +238,6 @@ class ArchiveReader:
         return ArchiveError(f"{self._path} ends too early: copy or export it again")
 
     def _damaged(self) -> ArchiveError:
+        if not self._begun:
+            return ArchiveError(f"{self._path} holds no tallies of deniable")
         return ArchiveError(f"{self._path} is damaged: copy or export it again")

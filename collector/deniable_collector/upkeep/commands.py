@@ -20,7 +20,6 @@ from deniable_collector.upkeep.tools import (
     opened_store,
     print_json,
     print_outcome,
-    print_table,
     progress,
     readable,
     summary,
@@ -109,25 +108,24 @@ def info(store: str | None, as_json: bool) -> None:
 
 def _print(document: dict[str, Any]) -> None:
     """What `info` shows in a terminal."""
+    from rich.console import Console
+    from rich.table import Table
+
     metrics = document["schemes"]
     sealed, tallies = (sum(each[name] for each in metrics) for name in ("sealed", "windows"))
     click.echo(
         f"{document['kind']}, {counted(document['shards'], 'shard')}; {sealed:,} of "
         f"{counted(tallies, 'tally', 'tallies')} sealed"
     )
-    print_table(
-        [
-            (
-                each["metric"],
-                each["scheme"],
-                f"{each['windows']:,}",
-                f"{each['first']} to {each['last']}" if each["windows"] else "",
-                f"{each['reports']:,}",
-                f"{each['counters']:,}",
-            )
-            for each in metrics
-        ]
-    )
+    table = Table(box=None, pad_edge=False)
+    for heading in ("metric", "scheme", "windows", "from", "reports", "counters"):
+        right = heading in ("windows", "reports", "counters")
+        table.add_column(heading, justify="right" if right else "left", overflow="fold")
+    for each in metrics:
+        labels = f"{each['first']} to {each['last']}" if each["windows"] else ""
+        count, reports, counters = (f"{each[of]:,}" for of in ("windows", "reports", "counters"))
+        table.add_row(each["metric"], each["scheme"], count, labels, reports, counters)
+    Console().print(table)
     for each in metrics:
         if kept := each["sums"]["kept"]:
             count = counted(each["sums"]["dropped_windows"], "window")

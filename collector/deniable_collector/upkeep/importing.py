@@ -8,6 +8,7 @@ for its file.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -93,11 +94,11 @@ def load(
         if not selection.metrics or metric in selection.metrics:
             _compare(store, metric, scheme)
             schemes.setdefault(metric, []).append(scheme)
-    _check_calendars(path, store, brought)
-    if contents.origin:
-        if contents.origin == store.identity():
-            _check_own(store, brought)
-        _check_forms(path, store, brought)
+    own = contents.origin == store.identity()
+    for of, windows in brought.items():
+        _check(path, store, of, windows)
+        if contents.origin:
+            _check_twice(path, store, of, windows, own)
     store.publish(schemes)
     if contents.origin:
         # Before anything is added.
@@ -135,60 +136,52 @@ def _imports(part: ArchivePart, origin: str) -> list[Imported]:
     return [Imported(source, calendar, batch, window) for window in part.sum.reports]
 
 
-def _check_calendars(path: Path, store: Store, brought: _Brought) -> None:
+def _check(path: Path, store: Store, of: tuple[str, str], windows: Collection[Imported]) -> None:
     """Refuse sums that could not be read beside those of the store: of a window that is in the sum
     of a week here, and in that of a month there."""
-    for (metric, fingerprint), windows in brought.items():
-        calendars: defaultdict[str, set[str]] = defaultdict(set)
-        for each in windows:
-            if each.form != TALLY:
-                calendars[each.window].add(each.form)
-        known = store.sums.calendars(metric, fingerprint) if calendars else {}
-        for window in sorted(calendars.keys() & known.keys()):
-            if calendars[window].isdisjoint(known[window]):
-                theirs = " and ".join(sorted(calendars[window]))
-                ours = " and ".join(sorted(known[window]))
-                raise ArchiveError(
-                    f"window {window} of metric {metric} was dropped: {path} has it in the sum of "
-                    f"its {theirs}, the store in that of its {ours}, and added up it could not be "
-                    "read any more. Nothing was added: leave it out with --since or --before, and "
-                    "give both stores the same `keep`"
-                )
-
-
-def _check_own(store: Store, brought: _Brought) -> None:
-    """Refuse windows that the store has counted itself, in a file that it, or a copy of it, wrote.
-
-    Its windows that were dropped meanwhile may come back; then the memory of imports has them.
-    """
-    for (metric, fingerprint), windows in brought.items():
-        held = set(store.all_windows(metric, fingerprint))
-        sources = {each.source for each in windows}
-        came = {
-            each.window
-            for each in store.sums.imported(metric, fingerprint)
-            if each.source in sources
-        }
-        if counted := ({each.window for each in windows} & held) - came:
+    calendars: defaultdict[str, set[str]] = defaultdict(set)
+    for each in windows:
+        if each.form != TALLY:
+            calendars[each.window].add(each.form)
+    known = store.sums.calendars(*of) if calendars else {}
+    for window in sorted(calendars.keys() & known.keys()):
+        if calendars[window].isdisjoint(known[window]):
+            theirs = " and ".join(sorted(calendars[window]))
+            ours = " and ".join(sorted(known[window]))
             raise ArchiveError(
-                f"window {min(counted)} of metric {metric} comes from this very store, or a copy "
+                f"window {window} of metric {of[0]} was dropped: {path} has it in the sum of "
+                f"its {theirs}, the store in that of its {ours}, and added up it could not be "
+                "read any more. Nothing was added: leave it out with --since or --before, and "
+                "give both stores the same `keep`"
+            )
+
+
+def _check_twice(
+    path: Path, store: Store, of: tuple[str, str], windows: Collection[Imported], own: bool
+) -> None:
+    """Refuse windows that would be counted twice: those that the store has counted itself, in a
+    file that it, or a copy of it, wrote (`own`), and what came before from the same store in
+    another form."""
+    imported = store.sums.imported(*of)
+    if own:
+        sources = {each.source for each in windows}
+        # Its windows that were dropped meanwhile may come back; then the memory has them.
+        came = {each.window for each in imported if each.source in sources}
+        held = set(store.all_windows(*of)) - came
+        if counted := {each.window for each in windows} & held:
+            raise ArchiveError(
+                f"window {min(counted)} of metric {of[0]} comes from this very store, or a copy "
                 "of it, and the store still has it: it would be counted twice. Nothing was added: "
                 "leave it out with --since or --before"
             )
-
-
-def _check_forms(path: Path, store: Store, brought: _Brought) -> None:
-    """Refuse what would count windows twice that came before from the same store in another
-    form."""
-    for (metric, fingerprint), windows in brought.items():
-        again = brought_before(windows, store.sums.imported(metric, fingerprint))
-        if again is not None:
-            now = "as a tally" if again.form == TALLY else f"in the sum of its {again.form}"
-            raise ArchiveError(
-                f"window {again.window} of metric {metric} came from the same store before, and is "
-                f"in {path} in another form ({now}): it would be counted twice. Nothing was added: "
-                "leave it out with --since or --before"
-            )
+    again = brought_before(windows, imported)
+    if again is not None:
+        now = "as a tally" if again.form == TALLY else f"in the sum of its {again.form}"
+        raise ArchiveError(
+            f"window {again.window} of metric {of[0]} came from the same store before, and is "
+            f"in {path} in another form ({now}): it would be counted twice. Nothing was added: "
+            "leave it out with --since or --before"
+        )
 
 
 def _counters(part: ArchivePart) -> NDArray[np.int64]:

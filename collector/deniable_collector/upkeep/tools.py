@@ -128,20 +128,6 @@ def print_outcome(outcome: ImportResult, source: str, as_json: bool) -> None:
         click.echo(f"added {words[0]} of {source}; {words[1]} had been added before")
 
 
-def print_table(rows: list[tuple[str, ...]]) -> None:
-    """Print rows under the headings of `info`."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    for heading in ("metric", "scheme", "windows", "from", "reports", "counters"):
-        right = heading in ("windows", "reports", "counters")
-        table.add_column(heading, justify="right" if right else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    Console().print(table)
-
-
 def print_json(document: dict[str, Any]) -> None:
     """Print a document as JSON."""
     click.echo(json.dumps(document, indent=2, ensure_ascii=False))
