@@ -269,14 +269,11 @@ async def _whole(response: aiohttp.ClientResponse) -> bytes:
     Raises:
         IntakeError: it is longer.
     """
-    pieces, left = [], LARGEST_RESPONSE
-    while piece := await response.content.readany():
-        pieces.append(piece)
-        left -= len(piece)
-        if left < 0:
-            told = "the gateway's response is too long"
-            raise _away("gateway-odd", told)
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    try:
+        await response.content.readexactly(LARGEST_RESPONSE + 1)
+    except asyncio.IncompleteReadError as error:
+        return error.partial
+    raise _away("gateway-odd", "the gateway's response is too long")
 
 
 def _away(code: str, told: str, seconds: float = 5.0) -> IntakeError:
