@@ -21,13 +21,12 @@ from deniable_collector.inherited import inherited
 from deniable_collector.oblivious.gateway import Gateway, key_refused
 from deniable_collector.operation.metrics import QUEUE, count_answer
 from deniable_collector.refusals import IntakeError, too_large
-from deniable_collector.serving.admission import Admission
 from deniable_collector.serving.batch_reader import BatchReader, Expected, ReadBody
 from deniable_collector.serving.group import GroupCommit
-from deniable_collector.serving.http import HttpHandler, HttpServer, Request
+from deniable_collector.serving.http import HttpServer, Request
 from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.responses import HttpResponse
-from deniable_collector.serving.wsgi import WsgiThreads
+from deniable_collector.serving.wsgi import WsgiHandler
 from deniable_collector.settings import Settings, port_of
 
 if TYPE_CHECKING:
@@ -47,24 +46,23 @@ _INLINE = 1 << 15
 in a thread, where it delays no other request."""
 
 
-class Collector(HttpHandler):
+class Collector(WsgiHandler):
     """Serves a Flask app of `create_app`, with a short way for batches and capsules."""
 
     def __init__(self, flask: Flask, settings: Settings) -> None:
-        super().__init__()
+        app, rate = flask.wsgi_app, settings.rate
+        # No route of the app reads a body.
+        super().__init__(app, settings, _THREADS, _OF_ONE, {b"": 0}, rate)
+        self.max_body = settings.max_body
         parts: Parts = flask.extensions[PARTS]
         self._batch_reader, gateway, self._upkeep = parts
         self._flask = flask
-        self._threads = WsgiThreads(flask.wsgi_app, _THREADS, _OF_ONE, settings.trusted_proxies)
-        self._others = Admission(settings)
         self._private_port = port_of(settings.metrics_bind)
         self._readers = ThreadPoolExecutor(_THREADS, "read")
         self._group = GroupCommit(self._batch_reader.intake.take)
         self._resources: dict[bytes, BatchReader | Gateway] = {REPORTS: self._batch_reader}
         if gateway is not None:
             self._resources[PATH.encode()] = gateway
-        self.settings = settings
-        self.max_body = settings.max_body
 
     def __call__(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         """The app alone: gunicorn takes for an app what can be called so."""
@@ -90,7 +88,6 @@ class Collector(HttpHandler):
         for each in self._upkeep:
             await loop.run_in_executor(self._readers, each.stop)
         self._readers.shutdown()
-        self._threads.close()
 
     def admit(self, request: Request) -> int:
         """Check the sender of a batch or a capsule, and what is announced.
@@ -103,10 +100,7 @@ class Collector(HttpHandler):
         if resource is not None or request.path == REPORTS:
             request.given = self._batch_reader.cors.lines(request.method, request.headers)
         if resource is None:
-            if request.connection.port != self._private_port:
-                self._others.pace(request.connection.peer, request.headers)
-            # No route of the app reads a body.
-            return 0
+            return 0 if request.connection.port == self._private_port else super().admit(request)
         request.context = expected = resource.admit(request)
         return expected.limit
 
@@ -121,7 +115,7 @@ class Collector(HttpHandler):
             if request.path == REPORTS:
                 self._answer_others(request)
             else:
-                self._threads.handle(request)
+                super().handle(request)
             return
         if request.size > expected.limit:
             raise too_large(expected.limit, compressed=expected.compressed)

@@ -29,32 +29,55 @@ _OWN = frozenset(("connection", "content-length", "date", "server", "transfer-en
 """Headers that are the server's, whatever the app says."""
 
 
-class WsgiThreads:
-    """Runs an app in threads; used from one event loop.
+class WsgiHandler(HttpHandler):
+    """Serves a WSGI app; the settings say how many proxies are in front.
 
     Args:
         most: threads that one sender may have at a time.
-        proxies: how many there are in front, whose X-Forwarded-For is believed.
-        person: the header in which they name who asks, if there is one.
+        limits: the most bytes of a body at a path that begins so, in their order; of a longer body
+            the app gets nothing but its length, so that it can say what it thinks of it.
+        rate: the most requests from a network.
+        person: the header in which proxies name who asks, if there is one.
     """
 
     def __init__(
         self,
         app: WSGIApplication,
+        settings: Settings,
         threads: int,
         most: int,
-        proxies: int,
+        limits: Mapping[bytes, int],
+        rate: str = OFF,
         person: str = "",
     ) -> None:
+        super().__init__()
+        self.settings = settings
+        self.max_body = max(limits.values())
+        self._limits = limits
+        self._admission = Admission(replace(settings, rate=rate))
         self._app = app
         self._threads = ThreadPoolExecutor(threads, "wsgi")
-        self._most, self._proxies = most, proxies
+        self._most = most
         self._naming = (b"cookie", b"authorization", person.lower().encode())
         self._running: Counter[_Sender] = Counter()
         self._waiting: defaultdict[_Sender, deque[Request]] = defaultdict(deque)
 
+    async def stop(self) -> None:
+        """End the threads; what they do is not waited for."""
+        await super().stop()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def admit(self, request: Request) -> int:
+        """The most bytes of the body.
+
+        Raises:
+            IntakeError: the request's network sends too many.
+        """
+        self._admission.pace(request.connection.peer, request.headers)
+        return next(most for path, most in self._limits.items() if request.path.startswith(path))
+
     def handle(self, request: Request) -> None:
-        """Answer a request in a thread, as soon as its sender may have another one."""
+        """Run the app, in a thread, as soon as its sender may have another one."""
         sender = self._sender(request)
         self._waiting[sender].append(request)
         self._next(sender)
@@ -85,12 +108,8 @@ class WsgiThreads:
     def _sender(self, request: Request) -> _Sender:
         headers, peer = request.headers, request.connection.peer.address
         forwarded = headers.get(b"x-forwarded-for", b"").decode("latin-1")
-        network = network_of(client_address(peer, forwarded, self._proxies))
+        network = network_of(client_address(peer, forwarded, self.settings.trusted_proxies))
         return network, *(headers.get(name, b"") for name in self._naming)
-
-    def close(self) -> None:
-        """End the threads; what they do is not waited for."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _call(self, environ: dict[str, Any]) -> WsgiResponse:
         pieces, status, headers = run_wsgi_app(self._app, environ, buffered=True)
@@ -134,50 +153,3 @@ def environ_of(request: Request) -> dict[str, Any]:
             key = name.decode("latin-1").upper().replace("-", "_")
             environ[key if key == "CONTENT_TYPE" else f"HTTP_{key}"] = value.decode("latin-1")
     return environ
-
-
-class WsgiHandler(HttpHandler):
-    """Serves one WSGI app and nothing else.
-
-    Args:
-        most: threads that one sender may have at a time.
-        limits: the most bytes of a body at a path that begins so, in their order; of a longer body
-            the app gets nothing but its length, so that it can say what it thinks of it.
-        rate: the most requests from a network.
-        person: the header in which proxies name who asks, if there is one.
-    """
-
-    def __init__(
-        self,
-        app: WSGIApplication,
-        settings: Settings,
-        threads: int,
-        most: int,
-        limits: Mapping[bytes, int],
-        rate: str = OFF,
-        person: str = "",
-    ) -> None:
-        super().__init__()
-        self.settings = settings
-        self.max_body = max(limits.values())
-        self._limits = limits
-        self._admission = Admission(replace(settings, rate=rate))
-        proxies = settings.trusted_proxies
-        self._threads = WsgiThreads(app, threads, most, proxies, person)
-
-    async def stop(self) -> None:
-        """End the threads."""
-        self._threads.close()
-
-    def admit(self, request: Request) -> int:
-        """The most bytes of the body.
-
-        Raises:
-            IntakeError: the request's network sends too many.
-        """
-        self._admission.pace(request.connection.peer, request.headers)
-        return next(most for path, most in self._limits.items() if request.path.startswith(path))
-
-    def handle(self, request: Request) -> None:
-        """Run the app, in a thread."""
-        self._threads.handle(request)
