@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import click
 
 from deniable import Registry
@@ -28,24 +30,19 @@ from deniable_collector.stores import StoreUnavailable, store_of
 def collect(**options: str | None) -> None:
     """Run the collector. Settings come from the environment; options override it."""
     environ = environment(**options)
-    _check(Settings.from_env(environ))
-    become("deniable_collector.gunicorn_conf", "deniable_collector.collector:app()", environ)
-
-
-def _check(settings: Settings) -> None:
-    """Publish now, so that a mistake is reported here once, and not by every worker."""
+    settings = Settings.from_env(environ)
     registry = Registry.load(settings.registry)
     KeyFile.of(settings.gateway_keys)
     if problems := cannot_listen(settings.addresses):
         raise SettingsError(problems)
-    store = store_of(settings)
-    try:
-        store.publish({metric.name: [metric.scheme] for metric in registry})
-    except StoreUnavailable as error:
-        # Devices keep their batches meanwhile; the workers try again.
-        announce(settings.log_format, "store-away", str(error), warning=True)
-    finally:
-        store.close()
+    with closing(store_of(settings)) as store:
+        try:
+            # Now, so that a mistake is reported here once, and not by every worker.
+            store.publish({metric.name: [metric.scheme] for metric in registry})
+        except StoreUnavailable as error:
+            # Devices keep their batches meanwhile; the workers try again.
+            announce(settings.log_format, "store-away", str(error), warning=True)
+    become("deniable_collector.gunicorn_conf", "deniable_collector.collector:app()", environ)
 
 
 @command("deniable relay --gateway https://t.acme.example --bind 127.0.0.1:8081")

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from deniable import WireError
 from deniable.protocol.mechanisms import Packing, Row
@@ -28,18 +28,8 @@ Columns: TypeAlias = int | bytes
 """One column, or else a bitmap: column j at bit j % 8 of byte j // 8."""
 
 
-class UsualReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """A report as devices send it; a row that was not sent is row 0."""
-
-    metric: str
-    scheme: str
-    window: str
-    columns: int | str | list[int]
-    row: int | UnsetType = UNSET
-
-
-class _OddReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """One of which row and columns are not what devices send."""
+class SentReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    """A report; a row that was not sent is row 0. Row and columns may be anything yet."""
 
     metric: str
     scheme: str
@@ -53,7 +43,7 @@ class SentBatch(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     None stands for what is none."""
 
     batch: str
-    reports: list[UsualReport]
+    reports: list[SentReport]
 
 
 _decode = msgspec.json.Decoder(SentBatch).decode
@@ -102,9 +92,9 @@ def _read_oddly(body: bytes, most: int) -> SentBatch:
     return SentBatch(document["batch"], reports)
 
 
-def _odd(report: Any) -> _OddReport | None:
+def _odd(report: Any) -> SentReport | None:
     try:
-        return msgspec.convert(report, _OddReport)
+        return msgspec.convert(report, SentReport)
     except ValueError:
         return None
 
