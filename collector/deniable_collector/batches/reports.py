@@ -28,7 +28,7 @@ Columns: TypeAlias = int | bytes
 """One column, or else a bitmap: column j at bit j % 8 of byte j // 8."""
 
 
-class SentReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+class PostedReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """A report; a row that was not sent is row 0. Row and columns may be anything yet."""
 
     metric: str
@@ -43,7 +43,7 @@ class SentBatch(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     None stands for what is none."""
 
     batch: str
-    reports: list[SentReport]
+    reports: list[PostedReport]
 
 
 _decode = msgspec.json.Decoder(SentBatch).decode
@@ -92,9 +92,9 @@ def _read_oddly(body: bytes, most: int) -> SentBatch:
     return SentBatch(document["batch"], reports)
 
 
-def _odd(report: Any) -> SentReport | None:
+def _odd(report: Any) -> PostedReport | None:
     try:
-        return msgspec.convert(report, SentReport)
+        return msgspec.convert(report, PostedReport)
     except ValueError:
         return None
 

@@ -12,6 +12,8 @@ import json
 from collections.abc import Mapping
 from functools import lru_cache, partial
 
+from msgspec.structs import replace
+
 from deniable.protocol.errors import WireError
 from deniable.protocol.oblivious.binary_http import Fields, InnerRequest, InnerResponse, padded
 from deniable.protocol.oblivious.capsules import (
@@ -97,7 +99,7 @@ class Gateway:
             raise
         except Exception as error:
             reading = ReadBody(error)
-        return reading._replace(answer=lambda outcome: seal(opened, answered(outcome)))
+        return replace(reading, answer=lambda outcome: seal(opened, answered(outcome)))
 
     def _read(self, opened: Opened, wait: bool) -> ReadBody:
         """The batch in a request for the collector's reports, which has no rate but the relay's.

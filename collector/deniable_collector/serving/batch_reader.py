@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+import msgspec
+
 from deniable_collector.batches.batch import Batch, Receipt
 from deniable_collector.batches.bodies import decompress, is_compressed
 from deniable_collector.batches.catalogue import MustWait
@@ -27,7 +29,7 @@ _DESCRIBED = (b"content-type", b"origin", b"sec-fetch-site")
 """Headers that say what a body is, and which page sends it."""
 
 
-class ReadBody(NamedTuple):
+class ReadBody(msgspec.Struct, frozen=True):
     """What is in a body: a batch, or why it is none where only `answer` may say so. `answer` makes
     the response of what becomes of it, and `grown` is how many bytes were decompressed."""
 
@@ -79,8 +81,9 @@ class BatchReader:
         """
         if headers.get(b"content-type") != _JSON:
             self._check_type(*(headers.get(name, b"").decode("latin-1") for name in _DESCRIBED))
-        encoding = token(headers.get(b"content-encoding", b"").decode("latin-1"))
-        if not is_compressed(encoding):
+        encoding = headers.get(b"content-encoding", b"").decode("latin-1")
+        # Most have none.
+        if not encoding or not is_compressed(encoding := token(encoding)):
             return self._plain
 
         def read(body: bytes, wait: bool) -> ReadBody:
