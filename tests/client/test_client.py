@@ -399,7 +399,7 @@ def test_a_new_client_resumes_what_an_old_one_left(make_client, clock, collector
             return reply
 
     client = make_client(background=True, transport=Notice(), spread=0.0)
-    assert arrived.wait(30)
+    assert arrived.wait(120)
     client.close(30)
     assert len(collector.reports) == 1
 
@@ -411,7 +411,7 @@ def test_flush_gives_up_in_time_and_close_still_writes(make_client, clock, colle
     class Hanging:
         def send(self, body):
             entered.set()
-            release.wait(30)
+            release.wait(120)
             raise TransportError("too late")
 
     client = make_client(background=True, transport=Hanging(), on_trouble=None, spread=0.0)
@@ -419,7 +419,7 @@ def test_flush_gives_up_in_time_and_close_still_writes(make_client, clock, colle
     assert client.flush(30)
     clock.days(1)
     assert not client.flush(0.01)
-    assert entered.wait(30)
+    assert entered.wait(120)
     client.record("dark_mode", True)
     client.close(0.01)
     sender = client._sender
@@ -450,7 +450,7 @@ def test_the_thread_returns_after_an_error_was_raised_in_it(make_client, clock, 
     assert thread is not None
     assert not client.flush(30)
     # What it raised is reported as it ends, and would be another test's warning.
-    thread.join(30)
+    thread.join(120)
     assert client.flush(30)
     assert len(collector.bodies) == 2
     client.close(30)

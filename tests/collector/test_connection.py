@@ -212,7 +212,7 @@ def test_a_client_that_does_not_wait(client, store, batch, counted, monkeypatch)
     """A batch whose client leaves before its commit counts all the same, and what was held of it
     is held no longer."""
     leave, fold = threading.Event(), store.fold
-    monkeypatch.setattr(store, "fold", lambda *call: leave.wait(30) and fold(*call))
+    monkeypatch.setattr(store, "fold", lambda *call: leave.wait(120) and fold(*call))
 
     async def run():
         _, writer = await asyncio.open_connection(*client.address)
@@ -251,7 +251,7 @@ def test_a_server_that_ends_answers_first(client, store, batch, monkeypatch):
     """On shutdown a request that waits for its commit is answered, and then its connection is
     closed; one that is idle is closed at once."""
     leave, fold = threading.Event(), store.fold
-    monkeypatch.setattr(store, "fold", lambda *call: leave.wait(30) and fold(*call))
+    monkeypatch.setattr(store, "fold", lambda *call: leave.wait(120) and fold(*call))
 
     async def run():
         idle, kept = await asyncio.open_connection(*client.address)

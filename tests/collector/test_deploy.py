@@ -95,7 +95,7 @@ def new_nginx(tmp_path):
     yield new
     for process in processes:
         process.terminate()
-        process.wait(30)
+        process.wait(120)
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def trust(tmp_path):
 
     def connect(port):
         context = ssl.create_default_context(cafile=tmp_path / "fullchain.pem")
-        return http.client.HTTPSConnection("127.0.0.1", port, timeout=30, context=context)
+        return http.client.HTTPSConnection("127.0.0.1", port, timeout=120, context=context)
 
     return connect
 
@@ -135,7 +135,7 @@ def answering(response, last):
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         yield f"127.0.0.1:{listening.getsockname()[1]}", seen
-        thread.join(30)
+        thread.join(120)
 
 
 def test_nothing_of_the_sender_goes_on(new_nginx, trust, tmp_path):
@@ -165,7 +165,7 @@ def test_nothing_of_the_sender_goes_on(new_nginx, trust, tmp_path):
                 assert ask(connection, "GET", path)[0] == 404
             large = b"x" * ((1 << 21) + 4096)
             assert ask(connection, "POST", "/v1/reports", large, headers)[0] == 413
-        with closing(http.client.HTTPConnection("127.0.0.1", plain, timeout=30)) as connection:
+        with closing(http.client.HTTPConnection("127.0.0.1", plain, timeout=120)) as connection:
             assert ask(connection, "POST", "/v1/reports", b"{}", headers)[0] == 404
     head, _, body = seen[0].decode().partition("\r\n\r\n")
     assert body == "a batch"

@@ -62,7 +62,7 @@ def test_the_next_group_gathers_while_a_commit_is_under_way():
     def trouble(ids):
         if ids == ["a"]:
             begun.set()
-            assert leave.wait(30)
+            assert leave.wait(120)
 
     intake = FakeIntake(trouble)
 

@@ -43,7 +43,7 @@ print(json.dumps([reply.status, reply.body.decode()]))
 
 
 def ip(*arguments):
-    return subprocess.run(["ip", *arguments], check=True, capture_output=True, timeout=30)
+    return subprocess.run(["ip", *arguments], check=True, capture_output=True, timeout=120)
 
 
 @pytest.fixture

@@ -160,13 +160,13 @@ def test_no_marker_stays(new_collector, new_body, place, marker, tmp_path):
         ("GET", "/nothing", None),
         ("POST", "/v1/reports", new_body()), ("POST", "/v1/reports", b"{"),
     ):  # fmt: skip
-        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
+        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=120)) as connection:
             headers = {"Content-Type": "application/json", "X-Deniable-Key": key}
             connection.request(method, path, body, headers)
             answer = connection.getresponse()
             others.append(f"{answer.status} {answer.headers}".encode() + answer.read())
     assert others[-2].startswith(b"202")
-    with urllib.request.urlopen(f"http://127.0.0.1:{metrics_port}/metrics", timeout=30) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{metrics_port}/metrics", timeout=120) as answer:
         figures = answer.read()
     assert b"deniable_" in figures
     during = [each.read_bytes() for each in tmp_path.rglob("*") if each.is_file()]

@@ -24,7 +24,7 @@ def fetch(url, body=None, headers=TYPE):
     """(status, body) of a request."""
     try:
         with urllib.request.urlopen(
-            urllib.request.Request(url, body, headers), timeout=30
+            urllib.request.Request(url, body, headers), timeout=120
         ) as response:
             return response.status, response.read()
     except urllib.error.HTTPError as error:

@@ -115,7 +115,7 @@ def test_resharding_under_load(harmed, scheme, prefix, publish, noon):
     publish(harmed)
     source = harmed.owner(f"{prefix}:{{2}}:x")
     with Writers(harmed.url, prefix, scheme, noon) as writers:
-        writers.progress(until)
+        writers.progress()
         new = harmed.add()
         place = f"127.0.0.1:{harmed.nodes[0].port}"
         harmed.cli("add-node", f"127.0.0.1:{new.port}", place)
@@ -126,7 +126,7 @@ def test_resharding_under_load(harmed, scheme, prefix, publish, noon):
             *("--cluster-slots", "400", "--cluster-yes"),
         )
         assert {harmed.owner(f"{prefix}:{{{shard}}}:x").port for shard in (2, 6)} == {new.port}
-        writers.progress(until)
+        writers.progress()
     assert sums(harmed.url, prefix, scheme) == counted(writers)
 
 
@@ -144,11 +144,11 @@ def test_a_master_that_is_killed(new_cluster, scheme, prefix, publish, noon):
         Writers(cluster.url, prefix, scheme, noon, replicas=1, patient=False) as sure,
         Writers(cluster.url, other, scheme, noon) as unsure,
     ):
-        sure.progress(until)
-        unsure.progress(until)
+        sure.progress()
+        unsure.progress()
         master.kill()
         until(lambda: cluster.owner(f"{prefix}:{{0}}:x") is replica, "no failover")
-        unsure.progress(until)
+        unsure.progress()
     # The shards whose master has lost its only replica acknowledge nothing to who waits for one.
     assert any("1 replica" in trouble for trouble in sure.troubles)
     reports, cells = sums(cluster.url, prefix, scheme)

@@ -63,7 +63,7 @@ def start(environ):
     yield start
     for process in started:
         process.terminate()
-        process.communicate(timeout=30)
+        process.communicate(timeout=120)
 
 
 @pytest.fixture

@@ -87,20 +87,20 @@ def dev(shop, command, start):
 
 def read(address):
     """What the live page shows."""
-    with urllib.request.urlopen(f"{address}/live.json", timeout=10) as response:
+    with urllib.request.urlopen(f"{address}/live.json", timeout=120) as response:
         return json.load(response)
 
 
 def send_list(page):
     """Send a list of strings to the page of a metric, as its form does."""
     browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
-    browser.open(urllib.request.Request(page, headers={"Accept": "text/html"}), timeout=30).close()
+    browser.open(urllib.request.Request(page, headers={"Accept": "text/html"}), timeout=120).close()
     body = (
         b'--x\r\nContent-Disposition: form-data; name="candidates"; filename="list.txt"\r\n\r\n'
         b"secret-plugin\n\r\n--x--\r\n"
     )
     headers = {"Accept": "text/html", "Content-Type": "multipart/form-data; boundary=x"}
-    with browser.open(urllib.request.Request(page, body, headers), timeout=30) as response:
+    with browser.open(urllib.request.Request(page, body, headers), timeout=120) as response:
         assert b"secret-plugin" in response.read()
 
 
@@ -144,7 +144,7 @@ def test_nothing_is_left(shop, dev, environ, number):
     (kept,) = folder.iterdir()
     assert kept.name.startswith("deniable-dev-")
     os.kill(process.pid, number)
-    printed, _ = process.communicate(timeout=30)
+    printed, _ = process.communicate(timeout=120)
     assert process.returncode == 0
     assert "Everything is deleted" in printed
     assert list(folder.iterdir()) == []

@@ -239,7 +239,7 @@ def furnished(world):
     for process in world.processes:
         process.terminate()
     for process in world.processes:
-        process.wait(30)
+        process.wait(120)
 
 
 DEVICE = """

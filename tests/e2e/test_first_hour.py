@@ -153,7 +153,7 @@ def test_from_a_clone_to_the_live_page(tmp_path, environ, serve):
     assert found is not None
     assert export.partition("=")[0] == found[0].strip().partition("=")[0]
     assert run(app, folder, {**environ, "DENIABLE_DEV": found[1]}) == "telemetry is on\n"
-    with urllib.request.urlopen(f"{found[1]}/live.json", timeout=30) as response:
+    with urllib.request.urlopen(f"{found[1]}/live.json", timeout=120) as response:
         seen = json.load(response)
     assert [each["metric"] for each in seen["reports"]] == ["browser"]
     assert seen["mistakes"] == []

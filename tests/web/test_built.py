@@ -117,7 +117,7 @@ def test_the_modules_find_one_another(node, tmp_path):
     """
     (tmp_path / "app.js").write_text(program)
     done = subprocess.run(
-        [node, tmp_path / "app.js"], capture_output=True, text=True, timeout=30, check=False
+        [node, tmp_path / "app.js"], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.stdout.split() == ["memos", "{}", "1"], done.stderr
 

@@ -95,7 +95,7 @@ def test_the_server_snippet_runs(project, node):
     bundle = [esbuild, "src/server.ts", "--bundle", "--platform=node", "--format=esm"]
     subprocess.run([*bundle, "--outfile=server.mjs", "--log-level=error"], cwd=project, check=True)
     done = subprocess.run(
-        [node, "server.mjs"], cwd=project, capture_output=True, text=True, timeout=30, check=False
+        [node, "server.mjs"], cwd=project, capture_output=True, text=True, timeout=120, check=False
     )
     assert done.stdout.split() == ["closed", "network"], done.stdout + done.stderr
 
@@ -115,7 +115,7 @@ def test_the_script_snippets_run(node):
     console.log(telemetry.status, JSON.stringify(telemetry.counters));
     """
     done = subprocess.run(
-        [node, "-e", program], capture_output=True, text=True, timeout=30, check=False
+        [node, "-e", program], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.stdout.split() == ["no_consent", "{}"], done.stdout + done.stderr
 

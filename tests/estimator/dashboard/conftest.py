@@ -230,7 +230,7 @@ def running_dashboard(folder, **environ):
         yield next(found[0] for found in lines if found), process
     finally:
         process.terminate()
-        process.communicate(timeout=30)
+        process.communicate(timeout=120)
 
 
 @pytest.fixture

@@ -95,7 +95,7 @@ def ask(tmp_path, store):
                     password = base64.b64encode(f"{name}:secret".encode()).decode()
                     shown["Authorization"] = f"Basic {password}"
                 connection = http.client.HTTPSConnection(
-                    "127.0.0.1", port, timeout=30, context=context
+                    "127.0.0.1", port, timeout=120, context=context
                 )
                 with closing(connection):
                     connection.request(method, path, headers={"Accept": "text/html, */*", **shown})
@@ -105,7 +105,7 @@ def ask(tmp_path, store):
             yield get
         finally:
             nginx.terminate()
-            nginx.wait(30)
+            nginx.wait(120)
     assert (tmp_path / "nginx.log").read_text() == ""
 
 

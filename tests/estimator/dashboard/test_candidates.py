@@ -59,7 +59,7 @@ def test_a_slow_list_does_not_hold_up_the_overview(client, folder, monkeypatch):
     honest = Selection.read
 
     def slow(selection):
-        held.wait(30)
+        held.wait(120)
         return honest(selection)
 
     monkeypatch.setattr(Selection, "read", slow)

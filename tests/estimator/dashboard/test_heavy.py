@@ -64,7 +64,7 @@ def held(monkeypatch):
     run = Workers.run
 
     def wait(self, *arguments, **options):
-        assert gate.wait(30)
+        assert gate.wait(120)
         return run(self, *arguments, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Workers, "run", wait)

@@ -48,7 +48,7 @@ class Live:
     def get(self, url, **headers):
         """The body's type and text."""
         request = Request(url, headers={"Authorization": f"Bearer {self.token}", **headers})
-        with urlopen(request, timeout=30) as answer:
+        with urlopen(request, timeout=120) as answer:
             return answer.headers.get_content_type(), answer.read().decode()
 
 

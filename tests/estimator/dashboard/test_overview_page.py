@@ -270,7 +270,7 @@ def test_a_store_that_was_away_is_not_told_later(empty_store, monkeypatch):
     asked, failed = threading.Event(), threading.Event()
 
     def away(*arguments, **more):
-        asked.wait(30)
+        asked.wait(120)
         failed.set()
         raise StoreUnavailable("it is away")
 
@@ -279,7 +279,7 @@ def test_a_store_that_was_away_is_not_told_later(empty_store, monkeypatch):
         patch.setattr(cache, "summarize", away)
         assert client.get("/").status_code == 202
         asked.set()
-        assert failed.wait(30)
+        assert failed.wait(120)
         jobs = client.application.extensions["deniable_source"].results._jobs
         while not all(each.future.done() for each in list(jobs.values())):
             time.sleep(0.01)

@@ -212,7 +212,7 @@ def test_half_a_proxy_is_refused(changed, told):
 def asked(address, *lines):
     """The status of a page that is asked for with exactly these header lines."""
     host, port = address.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=30) as connection:
+    with socket.create_connection((host, int(port)), timeout=120) as connection:
         head = ["GET / HTTP/1.1", "Host: d", "Accept: text/html", "Connection: close", *lines]
         connection.sendall("\r\n".join([*head, "", ""]).encode("latin-1"))
         answer = b""

@@ -68,12 +68,12 @@ def test_two_who_ask_at_once_share_one_calculation(results, gate):
     def calculate():
         calls.append(1)
         begun.set()
-        assert gate.wait(10)
+        assert gate.wait(120)
         return [1]
 
     with ThreadPoolExecutor(5) as pool:
         first = pool.submit(results.get, b"a", calculate)
-        assert begun.wait(10)
+        assert begun.wait(120)
         others = [pool.submit(results.get, b"a", calculate) for _ in range(4)]
         gate.set()
         assert {id(each.result(10)) for each in (first, *others)} == {id(first.result())}
@@ -163,12 +163,12 @@ def test_long_work_says_how_far_it_is(results, clock, gate):
         calls.append(1)
         progress(3, 12)
         counted.set()
-        assert gate.wait(10)
+        assert gate.wait(120)
         return "done"
 
     with pytest.raises(StillDecoding):
         results.job(b"a", work, 0.01)
-    assert counted.wait(10)
+    assert counted.wait(120)
     clock.now = 5
     with pytest.raises(StillDecoding) as caught:
         results.job(b"a", work, 0.01)
@@ -191,7 +191,7 @@ def test_work_that_nobody_asks_for_stops(results, clock, gate, later, done):
             for step in range(3):
                 progress(step, 3)
                 steps.append(step)
-                assert gate.wait(10)
+                assert gate.wait(120)
             return "done"
         finally:
             ended.set()
@@ -200,7 +200,7 @@ def test_work_that_nobody_asks_for_stops(results, clock, gate, later, done):
         results.job(b"a", work, 0.01)
     clock.now = later
     gate.set()
-    assert ended.wait(10)
+    assert ended.wait(120)
     assert steps == done
     assert results.job(b"a", work, 10) == "done"
 
@@ -218,7 +218,7 @@ def test_a_refusal_says_when_there_will_be_room(clock):
         results.job(b"long%d" % number, long, 10)
     for number in range(8):
         with pytest.raises(StillDecoding) as waiting:
-            results.job(bytes([number]), lambda progress: gate.wait(30), 0, reader=str(number % 2))
+            results.job(bytes([number]), lambda progress: gate.wait(120), 0, reader=str(number % 2))
     assert (waiting.value.done, waiting.value.of) == (0, 0)
     for reader, seconds in (("0", 30), ("2", 15)):
         with pytest.raises(TooManyDecodes) as caught:
@@ -234,11 +234,11 @@ def test_few_may_wait_long(results, gate):
 
     def work(progress):
         waiting.release()
-        return gate.wait(30)
+        return gate.wait(120)
 
     with ThreadPoolExecutor(8) as pool:
         patient = [pool.submit(results.job, b"a", work, 30.0) for _ in range(4)]
-        assert waiting.acquire(timeout=10)
+        assert waiting.acquire(timeout=120)
         while results._seats._value:
             assert not gate.wait(0.01)
         brief = [pool.submit(results.job, b"a", work, 30.0) for _ in range(4)]
@@ -261,7 +261,7 @@ def test_results_that_nobody_fetches_are_forgotten(results, clock, later, found)
     ended = threading.Event()
 
     def work(progress):
-        assert begin.wait(10)
+        assert begin.wait(120)
         calls.append(1)
         ended.set()
         return len(calls)
@@ -270,7 +270,7 @@ def test_results_that_nobody_fetches_are_forgotten(results, clock, later, found)
     with pytest.raises(StillDecoding):
         results.job(b"a", work, 0)
     begin.set()
-    assert ended.wait(10)
+    assert ended.wait(120)
     results._jobs[b"a"].future.result(10)
     clock.now = later
     assert results.job(b"a", work, 10) == found
@@ -282,7 +282,7 @@ def test_what_is_known_is_not_kept_waiting(results, gate):
 
     def sum_of(*keys):
         def work(turn):
-            assert turn.known or gate.wait(30)
+            assert turn.known or gate.wait(120)
             return sum(turn.get(key, lambda: 1) for key in keys)
 
         return work

@@ -122,7 +122,7 @@ def test_a_settled_reader_is_not_given_what_others_wait_for(
 
     def slowly(*arguments):
         began.set()
-        go.wait(20)
+        go.wait(120)
         whole(*arguments)
 
     monkeypatch.setattr(results, "_run", slowly)
@@ -133,13 +133,13 @@ def test_a_settled_reader_is_not_given_what_others_wait_for(
 
     first = Thread(target=ask, args=("open", open_one))
     first.start()
-    assert began.wait(20)
+    assert began.wait(120)
     second = Thread(target=ask, args=("settled", settled))
     second.start()
     second.join(0.3)
     go.set()
-    first.join(30)
-    second.join(30)
+    first.join(120)
+    second.join(120)
     assert found["settled"] < found["open"]
 
 

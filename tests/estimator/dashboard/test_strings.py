@@ -57,7 +57,7 @@ class Slow:
         self.count += 1
         if self.count > self.free:
             self.held.set()
-            assert self.gate.wait(30)
+            assert self.gate.wait(120)
         return DECODE(*arguments, **options)  # type: ignore[arg-type]
 
 
@@ -122,7 +122,7 @@ def test_a_program_waits_and_is_then_told_to_come_back(program, slow):
     assert answer.mimetype == "application/problem+json"
     assert answer.headers["Retry-After"] == "2"
     assert answer.json["type"] == "urn:deniable:problem:still-decoding"
-    assert slow.held.wait(10)
+    assert slow.held.wait(120)
     assert program.get(path).json["of"] == 3
     assert slow.count == 1
     slow.gate.set()

@@ -61,7 +61,7 @@ def test_news_come_at_once(browser, post, batch, app):
     waiting = threading.Thread(target=ask)
     waiting.start()
     Browser(app).post("/v1/reports", data=batch(("browser", "firefox")))
-    waiting.join(10)
+    waiting.join(120)
     (answer,) = answers
     assert answer.headers["X-Version"] != str(version)
     assert "firefox" in answer.text

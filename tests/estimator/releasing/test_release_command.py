@@ -341,7 +341,7 @@ def test_a_pipe_is_written_to_and_stays_one(run, tmp_path):
     assert run(f"browser --out {tmp_path / 'table.csv'}").exit_code == 0
     done = run(f"browser --out {pipe}")
     assert done.exit_code == 0, done.output
-    reader.join(10)
+    reader.join(120)
     assert pipe.is_fifo()
     assert json.loads(told[0])["manifest"]["metric"] == "browser"
 
