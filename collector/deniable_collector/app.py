@@ -10,14 +10,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from deniable import Metric, Registry
+from deniable.protocol.oblivious.signed_keys import KEYS_TYPE, PATH, SIGNATURE
 from deniable_collector.intake import Intake
-from deniable_collector.oblivious.gateway import Gateway, add_gateway
+from deniable_collector.oblivious.gateway import Gateway
 from deniable_collector.oblivious.key_file import KeyFile
 from deniable_collector.openapi import description
 from deniable_collector.operation.metrics import count_answer, served
@@ -28,20 +29,20 @@ from deniable_collector.serving.responses import SECURITY_HEADERS, HttpResponse,
 from deniable_collector.settings import Settings, port_of
 from deniable_collector.stores import Store, store_of
 from deniable_collector.upkeep.journal import JournalKeeper
-from deniable_collector.upkeep.keeper import keep
+from deniable_collector.upkeep.keeper import Keeper, Upkeep
 from deniable_collector.upkeep.sealing import Sealer
 
-BATCH_READER = "deniable_batch_reader"
-"""Where the app keeps its `BatchReader` among its extensions."""
+PARTS = "deniable_parts"
+"""Where the app keeps its `Parts` among its extensions."""
 
-JOURNAL = "deniable_journal"
-"""Where it keeps its `JournalKeeper`, which its server starts and stops."""
 
-SEALER = "deniable_sealer"
-"""Where it keeps its `Sealer`, which its server starts, and stops before the journal's keeper."""
+class Parts(NamedTuple):
+    """What a server needs beside the app: what reads batches and capsules (None: this is no
+    gateway), and the work beside requests, which it starts, and stops in this order."""
 
-GATEWAY = "deniable_gateway"
-"""Where it keeps its `Gateway`, or None if it is none."""
+    batch_reader: BatchReader
+    gateway: Gateway | None
+    upkeep: tuple[Upkeep, ...]
 
 
 def create_app(
@@ -75,18 +76,15 @@ def create_app(
     app.register_error_handler(HTTPException, _http_error)
     app.register_error_handler(Exception, lambda error: _response(problem_of(error)))
     app.after_request(_secure)
-    intake = Intake(
-        registry,
-        store,
-        max_reports=settings.max_reports,
-    )
-    app.extensions[BATCH_READER] = BatchReader(intake, settings)
-    app.extensions[JOURNAL] = JournalKeeper(store, settings.journal_seconds)
-    app.extensions[SEALER] = Sealer(store)
-    keep(store, settings.keep_days, registry)
-    app.extensions[GATEWAY] = None if keys is None else Gateway(settings, keys)
-    if keys is not None:
-        add_gateway(app, app.extensions[GATEWAY])
+    intake = Intake(registry, store, max_reports=settings.max_reports)
+    batch_reader = BatchReader(intake, settings)
+    gateway = None if keys is None else Gateway(settings, keys, batch_reader)
+    if gateway is not None:
+        _add_keys(app, gateway)
+    keeper = Keeper(store, settings.keep_days, metrics=registry)
+    # The last one closes the store.
+    upkeep = keeper, Sealer(store), JournalKeeper(store, settings.journal_seconds)
+    app.extensions[PARTS] = Parts(batch_reader, gateway, upkeep)
     _add_probes(app, intake, store, mistakes)
     _add_documents(app, registry, settings)
     return app
@@ -120,6 +118,13 @@ def _add_documents(app: Flask, registry: Registry, settings: Settings) -> None:
     @app.get("/v1/openapi.json")
     def read_description() -> Response:
         return _document(described)
+
+
+def _add_keys(app: Flask, gateway: Gateway) -> None:
+    @app.get(PATH)
+    def read_keys() -> Response:
+        headers = {SIGNATURE: gateway.signature, "Cache-Control": "public, max-age=60"}
+        return Response(gateway.keys, headers=headers, content_type=KEYS_TYPE)
 
 
 def _document(text: str) -> Response:
@@ -178,7 +183,6 @@ NOT_ALLOWED = "this path does not accept this method: see the Allow header"
 _DETAILS = {
     404: "there is nothing at this path",
     405: NOT_ALLOWED,
-    413: "the body is larger than the collector accepts: send several batches",
 }
 
 

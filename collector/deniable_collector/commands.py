@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import click
 
-from deniable import DeniableError, Registry
+from deniable import Registry
 from deniable.tools.command_line import command
 from deniable_collector.oblivious.key_file import KeyFile
 from deniable_collector.oblivious.relay_settings import RelaySettings
@@ -28,27 +30,19 @@ from deniable_collector.stores import StoreUnavailable, store_of
 def collect(**options: str | None) -> None:
     """Run the collector. Settings come from the environment; options override it."""
     environ = environment(**options)
-    try:
-        _check(Settings.from_env(environ))
-    except DeniableError as error:
-        raise click.ClickException(str(error)) from error
-    become("deniable_collector.gunicorn_conf", "deniable_collector.collector:app()", environ)
-
-
-def _check(settings: Settings) -> None:
-    """Publish now, so that a mistake is reported here once, and not by every worker."""
+    settings = Settings.from_env(environ)
     registry = Registry.load(settings.registry)
     KeyFile.of(settings.gateway_keys)
     if problems := cannot_listen(settings.addresses):
         raise SettingsError(problems)
-    store = store_of(settings)
-    try:
-        store.publish({metric.name: [metric.scheme] for metric in registry})
-    except StoreUnavailable as error:
-        # Devices keep their batches meanwhile; the workers try again.
-        announce(settings.log_format, "store-away", str(error), warning=True)
-    finally:
-        store.close()
+    with closing(store_of(settings)) as store:
+        try:
+            # Now, so that a mistake is reported here once, and not by every worker.
+            store.publish({metric.name: [metric.scheme] for metric in registry})
+        except StoreUnavailable as error:
+            # Devices keep their batches meanwhile; the workers try again.
+            announce(settings.log_format, "store-away", str(error), warning=True)
+    become("deniable_collector.gunicorn_conf", "deniable_collector.collector:app()", environ)
 
 
 @command("deniable relay --gateway https://t.acme.example --bind 127.0.0.1:8081")
@@ -63,16 +57,13 @@ def relay(gateway: str | None, bind: str | None, workers: str | None) -> None:
     (docs/how-to/two-hops.md). Settings come from the environment; options override it.
     """
     environ = environment(relay_gateway=gateway, bind=bind, workers=workers)
-    try:
-        settings = RelaySettings.from_env(environ)
-        if not settings.relay_gateway:
-            raise SettingsError(
-                ["DENIABLE_RELAY_GATEWAY must name the gateway, like https://t.acme.example"]
-            )
-        if problems := cannot_listen(settings.addresses):
-            raise SettingsError(problems)
-    except DeniableError as error:
-        raise click.ClickException(str(error)) from error
+    settings = RelaySettings.from_env(environ)
+    if not settings.relay_gateway:
+        raise SettingsError(
+            ["DENIABLE_RELAY_GATEWAY must name the gateway, like https://t.acme.example"]
+        )
+    if problems := cannot_listen(settings.addresses):
+        raise SettingsError(problems)
     become(
         "deniable_collector.oblivious.relay_conf",
         "deniable_collector.oblivious.relay:app()",

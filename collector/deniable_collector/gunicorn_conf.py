@@ -6,38 +6,33 @@ gunicorn -c python:deniable_collector.gunicorn_conf 'deniable_collector.collecto
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from deniable import DeniableError
 from deniable_collector import inherited
 from deniable_collector.operation import metrics_folder
 from deniable_collector.operation.events import tell
-from deniable_collector.serving.gunicorn import cannot_listen, open_files, shared
-from deniable_collector.settings import Settings
+from deniable_collector.serving.gunicorn import cannot_listen, shared
+from deniable_collector.settings import Settings, SettingsError
 
 _settings = Settings.from_env()
-globals().update(shared(_settings, "collector", "deniable"))
 
 
-def on_starting(server: Any) -> None:
-    """Raise the limit of open files for the connections; here, because the log is open now."""
-    open_files(_settings.max_connections)
-    if problems := cannot_listen(_settings.addresses):
-        _leave(problems)
-    for told in Settings.strangers():
-        tell("warning", "unknown-setting", told)
+def _check() -> None:
+    """Read what the workers inherit; with a mistake in it the collector cannot start."""
     try:
+        if problems := cannot_listen(_settings.addresses):
+            raise SettingsError(problems)
         inherited.read()
     except DeniableError as error:
-        _leave(inherited.mistakes_of(error))
+        mistakes = inherited.mistakes_of(error)
+        told = f"the collector cannot start: {'; '.join(mistakes)}"
+        tell("error", "not-started", told, mistakes=list(mistakes))
+        metrics_folder.end()
+        sys.exit(1)
 
 
-def _leave(mistakes: Sequence[str]) -> NoReturn:
-    told = "; ".join(mistakes)
-    tell("error", "not-started", f"the collector cannot start: {told}", mistakes=list(mistakes))
-    metrics_folder.end()
-    sys.exit(1)
+globals().update(shared(_settings, "collector", "deniable", _settings.max_connections, _check))
 
 
 def on_reload(server: Any) -> None:

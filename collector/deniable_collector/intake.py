@@ -23,6 +23,7 @@ from deniable_collector.operation.metrics import count_receipts
 from deniable_collector.refusals import IntakeError
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import Commit, shard_of
+from deniable_collector.stores.errors import StoreUnavailable
 
 MOST_METRICS = 100
 """Metrics in a batch. A batch of the SDK holds as many reports: none is refused for its metrics."""
@@ -96,48 +97,60 @@ class Intake:
                     named.append(Rejection(index, reason, str(why)))
         return Batch(sent.batch, tuple(accepted), tuple(named), refused)
 
-    @property
-    def shards(self) -> int:
-        """The number of shards of the store.
+    def take(self, batches: Sequence[Batch]) -> list[Receipt | Exception]:
+        """Add the batches to the store, each exactly once, and return a receipt for each, or why
+        there is none: StoreUnavailable, StoreError. Sending it again completes the rest.
+
+        The batches of each shard are committed together and, if that is refused, one by one. So a
+        batch that the store refuses, or that triggers a bug, fails alone. If a shard is away,
+        nothing is tried again: all of its batches that are not committed yet fail, and those of
+        the other shards do not.
+        """
+        try:
+            self.prepare()
+            number = self._store.shards
+        except Exception as error:
+            return [error] * len(batches)
+        shards: defaultdict[int, list[int]] = defaultdict(list)
+        for place, batch in enumerate(batches):
+            shards[shard_of(batch.id, number)].append(place)
+        outcomes: dict[int, Receipt | Exception] = {}
+        for shard, places in shards.items():
+            found = self._take_together(shard, [batches[place] for place in places])
+            outcomes.update(zip(places, found, strict=True))
+        count_receipts(each for each in outcomes.values() if isinstance(each, Receipt))
+        return [outcomes[place] for place in range(len(batches))]
+
+    def _take_together(self, shard: int, batches: Sequence[Batch]) -> list[Receipt | Exception]:
+        try:
+            return [*self._fold(shard, batches)]
+        except StoreUnavailable as error:
+            return [error] * len(batches)
+        except Exception as error:
+            if len(batches) == 1:
+                return [error]
+        outcomes: list[Receipt | Exception] = []
+        for place, batch in enumerate(batches):
+            try:
+                outcomes += self._fold(shard, [batch])
+            except StoreUnavailable as error:
+                return outcomes + [error] * (len(batches) - place)
+            except Exception as error:
+                outcomes.append(error)
+        return outcomes
+
+    def _fold(self, shard: int, batches: Sequence[Batch]) -> list[Receipt]:
+        """Commit what the store has not seen yet.
 
         Raises:
-            StoreUnavailable: the store cannot be asked.
+            StoreError: the store refused or is unavailable.
         """
-        return self._store.shards
-
-    def take(self, batches: Sequence[Batch]) -> list[Receipt]:
-        """Add the batches to the store, each exactly once, and return a receipt for each.
-
-        Raises:
-            StoreError: the store refused or is unavailable. Some shards may have their
-                commits by then; sending the same batches again completes the rest.
-        """
-        self.prepare()
-        counts = [len(batch.accepted) for batch in batches]
-        number = self._store.shards
-        shards: defaultdict[int, dict[str, Batch]] = defaultdict(dict)
-        for batch, count in zip(batches, counts, strict=True):
+        left: dict[str, Batch] = {}
+        for batch in batches:
             # The id of a batch without a good report is not stored: nothing in it can be
             # counted twice.
-            if count:
-                shards[shard_of(batch.id, number)].setdefault(batch.id, batch)
-        folded: set[str] = set()
-        for shard, pending in shards.items():
-            folded |= self._fold(shard, pending)
-        receipts = []
-        for batch, count in zip(batches, counts, strict=True):
-            if count and batch.id in folded:
-                # Another batch with this id was not in the commit.
-                folded.remove(batch.id)
-                receipts.append(Receipt(batch.id, count, 0, batch.rejected, batch.refused))
-            else:
-                receipts.append(Receipt(batch.id, 0, count, batch.rejected, batch.refused))
-        count_receipts(receipts)
-        return receipts
-
-    def _fold(self, shard: int, pending: Mapping[str, Batch]) -> set[str]:
-        """Commit what the store has not seen yet, and return the committed ids."""
-        left = dict(pending)
+            if batch.accepted:
+                left.setdefault(batch.id, batch)
         while left:
             reports = chain.from_iterable(batch.accepted for batch in left.values())
             commit = Commit(tuple(left), increments(reports), shard, self._remember(left))
@@ -146,7 +159,14 @@ class Intake:
                 break
             for batch_id in seen:
                 del left[batch_id]
-        return set(left)
+        receipts = []
+        for batch in batches:
+            count = len(batch.accepted)
+            # Another batch with this id was not in the commit.
+            new = bool(count) and left.pop(batch.id, None) is not None
+            numbers = (count, 0) if new else (0, count)
+            receipts.append(Receipt(batch.id, *numbers, batch.rejected, batch.refused))
+        return receipts
 
     def _remember(self, batches: Mapping[str, Batch]) -> dict[str, float]:
         """The ids that must be remembered for longer than others, with the seconds."""

@@ -10,8 +10,8 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
-from difflib import SequenceMatcher
+from dataclasses import Field, dataclass, field, fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -20,11 +20,15 @@ from deniable import DeniableError
 OFF = "off"
 """The rate that limits nobody."""
 
+ROOM = 64
+"""How many connections beyond a limit get an answer at the same time; others are cut off. As many
+connections are reserved for the private address."""
+
 _PREFIX = "DENIABLE_"
 
 _SURE, _LIKELY = 0.8, 0.6
 """How much a name must be like a setting's to be taken for it, and to be asked about
-(`difflib.SequenceMatcher.ratio`)."""
+(`difflib.get_close_matches`)."""
 
 _UNITS = {"": 1, "KIB": 1 << 10, "MIB": 1 << 20}
 
@@ -35,10 +39,6 @@ class SettingsError(DeniableError):
     def __init__(self, problems: list[str]) -> None:
         self.problems = tuple(problems)
         super().__init__("\n".join(["settings to correct:", *(f"  {each}" for each in problems)]))
-
-
-def _text(value: str) -> str:
-    return value
 
 
 def one_path(value: str) -> str:
@@ -67,10 +67,15 @@ def parse_bind(value: str) -> str:
     raise ValueError("must be host:port, [v6]:port or unix:/path")
 
 
-def _prefix(value: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9_.:-]{1,64}", value):
-        raise ValueError("must be up to 64 letters, digits and . _ : -")
-    return value
+def matching(pattern: str, told: str) -> Callable[[str], str]:
+    """Takes what a regular expression matches, and says of all else what it must be."""
+
+    def parse(value: str) -> str:
+        if not re.fullmatch(pattern, value):
+            raise ValueError(told)
+        return value
+
+    return parse
 
 
 def _private_bind(value: str) -> str:
@@ -79,16 +84,9 @@ def _private_bind(value: str) -> str:
     raise ValueError("must be host:port or [v6]:port, with a port of its own")
 
 
-def _one_of(*choices: str) -> Callable[[str], str]:
-    def parse(value: str) -> str:
-        if value not in choices:
-            raise ValueError(f"must be {' or '.join(choices)}")
-        return value
+def whole(lowest: int, highest: int) -> Callable[[str], int]:
+    """Takes a whole number in these bounds."""
 
-    return parse
-
-
-def _whole(lowest: int, highest: int) -> Callable[[str], int]:
     def parse(value: str) -> int:
         # A dozen digits are enough for every setting; longer input is refused cheaply.
         if not re.fullmatch(r"[0-9]{1,12}", value) or not lowest <= int(value) <= highest:
@@ -100,7 +98,7 @@ def _whole(lowest: int, highest: int) -> Callable[[str], int]:
 
 def _keep(value: str) -> int:
     # A window that is dropped while it accepts reports would start again at zero.
-    days: int = _whole(0, 36_500)(value)
+    days: int = whole(0, 36_500)(value)
     if 0 < days < 8:
         raise ValueError("must be 0, or at least 8: windows take reports for six days")
     return days
@@ -108,7 +106,7 @@ def _keep(value: str) -> int:
 
 def _journal(value: str) -> int:
     # With one second the journal would be cleared all the time.
-    seconds: int = _whole(0, 86_400)(value)
+    seconds: int = whole(0, 86_400)(value)
     if seconds == 1:
         raise ValueError("must be 0, or from 2 to 86400 seconds")
     return seconds
@@ -126,17 +124,11 @@ def port_of(address: str) -> int:
     return int(address.rpartition(":")[2] or -1)
 
 
-def rate_of(value: str) -> str:
-    """A rate, as it was written.
-
-    Raises:
-        ValueError: it is none.
-    """
-    if value != OFF and not re.fullmatch(r"[1-9][0-9]{0,8}/(?:second|minute|hour|day)", value):
-        raise ValueError(
-            f"must be a number for each second, minute, hour or day, like 600/minute, or {OFF}"
-        )
-    return value
+rate_of = matching(
+    rf"{OFF}|[1-9][0-9]{{0,8}}/(?:second|minute|hour|day)",
+    f"must be a number for each second, minute, hour or day, like 600/minute, or {OFF}",
+)
+"""A rate, as it was written."""
 
 
 def _listed(value: str) -> list[str]:
@@ -190,20 +182,24 @@ class Settings:
     registry: str = setting("metrics.toml", one_path, "path of the registry")
     store: str = setting(
         "sqlite:///deniable.db",
-        _text,
+        str,
         "where the tallies are: sqlite:///file.db, redis://host:port/0, rediss://, unix://, "
         "or redis+cluster://host:port,host:port",
         secret=True,
     )
-    redis_prefix: str = setting("deniable", _prefix, "what every key in Redis begins with")
+    redis_prefix: str = setting(
+        "deniable",
+        matching("[A-Za-z0-9_.:-]{1,64}", "must be up to 64 letters, digits and . _ : -"),
+        "what every key in Redis begins with",
+    )
     shards: int = setting(
-        1, _whole(1, 1024), "shards of a new store in Redis; cannot change once it is in use"
+        1, whole(1, 1024), "shards of a new store in Redis; cannot change once it is in use"
     )
     redis_password: str = setting(
-        "", _text, "password of the user whom Redis's address names, if it has none", secret=True
+        "", str, "password of the user whom Redis's address names, if it has none", secret=True
     )
     redis_replicas: int = setting(
-        0, _whole(0, 16), "replicas that must have a batch before it is acknowledged"
+        0, whole(0, 16), "replicas that must have a batch before it is acknowledged"
     )
     keep_days: int = setting(
         0, _keep, "days after its end for which a window is kept; 0: for ever, else at least 8"
@@ -215,37 +211,37 @@ class Settings:
         "collector does not clear it",
     )
     bind: str = setting("127.0.0.1:8080", parse_bind, "host:port or unix:/path to listen at")
-    workers: int = setting(2, _whole(1, 256), "processes")
+    workers: int = setting(2, whole(1, 256), "processes")
     max_body: int = setting(
         1 << 20,
         _size,
         "largest body, once it is decompressed; compressed it may have a sixteenth",
     )
-    max_reports: int = setting(1000, _whole(1, 1_000_000), "most reports in one batch")
+    max_reports: int = setting(1000, whole(1, 1_000_000), "most reports in one batch")
     queue: int = setting(
         1 << 25, _size, "bytes of bodies that wait in one process; beyond that it responds with 503"
     )
     trusted_proxies: int = setting(
-        0, _whole(0, 10), "reverse proxies in front, whose X-Forwarded headers are believed"
+        0, whole(0, 10), "reverse proxies in front, whose X-Forwarded headers are believed"
     )
     metrics_bind: str = setting(
         "", _private_bind, "private host:port to serve /metrics at as well; empty: nowhere"
     )
-    log_format: str = setting("text", _one_of("text", "json"), "lines of the log: text or json")
+    log_format: str = setting(
+        "text", matching("text|json", "must be text or json"), "lines of the log: text or json"
+    )
     request_timeout: int = setting(
-        30, _whole(1, 3600), "seconds in which a request must arrive whole"
+        30, whole(1, 3600), "seconds in which a request must arrive whole"
     )
-    keep_alive: int = setting(
-        15, _whole(1, 3600), "seconds for which an idle connection stays open"
-    )
+    keep_alive: int = setting(15, whole(1, 3600), "seconds for which an idle connection stays open")
     max_connections: int = setting(
         900,
-        _whole(1, 1_000_000),
+        whole(1, 1_000_000),
         "most connections of one process; beyond that it responds with 503",
     )
     network_connections: int = setting(
         600,
-        _whole(1, 1_000_000),
+        whole(1, 1_000_000),
         "most of these from a network (/24, /48); behind trusted proxies: any number",
     )
     rate: str = setting(
@@ -261,7 +257,7 @@ class Settings:
         (), _origins, "origins whose web pages may send batches, as a list, or *"
     )
     gateway_keys: str = setting(
-        "", _text, "file of a gateway's keys, for batches in two hops; empty: it is no gateway"
+        "", str, "file of a gateway's keys, for batches in two hops; empty: it is no gateway"
     )
     relay_keys: tuple[bytes, ...] = setting(
         (), _keys, "keys of relays, as a list: DENIABLE_RATE does not hold for them", secret=True
@@ -277,7 +273,7 @@ class Settings:
         environ = os.environ if environ is None else environ
         values: dict[str, Any] = {}
         problems = [f"{name} is no setting: write {meant}"
-                    for name, meant, likeness in cls._unknown(environ) if likeness >= _SURE
+                    for name, meant, sure in cls._unknown(environ) if sure
                     ]  # fmt: skip
         for each in fields(cls):
             name = _PREFIX + each.name.upper()
@@ -301,38 +297,39 @@ class Settings:
         those that are nearly a setting's name."""
         return [
             f"{name} is no setting, and is ignored" + (f": did you mean {meant}?" if meant else "")
-            for name, meant, likeness in cls._unknown(os.environ if environ is None else environ)
-            if likeness < _SURE
+            for name, meant, sure in cls._unknown(os.environ if environ is None else environ)
+            if not sure
         ]
 
     @classmethod
-    def _unknown(cls, environ: Mapping[str, str]) -> Iterator[tuple[str, str, float]]:
-        """Each variable that is no setting, with the nearest one, if any, and their likeness."""
-        known = [_PREFIX + each.name.upper() for each in fields(cls)]
-        for name in sorted(environ):
+    def _unknown(cls, environ: Mapping[str, str]) -> Iterator[tuple[str, str, bool]]:
+        """Each variable that is no setting, with the nearest one, if any, and whether it is surely
+        meant."""
+        known = [each.name.upper() for each in fields(cls)]
+        for name in sorted(each for each in environ if each.startswith(_PREFIX)):
             bare = name.removesuffix("_FILE")
-            if not name.startswith(_PREFIX) or {name, bare} & {*known}:
-                continue
             short = bare.removeprefix(_PREFIX)
-            if cls.others.fullmatch(short):
+            if {name.removeprefix(_PREFIX), short} & {*known} or cls.others.fullmatch(short):
                 continue
-            likeness, meant = max(
-                (SequenceMatcher(None, short, each.removeprefix(_PREFIX)).ratio(), each)
-                for each in known
-            )
-            meant += name[len(bare) :]
-            yield name, meant if likeness >= _LIKELY else "", likeness
+            near = get_close_matches(short, known, 1, _LIKELY)
+            meant = _PREFIX + near[0] + name[len(bare) :] if near else ""
+            yield name, meant, bool(get_close_matches(short, known, 1, _SURE))
 
     @property
     def addresses(self) -> dict[str, str]:
         """Where the collector listens, by the variable that says so."""
         return {f"{_PREFIX}BIND": self.bind, f"{_PREFIX}METRICS_BIND": self.metrics_bind}
 
+    @classmethod
+    def heeded(cls) -> list[Field[Any]]:
+        """The fields that this server heeds."""
+        return [*fields(cls)]
+
     def in_force(self) -> dict[str, Any]:
         """Every variable with its value, without those that may hold a secret."""
         return {
             _PREFIX + each.name.upper(): getattr(self, each.name)
-            for each in fields(self)
+            for each in self.heeded()
             if each.repr
         }
 
@@ -341,7 +338,7 @@ class Settings:
         """Every variable with its default and what it means."""
         return [
             (_PREFIX + each.name.upper(), each.default, each.metadata["help"])
-            for each in fields(cls)
+            for each in cls.heeded()
         ]
 
 

@@ -14,17 +14,17 @@ import logging
 import os
 import re
 import sqlite3
-import tempfile
 import threading
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from deniable import DeniableError
 from deniable.protocol.errors import MistakesError, Problem
 from deniable.protocol.toml_lines import line_of, locate
+from deniable_collector.files import written
 
 DATA_SETTING = "DENIABLE_DATA"
 DATA_FOLDER = "deniable-data"
@@ -301,22 +301,5 @@ def alone(path: Path) -> Iterator[None]:
 
 def replace_file(path: Path, text: str, mode: int) -> None:
     """Write the file anew. Its mode and owner stay; a new file gets `mode`."""
-    target = path.resolve()
-    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    new = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            if target.exists():
-                status = target.stat()
-                # The dashboard's user must still be able to read it.
-                with suppress(PermissionError):
-                    os.fchown(file.fileno(), status.st_uid, status.st_gid)
-                mode = status.st_mode & 0o7777
-            os.fchmod(file.fileno(), mode)
-            file.write(text.encode())
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(target)
-    except BaseException:
-        new.unlink(missing_ok=True)
-        raise
+    with written(path, mode) as file:
+        file.write(text.encode())

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from deniable_collector.collector import Collector as Service
 from deniable_collector.serving import admission
 from deniable_collector.serving.http import is_text, media_type, token
-from deniable_collector.serving.wsgi import WsgiThreads
+from deniable_collector.serving.wsgi import WsgiHandler
 
 from .test_admission import KEY, OTHER, hashed
 
@@ -95,8 +95,8 @@ def test_a_page_is_answered_on_the_fast_path(new_client, new_body, monkeypatch):
     client = new_client(cors_origins=(OURS,))
     send(client, new_body())
     slow = []
-    monkeypatch.setattr(Service, "handle_slowly", lambda *call: slow.append(call))
-    monkeypatch.setattr(WsgiThreads, "handle", lambda *call: slow.append(call))
+    monkeypatch.setattr(Service, "_slowly", lambda *call: slow.append(call))
+    monkeypatch.setattr(WsgiHandler, "handle", lambda *call: slow.append(call))
     for content_type in (TEXT, "text/plain;charset=utf-8", JSON):
         answer = send(client, new_body(), content_type, Origin=OURS)
         assert (answer.status_code, answer.json["accepted"]) == (202, 1)

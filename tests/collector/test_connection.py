@@ -12,7 +12,7 @@ import pytest
 from deniable_collector.refusals import IntakeError
 from deniable_collector.serving.connection import MAX_LINES, Connection
 from deniable_collector.serving.problems import problem_of
-from deniable_collector.serving.wsgi import WsgiThreads
+from deniable_collector.serving.wsgi import WsgiHandler
 from deniable_collector.settings import Settings
 
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -77,7 +77,7 @@ def test_every_batch_takes_the_same_way(client, batch, together, monkeypatch):
     """Compressed, in chunks, with a query, after "100 Continue" or with an escaped path: the
     connection answers each batch itself, one behind the other as well, and in their order."""
     passed = []
-    monkeypatch.setattr(WsgiThreads, "handle", lambda *call: passed.append(call))
+    monkeypatch.setattr(WsgiHandler, "handle", lambda *call: passed.append(call))
     head, _, body = batch().partition(b"\r\n\r\n")
     head = head.rpartition(b"\r\n")[0]
     packed = gzip.compress(batch().partition(b"\r\n\r\n")[2])

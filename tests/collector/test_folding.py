@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deniable import WireError
 from deniable.protocol.mechanisms import Packing, Report, Row
-from deniable.protocol.wire import pack_columns
+from deniable.protocol.wire import pack_columns, unpack_columns
 from deniable_collector.batches import folding
 from deniable_collector.batches.folding import RowPlace, count_bitmaps, increments
+from deniable_collector.batches.reports import reader
 from deniable_collector.stores.commits import TallyKey, TallyRowKey
 
 
@@ -35,13 +37,13 @@ def report(key, row, columns):
 
 
 def packed(row, columns):
-    """A bitmap as it is sent."""
-    return pack_columns(row, Report(0, bits(columns))).encode()
+    """Its columns as a bitmap."""
+    return bits(columns).to_bytes((row.width + 7) // 8, "little")
 
 
 ROWS = (Row(13, Packing.INDEX), Row(13, Packing.BITMAP, None), Row(70, Packing.LIST, 3))
 
-FORMS = (min, lambda columns: packed(ROWS[1], columns), bits)
+FORMS = (min, lambda columns: packed(ROWS[1], columns), lambda columns: packed(ROWS[2], columns))
 """The columns of a report of each row, as they are in `Accepted`."""
 
 REPORTS = st.lists(
@@ -55,11 +57,12 @@ REPORTS = st.lists(
 
 
 @settings(deadline=None)
-@given(REPORTS, st.sampled_from([1, 50, 1 << 22]), st.sampled_from([1, 50, 1 << 13]))
-def test_the_sum_of_all_reports(reports, block, small):
+@given(REPORTS, st.sampled_from([1, 3, 255]), st.sampled_from([1, 50, 1 << 13]))
+def test_the_sum_of_all_reports(reports, few, small):
     """However reports are mixed and blocked, each column of each is counted once."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(folding, "_BLOCK_BITS", block)
+        patch.setattr(folding, "_FEW", few)
+        patch.setattr(folding, "_CACHED_BITS", 1)
         patch.setattr(folding, "_SMALL_BITS", small)
         added = increments(
             [report(key(row), ROWS[row], FORMS[row](columns)) for row, columns in reports]
@@ -74,10 +77,10 @@ def test_the_sum_of_all_reports(reports, block, small):
             assert counted(increment) == Counter(column for columns in mine for column in columns)
 
 
-@pytest.mark.parametrize("block", [1, 1 << 13, 1 << 22])
-def test_many_rows_of_one_width(monkeypatch, block):
+@pytest.mark.parametrize("at_once", [1, 7, 512])
+def test_many_rows_of_one_width(monkeypatch, at_once):
     """Rows that are summed together, as cohorts are, keep their reports apart."""
-    monkeypatch.setattr(folding, "_BLOCK_BITS", block)
+    monkeypatch.setattr(folding, "_ROWS_AT_ONCE", at_once)
     row = Row(70, Packing.BITMAP, None)
     reports = [(number % 40, {number % 70, number % 7} - {0}) for number in range(137)]
     added = increments(
@@ -106,7 +109,7 @@ def test_one_report_that_many_send():
     """A report that is the same for many devices counts as often as it was sent, also beside
     equal ones that are not the same object."""
     shared, equal = (report(key(0), ROWS[0], 3) for _ in range(2))
-    lists = report(key(2), ROWS[2], bits({1, 5, 69}))
+    lists = report(key(2), ROWS[2], packed(ROWS[2], {1, 5, 69}))
     added = increments([shared, equal, shared, lists, lists, report(key(0), ROWS[0], 4)])
     assert (added[key(0)].reports, counted(added[key(0)])) == (4, {3: 3, 4: 1})
     assert (added[key(2)].reports, counted(added[key(2)])) == (2, {1: 2, 5: 2, 69: 2})
@@ -124,14 +127,32 @@ def test_a_row_of_which_most_is_added_to_is_one_stretch():
 
 
 @pytest.mark.parametrize("width", [1, 7, 8, 9, 64, 70, 128, 1000])
-@pytest.mark.parametrize("few", [1, 1 << 13])
-@pytest.mark.parametrize("block", [1 << 10, 1 << 22])
-@pytest.mark.parametrize("number", [0, 1, 8, 9, 26, 27, 28, 500, 4_099])
-def test_bitmaps(monkeypatch, width, few, block, number):
-    """Carry-save addition counts each column as adding bits does, whatever the shape."""
-    monkeypatch.setattr(folding, "_FEW_BYTES", few)
-    monkeypatch.setattr(folding, "_ADDED_BYTES", block)
+@pytest.mark.parametrize("cached", [1, 1 << 10, 1 << 17])
+@pytest.mark.parametrize("number", [0, 1, 8, 9, 254, 255, 256, 500, 4_099])
+def test_bitmaps(monkeypatch, width, cached, number):
+    """Each column is counted as adding bits does, whatever the shape."""
+    monkeypatch.setattr(folding, "_CACHED_BITS", cached)
     draw = np.random.default_rng([width, number])
     bits = draw.random((number, width)) < draw.random(width)
-    bitmaps = np.packbits(bits, axis=1, bitorder="little")
+    bitmaps = [each.tobytes() for each in np.packbits(bits, axis=1, bitorder="little")]
     assert count_bitmaps(bitmaps, width).tolist() == bits.sum(axis=0).tolist()
+
+
+@settings(deadline=None)
+@given(
+    st.integers(1, 70),
+    st.sampled_from([None, 2]),
+    st.one_of(st.none(), st.integers(), st.text("AQgw_-+/=\n\u00e9", max_size=14)),
+    st.integers(0, 2**70),
+)
+def test_bitmaps_are_read_as_the_wire_says(width, columns, other, drawn):
+    """What is a bitmap for the protocol is one here, in its one spelling, and nothing else is."""
+    row = Row(width, Packing.BITMAP, columns)
+    for sent in (other, pack_columns(row, Report(0, drawn % (1 << width)))):
+        try:
+            wanted = unpack_columns(row, sent).to_bytes((width + 7) // 8, "little")
+        except WireError:
+            with pytest.raises(WireError):
+                reader(row)(sent)
+        else:
+            assert reader(row)(sent) == wanted

@@ -286,7 +286,8 @@ def test_damaged_batches_are_counted_as_the_plain_reader_counts_them(tmp_path, n
         bodies = BatchReader(intake, Settings(max_reports=MAX_REPORTS))
 
         def read(data, encoding):
-            return intake.read(bodies.decompressed(data, encoding) if encoding else data)
+            headers = {b"content-type": b"application/json", b"content-encoding": encoding.encode()}
+            return bodies.expect(headers).read(data, True).batch
 
         for _ in range(number // 20):
             batches, readings = [], []

@@ -72,8 +72,8 @@ def test_a_sum_after_its_days_is_refused(origin, store, scheme, tmp_path, noon):
     assert counted(store, scheme) == ALL
     february = TallySelection(since=windows.start("2026-02-01"))
     done = load(origin.file(tmp_path / "sums.gz"), store, noon, february)
-    assert (done.reports, done.known_reports, done.sums) == (0, 1, 0)
-    assert load(days, store, noon).known_reports == len(DAYS)
+    assert (done.added.reports, done.known.reports, done.added.sums) == (0, 1, 0)
+    assert load(days, store, noon).known.reports == len(DAYS)
     assert counted(store, scheme) == ALL
 
 
@@ -86,7 +86,10 @@ def test_days_after_their_sum_are_refused(origin, store, scheme, tmp_path, noon)
     with pytest.raises(ArchiveError, match=r"another form \(as a tally\).* Nothing was added"):
         load(days, store, noon)
     assert counted(store, scheme) == ALL
-    assert load(days, store, noon, TallySelection(since=windows.start("2026-02-01"))).reports == 0
+    assert (
+        load(days, store, noon, TallySelection(since=windows.start("2026-02-01"))).added.reports
+        == 0
+    )
 
 
 def test_an_interrupted_import_is_completed(origin, store, scheme, tmp_path, noon, monkeypatch):
@@ -95,12 +98,12 @@ def test_an_interrupted_import_is_completed(origin, store, scheme, tmp_path, noo
     origin.drop(DAYS[1], "month", "quarter")
     file = origin.file(tmp_path / "all.gz")
     with monkeypatch.context() as patch:
-        patch.setattr(importing, "_groups", lambda found: 1 / 0)
+        patch.setattr(importing, "_increment", lambda row: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             load(file, store, noon)
     assert counted(store, scheme) == {}
-    assert load(file, store, noon).sums == 2
-    assert load(file, store, noon).sums == 0
+    assert load(file, store, noon).added.sums == 2
+    assert load(file, store, noon).added.sums == 0
     assert counted(store, scheme) == ALL
 
 
@@ -116,7 +119,7 @@ def test_what_was_dropped_may_come_again(origin, store, scheme, tmp_path, noon):
     assert len(store.sums.imported("m", scheme.fingerprint)) == len(DAYS)
     store.drop(windows.end("2026-03-31"))
     assert store.sums.imported("m", scheme.fingerprint) == []
-    assert load(sums, store, noon).sums == 1
+    assert load(sums, store, noon).added.sums == 1
 
 
 def test_a_store_refuses_its_own_windows(origin, tmp_path, noon, scheme):
@@ -129,9 +132,9 @@ def test_a_store_refuses_its_own_windows(origin, tmp_path, noon, scheme):
     with pytest.raises(ArchiveError, match="2026-02-03 of metric m comes from this very store"):
         load(file, origin.store, noon, later)
     assert origin.store.drop(windows.end("2026-01-31")) == 2
-    assert load(file, origin.store, noon, TallySelection(before=later.since)).reports == 2
+    assert load(file, origin.store, noon, TallySelection(before=later.since)).added.reports == 2
     assert counted(origin.store, scheme) == ALL
-    assert load(file, origin.store, noon, TallySelection(before=later.since)).known_reports == 2
+    assert load(file, origin.store, noon, TallySelection(before=later.since)).known.reports == 2
     origin.drop(DAYS[1], "month")
     with pytest.raises(ArchiveError, match="counted twice"):
         load(origin.file(tmp_path / "again.gz"), origin.store, noon)

@@ -13,10 +13,11 @@ from deniable.protocol import windows, wire
 from deniable.protocol.windows import end, start
 from deniable.protocol.wire import LATEST
 from deniable_collector.batches import catalogue as module
+from deniable_collector.batches.batch import Receipt
 from deniable_collector.batches.catalogue import SKEW, MustWait
 from deniable_collector.intake import Intake
 from deniable_collector.refusals import IntakeError
-from deniable_collector.stores import StoreUnavailable
+from deniable_collector.stores import StoreError, StoreUnavailable
 from deniable_collector.stores.commits import ID_RETENTION
 from deniable_collector.stores.ids import TERMS
 
@@ -148,7 +149,7 @@ def test_one_id_in_batches_of_one_take(intake, store, registry, new_id):
 
 
 def test_a_store_that_fails_between_shards(registry, store, clock, new_id, monkeypatch):
-    """When one shard is down, nothing is acknowledged, and a retry counts nothing twice."""
+    """When one shard is down, nothing of it is acknowledged, and a retry counts nothing twice."""
     # The file adds what comes for any shard, and has all of it in one.
     monkeypatch.setattr(type(store), "shards", 4)
     intake = Intake(registry, store, clock=clock)
@@ -162,11 +163,50 @@ def test_a_store_that_fails_between_shards(registry, store, clock, new_id, monke
 
     with monkeypatch.context() as patch:
         patch.setattr(store, "fold", failing)
-        with pytest.raises(StoreUnavailable):
-            intake.take(batches)
-    intake.take(batches)
+        outcomes = intake.take(batches)
+    assert {type(each) for each in outcomes} == {Receipt, StoreUnavailable}
+    assert {each.accepted + each.duplicate for each in intake.take(batches)} == {1}
     monkeypatch.undo()
     assert reports_in(store, registry["browser"]) == 20
+
+
+FULL, BUG, AWAY = StoreError("full"), RuntimeError("bug"), StoreUnavailable("down")
+
+
+@pytest.mark.parametrize(
+    ("shards", "names", "trouble", "failed", "groups"),
+    [
+        (1, "123", lambda ids: FULL if "2" in ids else None, {"2": FULL}, "123 1 2 3"),
+        (1, "123", lambda ids: BUG if "2" in ids else None, {"2": BUG}, "123 1 2 3"),
+        (1, "2", lambda ids: BUG, {"2": BUG}, "2"),
+        (1, "12", lambda ids: AWAY, {"1": AWAY, "2": AWAY}, "12"),
+        (2, "2143", lambda ids: AWAY if "1" in ids else None, {"1": AWAY, "3": AWAY}, "24 13"),
+        (1, "123", lambda ids: FULL if len(ids) > 1 else AWAY if ids == "2" else None,
+         {"2": AWAY, "3": AWAY}, "123 1 2"),
+    ],
+    ids=["refused", "a bug", "alone", "away", "a shard away", "away in between"],
+)  # fmt: skip
+def test_who_shares_a_failure(
+    registry, store, clock, monkeypatch, shards, names, trouble, failed, groups
+):
+    """What the store refuses in a group is refused for its own batch only. Nothing is tried one by
+    one against a store that is away or goes away meanwhile, but batches of other shards are
+    committed; each batch gets its own outcome."""
+    monkeypatch.setattr(type(store), "shards", shards)
+    intake = Intake(registry, store, clock=clock)
+    tried = []
+
+    def fold(commit, now):
+        tried.append("".join(each[-1] for each in commit.ids))
+        if error := trouble(tried[-1]):
+            raise error
+        return frozenset()
+
+    monkeypatch.setattr(store, "fold", fold)
+    good = report(registry["browser"])
+    outcomes = intake.take([intake.read(body(name * 32, good)) for name in names])
+    assert outcomes == [failed.get(each, Receipt(each * 32, 1, 0, ())) for each in names]
+    assert tried == groups.split()
 
 
 AT_ONCE = {"day": "browser", "week": "country", "month": "newsletter"}

@@ -10,7 +10,7 @@ from tests.ports import until
 
 from deniable import Registry
 from deniable.protocol import wire
-from deniable_collector.app import create_app
+from deniable_collector.app import PARTS, create_app
 from deniable_collector.batches.catalogue import Catalogue
 from deniable_collector.intake import Intake
 from deniable_collector.settings import Settings
@@ -19,7 +19,6 @@ from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.life import Dropped
 from deniable_collector.stores.sealed import DamagedBlock
 from deniable_collector.stores.summed.summing import Sums
-from deniable_collector.upkeep import keeper
 from deniable_collector.upkeep.keeper import Keeper
 
 from .filling import commit
@@ -111,8 +110,6 @@ def test_rules_and_days_together(store, shelf, new_id, noon, monkeypatch, caplog
 
     monkeypatch.setattr(store, "read", damaged)
     kept = Keeper(store, 8, lambda: noon, Registry.parse(RULES))
-    assert kept.needed
-    assert not Keeper(store, 0).needed
     with caplog.at_level(logging.INFO):
         assert [kept.apply() for _ in range(2)] == [DAY] * 2
     assert caplog.messages.count("it is damaged") == 1
@@ -144,22 +141,16 @@ def test_a_process_that_ends_leaves_the_rest(store, shelf, noon, monkeypatch):
 def test_a_collector_applies_it(store, scheme, fill, registry, monkeypatch):
     """An app whose setting says so drops old windows by itself, and else keeps them for ever."""
     monkeypatch.setattr(Keeper, "first_seconds", 0.0)
-    started = []
-
-    class Noted(Keeper):
-        def start(self):
-            started.append(self)
-            super().start()
-
-    monkeypatch.setattr(keeper, "Keeper", Noted)
     fill("2020-01-01")
-    create_app(Settings(), store, registry)
-    assert not started
-    create_app(Settings(keep_days=400), store, registry)
+    idle, *_ = create_app(Settings(), store, registry).extensions[PARTS].upkeep
+    kept, *_ = create_app(Settings(keep_days=400), store, registry).extensions[PARTS].upkeep
+    for each in (idle, kept):
+        each.start()
     try:
         until(lambda: not store.windows("m", scheme.fingerprint), "the window stays")
+        assert idle._thread is None
     finally:
-        started[0].stop()
+        kept.stop()
 
 
 def test_a_store_that_lost_its_memory_gets_the_schemes_again(

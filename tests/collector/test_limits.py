@@ -11,7 +11,7 @@ from tests.ports import until
 
 from deniable_collector.serving.connection import PIPELINED
 from deniable_collector.serving.gunicorn import open_files
-from deniable_collector.serving.http import ROOM
+from deniable_collector.settings import ROOM
 
 from .conftest import collecting
 

@@ -7,37 +7,10 @@ import sys
 from contextlib import closing
 
 import pytest
-from gunicorn.config import Config
 
 from deniable_collector.operation.events import EventFormatter, announce, listen, tell
 from deniable_collector.operation.watch import WatchedStore
-from deniable_collector.serving.worker import DiscreetLogger
 from deniable_collector.stores import open_store
-
-
-@pytest.fixture
-def logger():
-    yield DiscreetLogger(Config())
-    logging.getLogger("gunicorn.error").handlers.clear()
-
-
-def test_requests_are_not_described(logger, caplog):
-    """Addresses, headers, paths and messages of failed requests stay out of the log."""
-    logger.warning("Invalid request from ip=203.0.113.7: Invalid HTTP Header: 'marker'")
-    for line, values in (
-        ("Error handling request %s", ("/marker",)),
-        ("Socket error in request", ()),
-    ):
-        try:
-            raise RuntimeError("marker")
-        except RuntimeError:
-            logger.exception(line, *values)
-    text = caplog.text
-    assert "Invalid request" in text
-    assert text.count("Error handling a request: RuntimeError") == 2
-    assert "marker" not in text
-    assert "203.0.113.7" not in text
-
 
 SCHEMA = {"time": str, "level": str, "event": str, "message": str, "process": int}
 

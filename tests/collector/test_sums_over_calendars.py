@@ -230,7 +230,7 @@ def test_sums_of_other_calendars_are_refused(crowd, tmp_path, noon, shelf):
             load(path, crowd.store, noon)
         crowd.check(DAYS)
         later = TallySelection(since=windows.start("2026-01-05"))
-        assert load(path, crowd.store, noon, later).rows == 65
+        assert load(path, crowd.store, noon, later).added.rows == 65
     for day in DAYS[DAYS.index("2026-01-05") :]:
         crowd.truth[day] = crowd.truth[day] + weeks.truth[day]
     crowd.check(DAYS)

@@ -226,11 +226,11 @@ class Course(RuleBasedStateMachine):
             if not contents.schemes:
                 return
             with closing(open_store(f"sqlite:///{folder}/other.db")) as other:
-                assert load(file, other, NOON).reports == contents.reports
+                assert load(file, other, NOON).added.reports == contents.reports
                 together = {key: {0} for key in self.kept}
                 self.check(other, together)
                 again = load(file, other, NOON)
-                assert (again.rows, again.sums) == (0, 0)
+                assert (again.added.rows, again.added.sums) == (0, 0)
                 self.check(other, together)
 
     @invariant()

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
 import click
 
 import deniable
+from deniable.protocol.errors import DeniableError
 
 if TYPE_CHECKING:
     from deniable.protocol.metric import Metric
@@ -107,6 +108,17 @@ class Command(click.Command):
             told = " ".join(error.format_message().replace(". Choose from:", ", one of").split())
             advice = f"{told.rstrip('.,')}; an example is `{self.example}`"
             raise click.UsageError(advice, ctx) from None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run it; what deniable or the file system refuses is told in one sentence."""
+        try:
+            return super().invoke(ctx)
+        except DeniableError as error:
+            raise click.ClickException(str(error)) from error
+        except OSError as error:
+            if error.filename is None:
+                raise
+            raise click.ClickException(f"{error.filename}: {error.strerror}") from error
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write(f"Example: {self.example}\n\n")

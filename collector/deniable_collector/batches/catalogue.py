@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from deniable import Metric, Registry, Scheme, WindowError
 from deniable.protocol import windows
-from deniable.protocol.mechanisms import Row
 from deniable.protocol.wire import LATEST
 from deniable_collector.batches.folding import RowPlace
 from deniable_collector.batches.reports import Columns, reader
@@ -53,17 +52,12 @@ class MustWait(Exception):
 
 @dataclass(frozen=True)
 class OpenTally:
-    """A tally that accepts reports from `opens` to `closes` (POSIX seconds), and its rows."""
+    """A tally that accepts reports from `opens` to `closes` (POSIX seconds). `places` are where
+    reports of each row are added up, each with what reads their columns."""
 
-    rows: tuple[Row, ...]
-    keys: tuple[TallyRowKey, ...]
+    places: tuple[tuple[RowPlace, Callable[[Any], Columns]], ...]
     opens: float
     closes: float
-
-    @cached_property
-    def places(self) -> tuple[tuple[RowPlace, Callable[[Any], Columns]], ...]:
-        """Where reports of each row are added up, and what reads their columns."""
-        return tuple(zip(map(RowPlace, self.keys, self.rows), map(reader, self.rows), strict=True))
 
 
 class Catalogue:
@@ -133,10 +127,12 @@ class Catalogue:
         scheme = self._scheme(name, fingerprint)
         if scheme is None:
             raise Refused("unknown_scheme", "the metric has never had a scheme of that name")
-        rows = scheme.rows
         key = TallyKey(name, fingerprint, window)
-        keys = tuple(TallyRowKey(key, row) for row in range(len(rows)))
-        tally = OpenTally(rows, keys, opens, closes)
+        places = tuple(
+            (RowPlace(TallyRowKey(key, number), row), reader(row))
+            for number, row in enumerate(scheme.rows)
+        )
+        tally = OpenTally(places, opens, closes)
         if len(self._open_tallies) >= _OPEN_TALLIES:
             self._open_tallies = {}
         self._open_tallies[key] = tally

@@ -7,16 +7,12 @@ is wrong with it, or which of its reports are.
 from __future__ import annotations
 
 from binascii import a2b_base64
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
-from re import compile as pattern
-from re import escape
 from typing import Any, TypeAlias
 
 import msgspec
-import numpy as np
-from msgspec import UNSET, UnsetType
-from numpy.typing import NDArray
+from msgspec import UNSET
 
 from deniable import WireError
 from deniable.protocol.mechanisms import Packing, Row
@@ -25,27 +21,15 @@ from deniable_collector.batches.bodies import check_commas, check_counts, parse
 from deniable_collector.refusals import IntakeError, malformed, too_many_reports
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-"""base64url (RFC 4648, section 5): the letter of each number of six bits."""
-
-_STANDARD = bytes.maketrans(b"-_", b"+/")
+_STANDARD = bytes.maketrans(b"-_+/", b"+/!!")
+"""The letters of base64url (RFC 4648, section 5), and what makes those of plain base64 of them."""
 
 Columns: TypeAlias = int | bytes
-"""A bitmap is its base64url as it was sent, in the one spelling that it has; other columns are as
-in `deniable.protocol.mechanisms.Report.columns`."""
+"""One column, or else a bitmap: column j at bit j % 8 of byte j // 8."""
 
 
-class UsualReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """A report as devices send it; a row that was not sent is row 0."""
-
-    metric: str
-    scheme: str
-    window: str
-    columns: int | str | list[int]
-    row: int | UnsetType = UNSET
-
-
-class _OddReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """One of which row and columns are not what devices send."""
+class PostedReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    """A report; a row that was not sent is row 0. Row and columns may be anything yet."""
 
     metric: str
     scheme: str
@@ -59,7 +43,7 @@ class SentBatch(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     None stands for what is none."""
 
     batch: str
-    reports: list[UsualReport]
+    reports: list[PostedReport]
 
 
 _decode = msgspec.json.Decoder(SentBatch).decode
@@ -108,9 +92,9 @@ def _read_oddly(body: bytes, most: int) -> SentBatch:
     return SentBatch(document["batch"], reports)
 
 
-def _odd(report: Any) -> _OddReport | None:
+def _odd(report: Any) -> PostedReport | None:
     try:
-        return msgspec.convert(report, _OddReport)
+        return msgspec.convert(report, PostedReport)
     except ValueError:
         return None
 
@@ -128,43 +112,28 @@ def reader(row: Row) -> Callable[[Any], Columns]:
             return unpack_columns(row, value)
 
         return read_index
+    size = (width + 7) // 8
+
+    def read_slowly(value: Any) -> bytes:
+        return unpack_columns(row, value).to_bytes(size, "little")
+
     if row.packing is Packing.LIST:
-        return lambda value: unpack_columns(row, value)
-    spelt = _bitmap_text(width)
+        return read_slowly
+    letters, pad = (size * 4 + 2) // 3, b"=" * (-size % 3)
+    # The decoder ignores the last letter's bits beyond the bytes, but a bitmap has one spelling.
+    last_letters, beyond = _LETTERS[:: 1 << (6 * letters - 8 * size)], width - 8 * (size - 1)
 
     def read_bitmap(value: Any) -> bytes:
-        if type(value) is not str or not spelt(value):
-            unpack_columns(row, value)
-        letters: bytes = value.encode()
-        if columns is not None:
-            data = a2b_base64(letters.translate(_STANDARD) + b"==")
-            if int.from_bytes(data).bit_count() != columns:
-                unpack_columns(row, value)
-        return letters
+        if type(value) is not str or len(value) != letters or value[-1] not in last_letters:
+            return read_slowly(value)
+        try:
+            data = a2b_base64(value.encode().translate(_STANDARD) + pad, strict_mode=True)
+        except ValueError:
+            return read_slowly(value)
+        if data[-1] >> beyond or (
+            columns is not None and int.from_bytes(data).bit_count() != columns
+        ):
+            return read_slowly(value)
+        return data
 
     return read_bitmap
-
-
-def _bitmap_text(width: int) -> Callable[[str], object]:
-    """Matches the texts of bitmaps of that width in the one spelling that each has: no letter has
-    bits that belong to no column."""
-    size = (width + 7) // 8
-    letters = -(-8 * size // 6)
-    allowed = int.from_bytes(((1 << width) - 1).to_bytes(size, "little")) << (
-        6 * letters - 8 * size
-    )
-    masks = [allowed >> (6 * place) & 63 for place in reversed(range(letters))]
-    # Only the last byte can be incomplete, so only the last two letters can.
-    last, end = (
-        escape("".join(letter for number, letter in enumerate(_LETTERS) if not number & ~mask))
-        for mask in masks[-2:]
-    )
-    return pattern(f"[A-Za-z0-9_-]{{{letters - 2}}}[{last}][{end}]").fullmatch
-
-
-def read_bitmaps(texts: Sequence[bytes], size: int) -> NDArray[np.uint8]:
-    """The bitmaps of `size` bytes in texts from `reader`; shape (n, size)."""
-    # Each text is filled up to whole groups of four letters, so that one call reads all.
-    fill = b"A" * (-len(texts[0]) % 4)
-    data = a2b_base64((fill.join(texts) + fill).translate(_STANDARD))
-    return np.frombuffer(data, np.uint8).reshape(len(texts), -1)[:, :size]

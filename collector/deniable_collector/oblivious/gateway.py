@@ -8,12 +8,11 @@ answers who asks for its keys, and the event loop who sends a capsule.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
-from collections.abc import Awaitable, Callable, Mapping
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from functools import lru_cache, partial
+
+from msgspec.structs import replace
 
 from deniable.protocol.errors import WireError
 from deniable.protocol.oblivious.binary_http import Fields, InnerRequest, InnerResponse, padded
@@ -25,23 +24,17 @@ from deniable.protocol.oblivious.capsules import (
     Opened,
     open_request,
 )
-from deniable.protocol.oblivious.signed_keys import KEYS_TYPE, PATH, SIGNATURE
 from deniable.protocol.oblivious.sizes import SMALLEST_RESPONSE, padded_size
-from deniable_collector.batches.batch import Batch, Receipt
-from deniable_collector.batches.bodies import is_compressed
 from deniable_collector.batches.catalogue import MustWait
 from deniable_collector.oblivious.key_file import KeyFile
 from deniable_collector.operation.metrics import count_answer
 from deniable_collector.refusals import IntakeError, too_large
-from deniable_collector.serving.batch_reader import BatchReader
-from deniable_collector.serving.http import media_type, token
-from deniable_collector.serving.problems import problem_of
-from deniable_collector.serving.rates import Peer
-from deniable_collector.serving.responses import HttpResponse, accepted, head
+from deniable_collector.serving.admission import shows_key
+from deniable_collector.serving.batch_reader import BatchReader, Expected, ReadBody
+from deniable_collector.serving.http import Request, media_type
+from deniable_collector.serving.problems import answered
+from deniable_collector.serving.responses import HttpResponse, head
 from deniable_collector.settings import Settings
-
-if TYPE_CHECKING:
-    from flask import Flask, Response
 
 _TARGET = b"/v1/reports"
 
@@ -53,21 +46,27 @@ header."""
 class Gateway:
     """Opens and seals; safe to call from several threads."""
 
-    def __init__(self, settings: Settings, held: KeyFile) -> None:
+    def __init__(self, settings: Settings, held: KeyFile, batch_reader: BatchReader) -> None:
         self._keys = {each.id: each for each in held.keys}
         self.keys = held.document
         self.signature = held.signature
-        self.max_capsule = 2 * settings.max_body + OVERHEAD
+        self._max_capsule = 2 * settings.max_body + OVERHEAD
         """The most bytes of a capsule. Padding may double a batch."""
         self._relay_keys = settings.relay_keys
+        self._batch_reader = batch_reader
 
-    def admits(self, authorization: str) -> bool:
-        """Whether a relay has one of the keys of DENIABLE_RELAY_KEYS, and so no rate of its own."""
-        scheme, _, token = authorization.partition(" ")
-        if not self._relay_keys or scheme.lower() != "bearer":
-            return False
-        digest = hashlib.sha256(token.strip().encode("latin-1", "replace")).digest()
-        return sum(hmac.compare_digest(digest, each) for each in self._relay_keys) > 0
+    def admit(self, request: Request) -> Expected:
+        """What is announced of a capsule. The rate holds for its sender as for any network, unless
+        it is a relay that has one of the keys of DENIABLE_RELAY_KEYS.
+
+        Raises:
+            IntakeError: 429 if its network sends too much.
+        """
+        headers = request.headers
+        if not shows_key(self._relay_keys, headers.get(b"authorization", b"").decode("latin-1")):
+            self._batch_reader.admission.pace(request.connection.peer, headers)
+        content_type = headers.get(b"content-type", b"").decode("latin-1")
+        return Expected(self._max_capsule, partial(self.read, content_type))
 
     def open(self, content_type: str, capsule: bytes) -> Opened:
         """Open a capsule.
@@ -85,11 +84,29 @@ class Gateway:
         except WireError as error:
             raise IntakeError("bad-capsule", str(error)) from None
 
-    def read(self, opened: Opened) -> InnerRequest:
-        """The request in a capsule, which is one for the collector's reports.
+    def read(self, content_type: str, capsule: bytes, wait: bool) -> ReadBody:
+        """The batch in a capsule, whose response is sealed, also where it is no batch; without
+        `wait`, if that needs no waiting.
 
         Raises:
-            IntakeError: it is no such request. The response is sealed.
+            IntakeError, NoKey: as `open` does.
+            MustWait: as `Expected.read` does.
+        """
+        opened = self.open(content_type, capsule)
+        try:
+            reading = self._read(opened, wait)
+        except MustWait:
+            raise
+        except Exception as error:
+            reading = ReadBody(error)
+        return replace(reading, answer=lambda outcome: seal(opened, answered(outcome)))
+
+    def _read(self, opened: Opened, wait: bool) -> ReadBody:
+        """The batch in a request for the collector's reports, which has no rate but the relay's.
+
+        Raises:
+            IntakeError: it is no such request, or its batch may not be sent.
+            MustWait, StoreUnavailable: as `Expected.read` does.
         """
         try:
             request = InnerRequest.decode(opened.message)
@@ -101,14 +118,20 @@ class Gateway:
             raise IntakeError("http-404", "there is nothing at this path")
         if request.method != b"POST":
             raise IntakeError("http-405", "only POST goes through the gateway")
-        return request
+        headers = {name: request.header(name) for name in _READ}
+        self._batch_reader.admission.check_key(headers)
+        expected = self._batch_reader.expect(headers)
+        if len(request.content) > expected.limit:
+            raise too_large(expected.limit, compressed=expected.compressed)
+        return expected.read(request.content, wait)
 
-    def seal(self, opened: Opened, response: HttpResponse) -> HttpResponse:
-        """The capsule of a response, padded so that its size does not tell what it says."""
-        told = _told(response.content_type, response.retry_after)
-        message = InnerResponse(response.status, told, response.body).encode()
-        message = padded(message, padded_size(len(message), SMALLEST_RESPONSE))
-        return HttpResponse(200, opened.seal_response(message), RESPONSE_TYPE)
+
+def seal(opened: Opened, response: HttpResponse) -> HttpResponse:
+    """The capsule of a response, padded so that its size does not tell what it says."""
+    told = _told(response.content_type, response.retry_after)
+    message = InnerResponse(response.status, told, response.body).encode()
+    message = padded(message, padded_size(len(message), SMALLEST_RESPONSE))
+    return HttpResponse(200, opened.seal_response(message), RESPONSE_TYPE)
 
 
 @lru_cache(maxsize=64)
@@ -125,105 +148,4 @@ def key_refused(error: NoKey) -> HttpResponse:
     return HttpResponse(400, json.dumps(document).encode(), "application/problem+json")
 
 
-_KEPT = "public, max-age=60"
-"""How long caches may keep the list of keys."""
-
 _READ = (b"authorization", b"content-encoding", b"content-type", b"x-deniable-key")
-
-
-def pace(
-    gateway: Gateway,
-    batch_reader: BatchReader,
-    peer: Peer,
-    headers: Mapping[bytes, bytes],
-) -> None:
-    """Count a request of a relay that shows no key: the rate holds for it as for any network.
-
-    Raises:
-        IntakeError: 429 if its network sends too much.
-    """
-    admission = batch_reader.admission
-    if admission is None:
-        return
-    if not gateway.admits(headers.get(b"authorization", b"").decode("latin-1")):
-        admission.pace(peer, headers)
-
-
-def read_at_once(
-    gateway: Gateway, batch_reader: BatchReader, capsule: bytes
-) -> tuple[Batch, Callable[[Receipt | Exception], HttpResponse]] | None:
-    """The batch in a capsule and what seals its response, if it can be read without waiting.
-
-    None for everything else, also for what is refused: `answer` says why.
-    """
-    try:
-        opened = gateway.open(REQUEST_TYPE, capsule)
-        request = gateway.read(opened)
-        if _encoding(batch_reader, request):
-            return None
-        batch = batch_reader.intake.read(request.content, wait=False)
-    except (IntakeError, NoKey, MustWait):
-        return None
-
-    def seal(outcome: Receipt | Exception) -> HttpResponse:
-        if isinstance(outcome, Exception):
-            return gateway.seal(opened, problem_of(outcome))
-        return gateway.seal(opened, accepted(outcome))
-
-    return batch, seal
-
-
-async def answer(
-    gateway: Gateway,
-    batch_reader: BatchReader,
-    take: Callable[[str, bytes], Awaitable[Receipt]],
-    content_type: str,
-    capsule: bytes,
-) -> HttpResponse:
-    """The response to a capsule; `take` commits a batch of this encoding.
-
-    Raises:
-        IntakeError: it is no capsule.
-    """
-    try:
-        opened = gateway.open(content_type, capsule)
-    except NoKey as error:
-        return key_refused(error)
-    try:
-        batch = gateway.read(opened)
-        response = accepted(await take(_encoding(batch_reader, batch), batch.content))
-    except Exception as error:
-        response = problem_of(error)
-    return gateway.seal(opened, response)
-
-
-def add_gateway(app: Flask, gateway: Gateway) -> None:
-    """Add the list of keys to the Flask app."""
-    # Not for the relay, which needs a constant of this module, and no Flask.
-    from flask import Response
-
-    @app.get(PATH)
-    def keys() -> Response:
-        response = Response(gateway.keys, content_type=KEYS_TYPE)
-        response.headers[SIGNATURE] = gateway.signature
-        response.headers["Cache-Control"] = _KEPT
-        return response
-
-
-def _encoding(batch_reader: BatchReader, batch: InnerRequest) -> str:
-    """The encoding of a batch that was in a capsule; "" if it is not compressed.
-
-    Raises:
-        IntakeError: it may not be sent: another type, too large, or without a key. It has no rate,
-            which is the relay's.
-    """
-    headers = {name: batch.header(name) for name in _READ}
-    if batch_reader.admission is not None:
-        batch_reader.admission.check_key(headers)
-    batch_reader.check_type(headers[b"content-type"].decode("latin-1"))
-    encoding = token(headers[b"content-encoding"].decode("latin-1"))
-    packed = is_compressed(encoding)
-    limit = batch_reader.limit(encoding)
-    if len(batch.content) > limit:
-        raise too_large(limit, compressed=packed)
-    return encoding if packed else ""

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from deniable import DeniableError
 from deniable.protocol.oblivious.capsules import KEMS
 from deniable.tools.command_line import command, json_option
 from deniable_collector.oblivious.key_file import MOST_KEYS, KeyFile
@@ -33,7 +32,7 @@ def new(path: Path, kem: str, as_json: bool) -> None:
     identity, which never changes.
     """
     made = KeyFile.new(kem)
-    _write(made, path, replacing=False)
+    made.write(path)
     _show(made, path, as_json)
 
 
@@ -55,8 +54,8 @@ def rotate(path: Path, kem: str, keep: int, as_json: bool) -> None:
     batch that was sealed for a key that is gone is refused, sealed for the new key by its device,
     and sent again; it is counted once.
     """
-    changed = _read(path).rotated(kem, keep)
-    _write(changed, path, replacing=True)
+    changed = KeyFile.read(path).rotated(kem, keep)
+    changed.write(path, replacing=True)
     _show(changed, path, as_json)
 
 
@@ -65,21 +64,7 @@ def rotate(path: Path, kem: str, keep: int, as_json: bool) -> None:
 @json_option
 def show(path: Path, as_json: bool) -> None:
     """Print the identity for apps, and number and kind of each key in PATH. Nothing secret."""
-    _show(_read(path), path, as_json)
-
-
-def _read(path: Path) -> KeyFile:
-    try:
-        return KeyFile.read(path)
-    except DeniableError as error:
-        raise click.ClickException(str(error)) from None
-
-
-def _write(keys: KeyFile, path: Path, *, replacing: bool) -> None:
-    try:
-        keys.write(path, replacing=replacing)
-    except DeniableError as error:
-        raise click.ClickException(str(error)) from None
+    _show(KeyFile.read(path), path, as_json)
 
 
 def _show(keys: KeyFile, path: Path, as_json: bool) -> None:

@@ -7,16 +7,15 @@ kept.
 
 from __future__ import annotations
 
-import base64
-import json
-import os
 import secrets
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+import msgspec
 
 from deniable import DeniableError
 from deniable.protocol.oblivious.capsules import (
@@ -26,12 +25,30 @@ from deniable.protocol.oblivious.capsules import (
     write_configurations,
 )
 from deniable.protocol.oblivious.signed_keys import identity_of, sign
+from deniable_collector.files import written
 
 MOST_KEYS = 8
 """The most keys of one file; a client knows them by a number from 0 to 255."""
 
 _NAMES = {number: name for name, number in KEMS.items()}
-_FORMAT = "deniable-gateway-keys-1"
+_FORMAT: Final = "deniable-gateway-keys-1"
+
+_Secret: TypeAlias = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
+"""In base64."""
+
+
+class _Key(msgspec.Struct):
+    id: Annotated[int, msgspec.Meta(ge=0, le=255)]
+    kem: str
+    secret: _Secret
+
+
+class _KeyDocument(msgspec.Struct):
+    """The file, as JSON."""
+
+    format: Literal["deniable-gateway-keys-1"]
+    identity: _Secret
+    keys: Annotated[list[_Key], msgspec.Meta(min_length=1, max_length=MOST_KEYS)]
 
 
 class KeyFileError(DeniableError):
@@ -88,28 +105,20 @@ class KeyFile:
                 f"other users may read or write the gateway's keys in {path}: run chmod 600 {path}",
             )
         try:
-            document = json.loads(text)
-            if document["format"] != _FORMAT:
+            found = msgspec.json.decode(text, type=_KeyDocument)
+            keys = tuple(PrivateKey(each.id, KEMS[each.kem], each.secret) for each in found.keys)
+            if len({each.id for each in keys}) != len(keys):
                 raise ValueError
-            found = cls(
-                _bytes(document["identity"]),
-                tuple(
-                    PrivateKey(_whole(each["id"]), KEMS[each["kem"]], _bytes(each["secret"]))
-                    for each in document["keys"]
-                ),
-            )
-            numbers = {each.id for each in found.keys}
-            if not 0 < len(found.keys) <= MOST_KEYS or len(numbers) != len(found.keys):
-                raise ValueError
+            made = cls(found.identity, keys)
             # Loads each of them, so that a bad one is found now.
-            found.document, found.identity  # noqa: B018
-        except (ValueError, TypeError, KeyError, RecursionError):
+            made.document, made.identity  # noqa: B018
+        except (ValueError, KeyError, RecursionError):
             raise KeyFileError(
                 path,
                 f"{path} is no file of a gateway's keys, or is damaged: "
                 "`deniable relay key new` makes one",
             ) from None
-        return found
+        return made
 
     def write(self, path: Path, *, replacing: bool = False) -> None:
         """Write the file for its user alone, whole or not at all.
@@ -117,24 +126,11 @@ class KeyFile:
         Raises:
             KeyFileError: it is there already, or the folder does not take it.
         """
-        draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        keys = [_Key(each.id, _NAMES[each.kem], each.secret) for each in self.keys]
+        text = msgspec.json.encode(_KeyDocument(_FORMAT, self.secret, keys))
         try:
-            handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            try:
-                with os.fdopen(handle, "w", encoding="utf-8") as file:
-                    file.write(json.dumps(self._text(), indent=2) + "\n")
-                    file.flush()
-                    os.fsync(file.fileno())
-                if replacing:
-                    old = path.stat()
-                    if (old.st_uid, old.st_gid) != (os.geteuid(), os.getegid()):
-                        os.chown(draft, old.st_uid, old.st_gid)
-                    draft.chmod(stat.S_IMODE(old.st_mode))
-                    draft.replace(path)
-                else:
-                    os.link(draft, path)
-            finally:
-                draft.unlink(missing_ok=True)
+            with written(path, replacing=replacing) as file:
+                file.write(msgspec.json.format(text, indent=2) + b"\n")
         except FileExistsError:
             raise KeyFileError(
                 path,
@@ -173,27 +169,3 @@ class KeyFile:
         from cryptography.hazmat.primitives.asymmetric import ec
 
         return ec.derive_private_key(int.from_bytes(self.secret, "big"), ec.SECP256R1())
-
-    def _text(self) -> dict[str, Any]:
-        keys = [
-            {"id": each.id, "kem": _NAMES[each.kem], "secret": _letters(each.secret)}
-            for each in self.keys
-        ]
-        return {"format": _FORMAT, "identity": _letters(self.secret), "keys": keys}
-
-
-def _letters(raw: bytes) -> str:
-    return base64.b64encode(raw).decode()
-
-
-def _bytes(text: Any) -> bytes:
-    raw = base64.b64decode(text, validate=True)
-    if len(raw) != 32:
-        raise ValueError
-    return raw
-
-
-def _whole(number: Any) -> int:
-    if type(number) is not int or not 0 <= number <= 255:
-        raise ValueError
-    return number

@@ -9,7 +9,6 @@ none says anything of an address or a capsule.
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Iterable
 
@@ -23,28 +22,25 @@ from deniable.protocol.oblivious.capsules import REQUEST_TYPE, RESPONSE_TYPE
 from deniable.protocol.oblivious.signed_keys import KEYS_TYPE, PATH, SIGNATURE
 from deniable_collector.oblivious.gateway import OVERHEAD
 from deniable_collector.oblivious.relay_settings import RelaySettings
-from deniable_collector.operation.metrics import build_info, count_answer, summed
-from deniable_collector.operation.metrics_folder import VARIABLE
+from deniable_collector.operation.metrics import OWN, build_info, count_answer, summed
 from deniable_collector.refusals import IntakeError, too_large
 from deniable_collector.serving.admission import Admission, Cors, origin_refused
-from deniable_collector.serving.http import HttpServer, Request, TaskHandler, is_text, media_type
+from deniable_collector.serving.http import HttpHandler, HttpServer, Request, is_text, media_type
 from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.responses import HttpResponse, lines_of
 from deniable_collector.settings import port_of
-
-_own = CollectorRegistry()
 
 GATEWAY_SECONDS = Histogram(
     "deniable_relay_gateway_seconds",
     "How long the gateway took to respond to a capsule.",
     buckets=(0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10),
-    registry=_own,
+    registry=OWN,
 )
 HELD = Gauge(
     "deniable_relay_held_bytes",
     "Bytes of capsules that wait for the gateway.",
     multiprocess_mode="livesum",
-    registry=_own,
+    registry=OWN,
 )
 
 _SHARED = "deniable_requests"
@@ -66,11 +62,8 @@ class _RelayFigures(Collector):
 
 def exposition() -> bytes:
     """All metrics in Prometheus's text format. It reads files: call it in a thread."""
-    source = summed()
-    if VARIABLE not in os.environ:  # else the shared folder has these too
-        source.register(_own)
     chosen = CollectorRegistry()
-    chosen.register(_RelayFigures(source))
+    chosen.register(_RelayFigures(summed()))
     return generate_latest(chosen)
 
 
@@ -85,13 +78,11 @@ _FEWEST_SECONDS = 1.0
 """But it is not asked more often than this."""
 
 _PATH = PATH.encode()
-_PROBES = frozenset((b"/healthz", b"/readyz", b"/metrics"))
 _PROBLEM = "application/problem+json"
-_EXPOSED = "Access-Control-Expose-Headers"
 _TYPES = (RESPONSE_TYPE, _PROBLEM)
 
 
-class CapsuleRelay(TaskHandler):
+class CapsuleRelay(HttpHandler):
     """Serves a relay, by tasks of the event loop."""
 
     def __init__(self, settings: RelaySettings) -> None:
@@ -99,7 +90,7 @@ class CapsuleRelay(TaskHandler):
         self.settings = settings
         self.max_body = settings.max_body
         self._admission, self._others = Admission(settings), Admission(settings)
-        self._cors = Cors.of(settings)
+        self._cors = Cors(settings.cors_origins, f"Retry-After, {SIGNATURE}")
         self._most = 2 * settings.max_body + OVERHEAD
         self._url = settings.relay_gateway + PATH
         self._headers = {"Content-Type": REQUEST_TYPE}
@@ -131,7 +122,7 @@ class CapsuleRelay(TaskHandler):
 
     async def stop(self) -> None:
         """Close it, when every request has been answered."""
-        self.cancel()
+        await super().stop()
         if self._session is not None:
             await self._session.close()
 
@@ -147,28 +138,17 @@ class CapsuleRelay(TaskHandler):
             self._others.pace(peer, headers)
         if request.path != _PATH:
             return 0
-        origin = headers.get(b"origin", b"").decode("latin-1")
-        if self._cors is not None:
-            if request.method == b"OPTIONS":
-                found = self._cors.preflight(origin)
-            else:
-                found = self._cors.headers(origin)
-                if _EXPOSED in found:
-                    found[_EXPOSED] += f", {SIGNATURE}"
-            request.given = lines_of(found)
+        request.given = self._cors.lines(request.method, headers)
         if not capsule:
             return 0
         self._admission.pace(peer, headers)
-        self._check_type(headers.get(b"content-type", b"").decode("latin-1"), origin)
+        described = (headers.get(name, b"") for name in (b"content-type", b"origin"))
+        self._check_type(*(each.decode("latin-1") for each in described))
         return self._most
 
     def handle(self, request: Request) -> None:
         """Answer a request that has come whole."""
         self.keep(self._serve(request))
-
-    def problem(self, error: Exception) -> HttpResponse:
-        """The response for an exception, which is counted."""
-        return problem_of(error)
 
     async def _serve(self, request: Request) -> None:
         try:
@@ -186,11 +166,9 @@ class CapsuleRelay(TaskHandler):
         Raises:
             IntakeError: there is none.
         """
-        if request.path in _PROBES and request.method == b"GET":
-            return await self._probe(request)
         if request.path != _PATH:
-            raise IntakeError("http-404", "there is nothing at this path")
-        if request.method == b"OPTIONS" and self._cors is not None:
+            return await self._probe(request)
+        if request.method == b"OPTIONS" and self.settings.cors_origins:
             return HttpResponse(204, b"", "text/plain")
         if request.method in (b"GET", b"HEAD"):
             response, signature = await self._read_keys()
@@ -203,19 +181,20 @@ class CapsuleRelay(TaskHandler):
         raise IntakeError("http-405", "this path takes GET and POST")
 
     async def _probe(self, request: Request) -> HttpResponse:
-        """The response to a probe or a scrape.
+        """The response to a probe or, at the private address, a scrape.
 
         Raises:
-            IntakeError: 503, the gateway is away; 404, this is not the private address.
+            IntakeError: 503, the gateway is away; 404, there is nothing.
         """
-        if request.path == b"/metrics":
-            if request.connection.port != self._private_port or self._private_port < 0:
-                raise IntakeError("http-404", "there is nothing at this path")
+        asked = request.path if request.method == b"GET" else b""
+        if asked == b"/metrics" and request.connection.port == self._private_port > 0:
             return HttpResponse(200, await asyncio.to_thread(exposition), CONTENT_TYPE_LATEST)
-        if request.path == b"/readyz":
+        if asked == b"/readyz":
             await self._read_keys()
             return HttpResponse(200, b'{"status": "ready"}')
-        return HttpResponse(200, b'{"status": "ok"}')
+        if asked == b"/healthz":
+            return HttpResponse(200, b'{"status": "ok"}')
+        raise IntakeError("http-404", "there is nothing at this path")
 
     def _check_type(self, content_type: str, origin: str) -> None:
         """Refuse what is no capsule by its type. A beacon of a web page comes as text, because
@@ -229,7 +208,7 @@ class CapsuleRelay(TaskHandler):
         if not is_text(content_type) or not origin:
             told = f"send Content-Type: {REQUEST_TYPE}"
             raise IntakeError("http-415", told)
-        if self._cors is None or not self._cors.allows(origin):
+        if not self._cors.allows(origin):
             raise origin_refused(origin)
 
     async def _forward(self, capsule: bytes) -> HttpResponse:
@@ -290,14 +269,11 @@ async def _whole(response: aiohttp.ClientResponse) -> bytes:
     Raises:
         IntakeError: it is longer.
     """
-    pieces, left = [], LARGEST_RESPONSE
-    while piece := await response.content.readany():
-        pieces.append(piece)
-        left -= len(piece)
-        if left < 0:
-            told = "the gateway's response is too long"
-            raise _away("gateway-odd", told)
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    try:
+        await response.content.readexactly(LARGEST_RESPONSE + 1)
+    except asyncio.IncompleteReadError as error:
+        return error.partial
+    raise _away("gateway-odd", "the gateway's response is too long")
 
 
 def _away(code: str, told: str, seconds: float = 5.0) -> IntakeError:

@@ -2,45 +2,24 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, fields
+from dataclasses import Field, dataclass, fields
 from typing import Any
 
 import deniable_collector.settings
 from deniable.protocol.addresses import check_endpoint
-from deniable_collector.settings import parse_bind, setting
+from deniable_collector.settings import matching, parse_bind, setting, whole
 
-_SHARED = (
-    *(
-        "bind",
-        "metrics_bind",
-        "workers",
-        "log_format",
-        "rate",
-        "trusted_proxies",
-        "cors_origins",
-        "max_body",
-    ),
-    *("request_timeout", "keep_alive", "max_connections", "network_connections", "queue"),
-)
-"""The collector's settings that hold for a relay too."""
+_HEEDED = frozenset((
+    *("bind", "metrics_bind", "workers", "log_format", "rate", "trusted_proxies", "cors_origins"),
+    *("max_body", "request_timeout", "keep_alive", "max_connections", "network_connections"),
+    *("queue", "relay_gateway", "relay_key", "relay_timeout"),
+))  # fmt: skip
+"""Its own settings, and the collector's that hold for a relay too."""
 
 
 def _gateway(value: str) -> str:
     check_endpoint(value)
     return value.rstrip("/")
-
-
-def _key(value: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9._~+/-]{16,256}=*", value):
-        raise ValueError("must be a key of 16 to 256 letters, digits and - . _ ~ + /")
-    return value
-
-
-def _seconds(value: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,3}", value) or not 1 <= int(value) <= 300:
-        raise ValueError("must be a whole number from 1 to 300")
-    return int(value)
 
 
 @dataclass(frozen=True)
@@ -52,22 +31,19 @@ class RelaySettings(deniable_collector.settings.Settings):
         "", _gateway, "the one gateway that capsules go to, like https://t.acme.example"
     )
     relay_key: str = setting(
-        "", _key, "shown to the gateway, which knows it from DENIABLE_RELAY_KEYS", secret=True
+        "",
+        matching(
+            "[A-Za-z0-9._~+/-]{16,256}=*",
+            "must be a key of 16 to 256 letters, digits and - . _ ~ + /",
+        ),
+        "shown to the gateway, which knows it from DENIABLE_RELAY_KEYS",
+        secret=True,
     )
-    relay_timeout: int = setting(10, _seconds, "seconds in which the gateway must have responded")
+    relay_timeout: int = setting(
+        10, whole(1, 300), "seconds in which the gateway must have responded"
+    )
 
     @classmethod
-    def table(cls) -> list[tuple[str, Any, str]]:
-        """Every variable that a relay heeds, with its default and what it means."""
-        heeded = {f"DENIABLE_{each.name.upper()}" for each in fields(cls)
-                  if each.name in _SHARED or each.name.startswith("relay_")}  # fmt: skip
-        return [row for row in super().table() if row[0] in heeded and row[0] != _KEYS]
-
-    def in_force(self) -> dict[str, Any]:
-        """Those with their values, without secrets."""
-        heeded = {name for name, _, _ in self.table()}
-        return {name: each for name, each in super().in_force().items() if name in heeded}
-
-
-_KEYS = "DENIABLE_RELAY_KEYS"
-"""The gateway's setting, not the relay's."""
+    def heeded(cls) -> list[Field[Any]]:
+        """Those of a relay."""
+        return [each for each in fields(cls) if each.name in _HEEDED]

@@ -46,27 +46,21 @@ def check_operator(environ: Mapping[str, str]) -> Iterator[CheckResult]:
         settings = Settings.from_env(environ)
     except SettingsError as error:
         for each in error.problems:
-            yield CheckResult(
-                "settings",
-                "setting",
-                "error",
-                each,
-                "docs/reference/settings.md lists every setting",
-            )
+            told = "docs/reference/settings.md lists every setting"
+            yield CheckResult("settings", "setting", "error", each, told)
         return
     for told in Settings.strangers(environ):
         yield CheckResult("settings", "unknown_setting", "warning", told, "correct or remove it")
     registry, results = read_registry(Path(settings.registry))
     yield from results
-    yield from _processes(settings)
-    yield from _exposure(settings)
-    yield from _pages(settings)
+    yield from _running_as(settings)
     yield from _store(settings)
     if registry is not None and not settings.bind.startswith("unix:"):
         yield from _running(settings, registry)
 
 
-def _processes(settings: Settings) -> Iterator[CheckResult]:
+def _running_as(settings: Settings) -> Iterator[CheckResult]:
+    """What the settings say of processes, of who reaches them, and of pages."""
     processors = os.cpu_count() or 1
     if settings.workers > MOST_WORKERS * processors:
         yield CheckResult(
@@ -74,9 +68,14 @@ def _processes(settings: Settings) -> Iterator[CheckResult]:
             f"{counted(settings.workers, 'worker')} on {counted(processors, 'processor')}",
             f"set DENIABLE_WORKERS to {processors} or a little more",
         )  # fmt: skip
-
-
-def _pages(settings: Settings) -> Iterator[CheckResult]:
+    if not settings.bind.startswith(_LOOPBACK) and not settings.trusted_proxies:
+        yield CheckResult(
+            "settings", "open_bind", "warning",
+            f"DENIABLE_BIND {settings.bind} can be reached from other machines, and the collector "
+            "speaks plain HTTP",
+            "bind it to 127.0.0.1 behind a proxy with TLS, and set DENIABLE_TRUSTED_PROXIES to the "
+            "number of proxies (docs/how-to/deploy.md)",
+        )  # fmt: skip
     if settings.cors_origins:
         message = f"web pages may send that are of: {listed(list(settings.cors_origins))}"
         yield CheckResult("pages", "origins", "ok", message)
@@ -85,17 +84,6 @@ def _pages(settings: Settings) -> Iterator[CheckResult]:
             "pages", "no_pages", "note", "no web page may send: DENIABLE_CORS_ORIGINS is not set",
             "if a page reports, name its origin, like DENIABLE_CORS_ORIGINS=https://acme.example; "
             "the collector's log names each origin that it has refused (origin-refused)",
-        )  # fmt: skip
-
-
-def _exposure(settings: Settings) -> Iterator[CheckResult]:
-    if not settings.bind.startswith(_LOOPBACK) and not settings.trusted_proxies:
-        yield CheckResult(
-            "settings", "open_bind", "warning",
-            f"DENIABLE_BIND {settings.bind} can be reached from other machines, and the collector "
-            "speaks plain HTTP",
-            "bind it to 127.0.0.1 behind a proxy with TLS, and set DENIABLE_TRUSTED_PROXIES to the "
-            "number of proxies (docs/how-to/deploy.md)",
         )  # fmt: skip
 
 

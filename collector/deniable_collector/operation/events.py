@@ -82,10 +82,8 @@ def announce(form: str, event: str, message: str, *, warning: bool = False, **fi
     """
     line = f"warning: {message}" if warning else message
     if form == "json":
-        level = logging.WARNING if warning else logging.INFO
-        record = logging.LogRecord(_log.name, level, "", 0, message, (), None)
-        record.event, record.fields = event, fields
-        line = EventFormatter(form).format(record)
+        record = {"levelname": "warning" if warning else "info", "event": event, "fields": fields}
+        line = EventFormatter(form).format(logging.makeLogRecord({**record, "msg": message}))
     print(line, file=sys.stderr if warning else sys.stdout, flush=True)
 
 

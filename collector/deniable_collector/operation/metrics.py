@@ -22,74 +22,79 @@ from prometheus_client.registry import Collector
 import deniable
 from deniable_collector.batches.batch import Receipt
 from deniable_collector.operation.metrics_folder import VARIABLE
+from deniable_collector.serving.problems import counting
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import Commit
 from deniable_collector.stores.errors import StoreError
 
 _PATH = "/metrics"
 
-_own = CollectorRegistry()
+OWN = CollectorRegistry()
+"""What this process counts."""
 
 REQUESTS = Counter(
     "deniable_requests",
     "Requests that were answered, by status and, for problems, by code.",
     ["status", "problem"],
-    registry=_own,
+    registry=OWN,
 )
 BATCHES = Counter(
     "deniable_batches",
     "Batches that were acknowledged: accepted, duplicate, or empty of good reports.",
     ["outcome"],
-    registry=_own,
+    registry=OWN,
 )
 REPORTS = Counter(
     "deniable_reports",
     "Reports of acknowledged batches: accepted, duplicate or rejected.",
     ["outcome"],
-    registry=_own,
+    registry=OWN,
 )
 REJECTED = Counter(
-    "deniable_reports_rejected", "Reports that were rejected, by reason.", ["reason"], registry=_own
+    "deniable_reports_rejected", "Reports that were rejected, by reason.", ["reason"], registry=OWN
 )
 BY_METRIC = Counter(
     "deniable_metric_reports",
     "Reports in the store's commits, by metric of the registry.",
     ["metric"],
-    registry=_own,
+    registry=OWN,
 )
 COMMIT_SECONDS = Histogram(
     "deniable_commit_seconds",
     "How long the store took for a commit.",
     buckets=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5),
-    registry=_own,
+    registry=OWN,
 )
 COMMIT_BATCHES = Histogram(
     "deniable_commit_batches",
     "How many batches a commit held.",
     buckets=(1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000),
-    registry=_own,
+    registry=OWN,
 )
 STORE_FAILURES = Counter(
-    "deniable_store_failures", "Calls of the store that found it unavailable.", registry=_own
+    "deniable_store_failures", "Calls of the store that found it unavailable.", registry=OWN
 )
 QUEUE = Gauge(
     "deniable_queue_bytes",
     "Bytes of bodies that wait for their commit.",
     multiprocess_mode="livesum",
-    registry=_own,
+    registry=OWN,
 )
 
 JOURNAL = Gauge(
     "deniable_journal_seconds",
     "Age of the oldest single commit in the store's journal in seconds, at most.",
     multiprocess_mode="livemax",
-    registry=_own,
+    registry=OWN,
 )
 
 
 def count_answer(status: int, problem: str = "", number: int = 1) -> None:
     """Count answered requests; `problem` is the code of a problem document."""
     REQUESTS.labels(str(status), problem).inc(number)
+
+
+counting.append(count_answer)
 
 
 def count_receipts(receipts: Iterable[Receipt]) -> None:
@@ -184,7 +189,7 @@ def summed() -> CollectorRegistry:
     if VARIABLE in os.environ:
         _AllProcesses(registry)  # type: ignore[no-untyped-call]  # it registers itself
     else:
-        registry.register(_own)
+        registry.register(OWN)
     return registry
 
 

@@ -19,25 +19,18 @@ from urllib.parse import unquote
 from deniable_collector.operation.events import tell
 from deniable_collector.refusals import IntakeError
 from deniable_collector.serving.rates import NetworkRate, Peer
+from deniable_collector.serving.responses import lines_of
 from deniable_collector.settings import OFF, Settings
 
 
 class Admission:
-    """Admits a request or raises. `of` returns None for a collector that admits everybody.
-
-    `clock` returns seconds that never go back.
-    """
+    """Admits a request or raises. `clock` returns seconds that never go back."""
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
         self._keys = settings.ingest_keys
         self._hops = settings.trusted_proxies
         self._told = False
         self._rate = NetworkRate(settings.rate, clock) if settings.rate != OFF else None
-
-    @classmethod
-    def of(cls, settings: Settings) -> Admission | None:
-        """What the settings ask for; None if they ask for nothing, which then costs nothing."""
-        return cls(settings) if settings.rate != OFF or settings.ingest_keys else None
 
     def admit(self, peer: Peer, headers: Mapping[bytes, bytes], query: bytes = b"") -> None:
         """Let one request in, with its header, whose names are in lower case.
@@ -49,8 +42,10 @@ class Admission:
             IntakeError: 429 if the client's network sends too much, 401 without a good key.
         """
         # The rate comes first, so that it limits how fast keys can be guessed.
-        self.pace(peer, headers)
-        self.check_key(headers, query)
+        if self._rate is not None:
+            self.pace(peer, headers)
+        if self._keys:
+            self.check_key(headers, query)
 
     def pace(self, peer: Peer, headers: Mapping[bytes, bytes]) -> None:
         """Count one request, as `admit` does, and ask for no key.
@@ -66,8 +61,15 @@ class Admission:
             peer = Peer(client_address(peer.address, forwarded, self._hops))
         if not peer.address or rate.hit(peer):
             return
-        if forwarded and not self._hops:
-            self._tell_of_a_proxy()
+        if forwarded and not self._hops and not self._told:
+            self._told = True
+            tell(
+                "warning",
+                "proxy-unknown",
+                "requests beyond the rate carry X-Forwarded-For, which nobody believes as "
+                "DENIABLE_TRUSTED_PROXIES is 0: behind a proxy all senders share one rate, so "
+                "set it to the number of your proxies",
+            )
         raise _too_many(rate.seconds_left())
 
     def check_key(self, headers: Mapping[bytes, bytes], query: bytes = b"") -> None:
@@ -80,27 +82,18 @@ class Admission:
             return
         named = (headers.get(name, b"") for name in (b"authorization", b"x-deniable-key"))
         authorization, key = (each.decode("latin-1") for each in named)
-        if not self._known(authorization, key or _asked_key(authorization, query)):
+        if not shows_key(self._keys, authorization, key or _asked_key(authorization, query)):
             raise _no_key()
 
-    def _tell_of_a_proxy(self) -> None:
-        if not self._told:
-            self._told = True
-            tell(
-                "warning",
-                "proxy-unknown",
-                "requests beyond the rate carry X-Forwarded-For, which nobody believes as "
-                "DENIABLE_TRUSTED_PROXIES is 0: behind a proxy all senders share one rate, so "
-                "set it to the number of your proxies",
-            )
 
-    def _known(self, authorization: str, key: str) -> bool:
-        scheme, _, token = authorization.partition(" ")
-        if not key and scheme.lower() == "bearer":
-            key = token.strip()
-        digest = hashlib.sha256(key.encode("latin-1", "replace")).digest()
-        # All are compared, so that the time does not reveal which one was close.
-        return sum(hmac.compare_digest(digest, each) for each in self._keys) > 0
+def shows_key(keys: tuple[bytes, ...], authorization: str, key: str = "") -> bool:
+    """Whether a request has one of these keys (their SHA-256): `key`, or else its Authorization."""
+    scheme, _, token = authorization.partition(" ")
+    if not key and scheme.lower() == "bearer":
+        key = token.strip()
+    digest = hashlib.sha256(key.encode("latin-1", "replace")).digest()
+    # All are compared, so that the time does not reveal which one was close.
+    return sum(hmac.compare_digest(digest, each) for each in keys) > 0
 
 
 def _asked_key(authorization: str, query: bytes) -> str:
@@ -159,38 +152,34 @@ _PREFLIGHT = {
 
 
 class Cors:
-    """The headers that let pages of the configured origins read a response."""
+    """The headers that let pages of some origins read a response, and of it the headers that are
+    `exposed`."""
 
-    def __init__(self, origins: tuple[str, ...]) -> None:
+    def __init__(self, origins: tuple[str, ...], exposed: str = "Retry-After") -> None:
         self._origins = frozenset(origins)
         self._anyone = "*" in self._origins
-
-    @classmethod
-    def of(cls, settings: Settings) -> Cors | None:
-        """The headers that the settings ask for; None if no page may send."""
-        return cls(settings.cors_origins) if settings.cors_origins else None
+        self._exposed = exposed
 
     def allows(self, origin: str) -> bool:
         """Whether pages of this origin may send."""
         return self._anyone or origin in self._origins
 
-    def headers(self, origin: str) -> dict[str, str]:
-        """The headers for a request from this origin; "" if the request names none."""
-        if self._anyone:
-            allowed = {"Access-Control-Allow-Origin": "*"}
-        elif origin in self._origins:
-            allowed = {"Access-Control-Allow-Origin": origin, "Vary": "Origin"}
-        else:
-            return {"Vary": "Origin"}
-        return {**allowed, "Access-Control-Expose-Headers": "Retry-After"}
-
-    def preflight(self, origin: str) -> dict[str, str]:
-        """The headers of the response to OPTIONS."""
-        headers = self.headers(origin)
-        if "Access-Control-Allow-Origin" not in headers:
+    def lines(
+        self, method: bytes, headers: Mapping[bytes, bytes]
+    ) -> tuple[tuple[bytes, bytes], ...]:
+        """The headers of the response to a request with these."""
+        asked = method == b"OPTIONS"
+        if not asked and not self._origins:
+            return ()
+        origin = headers.get(b"origin", b"").decode("latin-1")
+        allowed = self.allows(origin)
+        if asked and not allowed:
             tell_refused(origin)
-            return headers
-        return {**headers, **_PREFLIGHT}
+        found = {} if self._anyone or not self._origins else {"Vary": "Origin"}
+        if allowed:
+            found["Access-Control-Allow-Origin"] = "*" if self._anyone else origin
+            found["Access-Control-Expose-Headers"] = self._exposed
+        return lines_of(found | _PREFLIGHT if asked and allowed else found)
 
 
 _told: set[str] = set()

@@ -20,14 +20,14 @@ import httptools
 
 from deniable_collector.refusals import IntakeError, not_http
 from deniable_collector.serving.http import (
-    ROOM,
     HttpHandler,
     HttpServer,
     Request,
-    Response,
     check_framing,
 )
 from deniable_collector.serving.rates import Peer
+from deniable_collector.serving.responses import Response
+from deniable_collector.settings import ROOM
 
 MAX_HEADER: Final = 1 << 14
 MAX_LINES: Final = 64

@@ -14,7 +14,7 @@ import os
 import resource
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from signal import SIG_BLOCK, SIG_UNBLOCK, SIGINT, SIGQUIT, SIGTERM, pthread_sigmask
 from typing import Any, NoReturn
@@ -22,8 +22,7 @@ from typing import Any, NoReturn
 import deniable
 from deniable_collector.operation import metrics_folder
 from deniable_collector.operation.events import announce, tell
-from deniable_collector.serving.http import ROOM
-from deniable_collector.settings import Settings
+from deniable_collector.settings import ROOM, Settings
 
 ENDING = (SIGTERM, SIGINT, SIGQUIT)
 
@@ -84,17 +83,32 @@ def become(conf: str, app: str, environ: Mapping[str, str]) -> NoReturn:
     )
 
 
-def shared(settings: Settings, place: str, title: str) -> dict[str, Any]:
+def shared(
+    settings: Settings,
+    place: str,
+    title: str,
+    connections: int,
+    check: Callable[[], None] = lambda: None,
+) -> dict[str, Any]:
     """gunicorn's settings and hooks, by name.
 
     Args:
         settings: those of the collector or the relay.
         place: which of the two it is.
         title: how it names itself when it has started.
+        connections: how many files it may have open for them.
+        check: called before it starts.
     """
     if settings.metrics_bind:
         # Before gunicorn imports the app, which imports prometheus_client.
         metrics_folder.begin()
+
+    def on_starting(server: Any) -> None:
+        """Raise the limit of open files; here, because the log is open now."""
+        open_files(connections)
+        for told in settings.strangers():
+            tell("warning", "unknown-setting", told)
+        check()
 
     def when_ready(server: Any) -> None:
         """Print the address once it listens: with port 0 it is not known before."""
@@ -122,7 +136,7 @@ def shared(settings: Settings, place: str, title: str) -> dict[str, Any]:
         "bind": [settings.bind, *([settings.metrics_bind] if settings.metrics_bind else [])],
         "workers": settings.workers,
         "worker_class": "deniable_collector.serving.worker.HttpWorker",
-        "logger_class": "deniable_collector.serving.worker.DiscreetLogger",
+        "logger_class": "deniable_collector.serving.worker.EventLogger",
         "accesslog": None,
         "errorlog": "-",
         "loglevel": "warning",
@@ -131,6 +145,7 @@ def shared(settings: Settings, place: str, title: str) -> dict[str, Any]:
         "proc_name": f"deniable-{place}",
         # gunicorn's control socket would be a second entrance, and a file in the home directory.
         "control_socket_disable": True,
+        "on_starting": on_starting,
         "when_ready": when_ready,
         "pre_fork": pre_fork,
         "child_exit": child_exit,

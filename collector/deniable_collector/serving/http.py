@@ -9,21 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import re
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from email.utils import formatdate
 from math import inf
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
 from deniable_collector.refusals import IntakeError, not_http
+from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.rates import Peer, network_of
-from deniable_collector.settings import Settings, port_of
-
-ROOM: Final = 64
-"""How many connections beyond a limit get an answer at the same time; others are cut off. As many
-connections are reserved for the private address."""
+from deniable_collector.serving.responses import Response
+from deniable_collector.settings import ROOM, Settings, port_of
 
 _SLACK = 1 << 16
 """Bytes that are read of a body beyond twice its limit. One that is too long is read and forgotten
@@ -33,19 +32,6 @@ _LOOK_SECONDS = 0.5
 
 _SAMPLE_SECONDS = 1.0
 """How often the bytes that wait are written down for the metrics."""
-
-
-class Response(Protocol):
-    """What a handler answers: `body`, and by `start` all of the header but Date and length."""
-
-    @property
-    def body(self) -> bytes: ...
-
-    @property
-    def length(self) -> int | None:
-        """Of the body; None if the response has none by its status."""
-
-    def start(self, keep_alive: bool, given: tuple[tuple[bytes, bytes], ...]) -> bytes: ...
 
 
 class OpenConnection(Protocol):
@@ -104,19 +90,25 @@ class Request(msgspec.Struct, eq=False):
         self.connection.answer(self, response)
 
 
-class HttpHandler(Protocol):
+class HttpHandler(ABC):
     """What serves requests; all is called on the event loop."""
 
     settings: Settings
     max_body: int
     """The largest body that any request may have."""
 
-    async def start(self, server: HttpServer) -> None:
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self, server: HttpServer) -> None:  # noqa: B027
         """Called before the first request to this server."""
 
     async def stop(self) -> None:
-        """Called after the last response."""
+        """Called after the last response; ends all tasks."""
+        for task in self._tasks:
+            task.cancel()
 
+    @abstractmethod
     def admit(self, request: Request) -> int:
         """The most bytes that this request's body may have, of which only the header is known.
 
@@ -124,21 +116,16 @@ class HttpHandler(Protocol):
             Exception: what `problem` answers, as soon as the request has come whole.
         """
 
+    @abstractmethod
     def handle(self, request: Request) -> None:
         """Answer a whole request, now or later; or raise what `problem` answers."""
 
     def problem(self, error: Exception) -> Response:
-        """The response for an exception."""
-
-
-class TaskHandler:
-    """What handlers have in common that work in tasks of the event loop."""
-
-    def __init__(self) -> None:
-        self._tasks: set[asyncio.Task[None]] = set()
+        """The response for an exception, which is counted."""
+        return problem_of(error)
 
     def keep(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run it beside what else is done, until `cancel`."""
+        """Run it beside what else is done, until `stop`."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -152,11 +139,6 @@ class TaskHandler:
                 await asyncio.sleep(_SAMPLE_SECONDS)
 
         self.keep(sample())
-
-    def cancel(self) -> None:
-        """End all tasks."""
-        for task in self._tasks:
-            task.cancel()
 
 
 class HttpServer:

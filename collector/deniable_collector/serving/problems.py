@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+
+from deniable_collector.batches.batch import Receipt
 from deniable_collector.operation.events import tell, tell_unexpected
-from deniable_collector.operation.metrics import count_answer
 from deniable_collector.refusals import IntakeError
-from deniable_collector.serving.responses import HttpResponse, problem_document
+from deniable_collector.serving.responses import HttpResponse, accepted
 from deniable_collector.stores.errors import StoreError, StoreUnavailable
+
+counting: list[Callable[[int, str], object]] = []
+"""What counts problems, by status and code: `operation.metrics`, in servers that have metrics."""
 
 
 def problem(
     code: str, status: int, title: str, detail: str, retry_after: float | None = None
 ) -> HttpResponse:
     """A problem document, about to be sent, which is also counted."""
-    count_answer(status, code)
-    return problem_document(code, status, title, detail, retry_after)
+    for count in counting:
+        count(status, code)
+    document = {
+        "type": f"urn:deniable:problem:{code}",
+        "title": title,
+        "status": status,
+        "detail": detail,
+    }
+    body = json.dumps(document).encode()
+    return HttpResponse(status, body, "application/problem+json", retry_after)
 
 
 def problem_of(error: Exception) -> HttpResponse:
@@ -29,5 +43,10 @@ def problem_of(error: Exception) -> HttpResponse:
         told = "the operator finds the reason in the collector's log"
         return problem_of(IntakeError("store-refused", told))
     tell_unexpected(error)
-    told = "the collector has a bug; the batch may be sent again"
+    told = "the server has a bug, and its log says where; what you sent may be sent again"
     return problem_of(IntakeError("internal", told))
+
+
+def answered(outcome: Receipt | Exception) -> HttpResponse:
+    """The response to a batch that was committed, or to why it was not."""
+    return accepted(outcome) if isinstance(outcome, Receipt) else problem_of(outcome)

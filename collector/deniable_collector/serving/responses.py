@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from functools import lru_cache
 from http.client import responses
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
@@ -90,20 +91,21 @@ def accepted(receipt: Receipt) -> HttpResponse:
     return HttpResponse(202, json.dumps(document).encode())
 
 
-def problem_document(
-    code: str, status: int, title: str, detail: str, retry_after: float | None = None
-) -> HttpResponse:
-    """A problem as RFC 9457 describes it."""
-    document = {
-        "type": f"urn:deniable:problem:{code}",
-        "title": title,
-        "status": status,
-        "detail": detail,
-    }
-    body = json.dumps(document).encode()
-    return HttpResponse(status, body, "application/problem+json", retry_after)
-
-
 def lines_of(headers: Mapping[str, str]) -> tuple[tuple[bytes, bytes], ...]:
     """Headers as they are written, with names in lower case."""
     return tuple((name.lower().encode(), text.encode("latin-1")) for name, text in headers.items())
+
+
+class WsgiResponse(NamedTuple):
+    """What an app answered: the header up to its length, and the body with its length."""
+
+    head: bytes
+    body: bytes
+    length: int | None
+
+    def start(self, keep_alive: bool, given: tuple[tuple[bytes, bytes], ...]) -> bytes:
+        """The header up to its length."""
+        return self.head if keep_alive else self.head + b"connection: close\r\n"
+
+
+Response: TypeAlias = HttpResponse | WsgiResponse

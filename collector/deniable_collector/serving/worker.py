@@ -1,5 +1,5 @@
 """gunicorn's worker for our servers: their event loop, its heartbeat, and its end; and gunicorn's
-log, without what it would say about clients."""
+log."""
 
 from __future__ import annotations
 
@@ -109,26 +109,11 @@ def _tell(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     tell_unexpected(error if isinstance(error, Exception) else RuntimeError("event loop"))
 
 
-class DiscreetLogger(Logger):  # type: ignore[misc]  # gunicorn brings no types
-    """Keeps the lines about processes and drops the parts about requests.
-
-    gunicorn names the address of a client and quotes its header when a request is not
-    HTTP, and its path when a worker fails.
-    """
+class EventLogger(Logger):  # type: ignore[misc]  # gunicorn brings no types
+    """gunicorn's log, which is about processes. What it would say of requests is said by its own
+    workers, which are not ours."""
 
     def setup(self, cfg: Any) -> None:
         """One handler for its lines and for ours."""
         super().setup(cfg)
         self.error_log.handlers = [listen(Settings.from_env().log_format)]
-
-    def warning(self, msg: str, *args: Any, **kwargs: Any) -> None:
-        if msg.startswith("Invalid request from"):
-            msg, args = "Invalid request", ()
-        super().warning(msg, *args, **kwargs)
-
-    def exception(self, msg: str, *args: Any, **kwargs: Any) -> None:
-        if "request" in str(msg):
-            kind = sys.exc_info()[0]
-            self.error("Error handling a request: %s", kind.__name__ if kind else "unknown")
-        else:
-            super().exception(msg, *args, **kwargs)

@@ -7,20 +7,19 @@ import asyncio
 import io
 import sys
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 from wsgiref.types import WSGIApplication
 
 from werkzeug.test import run_wsgi_app
 
-from deniable_collector.operation.events import tell_unexpected
-from deniable_collector.refusals import IntakeError
 from deniable_collector.serving.admission import Admission, client_address
-from deniable_collector.serving.http import HttpServer, Request, Response
+from deniable_collector.serving.http import HttpHandler, Request
+from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.rates import network_of
-from deniable_collector.serving.responses import problem_document
+from deniable_collector.serving.responses import WsgiResponse
 from deniable_collector.settings import OFF, Settings
 
 _Sender: TypeAlias = tuple[bytes, ...]
@@ -30,47 +29,55 @@ _OWN = frozenset(("connection", "content-length", "date", "server", "transfer-en
 """Headers that are the server's, whatever the app says."""
 
 
-class WsgiResponse(NamedTuple):
-    """What an app answered: the header up to its length, and the body with its length."""
-
-    head: bytes
-    body: bytes
-    length: int | None
-
-    def start(self, keep_alive: bool, given: tuple[tuple[bytes, bytes], ...]) -> bytes:
-        """The header up to its length."""
-        return self.head if keep_alive else self.head + b"connection: close\r\n"
-
-
-class WsgiThreads:
-    """Runs an app in threads; used from one event loop.
+class WsgiHandler(HttpHandler):
+    """Serves a WSGI app; the settings say how many proxies are in front.
 
     Args:
-        problem: makes the response of an app that fails.
         most: threads that one sender may have at a time.
-        proxies: how many there are in front, whose X-Forwarded-For is believed.
-        person: the header in which they name who asks, if there is one.
+        limits: the most bytes of a body at a path that begins so, in their order; of a longer body
+            the app gets nothing but its length, so that it can say what it thinks of it.
+        rate: the most requests from a network.
+        person: the header in which proxies name who asks, if there is one.
     """
 
     def __init__(
         self,
         app: WSGIApplication,
-        problem: Callable[[Exception], Response],
+        settings: Settings,
         threads: int,
         most: int,
-        proxies: int,
+        limits: Mapping[bytes, int],
+        rate: str = OFF,
         person: str = "",
     ) -> None:
+        super().__init__()
+        self.settings = settings
+        self.max_body = max(limits.values())
+        self._limits = limits
+        self._admission = Admission(replace(settings, rate=rate))
         self._app = app
-        self._problem = problem
         self._threads = ThreadPoolExecutor(threads, "wsgi")
-        self._most, self._proxies = most, proxies
+        self._most = most
         self._naming = (b"cookie", b"authorization", person.lower().encode())
         self._running: Counter[_Sender] = Counter()
         self._waiting: defaultdict[_Sender, deque[Request]] = defaultdict(deque)
 
+    async def stop(self) -> None:
+        """End the threads; what they do is not waited for."""
+        await super().stop()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def admit(self, request: Request) -> int:
+        """The most bytes of the body.
+
+        Raises:
+            IntakeError: the request's network sends too many.
+        """
+        self._admission.pace(request.connection.peer, request.headers)
+        return next(most for path, most in self._limits.items() if request.path.startswith(path))
+
     def handle(self, request: Request) -> None:
-        """Answer a request in a thread, as soon as its sender may have another one."""
+        """Run the app, in a thread, as soon as its sender may have another one."""
         sender = self._sender(request)
         self._waiting[sender].append(request)
         self._next(sender)
@@ -96,17 +103,13 @@ class WsgiThreads:
             request.respond(finished.result())
         else:
             told = error if isinstance(error, Exception) else RuntimeError(type(error).__name__)
-            request.respond(self._problem(told))
+            request.respond(problem_of(told))
 
     def _sender(self, request: Request) -> _Sender:
         headers, peer = request.headers, request.connection.peer.address
         forwarded = headers.get(b"x-forwarded-for", b"").decode("latin-1")
-        network = network_of(client_address(peer, forwarded, self._proxies))
+        network = network_of(client_address(peer, forwarded, self.settings.trusted_proxies))
         return network, *(headers.get(name, b"") for name in self._naming)
-
-    def close(self) -> None:
-        """End the threads; what they do is not waited for."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _call(self, environ: dict[str, Any]) -> WsgiResponse:
         pieces, status, headers = run_wsgi_app(self._app, environ, buffered=True)
@@ -150,61 +153,3 @@ def environ_of(request: Request) -> dict[str, Any]:
             key = name.decode("latin-1").upper().replace("-", "_")
             environ[key if key == "CONTENT_TYPE" else f"HTTP_{key}"] = value.decode("latin-1")
     return environ
-
-
-class WsgiHandler:
-    """Serves one WSGI app and nothing else.
-
-    Args:
-        most: threads that one sender may have at a time.
-        limits: the most bytes of a body at a path that begins so, in their order; of a longer body
-            the app gets nothing but its length, so that it can say what it thinks of it.
-        rate: the most requests from a network.
-        person: the header in which proxies name who asks, if there is one.
-    """
-
-    def __init__(
-        self,
-        app: WSGIApplication,
-        settings: Settings,
-        threads: int,
-        most: int,
-        limits: Mapping[bytes, int],
-        rate: str = OFF,
-        person: str = "",
-    ) -> None:
-        self.settings = settings
-        self.max_body = max(limits.values())
-        self._limits = limits
-        self._admission = Admission(replace(settings, rate=rate))
-        proxies = settings.trusted_proxies
-        self._threads = WsgiThreads(app, self.problem, threads, most, proxies, person)
-
-    async def start(self, server: HttpServer) -> None:
-        """There is nothing to do before the first request."""
-
-    async def stop(self) -> None:
-        """End the threads."""
-        self._threads.close()
-
-    def admit(self, request: Request) -> int:
-        """The most bytes of the body.
-
-        Raises:
-            IntakeError: the request's network sends too many.
-        """
-        self._admission.pace(request.connection.peer, request.headers)
-        return next(most for path, most in self._limits.items() if request.path.startswith(path))
-
-    def handle(self, request: Request) -> None:
-        """Run the app, in a thread."""
-        self._threads.handle(request)
-
-    def problem(self, error: Exception) -> Response:
-        """The problem document of an error; of one that nobody expects, the log is told."""
-        if not isinstance(error, IntakeError):
-            tell_unexpected(error)
-            error = IntakeError("internal", "the server has a bug; its log says where")
-        return problem_document(
-            error.code, error.status, error.title, str(error), error.retry_after
-        )

@@ -8,23 +8,20 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import os
-import tempfile
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
 from deniable import DeniableError, Scheme
 from deniable.protocol import windows
+from deniable_collector.files import written
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import MAX_CELL, TallyKey
 from deniable_collector.stores.summed.sums import SumName, bounds
 from deniable_collector.stores.vectors import rows_of, shape_of
-from deniable_collector.tally import TallyRow
 
 FORMAT = "deniable-tallies"
 VERSION = 1
@@ -100,17 +97,9 @@ class TallySelection:
     since: float | None = None
     before: float | None = None
 
-    def takes(self, metric: str, window: str) -> bool:
-        """Whether a tally is selected."""
-        return (
-            (not self.metrics or metric in self.metrics)
-            and (self.since is None or windows.start(window) >= self.since)
-            and (self.before is None or windows.end(window) <= self.before)
-        )
-
-    def takes_sum(self, metric: str, name: SumName) -> bool:
-        """Whether a sum of dropped windows is selected, by its whole period."""
-        begin, end = bounds(name.period)
+    def takes(self, metric: str, name: str | SumName) -> bool:
+        """Whether the tally of a window is selected, or a sum of dropped windows, by its period."""
+        begin, end = bounds(name.period if isinstance(name, SumName) else name)
         return (
             (not self.metrics or metric in self.metrics)
             and (self.since is None or begin >= self.since)
@@ -132,14 +121,9 @@ class Contents:
     sums: int
     """Sums of windows that were dropped; their reports are counted apart, because the sums of a
     week, a month and a quarter may have the same reports."""
+    tallies: int
+    """How many windows have a tally."""
     schemes: tuple[tuple[str, Scheme], ...] = field(repr=False, compare=False)
-    windows: tuple[TallyKey, ...] = field(repr=False, compare=False)
-    """The windows that have a tally."""
-
-    @property
-    def tallies(self) -> int:
-        """How many windows have a tally."""
-        return len(self.windows)
 
 
 def in_order(window: str) -> tuple[float, str]:
@@ -166,89 +150,52 @@ def export(
         StoreError: the store cannot be read.
         OSError: the file cannot be written.
     """
-    with _written(path) as raw, gzip.GzipFile("", "wb", _LEVEL, raw, mtime=0) as file:
-        return _Writer(file, store.identity()).write(store, selection, advance)
+    chosen = [
+        (metric, scheme, names)
+        for metric, published in sorted(store.schemes().items())
+        for fingerprint, scheme in sorted(published.items())
+        if (names := _names(store, metric, fingerprint, selection))
+    ]
+    total, done = sum(len(names) for *_, names in chosen), 0
+    origin, digest = store.identity(), hashlib.sha256()
+    rows = reports = sums = 0
+    with written(path) as raw, gzip.GzipFile("", "wb", _LEVEL, raw, mtime=0) as file:
 
+        def put(line: ArchiveLine) -> None:
+            text = msgspec.json.encode(line) + b"\n"
+            digest.update(text)
+            file.write(text)
 
-class _Writer:
-    def __init__(self, file: gzip.GzipFile, origin: str) -> None:
-        self._file = file
-        self._origin = origin
-        self._hash = hashlib.sha256()
-        self._rows = self._reports = self._sums = 0
-        self._windows: list[TallyKey] = []
-
-    def write(self, store: Store, selection: TallySelection, advance: Advance) -> Contents:
-        plan = []
-        for metric, published in sorted(store.schemes().items()):
-            for fingerprint, scheme in sorted(published.items()):
-                chosen = [
-                    window
-                    for window in sorted(store.windows(metric, fingerprint), key=in_order)
-                    if selection.takes(metric, window)
-                ]
-                kept = [
-                    name
-                    for name in store.sums.names(metric, fingerprint)
-                    if name.kept and selection.takes_sum(metric, name)
-                ]
-                if chosen or kept:
-                    plan.append((metric, scheme, chosen, kept))
-        self._put(HeadLine(FORMAT, VERSION, self._origin))
-        total, done = sum(len(chosen) + len(kept) for *_, chosen, kept in plan), 0
-        for metric, scheme, chosen, kept in plan:
-            self._put(SchemeLine(metric, scheme.fingerprint, scheme.definition()))
-            for window in chosen:
-                self._write_tally(store, TallyKey(metric, scheme.fingerprint, window))
+        put(HeadLine(FORMAT, VERSION, origin))
+        for metric, scheme, names in chosen:
+            put(SchemeLine(metric, scheme.fingerprint, scheme.definition()))
+            for name in names:
+                if isinstance(name, SumName):
+                    kept = store.sums.kept_sum(metric, scheme.fingerprint, name)
+                    put(SumLine(name.kind, name.period, kept.reports))
+                    its_rows = tuple(rows_of(shape_of(scheme), kept.counters))
+                    sums += 1
+                else:
+                    tally = store.own_tally(TallyKey(metric, scheme.fingerprint, name))
+                    its_rows = tally.rows
+                    reports += tally.reports
+                for number, row in enumerate(its_rows):
+                    if row.reports or row.cells.any():
+                        put(RowLine(str(name), number, row.reports, row.cells.tolist()))
+                        rows += 1
                 done += 1
                 advance(done / total)
-            for name in kept:
-                self._write_sum(store, metric, scheme, name)
-                done += 1
-                advance(done / total)
-        digest = self._hash.hexdigest()
-        self._put(EndLine(self._rows, self._reports, digest))
-        schemes = tuple((metric, scheme) for metric, scheme, *_ in plan)
-        tallies = tuple(self._windows)
-        return Contents(
-            digest, self._origin, self._rows, self._reports, self._sums, schemes, tallies
-        )
-
-    def _write_sum(self, store: Store, metric: str, scheme: Scheme, name: SumName) -> None:
-        kept = store.sums.kept_sum(metric, scheme.fingerprint, name)
-        self._put(SumLine(name.kind, name.period, kept.reports))
-        self._write_rows(str(name), rows_of(shape_of(scheme), kept.counters))
-        self._sums += 1
-
-    def _write_tally(self, store: Store, key: TallyKey) -> None:
-        tally = store.own_tally(key)
-        self._write_rows(key.window, tally.rows)
-        self._reports += tally.reports
-        self._windows.append(key)
-
-    def _write_rows(self, name: str, rows: Iterable[TallyRow]) -> None:
-        for number, row in enumerate(rows):
-            if row.reports or row.cells.any():
-                self._put(RowLine(name, number, row.reports, row.cells.tolist()))
-                self._rows += 1
-
-    def _put(self, line: ArchiveLine) -> None:
-        text = msgspec.json.encode(line) + b"\n"
-        self._hash.update(text)
-        self._file.write(text)
+        sha256 = digest.hexdigest()
+        put(EndLine(rows, reports, sha256))
+    schemes = tuple((metric, scheme) for metric, scheme, _ in chosen)
+    return Contents(sha256, origin, rows, reports, sums, total - sums, schemes)
 
 
-@contextmanager
-def _written(path: Path) -> Iterator[BinaryIO]:
-    """A file that gets its name when it is complete and on the disk."""
-    descriptor, name = tempfile.mkstemp(".part", f".{path.name}.", path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        with suppress(OSError):
-            Path(name).unlink()
-        raise
+def _names(
+    store: Store, metric: str, scheme: str, selection: TallySelection
+) -> list[str | SumName]:
+    """The windows that are selected, and the sums of dropped ones, in the order of the file."""
+    labels = sorted(store.windows(metric, scheme), key=in_order)
+    kept = [name for name in store.sums.names(metric, scheme) if name.kept]
+    found: list[str | SumName] = [*labels, *kept]
+    return [name for name in found if selection.takes(metric, name)]

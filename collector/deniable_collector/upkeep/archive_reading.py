@@ -7,15 +7,14 @@ import hashlib
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from deniable import Scheme, SchemeError, WindowError
 from deniable.protocol import windows
 from deniable.protocol.keep import CALENDARS
-from deniable_collector.stores.commits import TallyKey
-from deniable_collector.stores.summed.sums import period_of
+from deniable_collector.stores.summed.sums import SumName, period_of
 from deniable_collector.upkeep.archive import (
     FORMAT,
     VERSION,
@@ -34,6 +33,10 @@ from deniable_collector.upkeep.archive import (
 _LONGEST_LINE = 1 << 28
 """The longest line in bytes, which limits the memory that a damaged or hostile file can use."""
 
+_CELLS = 1 << 16
+"""The most cells that are added at once, unless a row has more. This is part of the format, because
+the groups determine the ids."""
+
 _decoder = msgspec.json.Decoder(Line)
 
 
@@ -44,135 +47,134 @@ def check(path: Path, *, advance: Advance = lambda share: None) -> Contents:
         ArchiveError: it is damaged, truncated, or not a file that this version can read.
         OSError: it cannot be opened.
     """
-    return _ArchiveReader(path, advance).check()
+    reader = ArchiveReader(path, advance)
+    for _ in reader.parts():
+        pass
+    return reader.contents
 
 
-def rows(
-    path: Path, *, advance: Advance = lambda share: None
-) -> Iterator[tuple[str, str, RowLine]]:
-    """All rows of windows in a file that was checked, each with its metric and scheme."""
-    return _ArchiveReader(path, advance).rows()
+class ArchivePart(NamedTuple):
+    """What is added at once: neighbouring rows of a window, or a sum of dropped windows with all of
+    its rows."""
+
+    metric: str
+    scheme: Scheme
+    name: str | SumName
+    sum: SumLine | None
+    rows: list[RowLine]
+
+    @property
+    def of(self) -> tuple[str, str]:
+        """The metric and the scheme by their names."""
+        return self.metric, self.scheme.fingerprint
+
+    def batch_id(self, origin: str) -> str:
+        """The id of the batch in which it is added, by its content."""
+        lines = self.rows if self.sum is None else [self.sum, *self.rows]
+        content = msgspec.json.encode((origin, *self.of, lines))
+        return hashlib.sha256(content).hexdigest()[:32]
 
 
-def sums(path: Path) -> Iterator[tuple[str, str, SumLine, list[RowLine]]]:
-    """All sums of dropped windows in a file that was checked, each with its metric, its scheme
-    and its rows."""
-    return _ArchiveReader(path, lambda share: None).sums()
+class ArchiveReader:
+    """Reads a file, and checks each of its lines."""
 
+    contents: Contents
+    """What was read, when all has been."""
 
-class _ArchiveReader:
-    """Reads a file once, for `check` or for `rows`."""
-
-    def __init__(self, path: Path, advance: Advance) -> None:
+    def __init__(self, path: Path, advance: Advance = lambda share: None) -> None:
         self._path = path
         self._advance = advance
         self._hash = hashlib.sha256()
+        self._schemes: dict[tuple[str, str], Scheme] = {}
+        self._begun, self.origin = False, ""
 
-    def check(self) -> Contents:
+    def parts(self) -> Iterator[ArchivePart]:
+        """Everything in the file. Nothing of it is sure before all was read.
+
+        Raises:
+            ArchiveError: as `check` does.
+        """
         lines = self._lines()
         head = next(lines, None)
         if not isinstance(head, HeadLine) or head.format != FORMAT:
-            raise ArchiveError(f"{self._path} holds no tallies of deniable")
+            raise self._damaged()
         if head.version != VERSION:
             raise ArchiveError(f"{self._path} was written by another version of deniable")
-        schemes: list[tuple[str, Scheme]] = []
-        rows = reports = 0
-        tallies: list[TallyKey] = []
+        self._begun, self.origin = True, head.origin
+        rows = reports = tallies = cells = 0
+        sums: set[tuple[str, ...]] = set()
+        latest: tuple[str, Scheme] | None = None
+        part: ArchivePart | None = None
         last: tuple[Any, ...] = ()
-        named = set()
-        current: SumLine | None = None
-        found: set[tuple[str, ...]] = set()
         for line in lines:
-            if isinstance(line, SchemeLine):
-                schemes.append((line.metric, self._scheme(line)))
-                if (line.metric, line.scheme) in named:
+            if isinstance(line, RowLine):
+                if latest is None:
                     raise self._damaged()
-                named.add((line.metric, line.scheme))
-                last, current = (), None
-            elif isinstance(line, SumLine):
-                if not schemes:
+                place = self._check_row(latest[1], part, line)
+                if last and place <= last:
                     raise self._damaged()
-                self._check_sum(schemes[-1][1], line)
-                key = (schemes[-1][0], schemes[-1][1].fingerprint, str(line.name))
-                if key in found:
-                    raise self._damaged()
-                found.add(key)
-                last, current = (), line
-            elif isinstance(line, RowLine):
-                self._check_row(schemes, line, str(current.name) if current else None)
-                # The rows of a sum have one name, in place of windows.
-                window = in_order(line.window) if current is None else (0.0, "")
-                if last and (*window, line.row) <= last:
-                    raise self._damaged()
-                if current is None:
-                    if last[:2] != window:
-                        metric, scheme = schemes[-1]
-                        tallies.append(TallyKey(metric, scheme.fingerprint, line.window))
+                if part is None or part.sum is None:
+                    tallies += last[:2] != place[:2]
                     reports += line.reports
-                last = (*window, line.row)
+                    # A part of another window, or one that is large enough, is complete.
+                    if part and (part.name != line.window or cells + len(line.cells) > _CELLS):
+                        yield part
+                        part = None
+                if part is None:
+                    part, cells = ArchivePart(*latest, line.window, None, []), 0
+                part.rows.append(line)
+                cells += len(line.cells)
                 rows += 1
+                last = place
+                continue
+            if part is not None:
+                yield part
+            part, last = None, ()
+            if isinstance(line, SchemeLine):
+                if (line.metric, line.scheme) in self._schemes:
+                    raise self._damaged()
+                scheme = self._schemes[line.metric, line.scheme] = self._scheme(line)
+                latest = line.metric, scheme
+            elif isinstance(line, SumLine):
+                if latest is None:
+                    raise self._damaged()
+                self._check_sum(latest[1], line)
+                part = ArchivePart(*latest, line.name, line, [])
+                if (*part.of, str(line.name)) in sums:
+                    raise self._damaged()
+                sums.add((*part.of, str(line.name)))
             elif isinstance(line, EndLine):
                 if next(lines, None) is not None:
                     raise self._damaged()
                 self._check_end(line, rows, reports)
-                digest = line.sha256
-                return Contents(
-                    digest, head.origin, rows, reports, len(found), tuple(schemes), tuple(tallies)
+                schemes = tuple((metric, each) for (metric, _), each in self._schemes.items())
+                self.contents = Contents(
+                    line.sha256, head.origin, rows, reports, len(sums), tallies, schemes
                 )
+                return
             else:
                 raise self._damaged()
         raise self._truncated()
 
-    def rows(self) -> Iterator[tuple[str, str, RowLine]]:
-        metric = scheme = ""
-        for line in self._lines():
-            if isinstance(line, SchemeLine):
-                metric, scheme = line.metric, line.scheme
-            elif isinstance(line, RowLine) and not line.window.startswith("kept-"):
-                yield metric, scheme, line
-
-    def sums(self) -> Iterator[tuple[str, str, SumLine, list[RowLine]]]:
-        metric = scheme = ""
-        current: tuple[SumLine, list[RowLine]] | None = None
-        for line in self._lines():
-            if current is not None and not isinstance(line, RowLine):
-                yield metric, scheme, *current
-                current = None
-            if isinstance(line, SchemeLine):
-                metric, scheme = line.metric, line.scheme
-            elif isinstance(line, SumLine):
-                current = line, []
-            elif current is not None and isinstance(line, RowLine):
-                current[1].append(line)
-
     def _lines(self) -> Iterator[Line]:
         size = max(1, self._path.stat().st_size)
-        first = True
         with self._path.open("rb") as raw, gzip.GzipFile(fileobj=raw, mode="rb") as file:
-            while text := self._line(file, first):
-                if not text.endswith(b"\n"):
-                    raise self._truncated()
+            while True:
                 try:
-                    line = _decoder.decode(text)
-                except (msgspec.DecodeError, UnicodeDecodeError):
-                    if first:
-                        raise ArchiveError(f"{self._path} holds no tallies of deniable") from None
+                    text = file.readline(_LONGEST_LINE)
+                    line = _decoder.decode(text) if text.endswith(b"\n") else None
+                except EOFError:
+                    raise self._truncated() from None
+                except (gzip.BadGzipFile, zlib.error, msgspec.DecodeError, UnicodeDecodeError):
                     raise self._damaged() from None
+                if not text:
+                    return
+                if line is None:
+                    raise self._truncated()
                 if not isinstance(line, EndLine):
                     self._hash.update(text)
                 yield line
-                first = False
                 self._advance(raw.tell() / size)
-
-    def _line(self, file: gzip.GzipFile, first: bool) -> bytes:
-        try:
-            return file.readline(_LONGEST_LINE)
-        except EOFError:
-            raise self._truncated() from None
-        except (gzip.BadGzipFile, zlib.error):
-            if first:
-                raise ArchiveError(f"{self._path} holds no tallies of deniable") from None
-            raise self._damaged() from None
 
     def _scheme(self, line: SchemeLine) -> Scheme:
         try:
@@ -190,21 +192,22 @@ class _ArchiveReader:
         return scheme
 
     def _check_row(
-        self, schemes: list[tuple[str, Scheme]], line: RowLine, name: str | None
-    ) -> None:
-        if not schemes:
-            raise self._damaged()
-        rows = schemes[-1][1].rows
-        try:
-            if name is None:
-                windows.kind_of(line.window)
-                windows.end(line.window)
-            elif line.window != name:
-                raise self._damaged()
-        except WindowError:
-            raise self._damaged() from None
+        self, scheme: Scheme, part: ArchivePart | None, line: RowLine
+    ) -> tuple[Any, ...]:
+        """The place of a row among those of its scheme or its sum, which has one name for all."""
+        rows = scheme.rows
         if line.row >= len(rows) or len(line.cells) != rows[line.row].width:
             raise self._damaged()
+        if part is not None and part.sum is not None:
+            if line.window != str(part.name):
+                raise self._damaged()
+            return 0.0, "", line.row
+        try:
+            windows.kind_of(line.window)
+            windows.end(line.window)
+        except WindowError:
+            raise self._damaged() from None
+        return *in_order(line.window), line.row
 
     def _check_sum(self, scheme: Scheme, line: SumLine) -> None:
         groups = len(scheme.combinations)
@@ -235,4 +238,6 @@ class _ArchiveReader:
         return ArchiveError(f"{self._path} ends too early: copy or export it again")
 
     def _damaged(self) -> ArchiveError:
+        if not self._begun:
+            return ArchiveError(f"{self._path} holds no tallies of deniable")
         return ArchiveError(f"{self._path} is damaged: copy or export it again")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import time
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,11 +20,9 @@ from deniable_collector.upkeep.tools import (
     opened_store,
     print_json,
     print_outcome,
-    print_table,
     progress,
     readable,
     summary,
-    told,
 )
 
 if TYPE_CHECKING:
@@ -34,42 +30,31 @@ if TYPE_CHECKING:
 
 # numpy and rich take longer to import than `deniable --help` should.
 
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
 
 _day = click.DateTime(["%Y-%m-%d"])
 _file = click.Path(path_type=Path, dir_okay=False)
 
 
-def _chosen(command: Callable[_P, _R]) -> Callable[..., _R]:
-    """The options that select tallies, passed on as `selection`."""
+_metric = click.option("--metric", multiple=True, metavar="NAME", help="Only this metric.")
+_since = click.option("--since", type=_day, help="Only windows that begin on this day or later.")
+_before = click.option(
+    "--before", type=_day, help="Only windows that had ended when this day began."
+)
+"""The options that select tallies, for `_selection`."""
 
-    @click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Only this metric.")
-    @click.option("--since", type=_day, help="Only windows that begin on this day or later.")
-    @click.option("--before", type=_day, help="Only windows that had ended when this day began.")
-    @functools.wraps(command)
-    def with_selection(
-        *args: Any,
-        metrics: tuple[str, ...],
-        since: datetime | None,
-        before: datetime | None,
-        **options: Any,
-    ) -> _R:
-        from deniable_collector.upkeep.archive import TallySelection
 
-        if since is not None and before is not None and since >= before:
-            raise click.UsageError(
-                f"no window begins on {since:%Y-%m-%d} or later and had ended when "
-                f"{before:%Y-%m-%d} began: --since must be the earlier day"
-            )
-        options["selection"] = TallySelection(
-            frozenset(metrics),
-            None if since is None else midnight(since),
-            None if before is None else midnight(before),
+def _selection(
+    metric: tuple[str, ...], since: datetime | None, before: datetime | None
+) -> TallySelection:
+    from deniable_collector.upkeep.archive import TallySelection
+
+    if since is not None and before is not None and since >= before:
+        raise click.UsageError(
+            f"no window begins on {since:%Y-%m-%d} or later and had ended when "
+            f"{before:%Y-%m-%d} began: --since must be the earlier day"
         )
-        return command(*args, **options)
-
-    return with_selection
+    first, last = (None if day is None else midnight(day) for day in (since, before))
+    return TallySelection(frozenset(metric), first, last)
 
 
 @command("deniable store info")
@@ -123,25 +108,24 @@ def info(store: str | None, as_json: bool) -> None:
 
 def _print(document: dict[str, Any]) -> None:
     """What `info` shows in a terminal."""
+    from rich.console import Console
+    from rich.table import Table
+
     metrics = document["schemes"]
     sealed, tallies = (sum(each[name] for each in metrics) for name in ("sealed", "windows"))
     click.echo(
         f"{document['kind']}, {counted(document['shards'], 'shard')}; {sealed:,} of "
         f"{counted(tallies, 'tally', 'tallies')} sealed"
     )
-    print_table(
-        [
-            (
-                each["metric"],
-                each["scheme"],
-                f"{each['windows']:,}",
-                f"{each['first']} to {each['last']}" if each["windows"] else "",
-                f"{each['reports']:,}",
-                f"{each['counters']:,}",
-            )
-            for each in metrics
-        ]
-    )
+    table = Table(box=None, pad_edge=False)
+    for heading in ("metric", "scheme", "windows", "from", "reports", "counters"):
+        right = heading in ("windows", "reports", "counters")
+        table.add_column(heading, justify="right" if right else "left", overflow="fold")
+    for each in metrics:
+        labels = f"{each['first']} to {each['last']}" if each["windows"] else ""
+        count, reports, counters = (f"{each[of]:,}" for of in ("windows", "reports", "counters"))
+        table.add_row(each["metric"], each["scheme"], count, labels, reports, counters)
+    Console().print(table)
     for each in metrics:
         if kept := each["sums"]["kept"]:
             count = counted(each["sums"]["dropped_windows"], "window")
@@ -166,18 +150,21 @@ def drop(before: datetime, dry_run: bool, store: str | None, yes: bool, as_json:
 
     moment = midnight(before)
     with opened_store(store) as (opened, _):
+        schemes = [
+            (metric, fingerprint)
+            for metric, published in sorted(opened.schemes().items())
+            for fingerprint in sorted(published)
+        ]
         found = [
-            (metric, fingerprint, label)
-            for metric, schemes in sorted(opened.schemes().items())
-            for fingerprint in sorted(schemes)
-            for label in opened.windows(metric, fingerprint)
+            (*of, label)
+            for of in schemes
+            for label in opened.windows(*of)
             if windows.end(label) <= moment
         ]
         sums = [
-            (metric, fingerprint, name)
-            for metric, schemes in sorted(opened.schemes().items())
-            for fingerprint in sorted(schemes)
-            for name in opened.sums.names(metric, fingerprint)
+            (*of, name)
+            for of in schemes
+            for name in opened.sums.names(*of)
             if name.kept and name.ended(moment)
         ]
         metrics = sorted({metric for metric, _, _ in found})
@@ -215,16 +202,14 @@ def drop(before: datetime, dry_run: bool, store: str | None, yes: bool, as_json:
 
 @command("deniable store export sums.jsonl --metric browser --since 2026-11-16")
 @click.argument("file", type=_file)
-@_chosen
+@_metric
+@_since
+@_before
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
 @store_option
 @json_option
 def export_tallies(
-    file: Path,
-    selection: TallySelection,
-    force: bool,
-    store: str | None,
-    as_json: bool,
+    file: Path, force: bool, store: str | None, as_json: bool, **chosen: Any
 ) -> None:
     """Write tallies to FILE: their exact sums, with the schemes that read them.
 
@@ -236,6 +221,7 @@ def export_tallies(
     """
     from deniable_collector.upkeep.archive import export
 
+    selection = _selection(**chosen)
     if file.exists() and not force:
         raise click.ClickException(f"{file} is there already: name another file, or --force")
     with opened_store(store) as (opened, _), progress("exporting", as_json) as advance:
@@ -249,12 +235,14 @@ def export_tallies(
 
 @command("deniable store import sums.jsonl --dry-run")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))
-@_chosen
+@_metric
+@_since
+@_before
 @click.option("--dry-run", is_flag=True, help="Check the whole file, and change nothing.")
 @store_option
 @json_option
 def import_tallies(
-    file: Path, selection: TallySelection, dry_run: bool, store: str | None, as_json: bool
+    file: Path, dry_run: bool, store: str | None, as_json: bool, **chosen: Any
 ) -> None:
     """Add the tallies of FILE to a store.
 
@@ -265,12 +253,14 @@ def import_tallies(
     from deniable_collector.upkeep.archive_reading import check
     from deniable_collector.upkeep.importing import load
 
-    with told(), progress("importing", as_json) as advance:
+    selection = _selection(**chosen)
+    with progress("importing", as_json) as advance:
         if dry_run:
             contents, outcome = check(file, advance=advance), None
             check_metrics(selection, dict(contents.schemes))
         else:
-            with opened_store(store) as (opened, _):
+            again = "; what this command has added is not added twice"
+            with opened_store(store, again) as (opened, _):
                 outcome = load(file, opened, time.time(), selection, advance=advance)
             contents = outcome.contents
     if outcome is not None:

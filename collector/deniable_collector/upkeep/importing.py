@@ -7,15 +7,14 @@ for its file.
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
-import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from deniable import Scheme
 from deniable_collector.stores.base import Store
@@ -29,6 +28,7 @@ from deniable_collector.stores.commits import (
 )
 from deniable_collector.stores.summed.imported import TALLY, Imported, brought_before, source_of
 from deniable_collector.stores.summed.summing import KeptSum
+from deniable_collector.stores.summed.sums import SumName
 from deniable_collector.stores.vectors import shape_of
 from deniable_collector.upkeep.archive import (
     EVERYTHING,
@@ -36,28 +36,28 @@ from deniable_collector.upkeep.archive import (
     ArchiveError,
     Contents,
     RowLine,
-    SumLine,
     TallySelection,
 )
-from deniable_collector.upkeep.archive_reading import check, rows, sums
+from deniable_collector.upkeep.archive_reading import ArchivePart, ArchiveReader
 
-_COMMIT_CELLS = 1 << 16
-"""The most cells that are added at once, unless a row has more. This is part of the format,
-because the groups determine the ids."""
+
+@dataclass
+class Amount:
+    """How much an import has added, or has found added before."""
+
+    rows: int = 0
+    reports: int = 0
+    sums: int = 0
+    """Sums of dropped windows, which are recognized for ever."""
 
 
 @dataclass(frozen=True)
 class ImportResult:
-    """The result of an import: added rows and reports, and those that were there already."""
+    """The result of an import: what was added, and what was there already."""
 
     contents: Contents
-    rows: int
-    reports: int
-    known_rows: int
-    known_reports: int
-    sums: int = 0
-    known_sums: int = 0
-    """Sums of dropped windows, which are recognized for ever."""
+    added: Amount
+    known: Amount
 
 
 def load(
@@ -79,7 +79,12 @@ def load(
             it has counted a window of the file itself.
         StoreError: the store refused or is unavailable; what was added before stays.
     """
-    contents = check(path, advance=lambda share: advance(share / 2))
+    reader = ArchiveReader(path, lambda share: advance(share / 2))
+    brought: _Brought = defaultdict(dict)
+    for part in reader.parts():
+        if selection.takes(part.metric, part.name):
+            brought[part.of].update(dict.fromkeys(_imports(part, reader.origin)))
+    contents = reader.contents
     if unknown := selection.metrics - {metric for metric, _ in contents.schemes}:
         raise ArchiveError(f"{path} has no metric {', '.join(sorted(unknown))}")
     # Creates the store, if it is new, and checks its number of shards.
@@ -89,147 +94,105 @@ def load(
         if not selection.metrics or metric in selection.metrics:
             _compare(store, metric, scheme)
             schemes.setdefault(metric, []).append(scheme)
-    brought = _brought(path, contents, selection)
-    _check_calendars(path, store, brought)
-    if contents.origin:
-        if contents.origin == store.identity():
-            _check_own(store, brought)
-        _check_forms(path, store, brought)
+    own = contents.origin == store.identity()
+    for of, windows in brought.items():
+        _check(path, store, of, windows)
+        if contents.origin:
+            _check_twice(path, store, of, windows, own)
     store.publish(schemes)
     if contents.origin:
         # Before anything is added.
         for of, windows in brought.items():
-            store.sums.note_imports(*of, windows)
-    added, known = [0, 0], [0, 0]
-    second_pass = rows(path, advance=lambda share: advance(0.5 + share / 2))
-    for key, parts in _groups(second_pass):
-        if not selection.takes(key.metric, key.window):
+            store.sums.note_imports(*of, [*windows])
+    added, known = Amount(), Amount()
+    for part in ArchiveReader(path, lambda share: advance(0.5 + share / 2)).parts():
+        if not selection.takes(part.metric, part.name):
             continue
-        batch = _batch_id(contents.origin, key, parts)
-        increments = {TallyRowKey(key, part.row): _increment(part) for part in parts}
+        batch = part.batch_id(contents.origin)
+        if part.sum is not None and isinstance(part.name, SumName):
+            its_sum = KeptSum(part.name, part.sum.reports, _counters(part))
+            amount = added if store.sums.add(*part.of, its_sum, batch) else known
+            amount.sums += 1
+            continue
+        key = TallyKey(*part.of, str(part.name))
+        increments = {TallyRowKey(key, row.row): _increment(row) for row in part.rows}
         seen = store.fold(Commit((batch,), increments, shard_of(batch, store.shards)), now)
-        counts = known if seen else added
-        counts[0] += len(parts)
-        counts[1] += sum(part.reports for part in parts)
-    sums_added = [0, 0]
-    if contents.sums:
-        for metric, fingerprint, line, parts in sums(path):
-            if selection.takes_sum(metric, line.name):
-                batch = _sum_id(contents.origin, metric, fingerprint, line, parts)
-                its_sum = _kept_sum(store.scheme(metric, fingerprint), line, parts)
-                sums_added[not store.sums.add(metric, fingerprint, its_sum, batch)] += 1
-    return ImportResult(contents, added[0], added[1], known[0], known[1], *sums_added)
+        amount = known if seen else added
+        amount.rows += len(part.rows)
+        amount.reports += sum(row.reports for row in part.rows)
+    return ImportResult(contents, added, known)
 
 
-_Brought: TypeAlias = Mapping[tuple[str, str], Sequence[Imported]]
+_Brought: TypeAlias = defaultdict[tuple[str, str], dict[Imported, None]]
 """The windows that a file brings, by metric and scheme, each in the form in which it does."""
 
 
-def _brought(path: Path, contents: Contents, selection: TallySelection) -> _Brought:
-    source = source_of(contents.origin)
-    found: defaultdict[tuple[str, str], list[Imported]] = defaultdict(list)
-    for metric, fingerprint, window in contents.windows:
-        if selection.takes(metric, window):
-            found[metric, fingerprint].append(Imported(source, TALLY, "", window))
-    for metric, fingerprint, line, parts in sums(path) if contents.sums else ():
-        if selection.takes_sum(metric, line.name):
-            batch = _sum_id(contents.origin, metric, fingerprint, line, parts)
-            found[metric, fingerprint] += [
-                Imported(source, line.name.calendar, batch, window) for window in line.reports
-            ]
-    return found
+def _imports(part: ArchivePart, origin: str) -> list[Imported]:
+    """The windows that a part brings."""
+    source = source_of(origin)
+    if part.sum is None:
+        return [Imported(source, TALLY, "", str(part.name))]
+    batch, calendar = part.batch_id(origin), part.sum.name.calendar
+    return [Imported(source, calendar, batch, window) for window in part.sum.reports]
 
 
-def _check_calendars(path: Path, store: Store, brought: _Brought) -> None:
+def _check(path: Path, store: Store, of: tuple[str, str], windows: Collection[Imported]) -> None:
     """Refuse sums that could not be read beside those of the store: of a window that is in the sum
     of a week here, and in that of a month there."""
-    for (metric, fingerprint), windows in brought.items():
-        calendars: defaultdict[str, set[str]] = defaultdict(set)
-        for each in windows:
-            if each.form != TALLY:
-                calendars[each.window].add(each.form)
-        known = store.sums.calendars(metric, fingerprint) if calendars else {}
-        for window in sorted(calendars.keys() & known.keys()):
-            if calendars[window].isdisjoint(known[window]):
-                theirs = " and ".join(sorted(calendars[window]))
-                ours = " and ".join(sorted(known[window]))
-                raise ArchiveError(
-                    f"window {window} of metric {metric} was dropped: {path} has it in the sum of "
-                    f"its {theirs}, the store in that of its {ours}, and added up it could not be "
-                    "read any more. Nothing was added: leave it out with --since or --before, and "
-                    "give both stores the same `keep`"
-                )
-
-
-def _check_own(store: Store, brought: _Brought) -> None:
-    """Refuse windows that the store has counted itself, in a file that it, or a copy of it, wrote.
-
-    Its windows that were dropped meanwhile may come back; then the memory of imports has them.
-    """
-    for (metric, fingerprint), windows in brought.items():
-        held = set(store.all_windows(metric, fingerprint))
-        sources = {each.source for each in windows}
-        came = {
-            each.window
-            for each in store.sums.imported(metric, fingerprint)
-            if each.source in sources
-        }
-        if counted := ({each.window for each in windows} & held) - came:
+    calendars: defaultdict[str, set[str]] = defaultdict(set)
+    for each in windows:
+        if each.form != TALLY:
+            calendars[each.window].add(each.form)
+    known = store.sums.calendars(*of) if calendars else {}
+    for window in sorted(calendars.keys() & known.keys()):
+        if calendars[window].isdisjoint(known[window]):
+            theirs = " and ".join(sorted(calendars[window]))
+            ours = " and ".join(sorted(known[window]))
             raise ArchiveError(
-                f"window {min(counted)} of metric {metric} comes from this very store, or a copy "
+                f"window {window} of metric {of[0]} was dropped: {path} has it in the sum of "
+                f"its {theirs}, the store in that of its {ours}, and added up it could not be "
+                "read any more. Nothing was added: leave it out with --since or --before, and "
+                "give both stores the same `keep`"
+            )
+
+
+def _check_twice(
+    path: Path, store: Store, of: tuple[str, str], windows: Collection[Imported], own: bool
+) -> None:
+    """Refuse windows that would be counted twice: those that the store has counted itself, in a
+    file that it, or a copy of it, wrote (`own`), and what came before from the same store in
+    another form."""
+    imported = store.sums.imported(*of)
+    if own:
+        sources = {each.source for each in windows}
+        # Its windows that were dropped meanwhile may come back; then the memory has them.
+        came = {each.window for each in imported if each.source in sources}
+        held = set(store.all_windows(*of)) - came
+        if counted := {each.window for each in windows} & held:
+            raise ArchiveError(
+                f"window {min(counted)} of metric {of[0]} comes from this very store, or a copy "
                 "of it, and the store still has it: it would be counted twice. Nothing was added: "
                 "leave it out with --since or --before"
             )
+    again = brought_before(windows, imported)
+    if again is not None:
+        now = "as a tally" if again.form == TALLY else f"in the sum of its {again.form}"
+        raise ArchiveError(
+            f"window {again.window} of metric {of[0]} came from the same store before, and is "
+            f"in {path} in another form ({now}): it would be counted twice. Nothing was added: "
+            "leave it out with --since or --before"
+        )
 
 
-def _check_forms(path: Path, store: Store, brought: _Brought) -> None:
-    """Refuse what would count windows twice that came before from the same store in another
-    form."""
-    for (metric, fingerprint), windows in brought.items():
-        again = brought_before(windows, store.sums.imported(metric, fingerprint))
-        if again is not None:
-            now = "as a tally" if again.form == TALLY else f"in the sum of its {again.form}"
-            raise ArchiveError(
-                f"window {again.window} of metric {metric} came from the same store before, and is "
-                f"in {path} in another form ({now}): it would be counted twice. Nothing was added: "
-                "leave it out with --since or --before"
-            )
-
-
-def _groups(found: Iterator[tuple[str, str, RowLine]]) -> Iterator[tuple[TallyKey, list[RowLine]]]:
-    """Neighbouring rows of one tally, as many as are added at once."""
-    current: TallyKey | None = None
-    parts: list[RowLine] = []
-    cells = 0
-    for metric, scheme, row in found:
-        key = TallyKey(metric, scheme, row.window)
-        if parts and (key != current or cells + len(row.cells) > _COMMIT_CELLS):
-            yield cast(TallyKey, current), parts
-            parts, cells = [], 0
-        current = key
-        parts.append(row)
-        cells += len(row.cells)
-    if parts:
-        yield cast(TallyKey, current), parts
-
-
-def _kept_sum(scheme: Scheme, line: SumLine, parts: list[RowLine]) -> KeptSum:
-    shape = shape_of(scheme)
+def _counters(part: ArchivePart) -> NDArray[np.int64]:
+    """The vector of a part's rows."""
+    shape = shape_of(part.scheme)
     counters = np.zeros(shape.size, np.int64)
-    for part in parts:
-        counters[part.row] = part.reports
-        start = shape.starts[part.row]
-        counters[start : start + len(part.cells)] = part.cells
-    return KeptSum(line.name, line.reports, counters)
-
-
-def _batch_id(origin: str, key: TallyKey, parts: Sequence[RowLine | SumLine]) -> str:
-    content = msgspec.json.encode((origin, key.metric, key.scheme, parts))
-    return hashlib.sha256(content).hexdigest()[:32]
-
-
-def _sum_id(origin: str, metric: str, scheme: str, line: SumLine, parts: list[RowLine]) -> str:
-    return _batch_id(origin, TallyKey(metric, scheme, str(line.name)), [line, *parts])
+    for row in part.rows:
+        counters[row.row] = row.reports
+        start = shape.starts[row.row]
+        counters[start : start + len(row.cells)] = row.cells
+    return counters
 
 
 def _increment(row: RowLine) -> Increment:

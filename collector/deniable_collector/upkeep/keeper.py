@@ -16,12 +16,12 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 from deniable import DeniableError, Metric
 from deniable.protocol.coded_message import counted
-from deniable.protocol.keep import CALENDARS, Keep
+from deniable.protocol.keep import CALENDARS
 from deniable.protocol.wire import LATEST
 from deniable_collector.batches.catalogue import SKEW
 from deniable_collector.operation.events import tell
@@ -80,38 +80,29 @@ _DAY = 86_400.0
 _RETRY_SECONDS = 600.0
 
 
-@dataclass(frozen=True)
-class KeepRule:
+class KeepRule(NamedTuple):
     """How long the windows of one metric are kept, and their sums."""
 
-    metric: str
-    keep: Keep
     windows: int
     """Days for which windows are kept; 0 for ever."""
-
-    @property
-    def calendars(self) -> tuple[str, ...]:
-        """The calendars whose sums stay when windows go."""
-        known = {each for calendars in CALENDARS.values() for each in calendars}
-        return tuple(calendar for calendar, _ in self.keep if calendar in known)
-
-    @property
-    def sums(self) -> list[tuple[str, int]]:
-        """The calendars whose sums go too, each after so many days; finer ones first."""
-        found = [(calendar, days) for calendar, days in self.keep if days]
-        return [each for each in found if each[0] in self.calendars]
+    calendars: tuple[str, ...]
+    """The calendars whose sums stay when windows go."""
+    sums: list[tuple[str, int]]
+    """Those whose sums go too, each after so many days; finer ones first."""
 
 
 def rules_of(metrics: Iterable[Metric], days: int) -> dict[str, KeepRule]:
     """The rules of the metrics that declare one; `days` is that of DENIABLE_KEEP_DAYS."""
+    known = {each for calendars in CALENDARS.values() for each in calendars}
     found = {}
     for metric in metrics:
         if metric.keep:
-            kept = dict(metric.keep)
-            own = kept.get(metric.window, days)
+            own = dict(metric.keep).get(metric.window, days)
             # The sums of a month metric's windows are quarters, and not its months.
-            sums = tuple(each for each in metric.keep if each[0] != metric.window)
-            found[metric.name] = KeepRule(metric.name, sums, own or 0)
+            sums = [each for each in metric.keep if each[0] != metric.window and each[0] in known]
+            going = [(calendar, kept) for calendar, kept in sums if kept]
+            rule = KeepRule(own or 0, tuple(calendar for calendar, _ in sums), going)
+            found[metric.name] = rule
     return found
 
 
@@ -137,10 +128,10 @@ class Keeper(Upkeep):
         self._clock = clock
         self._rules = rules_of(metrics, days)
 
-    @property
-    def needed(self) -> bool:
-        """Whether anything is ever dropped."""
-        return bool(self._days or self._rules)
+    def start(self) -> None:
+        # Where nothing is ever dropped, there is nothing to do.
+        if self._days or self._rules:
+            super().start()
 
     def apply(self) -> float:
         """Drop what is too old. Returns after how many seconds to do so again."""
@@ -157,17 +148,17 @@ class Keeper(Upkeep):
             for metric, rule in self._rules.items():
                 if self._ended.is_set():
                     return _RETRY_SECONDS
-                self._apply(rule, now, published.get(metric, {}))
+                self._apply(metric, rule, now, published.get(metric, {}))
         except DeniableError as error:
             tell("error", "retention-failed", f"windows that are too old stay: {error}")
             return _RETRY_SECONDS if isinstance(error, StoreUnavailable) else _DAY
         return _DAY
 
-    def _apply(self, rule: KeepRule, now: float, schemes: Iterable[str]) -> None:
+    def _apply(self, metric: str, rule: KeepRule, now: float, schemes: Iterable[str]) -> None:
         """Drop what the rule of one metric says."""
         sums, found = self._store.sums, list[Dropped]()
         for scheme in schemes:
-            of = rule.metric, scheme
+            of = metric, scheme
             if rule.windows:
                 before = min(now - rule.windows * _DAY, now - SETTLED)
                 found.append(sums.drop_windows(*of, before, rule.calendars))
@@ -175,12 +166,5 @@ class Keeper(Upkeep):
                 found.append(sums.drop_sums(*of, calendar, now - days * _DAY, rule.calendars))
         self.tell_failed("retention-failed", chain.from_iterable(each.failed for each in found))
         if gone := sum(each.tallies for each in found):
-            tell("info", "retention", f"dropped {gone} tallies and sums of {rule.metric}, as "
-                 "its `keep` says", tallies=gone, metric=rule.metric)  # fmt: skip
-
-
-def keep(store: Store, days: int, metrics: Iterable[Metric] = ()) -> None:
-    """Start a keeper in this process, if windows are not kept for ever."""
-    keeper = Keeper(store, days, metrics=metrics)
-    if keeper.needed:
-        keeper.start()
+            tell("info", "retention", f"dropped {gone} tallies and sums of {metric}, as "
+                 "its `keep` says", tallies=gone, metric=metric)  # fmt: skip

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from deniable import DeniableError
@@ -94,45 +94,46 @@ def seal_all(
     return outcome
 
 
-def _open_tallies(store: Store, now: float) -> list[tuple[str, ...]]:
-    """The tallies that accept no more reports at `now` and are not sealed."""
-    found = list[tuple[str, ...]]()
+def _each_scheme(store: Store) -> Iterator[tuple[str, str, list[str], frozenset[str]]]:
+    """Each metric and scheme with its windows, and those of them that are sealed."""
     for metric, schemes in sorted(store.schemes().items()):
         for scheme in sorted(schemes):
-            settled = [
-                label
-                for label in store.windows(metric, scheme)
-                if windows.end(label) + SETTLED <= now
-            ]
-            sealed = store.sealed(metric, scheme, settled) if settled else frozenset()
-            found += [TallyKey(metric, scheme, label) for label in settled if label not in sealed]
-    return found
+            labels = store.windows(metric, scheme)
+            sealed = store.sealed(metric, scheme, labels) if labels else frozenset[str]()
+            yield metric, scheme, labels, sealed
+
+
+def _open_tallies(store: Store, now: float) -> list[tuple[str, ...]]:
+    """The tallies that accept no more reports at `now` and are not sealed."""
+    return [
+        (metric, scheme, label)
+        for metric, scheme, labels, sealed in _each_scheme(store)
+        for label in labels
+        if label not in sealed and windows.end(label) + SETTLED <= now
+    ]
 
 
 def _settled_periods(store: Store, now: float) -> list[tuple[str, ...]]:
     """Metric, scheme, kind of window and period of each week, month and quarter that accepts no
     more reports at `now`, whose windows are sealed, and whose copy is missing, old or of no use."""
     found = list[tuple[str, ...]]()
-    for metric, schemes in sorted(store.schemes().items()):
-        for scheme in sorted(schemes):
-            labels = store.windows(metric, scheme)
-            sealed = store.sealed(metric, scheme, labels) if labels else frozenset()
-            periods: dict[tuple[str, str], list[str]] = {
-                (name.kind, name.period): []
-                for name in store.sums.names(metric, scheme)
-                if not name.kept
-            }
-            for label in labels:
-                kind = windows.kind_of(label)
-                for calendar in CALENDARS[kind]:
-                    periods.setdefault((kind, period_of(calendar, label)), []).append(label)
-            settled = [
-                each
-                for each, members in periods.items()
-                if bounds(each[1])[1] + SETTLED <= now and sealed.issuperset(members)
-            ]
-            due = store.sums.to_add_up(metric, scheme, settled) if settled else []
-            found += [(metric, scheme, *each) for each in due]
+    for metric, scheme, labels, sealed in _each_scheme(store):
+        periods: dict[tuple[str, str], list[str]] = {
+            (name.kind, name.period): []
+            for name in store.sums.names(metric, scheme)
+            if not name.kept
+        }
+        for label in labels:
+            kind = windows.kind_of(label)
+            for calendar in CALENDARS[kind]:
+                periods.setdefault((kind, period_of(calendar, label)), []).append(label)
+        settled = [
+            each
+            for each, members in periods.items()
+            if bounds(each[1])[1] + SETTLED <= now and sealed.issuperset(members)
+        ]
+        due = store.sums.to_add_up(metric, scheme, settled) if settled else []
+        found += [(metric, scheme, *each) for each in due]
     return found
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from deniable import DeniableError
 from deniable.protocol.coded_message import counted
 
 if TYPE_CHECKING:
@@ -23,40 +22,21 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def opened_store(address: str | None) -> Iterator[tuple[Store, str]]:
-    """The store at that address, or of the environment, with its kind."""
+def opened_store(address: str | None, again: str = "") -> Iterator[tuple[Store, str]]:
+    """The store at that address, or of the environment, with its kind. `again` is what to know for
+    another try, if the store is away."""
     from deniable_collector.settings import Settings
-    from deniable_collector.stores import store_of
+    from deniable_collector.stores import StoreUnavailable, store_of
 
-    with told():
-        settings = Settings.from_env()
-        settings = dataclasses.replace(settings, store=address or settings.store)
-        opened = store_of(settings)
-        try:
-            yield opened, settings.store.partition(":")[0]
-        finally:
-            opened.close()
-
-
-@contextmanager
-def told() -> Iterator[None]:
-    """Turns deniable's errors and those of the file system into one line and exit code 1."""
+    settings = Settings.from_env()
+    settings = dataclasses.replace(settings, store=address or settings.store)
+    opened = store_of(settings)
     try:
-        yield
-    except DeniableError as error:
-        raise click.ClickException(f"{error}{_hint(error)}") from error
-    except OSError as error:
-        raise click.ClickException(f"{error.filename}: {error.strerror}") from error
-
-
-def _hint(error: DeniableError) -> str:
-    from deniable_collector.stores import StoreUnavailable
-
-    if not isinstance(error, StoreUnavailable):
-        return ""
-    context = click.get_current_context(silent=True)
-    adds = context is not None and str(context.info_name).endswith("import")
-    return ": try again later" + "; what this command has added is not added twice" * adds
+        yield opened, settings.store.partition(":")[0]
+    except StoreUnavailable as error:
+        raise click.ClickException(f"{error}: try again later{again}") from error
+    finally:
+        opened.close()
 
 
 @contextmanager
@@ -135,45 +115,17 @@ def _and_sums(count: int) -> str:
 
 def print_outcome(outcome: ImportResult, source: str, as_json: bool) -> None:
     """Print what an import has added, and what was there already."""
+    added, known = outcome.added, outcome.known
+    words = [f"{counted(each.reports, 'report')}{_and_sums(each.sums)}" for each in (added, known)]
     if as_json:
-        print_json({
-            "added": {
-                "rows": outcome.rows,
-                "reports": outcome.reports,
-                "sums": outcome.sums,
-            },
-            "known": {
-                "rows": outcome.known_rows,
-                "reports": outcome.known_reports,
-                "sums": outcome.known_sums,
-            },
-            "source": facts(outcome.contents),
-        })  # fmt: skip
-    elif not (outcome.known_rows or outcome.known_sums):
-        added = f"{counted(outcome.reports, 'report')}{_and_sums(outcome.sums)}"
-        click.echo(f"added {added} of {source}")
-    elif not (outcome.rows or outcome.sums):
+        source_facts = facts(outcome.contents)
+        print_json({"added": vars(added), "known": vars(known), "source": source_facts})
+    elif not (known.rows or known.sums):
+        click.echo(f"added {words[0]} of {source}")
+    elif not (added.rows or added.sums):
         click.echo(f"nothing was added: all of {source} is in the store already")
     else:
-        click.echo(
-            f"added {counted(outcome.reports, 'report')}{_and_sums(outcome.sums)} of {source}; "
-            f"{counted(outcome.known_reports, 'report')}{_and_sums(outcome.known_sums)} had been "
-            "added before"
-        )
-
-
-def print_table(rows: list[tuple[str, ...]]) -> None:
-    """Print rows under the headings of `info`."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    for heading in ("metric", "scheme", "windows", "from", "reports", "counters"):
-        right = heading in ("windows", "reports", "counters")
-        table.add_column(heading, justify="right" if right else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    Console().print(table)
+        click.echo(f"added {words[0]} of {source}; {words[1]} had been added before")
 
 
 def print_json(document: dict[str, Any]) -> None:

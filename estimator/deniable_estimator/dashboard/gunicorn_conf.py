@@ -17,7 +17,7 @@ from flask import Flask
 from deniable_collector.serving.gunicorn import open_files
 from deniable_collector.serving.gunicorn import pre_fork as pre_fork
 from deniable_collector.serving.http import HttpHandler
-from deniable_collector.serving.worker import DiscreetLogger, HttpWorker
+from deniable_collector.serving.worker import EventLogger, HttpWorker
 from deniable_collector.serving.wsgi import WsgiHandler
 from deniable_collector.stores import StoreError
 from deniable_estimator.asking.work import WorkersClosed
@@ -60,7 +60,7 @@ class DashboardWorker(HttpWorker):
 
 
 worker_class = DashboardWorker
-logger_class = DiscreetLogger
+logger_class = EventLogger
 accesslog = None
 errorlog = "-"
 loglevel = "warning"

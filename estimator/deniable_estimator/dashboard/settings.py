@@ -5,13 +5,12 @@ from __future__ import annotations
 import ipaddress
 import math
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 import deniable_collector.settings
-from deniable_collector.settings import SettingsError, parse_bind, rate_of, setting
+from deniable_collector.settings import SettingsError, parse_bind, rate_of, setting, whole
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.asking.listed import MOST_STRINGS
@@ -70,15 +69,6 @@ def _bytes(value: str) -> int:
     if not found or not 1024 <= (size := int(found[1]) * _UNITS[found[2].lower()]) <= 1 << 40:
         raise ValueError("must be a size from 1 KiB to 1024 GiB, like 1048576 or 256 MiB")
     return size
-
-
-def _whole(lowest: int, highest: int) -> Callable[[str], int]:
-    def parse(value: str) -> int:
-        if not re.fullmatch(r"[0-9]{1,9}", value) or not lowest <= int(value) <= highest:
-            raise ValueError(f"must be a whole number from {lowest} to {highest}")
-        return int(value)
-
-    return parse
 
 
 def _memory(value: str) -> int:
@@ -191,11 +181,9 @@ class DashboardSettings(deniable_collector.settings.Settings):
         "127.0.0.1:8090", parse_bind, "host:port or unix:/path to listen at"
     )
     request_timeout: int = setting(
-        10, _whole(1, 3600), "seconds in which a request must arrive whole, or a response be read"
+        10, whole(1, 3600), "seconds in which a request must arrive whole, or a response be read"
     )
-    keep_alive: int = setting(
-        10, _whole(1, 3600), "seconds for which an idle connection stays open"
-    )
+    keep_alive: int = setting(10, whole(1, 3600), "seconds for which an idle connection stays open")
     dashboard_rate: str = setting(
         "100/second", rate_of, "most requests from a network (/24, /48); off: any number"
     )
@@ -246,26 +234,26 @@ class DashboardSettings(deniable_collector.settings.Settings):
         256 << 20, _bytes, "bytes of memory for estimates that were calculated"
     )
     dashboard_strings: int = setting(
-        MOST_STRINGS, _whole(1, 1_000_000), "most strings in a list of candidates that is sent"
+        MOST_STRINGS, whole(1, 1_000_000), "most strings in a list of candidates that is sent"
     )
-    dashboard_workers: int = setting(2, _whole(1, 64), "processes for long calculations")
+    dashboard_workers: int = setting(2, whole(1, 64), "processes for long calculations")
     # The most that any mechanism takes for as many strings as it can decode, and a fifth more.
     dashboard_memory: int = setting(
         3 << 29, _memory, "most memory of each of these processes, in bytes"
     )
     dashboard_seconds: int = setting(
         120,
-        _whole(1, 3600),
+        whole(1, 3600),
         "most seconds of CPU time for one list in one period, one plan or one file",
     )
     dashboard_queue: int = setting(
         32,
-        _whole(1, 1000),
+        whole(1, 1000),
         "most long calculations that wait or run; beyond that it responds with 503",
     )
     dashboard_queue_of_one: int = setting(
         8,
-        _whole(1, 1000),
+        whole(1, 1000),
         "most of these of one reader: a token of the API, a person, or a browser's session",
     )
     api_tokens: str = setting(

@@ -144,7 +144,9 @@ class SimulatedCrowd:
                     while part := list(islice(reports, _BATCH)):
                         batch = intake.read(encode_batch(new_batch_id(), part))
                         assert not batch.refused, batch.refused
-                        intake.take([batch])
+                        (outcome,) = intake.take([batch])
+                        if isinstance(outcome, Exception):
+                            raise outcome
                 self.now[metric.name] += int(counts.sum())
 
     def _add_lives(self, store: Store, metric: Metric, labels: Sequence[str], now: float) -> None:

@@ -22,10 +22,9 @@ from deniable import Registry
 from deniable.device.development import TROUBLE_CODES, TROUBLES
 from deniable.protocol.addresses import is_loopback_host
 from deniable.protocol.wire import SealedReport, is_development, unmarked
-from deniable_collector.app import BATCH_READER, create_app
-from deniable_collector.serving.batch_reader import BatchReader
-from deniable_collector.serving.problems import problem_of
-from deniable_collector.serving.responses import accepted, head
+from deniable_collector.app import PARTS, Parts, create_app
+from deniable_collector.serving.problems import answered
+from deniable_collector.serving.responses import head
 from deniable_collector.settings import Settings
 from deniable_collector.stores import Store
 
@@ -177,8 +176,8 @@ class Gate:
         self._store.publish({metric.name: [metric.scheme] for metric in registry})
         app = create_app(self._settings, self._store, at_once(registry))
         self._collector: WSGIApplication = app.wsgi_app
-        reader: BatchReader = app.extensions[BATCH_READER]
-        self._intake = reader.intake
+        parts: Parts = app.extensions[PARTS]
+        self._intake = parts.batch_reader.intake
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         request = Request(environ)
@@ -232,14 +231,14 @@ class Gate:
             )
         inner = unmarked(body)
         try:
-            (receipt,) = self._intake.take([self._intake.read(inner)])
-            answered = accepted(receipt)
+            (outcome,) = self._intake.take([self._intake.read(inner)])
         except Exception as error:
-            answered = problem_of(error)
-        headers = head(answered.content_type, answered.retry_after, answered.status)
+            outcome = error
+        response = answered(outcome)
+        headers = head(response.content_type, response.retry_after, response.status)
         named = [(name.decode(), text.decode()) for name, text in headers]
-        self._note(inner, answered.status, answered.body, len(body))
-        return Response(answered.body, answered.status, named)
+        self._note(inner, response.status, response.body, len(body))
+        return Response(response.body, response.status, named)
 
     def _note(self, body: bytes, status: int, answer: bytes, size: int) -> None:
         """Tell the live page what became of a batch."""
