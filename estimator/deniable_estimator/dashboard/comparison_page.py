@@ -11,13 +11,13 @@ from werkzeug.exceptions import BadRequest
 from deniable import Metric, ValueListError
 from deniable.protocol.types import Discovery
 from deniable_estimator.answers.base import Comparison
+from deniable_estimator.answers.words import kind_of
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.listed import digest_of_candidates
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of, left_out
 from deniable_estimator.dashboard.calculations import compared, comparison_text
 from deniable_estimator.dashboard.changes import change_chart, change_headline, change_lines
 from deniable_estimator.dashboard.data import DataSource
-from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.pages import asked_form, download, keep_form, listed
 from deniable_estimator.dashboard.privacy_label import even_guess
 from deniable_estimator.dashboard.ranges import (

@@ -12,6 +12,7 @@ from werkzeug.exceptions import NotFound
 from deniable.protocol.types import Discovery
 from deniable_estimator.answers.finds import Explained, Find, Finds
 from deniable_estimator.answers.units import SHARES
+from deniable_estimator.answers.words.texts import series_text
 from deniable_estimator.asking.trend import GROUPS, Trend
 from deniable_estimator.dashboard.about import about
 from deniable_estimator.dashboard.annotation_file import annotated
@@ -35,7 +36,6 @@ from deniable_estimator.dashboard.ranges import (
 from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.timeline import grouping, grouping_asked
 from deniable_estimator.dashboard.trends import chart_of_lines, lines_of
-from deniable_estimator.dashboard.words import series_text
 from deniable_estimator.document.plot.marks import BarRow, Bars, LineChart
 from deniable_estimator.document.plot.ticks import Tick
 from deniable_estimator.errors import EstimateError

@@ -18,8 +18,8 @@ from deniable import DeniableError, Scheme
 from deniable.protocol.mechanisms import FrequencyOracle, Mechanism
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.shares import estimate
+from deniable_estimator.answers.words.shares import bar_chart
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes, digest
-from deniable_estimator.dashboard.kinds.shares import bar_chart
 from deniable_estimator.dashboard.pages import keep_form
 from deniable_estimator.dashboard.privacy_label import label_of
 from deniable_estimator.dashboard.ranges import RangeError, check_names

@@ -9,6 +9,7 @@ from datetime import timedelta
 
 from deniable import Metric
 from deniable_estimator.answers.base import Answer, Comparison
+from deniable_estimator.answers.words import kind_of, texts
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.asking.since import since_headline
@@ -16,7 +17,6 @@ from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.alarms import alarm_of
 from deniable_estimator.dashboard.changes import change_headline
 from deniable_estimator.dashboard.data import DataSource
-from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.ranges import DayRange, before, newest_period
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.isolation import isolated
@@ -124,7 +124,7 @@ def _new_leader_words(metric: Metric, days: DayRange, newest: Answer) -> str:
     """The leading number of the newest days with its interval."""
     series, unit = newest.series, newest.unit
     place = series.names.index(newest.leading)
-    text = words.series_text(
+    text = texts.series_text(
         unit, *(float(column[place]) for column in (series.value, series.low, series.high))
     )
     return message(
@@ -132,7 +132,7 @@ def _new_leader_words(metric: Metric, days: DayRange, newest: Answer) -> str:
         period=words.days_of(days),
         told=message(
             "{value} {share} ({between})",
-            value=words.series_name(newest, newest.leading),
+            value=texts.series_name(newest, newest.leading),
             share=text.estimate,
             between=text.between,
         ),

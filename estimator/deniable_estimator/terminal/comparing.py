@@ -9,6 +9,7 @@ from dataclasses import replace
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.segmented import Segmented, shown_series
 from deniable_estimator.answers.units import Unit, half_width
+from deniable_estimator.answers.words.texts import heading, warned
 from deniable_estimator.asking.history import History
 from deniable_estimator.asking.segment_trends import SegmentTrends
 from deniable_estimator.asking.trend import Period, Trend
@@ -21,15 +22,9 @@ from deniable_estimator.document.document import (
     Tone,
     WordedValue,
 )
-from deniable_estimator.document.terminal import BAR
+from deniable_estimator.document.terminal import printable
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.terminal.tables import (
-    MOST_ROWS,
-    estimate_cell,
-    heading,
-    printable,
-    warned,
-)
+from deniable_estimator.terminal.tables import MOST_ROWS, estimate_cell
 
 _FEW = 12
 """The most series that an error names."""
@@ -102,7 +97,7 @@ def _trend_frame(trend: Trend, value: str) -> Frame:
         Column(
             *("estimate", f"{what}\n{measure}", "estimate"),
             interval=f"{trend.level * 100:g}% interval\n{measure}",
-            scale=f"{least}{unit.text(top, top - base):>{BAR - len(least)}}",
+            scale=(least, unit.text(top, top - base)),
         ),
         Column(
             "change",

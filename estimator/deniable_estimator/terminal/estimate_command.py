@@ -92,8 +92,12 @@ def estimate(
     from deniable import Registry
     from deniable_estimator.asking.query import find_metric
     from deniable_estimator.asking.reading import read
-    from deniable_estimator.terminal.answers import answer_document, check_limits, shares_below
-    from deniable_estimator.terminal.tables import direction
+    from deniable_estimator.terminal.answers import (
+        answer_document,
+        check_given,
+        check_limits,
+        shares_below,
+    )
 
     if limits and form == "csv":
         raise click.UsageError("--csv has the share below every edge: use --json for --below")
@@ -125,13 +129,13 @@ def estimate(
             click.echo(told_since(moment, change, metric))
     answer = replace(answer, fakes=fakes, alarm_level=alarm_level)
     check_limits(answer, limits)
-    side = direction(answer, given)
+    check_given(answer, given)
     if limits:
         more["shares_below"] = shares_below(answer, limits)
     say(
         form,
         lambda: {**answer.to_dict(), **more},
-        lambda: answer_document(answer, limits=limits, given=side),
+        lambda: answer_document(answer, limits=limits, given=given),
         answer.to_csv,
     )
     if answer.n == 0:

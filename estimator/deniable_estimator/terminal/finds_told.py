@@ -24,21 +24,20 @@ from deniable import Registry
 from deniable.protocol.coded_message import counted
 from deniable.protocol.value_list import read_values, value_text
 from deniable_estimator.answers.finds import Explained, Find, Finds
+from deniable_estimator.answers.words.texts import heading, warned
 from deniable_estimator.asking.query import find_metric
 from deniable_estimator.asking.trend import Trend
 from deniable_estimator.document.document import Column, Document, Frame, Note, Tone, WordedValue
+from deniable_estimator.document.terminal import printable
 from deniable_estimator.files import replace_file
 from deniable_estimator.forecasting.discovery_forecast import Reach
 from deniable_estimator.isolation import isolated
 from deniable_estimator.terminal.tables import (
     MOST_ROWS,
-    heading,
     more_words,
     percent,
-    printable,
     share_cell,
     share_column,
-    warned,
 )
 
 _DOTS = "\N{HORIZONTAL ELLIPSIS}"

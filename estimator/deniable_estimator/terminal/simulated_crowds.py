@@ -175,9 +175,9 @@ def _print(finds: Finds, truth: dict[bytes, float], devices: int, form: str | No
     )[:_MISSED]
     named = [(each.decode("utf-8", "backslashreplace"), share) for share, each in missed if share]
     from deniable_estimator.document.document import Document, Note
+    from deniable_estimator.document.terminal import printable
     from deniable_estimator.isolation import isolated
     from deniable_estimator.terminal.finds_told import finds_document
-    from deniable_estimator.terminal.tables import printable
 
     def data() -> dict[str, Any]:
         told = finds.to_dict()

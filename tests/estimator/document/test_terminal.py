@@ -26,10 +26,16 @@ BARS = Frame(
         Column("hidden", "hidden", data_only=True),
         Column("count", "how\nmany", "count", empty="none"),
         Column("part", "part", "share"),
-        Column("share", "share\n%", "estimate", interval="between\n%", scale="0      9"),
+        Column("share", "share\n%", "estimate", interval="between\n%", scale=("0", "9")),
     ),
     [
-        ("a long name, or two words", 1, 1234, 0.12345, Estimate(1, "1", "alarm", "0 .. 2", BAR)),
+        (
+            "a long name, or two words",
+            1,
+            1234,
+            0.12345,
+            Estimate(1, "1", "alarm", "", "0 .. 2", BAR),
+        ),
         ("b", 1, None, 1.0, Estimate(None, "too few")),
     ],
     tones=("strong", "quiet"),

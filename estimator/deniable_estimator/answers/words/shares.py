@@ -1,0 +1,544 @@
+"""Shares on the pages: bars with their intervals, those below the noise folded away."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deniable import Metric
+from deniable_estimator.answers.shares import Shares
+from deniable_estimator.answers.units import SHARES
+from deniable_estimator.answers.words.base import Kind, Shown
+from deniable_estimator.answers.words.changes import change_cells, change_order
+from deniable_estimator.answers.words.numbers import change_column, poisoning
+from deniable_estimator.answers.words.texts import (
+    NOISE,
+    NOTHING_STANDS_OUT,
+    SHARE,
+    error,
+    estimate_of,
+    interval_title,
+    p_value,
+    percent,
+    period,
+    series_name,
+    values_below_noise,
+)
+from deniable_estimator.document.document import Column, Frame, Picture, Tone, WordedValue
+from deniable_estimator.document.plot.marks import BarRow, Bars, Folded
+from deniable_estimator.document.plot.scales import scale_from_zero
+from deniable_estimator.document.plot.ticks import Tick
+from deniable_estimator.messages import counted, joined, listed, message, sentence, spaced
+from deniable_estimator.statistics.intervals import FloatArray
+
+_CHART_BARS = 40
+_NOISE_BARS = 20
+_CARD_BARS = 5
+_NAMED = 3
+_SMALL = 6
+"""How many values are offered to be seen over time."""
+
+
+_EVERYONE = message(
+    "The shares are those among all devices that could report, on average over the period; the "
+    "devices that did report are taken for a random sample of them."
+)
+_BUDGET = message(
+    "The poisoning budget: a fake device may send whatever moves a share most. A small epsilon "
+    "makes each of them count for more."
+)
+_MOVED = message("*: more than a standard error away from the unbiased estimate.")
+_IMPOSSIBLE_TAG = message("impossible")
+_TONES: dict[str, Tone] = {_IMPOSSIBLE_TAG: "alarm", NOISE: "quiet", "": "plain"}
+
+_NORMALIZED = sentence("{metric}: normalized shares")
+_ESTIMATED = sentence("{metric}: estimated shares")
+
+_BETWEEN = sentence("{value} {share}, between {low} and {high}")
+_IMPOSSIBLE = sentence("{value} {share}, which is impossible")
+
+
+class SharesKind(Kind[Shares]):
+    """How devices are spread over values."""
+
+    def headline(self, answer: Shares) -> str:
+        return headline(answer)
+
+    def unsound(self, answer: Shares) -> str | None:
+        return impossible(answer) if answer.impossible.any() else None
+
+    def attention(self, answer: Shares) -> Sequence[str]:
+        sound = answer.n and not answer.impossible.any()
+        return (NOTHING_STANDS_OUT,) if sound and not answer.detected.any() else ()
+
+    def new_leader(self, before: Shares, newest: Shares) -> str | None:
+        """Both lead by intervals that do not overlap, although the larger of d values leads by
+        chance more easily than one that is named beforehand: the intervals are of level
+        1 - .05 / d."""
+        new, old = newest.leading, before.leading
+        if newest.boolean or new == old or not {new, old} <= {*newest.values} & {*before.values}:
+            return None
+        for answer, first, second in ((newest, new, old), (before, old, new)):
+            level = 1 - (1 - answer.level) / len(answer.values)
+            _, low, high = answer.at(answer.places((first, second)), level)
+            if not low[0] > high[1]:
+                return None
+        return message("{new} leads now; before this, {old} did.", new=new, old=old)
+
+    def reading(self, answer: Shares) -> tuple[str, ...]:
+        points = f"{answer.budget * 100:.2f}"
+        worst = message("+{points} points for one value", points=points)
+        return _EVERYONE, poisoning(answer, worst, _BUDGET)
+
+    def frames(self, answer: Shares, shown: Shown) -> tuple[Frame, ...]:
+        frame = _frame(answer, shown)
+        if not shown.drawn:
+            return (frame,)
+        chart = folded_chart(
+            answer,
+            limit=_CHART_BARS,
+            noise_limit=_NOISE_BARS,
+            declared_order=shown.declared_order,
+            normalized=shown.normalized,
+        )
+        parts = [each for each in (chart.standing, chart.noise) if each]
+        picture = replace(
+            _picture(answer, shown, parts), chart=chart, fold=values_below_noise(chart.hidden)
+        )
+        return (replace(frame, pictures=(picture,)),)
+
+    def pictures(self, answer: Shares, shown: Shown, limit: int) -> tuple[Picture, ...]:
+        chart = bar_chart(
+            answer,
+            limit=limit,
+            declared_order=shown.declared_order,
+            normalized=shown.normalized,
+        )
+        return (_picture(answer, shown, [chart]),)
+
+    def caption(self, answer: Shares, shown: Shown) -> str:
+        named = {
+            "metric": answer.metric,
+            "n": f"{answer.n:,}",
+            "period": period(answer.windows),
+            "level": f"{answer.level * 100:g}",
+        }
+        if shown.normalized:
+            return counted(
+                "{metric}, {n} report, {period}; normalized shares, {level}% intervals",
+                "{metric}, {n} reports, {period}; normalized shares, {level}% intervals",
+                answer.n,
+                **named,
+            )
+        return counted(
+            "{metric}, {n} report, {period}; unbiased shares, {level}% intervals",
+            "{metric}, {n} reports, {period}; unbiased shares, {level}% intervals",
+            answer.n,
+            **named,
+        )
+
+    def footnote(self, answer: Shares) -> str:
+        told = [
+            message(
+                "Every share is an estimate: each device added its own noise. Grey cannot be told "
+                "from noise."
+            )
+        ]
+        if answer.impossible.any():
+            told.append(message("Red is impossible."))
+        return spaced(told)
+
+    def card(self, answer: Shares) -> Bars:
+        return bar_chart(answer, limit=1 if answer.boolean else _CARD_BARS)
+
+    def over_time(self, answer: Shares, chosen: Sequence[str]) -> list[str]:
+        """The largest values, and the chosen ones; of a boolean "true" alone."""
+        if answer.boolean:
+            return ["true"]
+        largest = [answer.values[i] for i in answer.order[:_SMALL]]
+        return [*largest, *(value for value in chosen if value not in largest)]
+
+    def asked(self, metric: Metric, shown: Sequence[str]) -> Sequence[str] | None:
+        """Of many values only those that are shown need be estimated. The shares of a number, which
+        a pair of it gives, are of ranges, and these cannot be asked for by name."""
+        return None if metric.type.name == "number" or metric.values == ("true", "false") else shown
+
+
+def _picture(answer: Shares, shown: Shown, parts: Sequence[Bars]) -> Picture:
+    """A chart, which may have two parts, with its legend."""
+    level = f"{answer.level * 100:g}"
+    legend = [
+        ("bar", message("unbiased estimate")),
+        ("whisker", interval_title(answer)),
+        ("bar noise", message("cannot be told from noise")),
+    ]
+    if shown.normalized:
+        whiskers = message("{level}% interval of the unbiased estimate", level=level)
+        bars = message("normalized share (sums to 100%)")
+        legend[:2] = [("bar", bars), ("whisker", whiskers)]
+    if answer.impossible.any():
+        told = message("impossible: no honest crowd has such a share")
+        legend.append(("bar impossible", told))
+    notes = []
+    if any(each.more for each in parts) and not answer.boolean:
+        drawn = sum(len(each.rows) for each in parts)
+        notes.append(
+            message(
+                "The {shown} largest of {values} values.",
+                shown=drawn,
+                values=f"{len(answer.values):,}",
+            )
+        )
+    return Picture(parts[0], legend=tuple(legend), notes=tuple(notes))
+
+
+def bar_chart(
+    estimate: Shares,
+    *,
+    limit: int | None = None,
+    declared_order: bool = False,
+    normalized: bool = False,
+    truth: FloatArray | None = None,
+    values: Collection[str] = (),
+) -> Bars:
+    """The bars of an estimate, largest first or as declared, of which `limit` keeps the largest.
+
+    Of the two halves of a boolean a limit of 1 keeps "true", on a scale to 100% or to what
+    reaches beyond: the other half says the same again. With `normalized` the bars are the
+    normalized shares; the intervals stay those of the unbiased ones, which alone have any.
+    `truth`, shape (d,), is marked beside them. If `values` are named, there are no other bars.
+    """
+    order = _order(estimate)
+    if values:
+        order = np.array([each for each in order if estimate.values[each] in values], np.intp)
+    shown = order if limit is None else order[:limit]
+    return _draw(estimate, shown, shown, len(order), declared_order, normalized, truth)
+
+
+def folded_chart(
+    estimate: Shares,
+    *,
+    limit: int,
+    noise_limit: int,
+    declared_order: bool = False,
+    normalized: bool = False,
+) -> Folded:
+    """The same in two parts: at most `limit` values that stand out, with impossible ones first,
+    and below them at most `noise_limit` that do not. Where none stands out nothing is folded away,
+    nor is one half of a boolean."""
+    order = _order(estimate)
+    standing = np.concatenate((estimate.strange, estimate.standing))
+    noise = estimate.below
+    if estimate.boolean or not len(standing) or not len(noise):
+        shown = order[:limit]
+        whole = _draw(estimate, shown, shown, len(order), declared_order, normalized)
+        return Folded(whole, None, 0)
+    shown, below = standing[:limit], noise[:noise_limit]
+    every = np.concatenate((shown, below))
+    rest = _draw(estimate, below, every, len(noise), declared_order, normalized)
+    return Folded(
+        _draw(estimate, shown, every, len(standing), declared_order, normalized),
+        replace(
+            rest,
+            name=f"{rest.name}-noise",
+            title=message("{title} below the noise", title=rest.title),
+        ),
+        len(noise),
+    )
+
+
+def _order(estimate: Shares) -> NDArray[np.intp]:
+    """The places of the values, the largest first; a boolean as it is declared."""
+    if estimate.boolean:
+        return np.arange(2)
+    return estimate.order
+
+
+def _draw(
+    estimate: Shares,
+    shown: NDArray[np.intp],
+    scaled: NDArray[np.intp],
+    count: int,
+    declared_order: bool,
+    normalized: bool,
+    truth: FloatArray | None = None,
+) -> Bars:
+    """The bars of the values `shown`, out of `count`, on a scale that holds those `scaled`."""
+    if declared_order:
+        shown = np.sort(shown)
+    shares = estimate.normalized if normalized else estimate.share
+    scale, ticks = scale_from_zero(
+        min(0.0, float(estimate.low[scaled].min())),
+        max(
+            1.0 if estimate.boolean else 0.0,
+            float(estimate.high[scaled].max()),
+            float(shares[scaled].max()),
+        ),
+    )
+    noise = ~(estimate.detected | estimate.impossible)
+    rows = []
+    for index in shown.tolist():
+        ends = float(estimate.low[index]), float(estimate.high[index])
+        share, spread = float(shares[index]), (ends[1] - ends[0]) / 2
+        row = BarRow(
+            label=series_name(estimate, estimate.values[index]),
+            number=percent(share, spread),
+            at=scale.across(share),
+            low=scale.across(ends[0]),
+            high=scale.across(ends[1]),
+            low_text=percent(ends[0], spread),
+            high_text=percent(ends[1], spread),
+            spread=percent(spread, spread).rstrip("%"),
+            noise=bool(noise[index]),
+            impossible=bool(estimate.impossible[index]),
+            truth=None if truth is None else scale.across(float(truth[index])),
+        )
+        rows.append(row)
+    return Bars(
+        name=estimate.metric,
+        title=message(
+            _NORMALIZED if normalized else _ESTIMATED,
+            metric=estimate.metric,
+        ),
+        description=_describe(estimate, rows),
+        rows=tuple(rows),
+        ticks=tuple(
+            Tick(scale.across(share), SHARES.tick(share, ticks[-1] - ticks[-2])) for share in ticks
+        ),
+        zero=scale.across(0.0),
+        more=count - len(shown),
+    )
+
+
+def _describe(estimate: Shares, rows: list[BarRow]) -> str:
+    """A description of the picture for screen readers."""
+    told: list[str] = []
+    told += [
+        message(
+            _IMPOSSIBLE if row.impossible else _BETWEEN,
+            value=row.label,
+            share=row.number,
+            low=row.low_text,
+            high=row.high_text,
+        )
+        for row in rows
+        if not row.noise
+    ]
+    told = told[:10]
+    if rest := len(rows) - len(told) if told else 0:
+        told.append(message("and {count} more", count=rest))
+    return counted(
+        "From {count:,} report, with {level:.0%} intervals: {told}.",
+        "From {count:,} reports, with {level:.0%} intervals: {told}.",
+        estimate.n,
+        level=estimate.level,
+        told=joined(told or [message("no value can be told from noise")]),
+    )
+
+
+def headline(estimate: Shares) -> str:
+    """The estimate in a sentence: which value leads, and whether the lead is significant.
+
+    Where shares are impossible, none leads.
+
+    Two intervals that do not overlap at `level` differ by more than the noise; the check
+    errs on the cautious side.
+    """
+    if estimate.impossible.any():
+        return impossible(estimate)
+    order = estimate.order
+    first = order[0]
+    spread = float(estimate.high[first] - estimate.low[first]) / 2
+    if estimate.values == ("true", "false"):
+        yes = float(estimate.share[0])
+        low, high = float(estimate.low[0]), float(estimate.high[0])
+        return message(
+            "{share} say yes; the {level:.0%} interval is {low} to {high}.",
+            share=percent(yes, spread),
+            level=estimate.level,
+            low=percent(low, spread),
+            high=percent(high, spread),
+        )
+    if not estimate.detected[first]:
+        return message(
+            "No value can be told from noise yet: it takes more reports, or a longer range."
+        )
+    name, share = (
+        estimate.unit.label(estimate.values[first]),
+        percent(float(estimate.share[first]), spread),
+    )
+    if len(order) == 1:
+        return message("{name} has {share}.", name=name, share=share)
+    second = order[1]
+    other = estimate.unit.label(estimate.values[second])
+    if estimate.low[first] > estimate.high[second]:
+        return message(
+            "{name} leads with {share}, ahead of {other} by more than the noise.",
+            name=name,
+            share=share,
+            other=other,
+        )
+    return message(
+        "{name} has {share}, too close to {other} to say which one leads.",
+        name=name,
+        share=share,
+        other=other,
+    )
+
+
+def impossible(estimate: Shares) -> str:
+    """Which shares of an estimate are impossible, in a sentence; there must be some."""
+    told = []
+    boolean = estimate.values == ("true", "false")
+    for place in (0,) if boolean else estimate.strange[:_NAMED]:
+        spread = float(estimate.high[place] - estimate.low[place]) / 2
+        share = percent(float(estimate.share[place]), spread)
+        template = sentence("{share} say yes") if boolean else sentence("{share} for {value}")
+        told.append(
+            message(template, share=share, value=estimate.unit.label(estimate.values[place]))
+        )
+    return message("Impossible: {which}. Do not rely on these shares.", which=listed(told))
+
+
+def _frame(answer: Shares, shown: Shown) -> Frame:
+    """The table of at most so many values: the largest first, or as they are declared (a boolean
+    always).
+
+    Impossible ones come first, and those that cannot be told from noise after all others, folded
+    away; where none can be told from it, they all stand. Where rows are sorted or looked for,
+    nothing is folded away. Upper and lower case make no difference.
+    """
+    standing, noise = np.concatenate((answer.strange, answer.standing)), answer.below
+    if shown.sort or shown.find:
+        standing, noise = _found(answer, shown), answer.order[:0]
+    elif answer.boolean or not len(standing):
+        standing, noise = answer.order, answer.order[:0]
+    first = standing[: shown.rows]
+    rest = noise[: shown.rows - len(first)]
+    if not shown.sort and (shown.declared_order or answer.boolean):
+        first, rest = np.sort(first), np.sort(rest)
+    places = np.concatenate((first, rest))
+    more = len(standing) + len(noise) - len(places)
+    top = None if shown.drawn or not len(places) else float(answer.high[places].max())
+    moved = answer.moved[places].any()
+    notes = [*((_MOVED,) if moved else ()), *((_smaller(more),) if more else ())]
+    if shown.find and not len(places):
+        notes = [message("No value contains {text}.", text=shown.find)]
+    return Frame(
+        "values",
+        "",
+        _columns(answer, shown, top),
+        _rows(answer, shown, places, top),
+        [_TONES[_tag(answer, place)] for place in places.tolist()],
+        tuple(notes),
+        folded=len(rest),
+        fold=values_below_noise(len(noise)) if len(noise) else "",
+        more=more,
+    )
+
+
+def _columns(answer: Shares, shown: Shown, top: float | None) -> tuple[Column, ...]:
+    scale = None if top is None else ("0", SHARES.full(top, 0.01))
+    return (
+        Column("value", message("Value"), "name", sort="value"),
+        Column("line", "", "count", data_only=True),
+        Column("truth", message("Truth"), data_only=shown.truth is None),
+        Column(
+            *("share", SHARE, "estimate"),
+            sort="share",
+            interval=interval_title(answer),
+            scale=scale,
+        ),
+        change_column(answer, shown),
+        # A terminal has room for the bars or for these.
+        Column("std_error", message("Std. error"), aside=True, data_only=not shown.drawn),
+        Column(
+            *("p_adjusted", message("Adjusted p")),
+            help=message("p-value against a share of zero, adjusted for the number of values"),
+            aside=True,
+        ),
+        Column(
+            *("normalized", message("Normalized")),
+            help=message("Not negative and summing to 100% (candidates: to at most 100%)"),
+            aside=True,
+        ),
+    )
+
+
+def _rows(
+    answer: Shares, shown: Shown, places: NDArray[np.intp], top: float | None
+) -> list[tuple[Any, ...]]:
+    # Only these become Python's numbers: there may be a million more.
+    columns = [
+        column[places].tolist()
+        for column in (
+            answer.share,
+            answer.low,
+            answer.high,
+            answer.std_error,
+            answer.p_adjusted,
+            answer.normalized,
+            answer.moved,
+        )
+    ]
+    values = [answer.values[place] for place in places.tolist()]
+    changes = change_cells(shown.comparison, values)
+    axis = None if top is None else (0.0, top)
+    rows = []
+    for value, place, share, low, high, std_error, p_adjusted, normalized, moved in zip(
+        values, places.tolist(), *columns, strict=True
+    ):
+        spread = (high - low) / 2
+        name, known = series_name(answer, value), None
+        if shown.truth is not None:
+            known = percent(float(shown.truth[place]), spread)
+        rows.append(
+            (
+                WordedValue(value, name, tag=_tag(answer, place)),
+                place + 1,
+                known,
+                estimate_of(SHARES, share, low, high, axis=axis),
+                changes.get(value),
+                error(std_error),
+                p_value(p_adjusted),
+                percent(normalized, spread) + ("*" if moved else ""),
+            )
+        )
+    return rows
+
+
+def _tag(answer: Shares, place: int) -> str:
+    """What a value is not, if anything."""
+    if answer.impossible[place]:
+        return _IMPOSSIBLE_TAG
+    return "" if answer.detected[place] else NOISE
+
+
+def _found(answer: Shares, shown: Shown) -> NDArray[np.intp]:
+    """The places of the values that contain a text, sorted."""
+    column = (shown.sort or "share").removeprefix("-")
+    order = answer.order
+    if column == "value":
+        names = [value.casefold() for value in answer.values]
+        order = np.array(sorted(range(len(names)), key=names.__getitem__), np.intp)
+    elif column == "change" and shown.comparison is not None:
+        changed = change_order(shown.comparison)
+        first = answer.places(tuple(shown.comparison.values[at] for at in changed))
+        order = np.concatenate((first, order[~np.isin(order, first)]))
+    if shown.find:
+        text = shown.find.casefold()
+        held = np.array([text in value.casefold() for value in answer.values], np.bool_)
+        order = order[held[order]]
+    return order[::-1] if shown.sort and shown.sort.startswith("-") else order
+
+
+def _smaller(more: int) -> str:
+    return counted(
+        "{count:,} smaller value is not listed; CSV and JSON have it.",
+        "{count:,} smaller values are not listed; CSV and JSON have them.",
+        more,
+    )
