@@ -5,16 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.answers.units import half_width, signed
-from deniable_estimator.answers.words.changes import order_of
-from deniable_estimator.answers.words.texts import estimate, percent, series_name, short
+from deniable_estimator.answers.words.changes import change_title, order_of
+from deniable_estimator.answers.words.texts import (
+    NOISE,
+    estimate,
+    interval_title,
+    percent,
+    series_name,
+    short,
+)
+from deniable_estimator.dashboard.words import changes_below_noise
+from deniable_estimator.document.document import Column, Estimate, Frame, WordedValue
 from deniable_estimator.document.plot.marks import BarRow, Bars, Folded
 from deniable_estimator.document.plot.scales import Scale
 from deniable_estimator.document.plot.ticks import Tick, nice_step
-from deniable_estimator.messages import joined, message, spaced
+from deniable_estimator.messages import counted, joined, message, spaced
 
 _STEPS = 5
 _NAMED = 3
@@ -116,27 +124,63 @@ def _alone(comparison: Comparison, place: int) -> Scale:
     return Scale(-1.04 * reach, 1.04 * reach)
 
 
-def change_lines(comparison: Comparison, limit: int) -> list[dict[str, Any]]:
-    """The same values in the same order, with their shares in both periods."""
-    lines = []
+def change_frame(comparison: Comparison, limit: int) -> Frame:
+    """The same values in the same order, with their shares in both periods; where some have
+    changed, the others are folded away."""
     before, after = comparison.before, comparison.after
-    for place in order_of(comparison)[:limit]:
+    changed = comparison.changed.tolist()
+    order = order_of(comparison)[:limit]
+    if len(comparison.values) > 2 and any(changed):
+        order.sort(key=lambda place: not changed[place])
+    rows = []
+    for place in order:
         value, difference = comparison.values[place], float(comparison.difference[place])
         ends = float(comparison.low[place]), float(comparison.high[place])
         spread = half_width(difference, *ends)
         low, high = comparison.ends(place)
-        lines.append(
-            {
-                "value": series_name(after, value),
-                "before": _of_period(before, value, spread),
-                "after": _of_period(after, value, spread),
-                "difference": after.unit.signed(difference, spread),
-                "low": low,
-                "high": high,
-                "changed": bool(comparison.changed[place]),
-            }
+        text, between = (
+            after.unit.signed(difference, spread),
+            message("{low} to {high}", low=low, high=high),
         )
-    return lines
+        name = series_name(after, value)
+        rows.append(
+            (
+                WordedValue(value, name, tag="" if changed[place] else NOISE),
+                _of_period(before, value, spread),
+                _of_period(after, value, spread),
+                Estimate(difference, text, between=between),
+            )
+        )
+    noise = [place for place in order if not changed[place]]
+    folded = len(noise) if len(comparison.values) > 2 and len(noise) < len(order) else 0
+    more = len(comparison.values) - len(order)
+    columns = (
+        Column("value", message("Value") if after.kind == "shares" else message("Number"), "name"),
+        Column("before", message("Before")),
+        Column("after", message("After")),
+        Column(
+            *("difference", change_title(after.unit), "estimate"),
+            interval=interval_title(comparison.level),
+        ),
+    )
+    return Frame(
+        "values",
+        "",
+        columns,
+        rows,
+        ["plain" if changed[place] else "quiet" for place in order],
+        notes=(_rest(more),) if more else (),
+        folded=folded,
+        fold=changes_below_noise(len(changed) - sum(changed)) if folded else "",
+    )
+
+
+def _rest(more: int) -> str:
+    return counted(
+        "{count:,} more value is not listed; CSV and JSON have it.",
+        "{count:,} more values are not listed; CSV and JSON have them.",
+        more,
+    )
 
 
 def _of_period(answer: Answer, name: str, spread: float) -> str:

@@ -16,7 +16,7 @@ from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.listed import digest_of_candidates
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of, left_out
 from deniable_estimator.dashboard.calculations import compared, comparison_text
-from deniable_estimator.dashboard.changes import change_chart, change_headline, change_lines
+from deniable_estimator.dashboard.changes import change_chart, change_frame, change_headline
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.pages import asked_form, download, keep_form, listed
 from deniable_estimator.dashboard.privacy_label import even_guess
@@ -75,7 +75,7 @@ def comparison_page(name: str) -> ResponseReturnValue:
         comparison=comparison,
         folded=shown and change_chart(shown, _CHART_BARS),
         headline=shown and _headline(shown, alarms),
-        lines=change_lines(shown, _TABLE_LINES) if shown else [],
+        table=shown and change_frame(shown, _TABLE_LINES),
         guess=even_guess(metric, source.registry),
     )
     return page, 400 if refused else 200

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from datetime import UTC, datetime
 
 from deniable import Metric
@@ -42,16 +41,6 @@ _TOO_SHORT = {
 def number(count: int) -> str:
     """A whole number with thousands separators."""
     return f"{count:,}"
-
-
-def share_text(share: float) -> str:
-    """A share in percent, to two digits that matter."""
-    per_cent = share * 100
-    decimals = max(0, 1 - math.floor(math.log10(per_cent)))
-    text = f"{per_cent:.{decimals}f}"
-    if decimals:
-        text = text.rstrip("0").rstrip(".")
-    return text + "%"
 
 
 def chance(p: float) -> str:

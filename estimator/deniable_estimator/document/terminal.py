@@ -19,6 +19,10 @@ from deniable_estimator.document.document import (
     Frame,
     Note,
 )
+from deniable_estimator.isolation import isolated
+
+MOST_ROWS = 40
+"""How many rows a table shows; CSV and JSON have all of them."""
 
 BAR = 20
 """The letters of a bar."""
@@ -130,7 +134,7 @@ def _table(frame: Frame, *, drawn: bool) -> Table:
         cells: list[Text] = []
         for place, (column, text, worded) in zip(frame.shown, row, strict=True):
             style = (_STYLES[worded.tone] if worded else None) or ""
-            told = printable(text) if column.kind == "name" else text
+            told = isolated(printable(text)) if column.kind == "name" else text
             cells.append(Text(f"{told}  {worded.tag}" if worded and worded.tag else told, style))
             if isinstance(worded, Estimate) and column.kind == "estimate":
                 cells.append(Text(worded.between, style))

@@ -12,8 +12,8 @@ from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.answers.words import kind_of
 from deniable_estimator.answers.words.base import Shown
 from deniable_estimator.document.document import Document
+from deniable_estimator.document.terminal import MOST_ROWS
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.terminal.tables import MOST_ROWS
 
 
 def answer_document(

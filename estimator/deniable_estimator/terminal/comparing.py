@@ -9,7 +9,13 @@ from dataclasses import replace
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.segmented import Segmented, shown_series
 from deniable_estimator.answers.units import Unit, half_width
-from deniable_estimator.answers.words.texts import heading, warned
+from deniable_estimator.answers.words.texts import (
+    estimate_of,
+    estimate_title,
+    heading,
+    interval_title,
+    warned,
+)
 from deniable_estimator.asking.history import History
 from deniable_estimator.asking.segment_trends import SegmentTrends
 from deniable_estimator.asking.trend import Period, Trend
@@ -22,9 +28,8 @@ from deniable_estimator.document.document import (
     Tone,
     WordedValue,
 )
-from deniable_estimator.document.terminal import printable
+from deniable_estimator.document.terminal import MOST_ROWS, printable
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.terminal.tables import MOST_ROWS, estimate_cell
 
 _FEW = 12
 """The most series that an error names."""
@@ -87,17 +92,17 @@ def _trend_frame(trend: Trend, value: str) -> Frame:
     shown = [(period, place) for period in trend.reported if (place := _place(period, value)) >= 0]
     if not shown:
         raise EstimateError(f"{value!r} is not one of the values of {trend.metric}{_known(trend)}")
-    unit, (what, measure) = trend.unit, trend.unit.heading
+    unit = trend.unit
     axis = _trend_axis(shown, unit)
     base, top = axis
-    least = "0" if base == 0 else unit.text(base, top - base)
+    least = "0" if base == 0 else unit.full(base, top - base)
     columns = (
         Column("period", "period", "words"),
         Column("n", "reports", "count"),
         Column(
-            *("estimate", f"{what}\n{measure}", "estimate"),
-            interval=f"{trend.level * 100:g}% interval\n{measure}",
-            scale=(least, unit.text(top, top - base)),
+            *("estimate", estimate_title(unit), "estimate"),
+            interval=interval_title(trend.level),
+            scale=(least, unit.full(top, top - base)),
         ),
         Column(
             "change",
@@ -152,8 +157,8 @@ def _series_cell(answer: Answer, place: int | None, axis: tuple[float, float]) -
     series = answer.series
     if place is None or not math.isfinite(float(series.value[place])):
         return Estimate(None, answer.unit.unknown)
-    numbers = (each[place] for each in (series.value, series.low, series.high))
-    return estimate_cell(answer.unit, numbers, axis)
+    numbers = (float(each[place]) for each in (series.value, series.low, series.high))
+    return estimate_of(answer.unit, *numbers, axis=axis)
 
 
 def segments_document(found: Segmented) -> Document:
@@ -164,15 +169,14 @@ def segments_document(found: Segmented) -> Document:
     lines = len(found.groups) + 1 + (found.rest is not None)
     names = shown_series(found, max(1, MOST_ROWS // lines))
     unit, reference = found.total.unit, found.reference
-    what, measure = unit.heading
     compared = "" if reference is None else f"difference from\n{printable(reference.name)}"
     columns = (
         Column("series", "value" if unit.of_all else "series", "words"),
         Column("segment", "segment", "words"),
         Column("n", "reports", "count"),
         Column(
-            *("estimate", f"{what}\n{measure}", "estimate"),
-            interval=f"{found.level * 100:.3g}% interval\n{measure}",
+            *("estimate", estimate_title(unit), "estimate"),
+            interval=interval_title(found.level),
         ),
         Column("difference", compared, "words"),
     )

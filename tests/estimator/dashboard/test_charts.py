@@ -12,7 +12,8 @@ from deniable.protocol.mechanisms import design
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.answers.shares import estimate
 from deniable_estimator.answers.words.base import Shown
-from deniable_estimator.answers.words.shares import SharesKind, bar_chart, folded_chart
+from deniable_estimator.answers.words.share_charts import bar_chart, folded_chart
+from deniable_estimator.answers.words.shares import SharesKind
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.dashboard.changes import change_headline
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from deniable_estimator.answers.base import Comparison
-from deniable_estimator.answers.units import half_width
+from deniable_estimator.answers.units import NumberUnit, Unit, half_width
 from deniable_estimator.document.document import Estimate
 from deniable_estimator.messages import message
 
@@ -45,6 +45,13 @@ def _change_cell(comparison: Comparison, place: int) -> Estimate:
     if not comparison.changed[place]:
         return Estimate(difference, text, "quiet", between=between)
     return Estimate(difference, text, "strong", message("changed"), between)
+
+
+def change_title(unit: Unit) -> str:
+    """What stands over changes."""
+    if not isinstance(unit, NumberUnit):
+        return message("Change, points")
+    return message("Change, {unit}", unit=unit.name) if unit.name else message("Change")
 
 
 def change_order(comparison: Comparison) -> list[int]:

@@ -17,9 +17,9 @@ from deniable_estimator.analyses.numbers.distribution import RangeShare
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.distribution import CellShares, Distribution
 from deniable_estimator.answers.mean import Mean
-from deniable_estimator.answers.units import SHARES, NumberUnit
+from deniable_estimator.answers.units import SHARES
 from deniable_estimator.answers.words.base import Kind, Shown
-from deniable_estimator.answers.words.changes import change_cells
+from deniable_estimator.answers.words.changes import change_cells, change_title
 from deniable_estimator.answers.words.number_charts import (
     MOST_BARS,
     curve_chart,
@@ -124,12 +124,7 @@ def _true(truth: Any, name: str) -> float:
 
 def change_column(answer: Answer, shown: Shown) -> Column:
     """The changes of a comparison, if there is one."""
-    unit = answer.unit
-    title = message("Change")
-    if not isinstance(unit, NumberUnit):
-        title = message("Change, points")
-    elif unit.name:
-        title = message("Change, {unit}", unit=unit.name)
+    title = change_title(answer.unit)
     return Column("change", title, sort="change", data_only=shown.comparison is None)
 
 

@@ -203,7 +203,7 @@ def _cells(answer: PairAnswer, shown: Shown) -> Frame:
     if size > shown.rows and apart is not None:
         order = np.argsort(apart.p_value.ravel(), kind="stable")
     listed = order[: shown.rows].tolist()
-    interval = interval_title(answer)
+    interval = interval_title(answer.level)
     given = answer.names[0 if direction(answer, shown.given) == "first" else 1]
     columns = (
         *(Column(name, name, "name") for name in answer.names),

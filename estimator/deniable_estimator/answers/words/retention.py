@@ -22,7 +22,7 @@ from deniable_estimator.answers.units import half_width
 from deniable_estimator.answers.words.base import Kind, Shown
 from deniable_estimator.answers.words.number_charts import band_line
 from deniable_estimator.answers.words.numbers import poisoning, series_frame
-from deniable_estimator.answers.words.shares import bar_chart
+from deniable_estimator.answers.words.share_charts import bar_chart
 from deniable_estimator.answers.words.texts import (
     NOTHING_STANDS_OUT,
     estimate_of,
@@ -155,7 +155,7 @@ def _growth(answer: RetentionAnswer) -> Frame:
         Column("new", message("New")),
         Column("stayed", message("Stayed")),
         Column("returned", message("Back after a gap")),
-        Column("lost", message("Lost"), "estimate", interval=interval_title(answer)),
+        Column("lost", message("Lost"), "estimate", interval=interval_title(answer.level)),
         Column("gained_for_each_lost", message("New or back for each lost")),
     )
     about = message(

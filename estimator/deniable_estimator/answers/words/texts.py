@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from deniable.protocol import windows
 from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.basis import Basis
+from deniable_estimator.answers.basis import Basis, Result
 from deniable_estimator.answers.shares import Shares
-from deniable_estimator.answers.units import Unit, half_width, points
+from deniable_estimator.answers.units import NumberUnit, Unit, half_width, points
 from deniable_estimator.document.document import Column, Estimate, Note
 from deniable_estimator.messages import Dated, counted, message
 
@@ -33,6 +33,18 @@ def percent(share: float, spread: float) -> str:
     if not math.isfinite(share):
         return _UNKNOWN
     return points(share, spread) + "%"
+
+
+def share_text(share: float) -> str:
+    """A share in percent, to two digits that matter."""
+    per_cent = share * 100
+    if per_cent <= 0:
+        return "0%"
+    decimals = max(0, 1 - math.floor(math.log10(per_cent)))
+    text = f"{per_cent:.{decimals}f}"
+    if decimals:
+        text = text.rstrip("0").rstrip(".")
+    return text + "%"
 
 
 def short(unit: Unit, number: float, spread: float) -> str:
@@ -162,9 +174,14 @@ def estimate_of(
     return Estimate(number, text.estimate, between=text.between, drawn=drawn)
 
 
-def interval_title(answer: Answer) -> str:
+def interval_title(level: float) -> str:
     """What stands over intervals."""
-    return message("{level}% interval", level=f"{answer.level * 100:g}")
+    return message("{level}% interval", level=f"{level * 100:g}")
+
+
+def estimate_title(unit: Unit) -> str:
+    """What stands over estimates."""
+    return message("Estimate") if isinstance(unit, NumberUnit) else SHARE
 
 
 def estimate_column(
@@ -172,7 +189,7 @@ def estimate_column(
 ) -> Column:
     """The column of such cells."""
     told = title or message("Estimate")
-    return Column("estimate", told, "estimate", interval=interval_title(answer), scale=scale)
+    return Column("estimate", told, "estimate", interval=interval_title(answer.level), scale=scale)
 
 
 def heading(estimate: Basis, *more: str) -> str:
@@ -197,10 +214,15 @@ def noted(warning: str) -> str:
     return message("Note: {what}.", what=warning)
 
 
-def alarms(estimate: Answer) -> Iterator[Note]:
-    """What honest reports cannot explain, and what to do about it."""
-    for figure in estimate.verdict.alarms(estimate.alarm_level):
+def strange(result: Result) -> Iterator[Note]:
+    """What honest reports cannot explain."""
+    for figure in result.verdict.alarms(result.alarm_level):
         yield Note(f"Anomalous: {figure.text} (p = {figure.p_adjusted:.1g}).", "alarm")
+
+
+def alarms(estimate: Answer) -> Iterator[Note]:
+    """The same, and what to do about it."""
+    yield from strange(estimate)
     if estimate.anomalous:
         yield Note(
             "Honest devices do not report like this. See which windows it comes from with "

@@ -16,7 +16,7 @@ from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.words import kind_of
 from deniable_estimator.answers.words.base import Kind, Shown
 from deniable_estimator.answers.words.numbers import series_frame
-from deniable_estimator.answers.words.shares import bar_chart
+from deniable_estimator.answers.words.share_charts import bar_chart
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.asking.trend import Trend
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of

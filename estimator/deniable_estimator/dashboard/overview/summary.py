@@ -19,13 +19,14 @@ from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.units import SHARES
 from deniable_estimator.answers.words import kind_of
+from deniable_estimator.answers.words.finds import name_of_find
 from deniable_estimator.answers.words.texts import series_name, series_text
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of, looks_of, windowwise
 from deniable_estimator.dashboard.calculations import LIGHT
 from deniable_estimator.dashboard.data import DataSource
-from deniable_estimator.dashboard.discovery import finds_at, name_of_find
+from deniable_estimator.dashboard.discovery import finds_at
 from deniable_estimator.dashboard.overview.week import (
     RULES,
     NoChange,
