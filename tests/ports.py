@@ -34,9 +34,11 @@ def free_port():
     raise AssertionError("no port is free")
 
 
-def wait_until(condition, complaint, seconds=60.0):
-    """Wait for what another thread or process does."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, complaint
+def until(condition, complaint=""):
+    """The first true answer of a condition that another thread or process makes true: it is given
+    five minutes."""
+    deadline = time.monotonic() + 300
+    while not (found := condition()):
+        assert time.monotonic() < deadline, complaint or condition
         time.sleep(0.01)
+    return found

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 import redis
 from tests.collector.clusters import Cluster
-from tests.ports import free_port, wait_until
+from tests.ports import free_port, until
 from tests.tools import leave_out
 
 from deniable import Scheme
@@ -28,12 +28,6 @@ from deniable_collector.stores import Store, open_store
 
 NOON = 1_795_262_400.0
 """2026-11-21 12:00 UTC, when the tests of stores take place."""
-
-
-@pytest.fixture
-def until():
-    """Waits for a condition."""
-    return wait_until
 
 
 @pytest.fixture
@@ -114,7 +108,7 @@ class RedisServer:
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, restore_signals=False)
         client = redis.Redis.from_url(self.url)
         try:
-            wait_until(lambda: _answers(client), f"Redis does not answer at {self.url}")
+            until(lambda: _answers(client), f"Redis does not answer at {self.url}")
         finally:
             client.close()
 

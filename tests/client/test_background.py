@@ -12,6 +12,7 @@ from contextlib import closing
 from functools import partial
 
 import pytest
+from tests.ports import until
 
 from deniable import Registry
 from deniable.device import outbox
@@ -26,10 +27,7 @@ work looks again after a minute at the earliest."""
 
 def await_that(found, expected):
     """Wait until so many are found."""
-    deadline = time.monotonic() + LIMIT
-    while found() < expected:
-        assert time.monotonic() < deadline, f"{found()} of {expected} came"
-        time.sleep(0.002)
+    until(lambda: found() >= expected, f"{expected} never came")
     assert found() == expected
 
 

@@ -8,12 +8,12 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.ports import until
 
 import deniable
 from deniable import Client, MetricError, Registry, StateError, TransportError
@@ -369,10 +369,7 @@ def test_a_notebook_cell_may_run_again(make_client, clock, collector, tmp_path):
         exec(cell, scope)
     client = scope["telemetry"]
     assert client.flush(30)
-    deadline = time.monotonic() + 30
-    while len({thread.ident for thread in threading.enumerate()} - before) > 2:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: len({thread.ident for thread in threading.enumerate()} - before) <= 2)
     with client._state.transaction() as connection:
         assert connection.execute("SELECT records FROM open_values").fetchall() == [(3,)]
     clock.days(1)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import redis
-from tests.ports import free_port, wait_until
+from tests.ports import free_port, until
 
 NODE_TIMEOUT = 2_000
 """Milliseconds after which a node that does not answer counts as failed."""
@@ -72,7 +72,7 @@ class Cluster:
         self.cli("create", *places, "--cluster-replicas", str(self.replicas), "--cluster-yes")
         self.wait_for_agreement()
         # Who follows whom gets around a little later.
-        wait_until(lambda: all(map(self._lists_all, self.nodes)), "a node does not know all others")
+        until(lambda: all(map(self._lists_all, self.nodes)), "a node does not know all others")
 
     def _lists_all(self, node):
         slots = node.ask("CLUSTER", "SLOTS")
@@ -88,12 +88,12 @@ class Cluster:
         command += self.options
         node = Node(port, subprocess.Popen(command, stdout=subprocess.DEVNULL))
         self.nodes.append(node)
-        wait_until(lambda: up(node), "a node does not answer")
+        until(lambda: up(node), "a node does not answer")
         return node
 
     def wait_for_agreement(self):
         """Wait until all nodes agree that all slots are served, and replicas follow."""
-        wait_until(lambda: all(map(self._agrees, self.nodes)), "no agreement")
+        until(lambda: all(map(self._agrees, self.nodes)), "no agreement")
 
     def _agrees(self, node):
         with closing(node.client()) as client:

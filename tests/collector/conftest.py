@@ -29,7 +29,6 @@ from tests.stores import (  # noqa: F401  (fixtures)
     redis_server,
     shelf,
     store,
-    until,
 )
 from tests.stores import parametrize_home as pytest_generate_tests  # noqa: F401  (a hook)
 from werkzeug.datastructures import Headers

@@ -12,6 +12,8 @@ import urllib.request
 from collections import Counter
 from urllib.parse import urlsplit
 
+from tests.ports import until
+
 from deniable.protocol import windows, wire
 
 __all__ = ["Devices", "fetch", "post"]
@@ -83,27 +85,24 @@ class Devices:
         for thread in self._threads:
             thread.start()
 
-    def disturb(self, times, trouble, seconds=60):
+    def disturb(self, times, trouble):
         """Make trouble so often, spread over the run by what was acknowledged, so that each
         time it meets traffic; then wait until every batch is acknowledged."""
         for turn in range(1, times + 1):
-            self.wait(turn * len(self.batches) // (times + 1), seconds)
+            self.wait(turn * len(self.batches) // (times + 1))
             assert self.acknowledged < len(self.batches), "the trouble came too late"
             trouble()
-        self.finish(seconds)
+        self.finish()
 
-    def wait(self, acknowledged, seconds=60):
+    def wait(self, acknowledged):
         """Wait until so many batches are acknowledged."""
-        deadline = time.monotonic() + seconds
-        while self.acknowledged < acknowledged:
-            assert time.monotonic() < deadline, f"no progress: {self.statuses}"
-            time.sleep(0.005)
+        until(lambda: self.acknowledged >= acknowledged, self.statuses)
 
-    def finish(self, seconds=60):
+    def finish(self):
         """Wait until every batch is acknowledged."""
-        self.wait(len(self.batches), seconds)
+        self.wait(len(self.batches))
         for thread in self._threads:
-            thread.join(seconds)
+            thread.join(300)
         assert not self._mistakes, self._mistakes[:3]
 
     def check(self, store):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.ports import free_port
+from tests.ports import free_port, until
 from tests.tools import need
 
 from deniable.protocol.oblivious.signed_keys import PATH
@@ -44,7 +44,7 @@ def confined():
 
 
 @pytest.fixture
-def new_nginx(tmp_path, until):
+def new_nginx(tmp_path):
     """Starts the real nginx with one of the files of deploy/, changed in some places, and where the
     tests run as root, with the capabilities of the compose file. Returns its port of TLS."""
     processes = []

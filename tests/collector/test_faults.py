@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from tests.ports import until
 
 from deniable_collector.stores import open_store
 
@@ -35,7 +36,7 @@ def kill(pid):
 
 
 @pytest.mark.stores("sqlite", "redis", "cluster")
-def test_a_killed_collector(home, new_collector, registry, until):
+def test_a_killed_collector(home, new_collector, registry):
     """The whole collector is killed four times under 400 batches, and started again."""
     collector = new_collector(**home.environ)
     devices = Devices(registry, 400, [collector.address])
@@ -51,7 +52,7 @@ def test_a_killed_collector(home, new_collector, registry, until):
     devices.check(home.open())
 
 
-def test_killed_workers(home, new_collector, registry, until):
+def test_killed_workers(home, new_collector, registry):
     """Workers are killed six times, one at a time, under 500 batches."""
     collector = new_collector(**home.environ)
     devices = Devices(registry, 500, [collector.address])
@@ -66,7 +67,7 @@ def test_killed_workers(home, new_collector, registry, until):
 
 
 @pytest.fixture
-def troubled(new_redis, new_collector, registry, until):
+def troubled(new_redis, new_collector, registry):
     """Sends batches to a collector whose Redis gets into trouble twice: `trouble` has the server,
     and a function that waits until a batch was refused since."""
 
@@ -80,7 +81,7 @@ def troubled(new_redis, new_collector, registry, until):
             trouble(server, lambda: until(
                 lambda: devices.statuses[503] > before, "no batch is refused"))  # fmt: skip
 
-        devices.disturb(2, once, 120)
+        devices.disturb(2, once)
         with closing(open_store(server.url)) as store:
             devices.check(store)
 
@@ -114,15 +115,17 @@ def test_a_paused_redis(troubled):
 
 @pytest.mark.parametrize("sync", ["always", "everysec"])
 def test_a_full_disk_under_redis(troubled, sync):
-    """The append-only file cannot grow: Redis refuses or ends itself, and comes back."""
+    """The append-only file cannot grow: Redis refuses, or if it syncs before each answer ends
+    itself, and comes back."""
 
     def trouble(server, refused):
         limit_files(server.process.pid, 8_192)
         refused()
-        if server.process.poll() is None:
-            limit_files(server.process.pid, None)
-        else:
+        if sync == "always":
+            server.process.wait(300)  # Which takes a moment after it has refused.
             server.start()
+        else:
+            limit_files(server.process.pid, None)
 
     troubled(trouble, "--appendfsync", sync)
 
@@ -133,7 +136,7 @@ def limit_files(pid, size):
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (soft, resource.RLIM_INFINITY))
 
 
-def test_a_full_disk_under_sqlite(tmp_path, new_collector, registry, until):
+def test_a_full_disk_under_sqlite(tmp_path, new_collector, registry):
     """No file of the collector can grow any more, twice, for a while."""
     collector = new_collector(DENIABLE_STORE=f"sqlite:///{tmp_path / 'store.db'}")
     devices = Devices(registry, 300, [collector.address])

@@ -15,6 +15,7 @@ import pytest
 import redis
 import yaml
 from click.testing import CliRunner
+from tests.ports import until
 
 from deniable.protocol import windows, wire
 from deniable.tools.command_line import find
@@ -135,7 +136,7 @@ def redis_disk(new_redis, *options):
 
 
 @pytest.mark.campaign
-def test_files_hold_sums(disk, new_collector, batches, until):
+def test_files_hold_sums(disk, new_collector, batches):
     """Within the stated time the files hold each batch, in order; once the collector and its store
     have stopped, a thief finds nothing but sums in them, and in operation, without another batch,
     after a while; after how long, `test_when_it_is_asked` says."""
@@ -158,7 +159,7 @@ def add(scheme, new_id, noon):
     return lambda store: store.fold(commit(scheme, new_id()), noon)
 
 
-def test_processes_share_the_rewrites(new_redis, scheme, add, until):
+def test_processes_share_the_rewrites(new_redis, scheme, add):
     """When one of six processes has had the file rewritten, the others see it, and ask for no
     rewrite of their own; nor does anybody when nobody writes any more."""
     server = new_redis(*shipped_options())
@@ -188,7 +189,7 @@ def test_processes_share_the_rewrites(new_redis, scheme, add, until):
         store.close()
 
 
-def test_a_redis_that_was_restarted_is_rewritten(new_redis, scheme, add, until):
+def test_a_redis_that_was_restarted_is_rewritten(new_redis, scheme, add):
     """When Redis was killed and started again, a collector has its file rewritten at once, even if
     the commits in it are those of another collector that is gone."""
     server = new_redis()
@@ -288,7 +289,7 @@ def test_what_is_told(caplog):
     assert caplog.messages[4:] == ["give it the right"]
 
 
-def test_when_it_is_asked(until):
+def test_when_it_is_asked():
     """The keeper looks twelve times in the time that is allowed, from the start on, lets three
     quarters of it pass, and clears what is there at the end; with 0 it asks nothing."""
     store, waits = Clearing(0.1, 0.1, 0.1, 0.1, 0.1, None), []

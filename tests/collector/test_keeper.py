@@ -6,6 +6,7 @@ from unittest.mock import Mock
 
 import pytest
 import redis
+from tests.ports import until
 
 from deniable import Registry
 from deniable.protocol import wire
@@ -140,7 +141,7 @@ def test_a_process_that_ends_leaves_the_rest(store, shelf, noon, monkeypatch):
     assert asked == ["alpha"]
 
 
-def test_a_collector_applies_it(store, scheme, fill, registry, until, monkeypatch):
+def test_a_collector_applies_it(store, scheme, fill, registry, monkeypatch):
     """An app whose setting says so drops old windows by itself, and else keeps them for ever."""
     monkeypatch.setattr(Keeper, "first_seconds", 0.0)
     started = []

@@ -7,6 +7,7 @@ import socket
 from contextlib import ExitStack, closing, suppress
 
 import pytest
+from tests.ports import until
 
 from deniable_collector.serving.connection import PIPELINED
 from deniable_collector.serving.gunicorn import open_files
@@ -49,7 +50,7 @@ def connect(collector):
 
 
 @pytest.fixture
-def alone(collector, connect, new_body, until):
+def alone(collector, connect, new_body):
     """Waits until the connections of earlier tests are gone."""
 
     def room():
@@ -168,7 +169,7 @@ def test_silence_is_closed(collector, connect, new_body):
     assert idle.recv(1) == silent.recv(1) == b""
 
 
-def test_too_many_connections(alone, connect, new_body, until):
+def test_too_many_connections(alone, connect, new_body):
     """Beyond the limit: 503 with the time to come back, and far beyond it connections are cut off
     without a word. When some have gone, there is room."""
     crowd = [connect() for _ in range(CONNECTIONS + 3 * ROOM)]

@@ -10,6 +10,7 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
+from tests.ports import until
 
 import deniable
 from deniable_collector.operation import metrics_folder
@@ -73,7 +74,7 @@ def since(running):
     return since
 
 
-def test_exact_after_a_known_load(running, batch, registry, since, until):
+def test_exact_after_a_known_load(running, batch, registry, since):
     """Every request, batch and report of a known load is counted once, and no label's value is a
     sender's."""
     reports = f"{running.address}/v1/reports"

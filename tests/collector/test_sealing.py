@@ -11,6 +11,7 @@ from unittest.mock import Mock
 import pytest
 import redis as redis_driver
 from tests.collector.filling import fill, scheme, whole  # noqa: F401  (fixtures)
+from tests.ports import until
 
 from deniable.protocol import windows
 from deniable_collector.app import SEALER, create_app
@@ -180,7 +181,7 @@ def test_a_sealer_works_and_says_so(store, scheme, fill, caplog, monkeypatch):
     assert "windows stay open, with all of their counts: away" in caplog.text
 
 
-def test_a_collector_seals_by_itself(store, scheme, fill, registry, until, monkeypatch):
+def test_a_collector_seals_by_itself(store, scheme, fill, registry, monkeypatch):
     """An app seals what is due, and stops when it is told to."""
     monkeypatch.setattr(Sealer, "first_seconds", 0.0)
     fill(*DAYS)

@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import pytest
-from tests.ports import wait_until as until
+from tests.ports import until
 
 from deniable_collector.serving.connection import serve
 from deniable_collector.serving.worker import new_event_loop

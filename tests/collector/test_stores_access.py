@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import redis
+from tests.ports import until
 
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 from deniable_collector.stores.commits import TallyKey
@@ -43,7 +44,7 @@ def guarded(redis_server):
         yield redis_server.url, options, client.execute_command
 
 
-def test_the_least_rights(guarded, scheme, shelf, new_id, noon, until):
+def test_the_least_rights(guarded, scheme, shelf, new_id, noon):
     """With exactly the rights of the page, a collector does all of its work, retention and the
     clearing of the journal included, and a reader reads, pings and can change nothing."""
     url, options, _ = guarded

@@ -7,6 +7,7 @@ from collections import Counter
 from contextlib import closing
 
 import pytest
+from tests.ports import until
 
 from deniable_collector.stores import StoreUnavailable, open_store
 from deniable_collector.stores.commits import shard_of
@@ -73,7 +74,7 @@ class Writers:
             thread.join(60)
         assert self.failure is None, self.failure
 
-    def progress(self, until, more=200):
+    def progress(self, more=200):
         """Wait until so many more batches are acknowledged."""
         goal = self.counts.total() + more
         until(lambda: self.failure or self.counts.total() >= goal, "the writers make no progress")
@@ -109,7 +110,7 @@ def publish(scheme, prefix):
     return publish
 
 
-def test_resharding_under_load(harmed, scheme, prefix, publish, noon, until):
+def test_resharding_under_load(harmed, scheme, prefix, publish, noon):
     """Slots that move to a new master, with two of the shards, lose and repeat nothing."""
     publish(harmed)
     source = harmed.owner(f"{prefix}:{{2}}:x")
@@ -129,7 +130,7 @@ def test_resharding_under_load(harmed, scheme, prefix, publish, noon, until):
     assert sums(harmed.url, prefix, scheme) == counted(writers)
 
 
-def test_a_master_that_is_killed(new_cluster, scheme, prefix, publish, noon, until):
+def test_a_master_that_is_killed(new_cluster, scheme, prefix, publish, noon):
     """When a master dies and its replica takes over, a batch that waited for the replica is in
     it. Of batches that did not wait the last may be lost, and none is counted twice."""
     cluster = new_cluster()

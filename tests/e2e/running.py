@@ -4,24 +4,15 @@ import shlex
 import shutil
 import subprocess
 import threading
-import time
 import urllib.request
 from contextlib import closing, contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
+from tests.ports import until
 from tests.tools import leave_out
 
 from deniable_collector.stores import open_store
-
-
-def until(condition):
-    """The first true answer of a condition, which is given five minutes."""
-    deadline = time.monotonic() + 300
-    while not (found := condition()):
-        assert time.monotonic() < deadline, condition
-        time.sleep(0.05)
-    return found
 
 
 def until_answered(address):

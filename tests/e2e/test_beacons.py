@@ -5,12 +5,13 @@ import secrets
 import time
 
 import pytest
+from tests.ports import until
 from tests.registries import declared
 
 from deniable import Registry
 from deniable.protocol import windows
 
-from .running import counted, serving, until
+from .running import counted, serving
 
 METRICS = declared(
     browser={"type": "category", "values": ["firefox", "chrome", "other"], "window": "month",

@@ -9,10 +9,11 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from tests.ports import until
 from tests.registries import declared, tables
 
 from .browsing import judge
-from .running import serving, until
+from .running import serving
 
 METRICS = declared(
     browser={"type": "category", "values": ["firefox", "chrome", "safari", "edge", "other"],

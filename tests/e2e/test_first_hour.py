@@ -14,11 +14,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.ports import free_port
+from tests.ports import free_port, until
 
 from deniable import Registry
 
-from .running import counted, run, until, until_answered
+from .running import counted, run, until_answered
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

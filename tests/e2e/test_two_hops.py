@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from tests.ports import until
 from tests.registries import declared
 
 from deniable import Registry
 from deniable.tools.web_command import web_files
 from deniable_collector.oblivious.key_file import KeyFile
 
-from .running import counted, firefox, serving, until
+from .running import counted, firefox, serving
 
 METRICS = declared(
     segments={"platform": ["desktop", "phone"]},

@@ -79,7 +79,7 @@ def measure(tests):
     MAP.mkdir(parents=True)
     command = [sys.executable, "-m", "pytest", "-n", "auto", "--dist", "worksteal", "-q"]
     # A plugin of -p would be imported by pytest's workers after the first conftest.
-    environ = {"PYTEST_PLUGINS": "tests.mutants.watching", "DENIABLE_MUTANTS": str(MAP)}
+    environ = {"PYTEST_PLUGINS": "tests.mutants.watching", "MUTANTS_FOLDER": str(MAP)}
     command += ["-m", "not campaign", tests]
     subprocess.run(command, cwd=ROOT, env={**os.environ, **environ}, check=False)
 

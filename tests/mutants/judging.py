@@ -12,6 +12,7 @@ import importlib
 import math
 import os
 import pickle
+import re
 import resource
 import signal
 from collections import defaultdict
@@ -89,8 +90,11 @@ class Judges:
             lines = statement_lines(mutant.path.read_text(encoding="utf-8"), mutant.line)
             found = {test for line in lines for test in by_line[line]}
             if "" in found:
-                # Importing executes it: any test that uses the file may see it.
-                found = set().union(*by_line.values())
+                # Importing executes it: any test that uses the file may see it, or if it holds
+                # tables alone, one that uses a file that imports it.
+                found = self._users(str(mutant.path))
+                if not found & self._seconds.keys():
+                    found = set().union(*map(self._users, self._importing(mutant.path)))
         order = sorted(found & self._seconds.keys(), key=self._seconds.__getitem__)
         chosen, left = [], _LIMIT
         for test in order:
@@ -99,6 +103,15 @@ class Judges:
                 break
             chosen.append(test)
         return chosen
+
+    def _importing(self, path):
+        """The measured files that name this module in an import."""
+        named = re.compile(rf"^from [\w.]*\b{path.stem} import", re.MULTILINE)
+        return [each for each in self._lines if named.search(Path(each).read_text())]
+
+    def _users(self, path):
+        """The tests that execute anything of a file."""
+        return set().union(*self._lines[path].values())
 
 
 class _Chosen:

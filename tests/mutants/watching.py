@@ -49,5 +49,5 @@ def pytest_sessionfinish(session):
     data = _watched.get_data()
     lines = {path: data.contexts_by_lineno(path) for path in data.measured_files()}
     seconds = {test: each for test, each in _seconds.items() if test in _passed}
-    file = Path(os.environ["DENIABLE_MUTANTS"]) / f"{os.getpid()}.pickle"
+    file = Path(os.environ["MUTANTS_FOLDER"]) / f"{os.getpid()}.pickle"
     file.write_bytes(pickle.dumps((seconds, lines)))

@@ -195,11 +195,16 @@ def patient(monkeypatch):
     monkeypatch.setattr(page, "PAGE_PATIENCE", 60.0)
 
 
-def text_of(client, path):
+def page_of(client, path):
     """The page, once it is no longer being calculated."""
     while (page := client.get(path)).status_code == 202:
         time.sleep(0.05)
-    return page.text
+    return page
+
+
+def text_of(client, path):
+    """Its text."""
+    return page_of(client, path).text
 
 
 @contextmanager

@@ -7,14 +7,13 @@ import os
 import socket
 import ssl
 import subprocess
-import time
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import yaml
-from tests.ports import free_port, wait_until
+from tests.ports import free_port, until
 from tests.tools import need
 
 from deniable_estimator.dashboard.sharing.links import SharedLinks
@@ -80,15 +79,14 @@ def ask(tmp_path, store):
                 ["nginx", "-p", tmp_path, "-c", conf, "-g", "daemon off;"], stdout=log, stderr=log
             )
         try:
-            deadline = time.monotonic() + 20
-            while True:
-                try:
+
+            def listens():
+                assert nginx.poll() is None, (tmp_path / "nginx.log").read_text()
+                with suppress(OSError):
                     socket.create_connection(("127.0.0.1", port), timeout=5).close()
-                    break
-                except OSError:
-                    assert nginx.poll() is None, (tmp_path / "nginx.log").read_text()
-                    assert time.monotonic() < deadline
-                    time.sleep(0.05)
+                    return True
+
+            until(listens)
             context = ssl.create_default_context(cafile=tmp_path / "fullchain.pem")
 
             def get(path, name="", method="GET", **headers):
@@ -136,7 +134,7 @@ def test_shared_links_open_without_a_password(ask, tmp_path):
         "/metric/browser", "", maker="ana", note="", today=today, days=1, unfinished=False
     )
     # A part of the page is calculated after it, and then stands there.
-    wait_until(lambda: "being calculated" not in ask(f"/shared/{secret}")[1], "it is never done")
+    until(lambda: "being calculated" not in ask(f"/shared/{secret}")[1], "it is never done")
     status, page = ask(f"/shared/{secret}")
     assert status == 200
     assert "Read-only link" in page

@@ -1,9 +1,9 @@
 """Strings: candidates that are uploaded, or that the operator has listed."""
 
 import threading
-import time
 
 import pytest
+from tests.ports import until
 from tests.registries import declared
 
 from deniable import Registry
@@ -73,7 +73,4 @@ def test_a_slow_list_does_not_hold_up_the_overview(client, folder, monkeypatch):
         assert "<span>a.example</span>" not in page.text
     finally:
         held.set()
-    deadline = time.monotonic() + 30
-    while "<span>a.example</span>" not in client.get("/").text:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: "<span>a.example</span>" in client.get("/").text)

@@ -9,7 +9,7 @@ import zlib
 from xml.etree import ElementTree
 
 import pytest
-from tests.ports import wait_until as until
+from tests.ports import until
 
 from deniable_estimator.asking.work import Workers
 from deniable_estimator.dashboard.calculations import FONT, png

@@ -17,7 +17,7 @@ from deniable_estimator.dashboard.planner import division_chart
 from deniable_estimator.planning.pairs import conditional_half_width
 from deniable_estimator.privacy.words import rounded_up
 
-from .conftest import text_of
+from .conftest import page_of, text_of
 
 REST = 'description = "?"\nowner = "me"\nexpires = 2027-06-30\n'
 
@@ -118,7 +118,7 @@ def test_the_declaration_is_a_registry(shared_browser):
 def test_mistakes_are_marked(shared_browser, path, words):
     """What cannot be planned is a 400 that keeps the form and says beside its field what to
     write."""
-    answer = shared_browser.get(f"/plan{path}")
+    answer = page_of(shared_browser, f"/plan{path}")
     assert answer.status_code == 400
     assert words in html.unescape(answer.text)
     assert 'role="alert"' in answer.text

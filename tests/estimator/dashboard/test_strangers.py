@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
-from tests.ports import wait_until as until
+from tests.ports import until
 
 from .conftest import REGISTRY, TOKEN, running_dashboard
 

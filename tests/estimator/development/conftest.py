@@ -4,6 +4,7 @@ import json
 import time
 
 import pytest
+from tests.ports import until
 from werkzeug.test import Client as Browser
 
 from deniable.protocol import windows
@@ -128,12 +129,7 @@ def seen(browser):
     """What the live page shows, as JSON."""
 
     def read():
-        deadline = time.monotonic() + 30
-        while True:
-            found = json.loads(browser.get("/live.json").data)
-            if not any(each["pending"] for each in found["estimates"]):
-                return found
-            assert time.monotonic() < deadline, "an estimate is still being calculated"
-            time.sleep(0.05)
+        found = json.loads(browser.get("/live.json").data)
+        return None if any(each["pending"] for each in found["estimates"]) else found
 
-    return read
+    return lambda: until(read, "an estimate is still being calculated")

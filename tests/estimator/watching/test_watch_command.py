@@ -5,10 +5,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 from click.testing import CliRunner
+from tests.ports import until
 
 from deniable_estimator.watching.commands import FAILED, TOLD, watch
 
@@ -99,9 +99,7 @@ def test_a_service_ends_cleanly(write, registry_file, store_url, tmp_path):
     assert process.stdout is not None
     assert "browser: " in process.stdout.readline()
     state = tmp_path / "rules.toml.state"
-    deadline = time.monotonic() + 60
-    while not state.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    until(state.exists)
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (0, "")
