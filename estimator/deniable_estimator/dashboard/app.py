@@ -185,7 +185,6 @@ def create_app(
         too_short=words.too_short,
         period=texts.period,
         window=texts.window,
-        values_below_noise=texts.values_below_noise,
         changes_below_noise=words.changes_below_noise,
         isolated=isolated,
         is_day=is_day,
