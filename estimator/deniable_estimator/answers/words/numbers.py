@@ -4,22 +4,20 @@ what answers with series have in common.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.analyses.numbers.distribution import RangeShare
 from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.distribution import CellShares, Distribution
+from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.mean import Mean
 from deniable_estimator.answers.units import SHARES
 from deniable_estimator.answers.words.base import Kind, Shown
 from deniable_estimator.answers.words.changes import change_cells, change_title
+from deniable_estimator.answers.words.letters import histogram_frame
 from deniable_estimator.answers.words.number_charts import (
     MOST_BARS,
     curve_chart,
@@ -41,11 +39,6 @@ _CURVE_HEIGHT = 160
 _CARD_HEIGHT = 96
 _CARD_BARS = 32
 
-_TEXT_BARS = 22
-"""The most bars of a histogram in letters between the first and the last, which have no ends."""
-_TAIL = 0.005
-"""The share that the first and the last of them hold at most, so that the others are narrow."""
-_TEXT_WIDTH = 30
 
 _BELOW = sentence("{part} are below {estimate} ({level:.0%} interval {between})")
 _AT_OR_BELOW = sentence("{part} are at {estimate} or below ({level:.0%} interval {between})")
@@ -179,7 +172,7 @@ class DistributionKind(Kind[Distribution]):
         series = series_frame(answer, shown, message("Number"), _reach(answer, reaches))
         below = Frame("below", message("Share below a limit"), notes=_limits(answer, shown))
         if not shown.drawn:
-            return series, _outside(answer, shown), _histogram(answer), below
+            return series, _outside(answer, shown), histogram_frame(answer), below
         if not _unknown(answer):
             series = replace(series, pictures=self.pictures(answer, shown, MOST_BARS))
             below = replace(below, pictures=(_curve(answer, shown),))
@@ -279,50 +272,6 @@ def _share(found: RangeShare) -> Estimate:
 
 def _error(found: RangeShare) -> str:
     return series_text(SHARES, *found[:1], *found[2:4], math.sqrt(found.variance)).std_error
-
-
-def _histogram(answer: Distribution) -> Frame:
-    """Bars of neighbouring cells in letters, with the quantiles that lie in them."""
-    bars = _bars(answer.cells)
-    widest = max(max(share for _, _, share in bars), 1e-12)
-    columns = (
-        Column("from", message("From")),
-        Column("share", message("Share")),
-        Column("bar", message("Histogram (points, without intervals)"), "words"),
-        Column("quantiles", "", "words"),
-    )
-    rows, width = [], 0.0
-    for start, end, share in bars:
-        # The last bars may be narrower, or have no end: they are written like the others.
-        width = max(width, (end - start) / 2) if math.isfinite(end - start) else width
-        marks = [
-            f"p{100 * each.p:g}"
-            for each, value in zip(answer.quantiles, answer.series.value.tolist(), strict=False)
-            if start <= value < end or (each.outside == "above" and math.isinf(end))
-        ]
-        rows.append(
-            (
-                "" if math.isinf(start) else answer.unit.full(start, width or abs(start)),
-                SHARES.full(share, 0.0),
-                "█" * round(share / widest * _TEXT_WIDTH),
-                " ".join(marks),
-            )
-        )
-    return Frame("histogram", "", columns, rows)
-
-
-def _bars(cells: CellShares) -> list[tuple[float, float, float]]:
-    """(start, end, share) of so many cells each that there are at most `_TEXT_BARS` and two."""
-    before = np.concatenate([[0.0], np.cumsum(cells.shares)])
-    inner = len(cells.shares) - 1
-    first = max(1, min(int(np.searchsorted(before, _TAIL, side="right")) - 1, inner))
-    last = max(first, min(int(np.searchsorted(before, 1 - _TAIL)), inner))
-    step = max(1, math.ceil((last - first) / _TEXT_BARS))
-    cuts = sorted({0, *range(first, last, step), last, inner + 1})
-    return [
-        (float(cells.starts[a]), float(cells.ends[b - 1]), float(before[b] - before[a]))
-        for a, b in itertools.pairwise(cuts)
-    ]
 
 
 def _quantile_words(answer: Distribution, name: str, part: str) -> str:

@@ -16,6 +16,7 @@ from deniable_estimator.answers.words.base import Kind, Shown
 from deniable_estimator.answers.words.changes import change_cells, change_order
 from deniable_estimator.answers.words.numbers import change_column, poisoning
 from deniable_estimator.answers.words.share_charts import bar_chart, folded_chart
+from deniable_estimator.answers.words.share_sentences import headline, impossible
 from deniable_estimator.answers.words.texts import (
     NOISE,
     NOTHING_STANDS_OUT,
@@ -31,12 +32,11 @@ from deniable_estimator.answers.words.texts import (
 )
 from deniable_estimator.document.document import Column, Frame, Picture, Tone, WordedValue
 from deniable_estimator.document.plot.marks import Bars
-from deniable_estimator.messages import counted, listed, message, sentence, spaced
+from deniable_estimator.messages import counted, message, spaced
 
 _CHART_BARS = 40
 _NOISE_BARS = 20
 _CARD_BARS = 5
-_NAMED = 3
 _SMALL = 6
 """How many values are offered to be seen over time."""
 
@@ -186,70 +186,6 @@ def _picture(answer: Shares, shown: Shown, parts: Sequence[Bars]) -> Picture:
             )
         )
     return Picture(parts[0], legend=tuple(legend), notes=tuple(notes))
-
-
-def headline(estimate: Shares) -> str:
-    """The estimate in a sentence: which value leads, and whether the lead is significant.
-
-    Where shares are impossible, none leads.
-
-    Two intervals that do not overlap at `level` differ by more than the noise; the check
-    errs on the cautious side.
-    """
-    if estimate.impossible.any():
-        return impossible(estimate)
-    order = estimate.order
-    first = order[0]
-    spread = float(estimate.high[first] - estimate.low[first]) / 2
-    if estimate.values == ("true", "false"):
-        yes = float(estimate.share[0])
-        low, high = float(estimate.low[0]), float(estimate.high[0])
-        return message(
-            "{share} say yes; the {level:.0%} interval is {low} to {high}.",
-            share=percent(yes, spread),
-            level=estimate.level,
-            low=percent(low, spread),
-            high=percent(high, spread),
-        )
-    if not estimate.detected[first]:
-        return message(
-            "No value can be told from noise yet: it takes more reports, or a longer range."
-        )
-    name, share = (
-        estimate.unit.label(estimate.values[first]),
-        percent(float(estimate.share[first]), spread),
-    )
-    if len(order) == 1:
-        return message("{name} has {share}.", name=name, share=share)
-    second = order[1]
-    other = estimate.unit.label(estimate.values[second])
-    if estimate.low[first] > estimate.high[second]:
-        return message(
-            "{name} leads with {share}, ahead of {other} by more than the noise.",
-            name=name,
-            share=share,
-            other=other,
-        )
-    return message(
-        "{name} has {share}, too close to {other} to say which one leads.",
-        name=name,
-        share=share,
-        other=other,
-    )
-
-
-def impossible(estimate: Shares) -> str:
-    """Which shares of an estimate are impossible, in a sentence; there must be some."""
-    told = []
-    boolean = estimate.values == ("true", "false")
-    for place in (0,) if boolean else estimate.strange[:_NAMED]:
-        spread = float(estimate.high[place] - estimate.low[place]) / 2
-        share = percent(float(estimate.share[place]), spread)
-        template = sentence("{share} say yes") if boolean else sentence("{share} for {value}")
-        told.append(
-            message(template, share=share, value=estimate.unit.label(estimate.values[place]))
-        )
-    return message("Impossible: {which}. Do not rely on these shares.", which=listed(told))
 
 
 def _frame(answer: Shares, shown: Shown) -> Frame:
