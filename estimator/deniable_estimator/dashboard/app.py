@@ -20,6 +20,7 @@ from deniable import DeniableError, Registry, SchemeError, ValueListError
 from deniable.protocol import windows
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import Store, StoreError, StoreUnavailable, store_of
+from deniable_estimator.answers.words import texts
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.results import Results, StillDecoding, TooManyDecodes
 from deniable_estimator.asking.work import TooHeavy, Workers, WorkersClosed
@@ -172,19 +173,18 @@ def create_app(
     app.jinja_env.filters.update(
         number=words.number,
         chance=words.chance,
-        day=words.day,
+        day=texts.day,
         days=words.days_of,
         cell=cell,
-        kind=words.kind,
+        kind=texts.kind,
         type=words.type_name,
         ask=words.asked_for,
         example=words.example,
         range=words.range_of,
         role=role_name,
         too_short=words.too_short,
-        period=words.period,
-        window=words.window,
-        values_below_noise=words.values_below_noise,
+        period=texts.period,
+        window=texts.window,
         changes_below_noise=words.changes_below_noise,
         isolated=isolated,
         is_day=is_day,

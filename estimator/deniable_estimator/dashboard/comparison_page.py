@@ -11,10 +11,10 @@ from werkzeug.exceptions import BadRequest
 from deniable import Metric, ValueListError
 from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.answers.base import Comparison
+from deniable_estimator.answers.words import kind_of
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of, left_out
-from deniable_estimator.dashboard.changes import change_chart, change_headline, change_lines
-from deniable_estimator.dashboard.kinds import kind_of
+from deniable_estimator.dashboard.changes import change_chart, change_frame, change_headline
 from deniable_estimator.dashboard.pages import keep_form, listed, unlisted
 from deniable_estimator.dashboard.privacy_label import even_guess
 from deniable_estimator.dashboard.ranges import (
@@ -77,7 +77,7 @@ def comparison_page(name: str) -> ResponseReturnValue:
         comparison=comparison,
         folded=shown and change_chart(shown, _CHART_BARS),
         headline=shown and _headline(shown, alarms),
-        lines=change_lines(shown, _TABLE_LINES) if shown else [],
+        table=shown and change_frame(shown, _TABLE_LINES),
         guess=even_guess(metric, reading.source.registry),
     )
     return page, 400 if refused else 200

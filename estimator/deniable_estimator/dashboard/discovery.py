@@ -11,6 +11,7 @@ from functools import partial
 from deniable import ValueListError
 from deniable.protocol import windows
 from deniable_estimator.answers.finds import Find, Finds
+from deniable_estimator.answers.words.finds import name_of_find
 from deniable_estimator.asking.discoveries import closed_lists, finds_of, trend_of_finds
 from deniable_estimator.asking.reading import unfinished
 from deniable_estimator.asking.results import Turn, Versioned, digest
@@ -71,11 +72,6 @@ def trend_of_find(
         return Versioned(turn.get(key, found), version)
 
     return source.fetch(work, *asked, reading.metric.name, reading.days)
-
-
-def name_of_find(find: Find) -> str:
-    """What addresses, charts and files of a trend call it: one that is cut ends in dots."""
-    return find.text + ("\N{HORIZONTAL ELLIPSIS}" if find.cut else "")
 
 
 def find_named(finds: Finds, name: str) -> Find:

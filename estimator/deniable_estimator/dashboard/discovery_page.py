@@ -10,17 +10,14 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound
 
 from deniable.protocol.types.discovery import Discovery
-from deniable_estimator.answers.finds import Explained, Find, Finds
+from deniable_estimator.answers.finds import Find, Finds
 from deniable_estimator.answers.units import SHARES
+from deniable_estimator.answers.words.finds import finds_document, headline, name_of_find
+from deniable_estimator.answers.words.texts import series_text, share_text
 from deniable_estimator.asking.trend import GROUPS, Trend
 from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.calculations import finds_text, trend_text
-from deniable_estimator.dashboard.discovery import (
-    find_named,
-    finds_at,
-    name_of_find,
-    trend_of_find,
-)
+from deniable_estimator.dashboard.discovery import find_named, finds_at, trend_of_find
 from deniable_estimator.dashboard.overview.summary import standing_notes
 from deniable_estimator.dashboard.pages import head_of, keep_form
 from deniable_estimator.dashboard.pictures import rows_picture, send_picture
@@ -34,12 +31,10 @@ from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.texts import asked_form, download
 from deniable_estimator.dashboard.timeline import grouping, grouping_asked
 from deniable_estimator.dashboard.trends import chart_of_lines, lines_of
-from deniable_estimator.dashboard.words import series_text
 from deniable_estimator.document.plot.marks import BarRow, Bars, LineChart
 from deniable_estimator.document.plot.ticks import Tick
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.isolation import isolated
-from deniable_estimator.messages import counted, message
+from deniable_estimator.messages import message
 
 discovering = Blueprint("discovering", __name__)
 
@@ -90,12 +85,8 @@ def finds_page(name: str) -> ResponseReturnValue:
         chosen=chosen,
         query={**asked, "by": by},
         found=found,
-        headline=_headline(found) if found else None,
+        document=finds_document(found, MOST_SHOWN) if found else None,
         lines=_find_lines(found, days, by, chosen) if found else (),
-        most=MOST_SHOWN,
-        explained=_part(found.explained) if found else None,
-        withheld=_part(found.withheld) if found else None,
-        percent=_percent,
         alarms=found.verdict.alarms(found.alarm_level) if found else (),
         target=_target(found) if found else None,
         takers=any(each.type.name in _TAKERS for each in source.registry),
@@ -117,10 +108,10 @@ def finds_picture(name: str, form: str) -> ResponseReturnValue:
     if not found.finds:
         raise NotFound(message("No string was found in these days, so there is nothing to draw."))
     lines = _find_lines(found, days, grouping(metric, days), "")
-    most = _percent(max(each.high for each in found.finds))
+    most = share_text(max(each.high for each in found.finds))
     rows = tuple(each["row"] for each in lines[:_DRAWN])
     chart = Bars(rows=rows, ticks=(Tick(0, "0"), Tick(100, most)), zero=0.0)
-    text = rows_picture(metric, found, _headline(found), "", chart)
+    text = rows_picture(metric, found, headline(found), "", chart)
     return send_picture(text, f"{name}-strings", form)
 
 
@@ -143,21 +134,6 @@ def _asked(name: str, *more: str) -> tuple[PageReading, Finds]:
     check_names(request.args, (*_NAMES, *more))
     reading = PageReading(source, metric, source.read_days(metric, request.args))
     return reading, finds_at(reading).answer
-
-
-def _headline(found: Finds) -> str:
-    if not found.n:
-        return message("No reports in these days")
-    if not found.finds:
-        return message("No string is common enough to be found")
-    top = found.finds[0]
-    return counted(
-        "{count:,} string was found: {text} ({share} of all reports).",
-        "{count:,} strings were found. {text} is the commonest: {share} of all reports.",
-        len(found.finds),
-        text=isolated(name_of_find(top)),
-        share=_texts(top)[0],
-    )
 
 
 def _find_lines(found: Finds, days: DayRange, by: str, chosen: str) -> list[dict[str, Any]]:
@@ -186,19 +162,6 @@ def _find_lines(found: Finds, days: DayRange, by: str, chosen: str) -> list[dict
 def _texts(each: Find) -> tuple[str, str]:
     text = series_text(SHARES, each.share, each.low, each.high)
     return text.estimate, text.between
-
-
-def _part(part: Explained) -> str | None:
-    """A share with its interval; None where nothing is clearly above 0."""
-    if part.low <= 0:
-        return None
-    text = series_text(SHARES, *part)
-    return message("{share} ({between})", share=text.estimate, between=text.between)
-
-
-def _percent(share: float) -> str:
-    """A share with two digits."""
-    return f"{100 * share:.2g}%"
 
 
 def _target(found: Finds) -> str | None:

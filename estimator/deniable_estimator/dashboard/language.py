@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gettext
 import io
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,12 @@ _WORDS = (Message, Dated, CodedMessage)
 _TRANSLATED = frozenset({"text/html", "image/svg+xml", "image/png"})
 
 
+def _coded(text: str) -> Markup:
+    """A sentence in which code stands between backticks."""
+    found = re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(told(text))))
+    return Markup(found)  # noqa: S704
+
+
 def _read(tag: str) -> Language:
     with (TRANSLATIONS / f"{tag.replace('-', '_')}.po").open("rb") as file:
         catalog = read_po(file, locale=tag.replace("-", "_"))
@@ -62,6 +69,7 @@ def offer_languages(app: Flask) -> None:
     environment.policies["ext.i18n.trimmed"] = True
     environment.finalize = told
     environment.filters["told"] = told
+    environment.filters["coded"] = _coded
     environment.globals.update(
         gettext=_gettext,
         ngettext=_ngettext,

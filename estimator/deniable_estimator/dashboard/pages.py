@@ -15,13 +15,14 @@ from deniable import Metric, ValueListError
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.distribution import Distribution
+from deniable_estimator.answers.words import kind_of
 from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.about import about, visible
 from deniable_estimator.dashboard.access.caller import for_people
 from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.data import DataSource
-from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.overview import attention
 from deniable_estimator.dashboard.overview.page import overview_page
 from deniable_estimator.dashboard.privacy_label import privacy_label, released_sums
@@ -37,7 +38,14 @@ from deniable_estimator.dashboard.source import current_source, declared_metric,
 from deniable_estimator.dashboard.texts import asked_form, file_of, of_estimate, of_trend
 from deniable_estimator.dashboard.timeline import grouping, timeline
 from deniable_estimator.dashboard.uploads import forget_list, keep_list, kept_list, sent_list
-from deniable_estimator.dashboard.view import View, names_of, read_view
+from deniable_estimator.dashboard.view import (
+    ALL_LINES,
+    LONGEST_SEARCH,
+    View,
+    names_of,
+    read_limit,
+    read_view,
+)
 from deniable_estimator.document.plot.marks import MOST_LINES
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
@@ -140,17 +148,19 @@ def _page(
     changes = None
     if answered and not alarm and not unsound:
         changes = recent(reading, view, answered)
-    parts = kind.parts(answered, view, changes.comparison if changes else None) if kind else {}
+    limits, wrong = _limits(view, answered)
+    shown = view.shown(changes.comparison if changes else None, limits)
+    document = kind.document(answered, shown) if kind and answered else None
     found = timeline(reading, view, answered, alarm) if answered and over_time else None
     periods = found.trend.periods if found else ()
-    told = (changes and changes.headline) or (kind.headline(answered) if kind else None)
+    told = (changes and changes.headline) or (document and document.verdict.text)
     page = render_template(
         "metric.html",
         **head_of(reading),
         view=view,
         estimate=estimate,
         kind=kind,
-        parts=parts,
+        document=document,
         alarm=alarm,
         left_out=left_out(view.days),
         headline=alarm.text if alarm and kind else told,
@@ -158,6 +168,9 @@ def _page(
         recent=changes,
         visible=visible(metric, answered) if answered and not unsound else None,
         most_lines=MOST_LINES,
+        all_lines=ALL_LINES,
+        longest_search=LONGEST_SEARCH,
+        wrong_limit=wrong,
         timeline=found,
         noted=annotated(metric, view.days.around.first, view.days.last, source.today, periods)
         if answered
@@ -171,10 +184,24 @@ def _page(
         refused=refused,
         asked=request.args if refused else view.days.told,
     )
-    if (wrong := parts.get("mistake")) is not None:
+    if wrong is not None:
         keep_form(wrong)
         return page, 400
     return page, 200
+
+
+def _limits(view: View, answer: Answer | None) -> tuple[tuple[float, ...], RangeError | None]:
+    """The limit that is asked for, and what is wrong with it."""
+    if view.limit is None or not isinstance(answer, Distribution):
+        return (), None
+    try:
+        limit = read_limit(view.limit)
+        answer.share_below(limit)
+    except EstimateError as error:
+        return (), RangeError(message("“limit”: {mistake}.", mistake=str(error)), "limit")
+    except RangeError as error:
+        return (), error
+    return (limit,), None
 
 
 @pages.get("/metric/<name>.<any(csv, json):form>")

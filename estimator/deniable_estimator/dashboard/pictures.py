@@ -15,12 +15,11 @@ from werkzeug.exceptions import BadRequest, NotFound
 from deniable import Metric
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.basis import Result
-from deniable_estimator.dashboard import words
+from deniable_estimator.answers.words import kind_of, texts
 from deniable_estimator.dashboard.access.caller import opened_link
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of, left_out
 from deniable_estimator.dashboard.annotation_file import AnnotatedTrend, annotated
 from deniable_estimator.dashboard.boards.pages import show_board
-from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.language import told
 from deniable_estimator.dashboard.pages import asked_view, listed, unlisted
 from deniable_estimator.dashboard.privacy_label import even_guess
@@ -31,6 +30,7 @@ from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.source import current_source, declared_metric, settings_in_force
 from deniable_estimator.dashboard.timeline import timeline
 from deniable_estimator.dashboard.view import View, read_view
+from deniable_estimator.document.document import Picture
 from deniable_estimator.document.plot.drawing import draw
 from deniable_estimator.document.plot.marks import Bars
 from deniable_estimator.document.plot.page import Page
@@ -87,12 +87,12 @@ def metric_picture(name: str, form: str) -> ResponseReturnValue:
     """The chart of one metric."""
     reading, view, estimate, alarm = _asked(name)
     metric, kind = reading.metric, kind_of(estimate)
-    drawn = kind.picture(estimate, view, _BARS)
-    head = [("title", metric.description), ("said", kind.said(drawn))]
-    head.append(("sub", kind.caption(estimate, view)))
+    charts = kind.charts(estimate, view.shown(), _BARS)
+    head = [("title", metric.description), ("said", kind.said(estimate, view.shown()))]
+    head.append(("sub", kind.caption(estimate, view.shown())))
     foot = [kind.footnote(estimate), *_left_out(view)]
-    frame = PictureFrame(drawn.title, drawn.description, head, _foot(foot, alarm))
-    return send_picture(picture(frame, kind.charts(drawn), told), name, form)
+    frame = PictureFrame(charts[0].title, charts[0].description, head, _foot(foot, alarm))
+    return send_picture(picture(frame, charts, told), name, form)
 
 
 @pictures.get("/metric/<name>/trend.<any(svg, png):form>")
@@ -121,7 +121,7 @@ def trend_picture(name: str, form: str) -> ResponseReturnValue:
                 "{metric}: {value} by {kind}, with {level}% intervals",
                 metric=metric.name,
                 value=found.label,
-                kind=words.kind(found.trend.by),
+                kind=texts.kind(found.trend.by),
                 level=f"{found.trend.level * 100:g}",
             ),
         ),
@@ -132,8 +132,8 @@ def trend_picture(name: str, form: str) -> ResponseReturnValue:
                 "{n} reports, {first} to {last}",
                 count,
                 n=f"{count:,}",
-                first=words.day(reported[0].first),
-                last=words.day(reported[-1].last),
+                first=texts.day(reported[0].first),
+                last=texts.day(reported[-1].last),
             ),
         ),
     ]
@@ -155,7 +155,7 @@ def rows_picture(metric: Metric, found: Result, headline: str, series: str, char
         "{metric}, {n} reports, {period}; estimates with {level}% intervals",
         metric=metric.name,
         n=f"{found.n:,}",
-        period=words.period(found.windows),
+        period=texts.period(found.windows),
         level=f"{found.level * 100:g}",
     )
     if series:
@@ -259,18 +259,19 @@ def embedded(name: str) -> ResponseReturnValue:
     view = read_view(request.args, metric, source.seen_until)
     reading = PageReading(source, metric, view.days, source.candidates(metric))
     estimate = reading.answer
-    chart = alarm = kind = None
+    drawn: Sequence[Picture] = ()
+    alarm = kind = None
     if estimate is not None and estimate.n:
         kind = kind_of(estimate)
         alarm = alarm_of(reading, estimate)
-        chart = kind.picture(estimate, view, _FRAMED_BARS)
+        drawn = kind.pictures(estimate, view.shown(), _FRAMED_BARS)
     return render_template(
         "embed.html",
         metric=metric,
         view=view,
         estimate=estimate,
         kind=kind,
-        chart=chart,
+        pictures=drawn,
         alarm=alarm,
         left_out=left_out(view.days),
         headline=headline_of(reading, view, estimate) if estimate and kind and not alarm else None,

@@ -19,13 +19,13 @@ from deniable.protocol.mechanisms import FrequencyOracle, Mechanism
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers import answer_of
 from deniable_estimator.answers.shares import Shares
+from deniable_estimator.answers.words.share_charts import bar_chart
+from deniable_estimator.answers.words.texts import share_text
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes, digest
-from deniable_estimator.dashboard.kinds.shares import bar_chart
 from deniable_estimator.dashboard.pages import keep_form
 from deniable_estimator.dashboard.privacy_label import label_of
 from deniable_estimator.dashboard.ranges import RangeError, check_names
 from deniable_estimator.dashboard.source import current_source
-from deniable_estimator.dashboard.words import share_text
 from deniable_estimator.document.plot.lines import path
 from deniable_estimator.document.plot.marks import DrawnLine, LineChart, RuleLine, Spot
 from deniable_estimator.document.plot.ticks import Label, Tick

@@ -8,13 +8,13 @@ from datetime import timedelta
 
 from deniable import Metric
 from deniable_estimator.answers.base import Answer, Comparison
+from deniable_estimator.answers.words import kind_of, texts
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.asking.since import since_headline
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.alarms import alarm_of
 from deniable_estimator.dashboard.changes import change_headline
-from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.ranges import DayRange, before, newest_period
 from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.view import View
@@ -110,13 +110,13 @@ def _since_days(days: DayRange, earlier: DayRange) -> str:
 
 def _new_leader_words(metric: Metric, days: DayRange, newest: Answer) -> str:
     """The leading number of the newest days with its interval."""
-    text = words.series_text(newest.unit, *newest.series.at(newest.leading))
+    text = texts.series_text(newest.unit, *newest.series.at(newest.leading))
     return message(
         _MONTH if metric.window == "month" else _WEEK,
         period=words.days_of(days),
         told=message(
             "{value} {share} ({between})",
-            value=words.series_name(newest, newest.leading),
+            value=texts.series_name(newest, newest.leading),
             share=text.estimate,
             between=text.between,
         ),

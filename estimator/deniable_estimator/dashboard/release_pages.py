@@ -20,8 +20,8 @@ from werkzeug.exceptions import NotFound, ServiceUnavailable
 
 from deniable_collector.operation.events import tell
 from deniable_estimator.answers.units import NumberUnit, cell_words, value_words
+from deniable_estimator.answers.words import texts
 from deniable_estimator.asking.results import digest
-from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.source import current_source, settings_in_force
 from deniable_estimator.document.plot.marks import BarRow, DrawnLine, LineChart, RuleLine
 from deniable_estimator.document.plot.ticks import Label, Tick, levels_from_zero
@@ -198,9 +198,9 @@ def _spent_line(account: ReleaseAccount, today: date) -> LineChart | None:
         description=message(
             "Epsilon of all releases together: {first} on {day}, {last} by {today}.",
             first=figure(steps[0][1]),
-            day=words.day(first),
+            day=texts.day(first),
             last=figure(steps[-1][1]),
-            today=words.day(last),
+            today=texts.day(last),
         ),
         height=HEIGHT,
         lines=(DrawnLine(paths=(_path(steps, across, down),)),),
@@ -208,7 +208,7 @@ def _spent_line(account: ReleaseAccount, today: date) -> LineChart | None:
         if drawn is None
         else (RuleLine((0, at), (100, at), message("budget {budget}", budget=f"{budget:g}")),),
         levels=tuple(Tick(down(each), f"{each:.{digits}f}" if each else "") for each in levels),
-        ticks=(Label(0.0, words.day(first)), Label(100.0, words.day(last))),
+        ticks=(Label(0.0, texts.day(first)), Label(100.0, texts.day(last))),
     )
 
 

@@ -13,15 +13,16 @@ from deniable_estimator.answers.base import Answer, ChangeTest
 from deniable_estimator.answers.segmented import Group, Segmented, shown_series
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.units import half_width
+from deniable_estimator.answers.words.changes import change_cells
+from deniable_estimator.answers.words.texts import series_name
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.segment_trends import SegmentTrend, SegmentTrends
 from deniable_estimator.asking.since import chosen_series
 from deniable_estimator.asking.trend import Period
-from deniable_estimator.dashboard.changes import ChangeText, change_texts
 from deniable_estimator.dashboard.ranges import before
 from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.trends import TrendLine, axis_of, draw_trend, lines_of
-from deniable_estimator.dashboard.words import series_name
+from deniable_estimator.document.document import Estimate
 from deniable_estimator.document.plot.marks import MOST_LINES, BarRow, LineChart
 from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import counted, message
@@ -41,7 +42,7 @@ class SegmentLine:
 
     row: BarRow
     n: int
-    difference: ChangeText | None
+    difference: Estimate | None
     """From the reference; None for the reference itself."""
     kind: str
     """segment, rest or total."""
@@ -145,7 +146,7 @@ def _line(
         elif not open_high:
             number = message("at most {number}", number=most)
     comparison = found.comparisons.get(group.key) if group else None
-    changes = {} if comparison is None else change_texts(comparison, [name])
+    changes = change_cells(comparison, [name])
     row = BarRow(
         label,
         number,

@@ -16,6 +16,7 @@ from deniable import Metric, ValueListError
 from deniable.protocol import windows
 from deniable_estimator.answers.segment_words import finding, leading_series
 from deniable_estimator.answers.segmented import Group, Segmented
+from deniable_estimator.answers.words.texts import series_name
 from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.about import planner_address
 from deniable_estimator.dashboard.annotation_file import annotated
@@ -39,7 +40,6 @@ from deniable_estimator.dashboard.segments import (
 from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.texts import asked_form, download, file_of, of_segments
 from deniable_estimator.dashboard.timeline import grouping, grouping_asked
-from deniable_estimator.dashboard.words import series_name
 from deniable_estimator.document.plot.marks import Bars
 from deniable_estimator.document.plot.ticks import Tick
 from deniable_estimator.errors import EstimateError

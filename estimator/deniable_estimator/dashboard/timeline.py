@@ -10,17 +10,17 @@ from typing import Any
 from deniable import Metric
 from deniable.protocol import windows
 from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.words import kind_of
+from deniable_estimator.answers.words.texts import estimate, window, with_ends
 from deniable_estimator.asking.stepping import step_of
 from deniable_estimator.asking.trend import GROUPS, Period, Trend
 from deniable_estimator.dashboard.alarms import Alarm
 from deniable_estimator.dashboard.annotation_file import annotations_of
-from deniable_estimator.dashboard.kinds import kind_of
 from deniable_estimator.dashboard.ranges import DayRange, one_of
 from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.trends import chart_of_lines, lines_of
 from deniable_estimator.dashboard.view import View
-from deniable_estimator.dashboard.words import estimate, window, with_ends
 from deniable_estimator.document.plot.marks import MOST_LINES, LineChart
 from deniable_estimator.messages import listed, message, sentence
 

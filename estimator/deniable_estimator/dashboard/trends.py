@@ -16,10 +16,10 @@ import numpy as np
 
 from deniable.protocol import windows
 from deniable_estimator.answers.units import Unit
+from deniable_estimator.answers.words.texts import day as day_text
+from deniable_estimator.answers.words.texts import window, with_ends
 from deniable_estimator.asking.trend import Period, Trend
 from deniable_estimator.dashboard.language import LANGUAGES
-from deniable_estimator.dashboard.words import day as day_text
-from deniable_estimator.dashboard.words import window, with_ends
 from deniable_estimator.document.plot.lines import Numbers, apart, line_of
 from deniable_estimator.document.plot.marks import MOST_LINES, LineChart, Point
 from deniable_estimator.document.plot.scales import Axis

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
@@ -11,6 +12,8 @@ from werkzeug.datastructures import MultiDict
 from deniable import Metric
 from deniable.protocol import windows
 from deniable.protocol.types.number import Number
+from deniable_estimator.answers.base import Comparison
+from deniable_estimator.answers.words.base import Shown
 from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.ranges import DayRange, RangeError, one_of, read_range
 from deniable_estimator.document.plot.marks import MOST_LINES
@@ -46,6 +49,10 @@ def names_of(metric: Metric) -> tuple[str, ...]:
 
 LONGEST_SEARCH = 200
 """Characters."""
+TABLE_LINES = 100
+"""How many rows fit into a page of 100 KB; a link lists all."""
+ALL_LINES = 10_000
+"""For longer lists, only the files contain every value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +83,19 @@ class View:
     compared: Compared = "newest"
     compares: bool = False
     """Whether the address itself says what is compared."""
+
+    def shown(self, comparison: Comparison | None = None, limits: Sequence[float] = ()) -> Shown:
+        """How the answer is shown."""
+        return Shown(
+            rows=ALL_LINES if self.lines == "all" else TABLE_LINES,
+            comparison=comparison,
+            limits=limits,
+            given=self.given,
+            normalized=self.shares == "normalized",
+            declared_order=self.order == "declared",
+            sort=self.sort,
+            find=self.find,
+        )
 
     def query(self, **changes: str | Sequence[str] | None) -> dict[str, str | Sequence[str] | None]:
         """The view as an address carries it, with some choices changed, or left away by None."""
@@ -225,3 +245,20 @@ def _search(text: str) -> str:
             message("“find” can have {most} characters at most.", most=LONGEST_SEARCH), "find"
         )
     return text.strip()
+
+
+def read_limit(text: str) -> float:
+    """The limit that somebody has typed in.
+
+    Raises:
+        RangeError: it is no number.
+    """
+    try:
+        limit = float(text)
+    except ValueError:
+        limit = math.nan
+    if not math.isfinite(limit):
+        raise RangeError(
+            message("“limit” is not a number. Write one like 2.5, without its unit."), "limit"
+        )
+    return limit

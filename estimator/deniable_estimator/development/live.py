@@ -22,9 +22,10 @@ from deniable_collector.stores import StoreError
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.units import SHARES
+from deniable_estimator.answers.words.finds import name_of_find
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.data import DataSource
-from deniable_estimator.dashboard.discovery import finds_at, name_of_find
+from deniable_estimator.dashboard.discovery import finds_at
 from deniable_estimator.dashboard.language import current_language
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.reading import PageReading

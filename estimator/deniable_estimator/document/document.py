@@ -8,13 +8,15 @@ of facts, frames and columns are those of its JSON.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-Kind: TypeAlias = Literal["text", "words", "count", "number", "share", "estimate"]
+from deniable_estimator.document.plot.marks import Chart, Folded
+
+Kind: TypeAlias = Literal["text", "words", "name", "count", "number", "share", "estimate"]
 """How a cell is written: `share` in percent, a count with thousands separators, `words` from the
-left, and an Estimate with its interval."""
+left, a `name` that strangers may have chosen too, and an Estimate with its interval."""
 Tone: TypeAlias = Literal["plain", "quiet", "strong", "good", "warn", "alarm"]
 
 
@@ -29,9 +31,15 @@ class Column:
     """What stands for None."""
     data_only: bool = False
     """Whether files alone have it."""
+    help: str = ""
+    """What the title means."""
+    sort: str = ""
+    """By what people may sort the rows with it, if they may."""
+    aside: bool = False
+    """Whether it is left out where there is little room."""
     interval: str = ""
     """What stands over the intervals of estimates."""
-    scale: str = ""
+    scale: tuple[str, str] | None = None
     """What stands over their bars: the ends of the axis."""
 
 
@@ -42,6 +50,8 @@ class WordedValue:
     value: Any
     text: str
     tone: Tone = "plain"
+    tag: str = ""
+    """A word beside it, for those who do not see its tone or that of its row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,22 +63,69 @@ class Estimate(WordedValue):
     """Where on the axis, from 0 to 1, are the lower end, the number and the upper end."""
 
 
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A chart with its words, or one of which a part is folded away."""
+
+    chart: Chart | Folded
+    title: str = ""
+    subtitle: str = ""
+    fold: str = ""
+    """What stands over the part that is folded away."""
+    legend: tuple[tuple[str, str], ...] = ()
+    """Marks of the chart, and what they stand for."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def whole(self) -> Chart:
+        """The chart in one part."""
+        return self.chart.standing if isinstance(self.chart, Folded) else self.chart
+
+
 @dataclass(frozen=True)
 class Frame:
-    """A table: a row has a value for each column, or a WordedValue."""
+    """A table: a row has a value for each column, or a WordedValue. It may have pictures, and
+    nothing else where they say it all."""
 
     key: str
     title: str
-    columns: tuple[Column, ...]
-    rows: Sequence[Sequence[Any]]
+    columns: tuple[Column, ...] = ()
+    rows: Sequence[Sequence[Any]] = ()
     tones: Sequence[Tone] = ()
     """Of each row; all are plain if there are none."""
     notes: tuple[str, ...] = ()
+    subtitle: str = ""
+    pictures: tuple[Picture, ...] = ()
+    folded: int = 0
+    """How many rows, the last ones, are folded away where people can unfold them."""
+    fold: str = ""
+    """What stands over those; without a row it says that there would be some."""
+    more: int = 0
+    """How many rows there are that it does not list."""
+
+    @property
+    def narrow(self) -> Frame:
+        """The same for where there is little room."""
+        columns = (replace(each, data_only=each.data_only or each.aside) for each in self.columns)
+        return replace(self, columns=tuple(columns))
 
     @property
     def shown(self) -> tuple[int, ...]:
         """The places of the columns that people see."""
         return tuple(at for at, each in enumerate(self.columns) if not each.data_only)
+
+    def laid(
+        self, first: int = 0, end: int | None = None
+    ) -> Iterator[tuple[Tone, list[tuple[Column, str, WordedValue | None]]]]:
+        """The rows from `first` to before `end` as people see them: the tone of each, and its cells
+        as text, with what is worded."""
+        shown = [(at, self.columns[at]) for at in self.shown]
+        tones = self.tones or ["plain"] * len(self.rows)
+        for row, tone in zip(self.rows[first:end], tones[first:end], strict=True):
+            yield (
+                tone,
+                [(column, cell(column, row[at]), _worded(column, row[at])) for at, column in shown],
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +161,8 @@ class Document:
     facts: tuple[Fact, ...] = ()
     frames: tuple[Frame, ...] = ()
     notes: tuple[Note, ...] = ()
+    reading: tuple[str, ...] = ()
+    """How the numbers are to be read, in sentences that hold for all such answers."""
     snippet: str = ""
     """What to declare, as TOML."""
     about: Mapping[str, Any] = field(default_factory=dict)
@@ -121,6 +180,12 @@ def cell(column: Column, value: Any) -> str:
     if column.kind == "count":
         return f"{value:,}"
     return f"{value:g}" if column.kind == "number" else value
+
+
+def _worded(column: Column, value: Any) -> WordedValue | None:
+    if isinstance(value, WordedValue):
+        return value
+    return Estimate(None, column.empty) if column.kind == "estimate" else None
 
 
 def to_data(document: Document) -> dict[str, Any]:

@@ -13,7 +13,16 @@ from rich.console import (
 from rich.table import Table
 from rich.text import Text
 
-from deniable_estimator.document.document import Document, Frame, Note, WordedValue, cell
+from deniable_estimator.document.document import (
+    Document,
+    Estimate,
+    Frame,
+    Note,
+)
+from deniable_estimator.isolation import isolated
+
+MOST_ROWS = 40
+"""How many rows a table shows; CSV and JSON have all of them."""
 
 BAR = 20
 """The letters of a bar."""
@@ -23,6 +32,9 @@ _UNLIMITED = 10_000
 
 _WORDS = 12
 """Columns that sentences have beside a bar, more than their longest word needs."""
+
+_LEFT = ("words", "name")
+"""The kinds of columns that begin at the left."""
 
 _STYLES = {
     "plain": None,
@@ -52,8 +64,14 @@ def document_view(document: Document) -> RenderableType:
     if document.facts:
         parts.append(facts)
     for frame in document.frames:
-        parts += ["", *([Text(frame.title, style="bold")] if frame.title else []), _Fitting(frame)]
-        parts += [Text(each, style="dim") for each in frame.notes]
+        parts += [""] if frame.rows or frame.notes else []
+        if frame.rows:
+            parts += [Text(frame.title, style="bold")] if frame.title else []
+            parts += [Text(frame.subtitle, style="dim")] if frame.subtitle else []
+            parts.append(_Fitting(frame))
+        parts += [Text(each, style="dim") for each in (*frame.notes, *_helps(frame))]
+    if document.reading:
+        parts += ["", *(Text(each, style="dim") for each in document.reading)]
     if document.verdict.text:
         parts += ["", _sentence(document.verdict)]
     return Group(*parts)
@@ -63,44 +81,65 @@ def _sentence(note: Note) -> Text:
     return Text(note.text, style=_STYLES[note.tone] or "")
 
 
+def _helps(frame: Frame) -> list[str]:
+    """What the titles of its columns mean."""
+    shown = [frame.columns[place] for place in frame.shown]
+    return [f"{each.title}: {each.help}." for each in shown if each.help and frame.rows]
+
+
+def printable(value: str) -> str:
+    """The value without control characters for the terminal."""
+    return "".join(
+        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in value
+    )
+
+
 class _Fitting:
-    """A table, without its bars where there is no room for them."""
+    """A table, without its bars and closer together where there is no room for them."""
 
     def __init__(self, frame: Frame) -> None:
         self._frame = frame
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        wide = options.update(max_width=_UNLIMITED)
         table = _table(self._frame, drawn=True)
-        least, most = console.measure(table, options=options.update(max_width=_UNLIMITED))
-        fits = min(least + _WORDS, most) <= options.max_width
-        yield table if fits else _table(self._frame, drawn=False)
+        least, most = console.measure(table, options=wide)
+        if min(least + _WORDS, most) > options.max_width:
+            table = _table(self._frame, drawn=False)
+            _, most = console.measure(table, options=wide)
+        cells = (each for _, row in self._frame.laid() for each in row)
+        sentences = any(column.kind == "words" and len(text) > BAR for column, text, _ in cells)
+        if most > options.max_width and not sentences:
+            table.padding = (0, 1, 0, 0)
+        yield table
 
 
 def _table(frame: Frame, *, drawn: bool) -> Table:
-    tones = frame.tones or ["plain"] * len(frame.rows)
     bars = {at for row in frame.rows for at in frame.shown if getattr(row[at], "drawn", None)}
     # Words begin at the left, so they need room after a number; a bar takes what room there is.
-    apart = 2 if not bars and any(each.kind == "words" for each in frame.columns) else 1
+    apart = 2 if not bars and any(each.kind in _LEFT for each in frame.columns) else 1
     table = Table(box=None, header_style="bold", padding=(0, apart, 0, 0), pad_edge=False)
     table.show_header = any(frame.columns[place].title for place in frame.shown)
     for place in frame.shown:
         column = frame.columns[place]
-        justify: AlignMethod = "left" if column.kind == "words" else "right"
+        justify: AlignMethod = "left" if column.kind in _LEFT else "right"
         table.add_column(_heading(column.title, justify), justify=justify, overflow="fold")
         if column.kind == "estimate":
             table.add_column(_heading(column.interval, "right"), justify="right", no_wrap=True)
             if drawn and place in bars:
-                table.add_column(_heading(column.scale, "left"), no_wrap=True)
-    for row, tone in zip(frame.rows, tones, strict=True):
+                low, high = column.scale or ("", "")
+                ends = f"{low}{high:>{BAR - len(low)}}"
+                table.add_column(_heading(ends, "left"), no_wrap=True)
+    for tone, row in frame.laid():
         cells: list[Text] = []
-        for place in frame.shown:
-            column, value = frame.columns[place], row[place]
-            style = _STYLES[value.tone] if isinstance(value, WordedValue) else None
-            cells.append(Text(cell(column, value), style=style or ""))
-            if column.kind == "estimate":
-                cells.append(Text(value.between, style=style or ""))
+        for place, (column, text, worded) in zip(frame.shown, row, strict=True):
+            style = (_STYLES[worded.tone] if worded else None) or ""
+            told = isolated(printable(text)) if column.kind == "name" else text
+            cells.append(Text(f"{told}  {worded.tag}" if worded and worded.tag else told, style))
+            if isinstance(worded, Estimate) and column.kind == "estimate":
+                cells.append(Text(worded.between, style))
                 if drawn and place in bars:
-                    cells.append(picture(*value.drawn) if value.drawn else Text())
+                    cells.append(picture(*worded.drawn) if worded.drawn else Text())
         table.add_row(*cells, style=_STYLES[tone])
     return table
 

@@ -9,6 +9,13 @@ from dataclasses import replace
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.segmented import Segmented, shown_series
 from deniable_estimator.answers.units import Unit, half_width
+from deniable_estimator.answers.words.texts import (
+    estimate_of,
+    estimate_title,
+    heading,
+    interval_title,
+    warned,
+)
 from deniable_estimator.asking.history import History
 from deniable_estimator.asking.segment_trends import SegmentTrends
 from deniable_estimator.asking.trend import Period, Trend
@@ -21,15 +28,8 @@ from deniable_estimator.document.document import (
     Tone,
     WordedValue,
 )
-from deniable_estimator.document.terminal import BAR
+from deniable_estimator.document.terminal import MOST_ROWS, printable
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.terminal.tables import (
-    MOST_ROWS,
-    estimate_cell,
-    heading,
-    printable,
-    warned,
-)
 
 _FEW = 12
 """The most series that an error names."""
@@ -96,17 +96,17 @@ def _trend_frame(trend: Trend, value: str) -> Frame:
     ]
     if not shown:
         raise EstimateError(f"{value!r} is not one of the values of {trend.metric}{_known(trend)}")
-    unit, (what, measure) = trend.unit, trend.unit.heading
+    unit = trend.unit
     axis = _trend_axis([answer.series.at(value) for _, answer in shown], unit)
     base, top = axis
-    least = "0" if base == 0 else unit.text(base, top - base)
+    least = "0" if base == 0 else unit.full(base, top - base)
     columns = (
         Column("period", "period", "words"),
         Column("n", "reports", "count"),
         Column(
-            *("estimate", f"{what}\n{measure}", "estimate"),
-            interval=f"{trend.level * 100:g}% interval\n{measure}",
-            scale=f"{least}{unit.text(top, top - base):>{BAR - len(least)}}",
+            *("estimate", estimate_title(unit), "estimate"),
+            interval=interval_title(trend.level),
+            scale=(least, unit.full(top, top - base)),
         ),
         Column(
             "change",
@@ -152,7 +152,7 @@ def _series_cell(answer: Answer, name: str, axis: tuple[float, float]) -> Estima
     numbers = answer.series.at(name)
     if not math.isfinite(numbers[0]):
         return Estimate(None, answer.unit.unknown)
-    return estimate_cell(answer.unit, numbers, axis)
+    return estimate_of(answer.unit, *numbers, axis=axis)
 
 
 def segments_document(found: Segmented) -> Document:
@@ -163,15 +163,14 @@ def segments_document(found: Segmented) -> Document:
     lines = len(found.groups) + 1 + (found.rest is not None)
     names = shown_series(found, max(1, MOST_ROWS // lines))
     unit, reference = found.total.unit, found.reference
-    what, measure = unit.heading
     compared = "" if reference is None else f"difference from\n{printable(reference.name)}"
     columns = (
         Column("series", "value" if unit.of_all else "series", "words"),
         Column("segment", "segment", "words"),
         Column("n", "reports", "count"),
         Column(
-            *("estimate", f"{what}\n{measure}", "estimate"),
-            interval=f"{found.level * 100:.3g}% interval\n{measure}",
+            *("estimate", estimate_title(unit), "estimate"),
+            interval=interval_title(found.level),
         ),
         Column("difference", compared, "words"),
     )

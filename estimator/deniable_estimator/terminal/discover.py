@@ -63,11 +63,12 @@ def discover(
     if by and target:
         raise click.UsageError("--by shows and --promote writes: call them one after the other")
     from deniable_estimator.analyses.discovery.prior import read_prior
+    from deniable_estimator.answers.words.finds import finds_document
     from deniable_estimator.asking.discoveries import discover as find
     from deniable_estimator.asking.discoveries import trend_of_finds
+    from deniable_estimator.document.terminal import MOST_ROWS
     from deniable_estimator.terminal.finds_told import (
         check_target,
-        finds_document,
         finds_trend_document,
         followed_lists,
         promote,
@@ -89,7 +90,7 @@ def discover(
         document = partial(finds_trend_document, trend)
         call.say(finds.n, trend.to_dict, document, trend.to_csv, ascii_only=True)
     else:
-        document = partial(finds_document, finds)
+        document = partial(finds_document, finds, MOST_ROWS)
         call.say(finds.n, finds.to_dict, document, finds.to_csv, ascii_only=True)
     if target:
         promote(call.registry, target, finds, folder)

@@ -43,8 +43,12 @@ def estimate(call: StoreCall, limits: tuple[float, ...], given: str | None) -> N
     poisoning budget assumes to be fake, 0.01 if it is not set.
     """
     from deniable_estimator.asking.reading import read
-    from deniable_estimator.terminal.answers import answer_document, check_limits, shares_below
-    from deniable_estimator.terminal.tables import direction
+    from deniable_estimator.terminal.answers import (
+        answer_document,
+        check_given,
+        check_limits,
+        shares_below,
+    )
 
     if limits and call.form == "csv":
         raise click.UsageError("--csv has the share below every edge: use --json for --below")
@@ -55,13 +59,13 @@ def estimate(call: StoreCall, limits: tuple[float, ...], given: str | None) -> N
     more = call.told_since(change)
     answer = replace(answer, fakes=fakes, alarm_level=alarm_level)
     check_limits(answer, limits)
-    side = direction(answer, given)
+    check_given(answer, given)
     if limits:
         more["shares_below"] = shares_below(answer, limits)
     call.say(
         answer.n,
         lambda: {**answer.to_dict(), **more},
-        lambda: answer_document(answer, limits=limits, given=side),
+        lambda: answer_document(answer, limits=limits, given=given),
         answer.to_csv,
     )
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from deniable.protocol.coded_message import counted
 from deniable_estimator.document.document import Column, Document, Fact, Frame, Note
+from deniable_estimator.document.terminal import MOST_ROWS, printable
 from deniable_estimator.isolation import isolated
 from deniable_estimator.releasing.charge import Charge, ReleaseAccount, ReleasesSpent
 from deniable_estimator.releasing.ledger import KeptRelease, ReleaseLedger
@@ -17,7 +18,6 @@ from deniable_estimator.releasing.making import Release
 from deniable_estimator.releasing.manifest import ManifestError
 from deniable_estimator.releasing.prepared import Prepared
 from deniable_estimator.releasing.words import figure, of_shares, pair_part, statement, verdict
-from deniable_estimator.terminal.tables import MOST_ROWS, printable
 
 
 def release_document(found: Release, out: Path | None) -> Document:

@@ -175,10 +175,10 @@ def _print(finds: Finds, truth: dict[bytes, float], devices: int, form: str | No
         reverse=True,
     )[:_MISSED]
     named = [(each.decode("utf-8", "backslashreplace"), share) for share, each in missed if share]
+    from deniable_estimator.answers.words.finds import finds_document
     from deniable_estimator.document.document import Document, Note
+    from deniable_estimator.document.terminal import MOST_ROWS, printable
     from deniable_estimator.isolation import isolated
-    from deniable_estimator.terminal.finds_told import finds_document
-    from deniable_estimator.terminal.tables import printable
 
     def data() -> dict[str, Any]:
         told = finds.to_dict()
@@ -199,7 +199,7 @@ def _print(finds: Finds, truth: dict[bytes, float], devices: int, form: str | No
         if named:
             text = ", ".join(f"{isolated(printable(name))} {share:.2%}" for name, share in named)
             notes.append(f"The commonest that were not found: {text}.")
-        found = finds_document(finds)
+        found = finds_document(finds, MOST_ROWS)
         return replace(found, notes=(*found.notes, *map(Note, notes)))
 
     say(form, data, document, ascii_only=True)

@@ -11,9 +11,11 @@ from deniable import Scheme
 from deniable.protocol.mechanisms import design
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.answers import answer_of
+from deniable_estimator.answers.words.base import Shown
+from deniable_estimator.answers.words.share_charts import bar_chart, folded_chart
+from deniable_estimator.answers.words.shares import SharesKind
 from deniable_estimator.asking.comparison import compare
-from deniable_estimator.dashboard.changes import change_headline, table
-from deniable_estimator.dashboard.kinds.shares import bar_chart, folded_chart
+from deniable_estimator.dashboard.changes import change_headline
 
 
 def estimated(counts, n, values=None):
@@ -80,21 +82,26 @@ def test_the_table_loses_no_value(counts, limit, sort, find):
     """Lines that stand, lines that are folded and those that are counted make all values that
     contain the text, in any case; what is sorted or looked for is not folded."""
     result = estimated(counts, max(1, sum(counts)))
-    lines = table(result, limit, sort=sort, find=find)
+    frame = SharesKind().frames(result, Shown(drawn=False, rows=limit, sort=sort, find=find))[0]
     held = [value for value in result.values if find.lower() in value]
-    listed = [line.value for line in lines.standing + lines.noise]
+    listed = [row[0].value for row in frame.rows]
+    standing, noise = (
+        frame.rows[: len(listed) - frame.folded],
+        frame.rows[len(listed) - frame.folded :],
+    )
     assert len(listed) == len(set(listed)) == min(limit, len(held))
-    assert len(listed) + lines.more == len(held)
+    assert len(listed) + frame.more == len(held)
     assert {*listed} <= {*held}
-    assert all(result.values[line.place] == line.value for line in lines.standing + lines.noise)
+    assert all(result.values[row[1] - 1] == row[0].value for row in frame.rows)
     if sort in ("value", "-value"):
         assert listed == sorted(held, reverse=sort == "-value")[:limit]
     if sort or find:
-        assert (lines.noise, lines.hidden) == ((), 0)
+        assert (frame.folded, frame.fold) == (0, "")
         return
-    assert not any(line.noise for line in lines.standing) or not lines.hidden
-    assert all(line.noise for line in lines.noise)
-    assert lines.hidden in (0, int((~(result.detected | result.impossible)).sum()))
+    assert not any(row[0].tag == "noise" for row in standing) or not frame.fold
+    assert all(row[0].tag == "noise" for row in noise)
+    hidden = int((~(result.detected | result.impossible)).sum())
+    assert not frame.fold or frame.fold.startswith(f"{hidden:,} ")
 
 
 def test_noise_is_told_apart():

@@ -9,13 +9,13 @@ import pytest
 
 from deniable import Registry
 from deniable_estimator.answers.distribution import Distribution
-from deniable_estimator.asking.query import Query
-from deniable_estimator.asking.reading import read
-from deniable_estimator.dashboard.kinds.number_charts import (
+from deniable_estimator.answers.words.number_charts import (
     MOST_BARS,
     curve_chart,
     histogram_chart,
 )
+from deniable_estimator.asking.query import Query
+from deniable_estimator.asking.reading import read
 from deniable_estimator.document.plot.scales import STRIP, NumberAxis
 
 from .conftest import NUMBERS, fill_numbers

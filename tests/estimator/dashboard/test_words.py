@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from deniable_estimator.answers.units import NumberUnit
+from deniable_estimator.answers.words import texts
 from deniable_estimator.dashboard import words
 
 
@@ -22,7 +23,7 @@ from deniable_estimator.dashboard import words
 )
 def test_a_share_has_the_digits_that_it_deserves(share, spread, text):
     """More digits than the uncertainty leaves are not shown, nor a minus before nothing."""
-    assert words.percent(share, spread) == text
+    assert texts.percent(share, spread) == text
 
 
 @pytest.mark.parametrize(
@@ -30,7 +31,7 @@ def test_a_share_has_the_digits_that_it_deserves(share, spread, text):
 )
 def test_a_standard_error_has_two_digits(size, text):
     """Small errors show their second digit too."""
-    assert words.error(size) == text
+    assert texts.error(size) == text
 
 
 @pytest.mark.parametrize(
@@ -52,10 +53,10 @@ def test_freshness_counts_from_the_end_of_the_window(label, text):
 
 def test_a_period_is_named_by_its_ends():
     """One window by its name, several by the first and the last, none as such."""
-    assert words.period([]) == "no window"
-    assert words.period(["2026-11-20"]) == "20 Nov 2026"
-    assert words.period(["2026-11-19", "2026-11-20"]) == "19 Nov 2026 to 20 Nov 2026"
-    assert words.period(["2026-W46", "2026-W47"]) == "2026-W46 to 2026-W47"
+    assert texts.period([]) == "no window"
+    assert texts.period(["2026-11-20"]) == "20 Nov 2026"
+    assert texts.period(["2026-11-19", "2026-11-20"]) == "19 Nov 2026 to 20 Nov 2026"
+    assert texts.period(["2026-W46", "2026-W47"]) == "2026-W46 to 2026-W47"
 
 
 @pytest.mark.parametrize(
@@ -63,12 +64,12 @@ def test_a_period_is_named_by_its_ends():
 )
 def test_tiny_p_values_are_not_zero(p, text):
     """No p-value is ever shown as nought."""
-    assert words.p_value(p) == text
+    assert texts.p_value(p) == text
 
 
 def test_a_number_without_a_limit_on_one_side():
     """At least or at most so much, and unknown without any limit."""
     seconds = NumberUnit("s")
-    assert words.estimate(seconds, 3.0, 2.0, math.inf) == "at least 2 s"
-    assert words.estimate(seconds, 3.0, -math.inf, 4.0) == "at most 4 s"
-    assert words.estimate(seconds, 3.0, -math.inf, math.inf) == "unknown"
+    assert texts.estimate(seconds, 3.0, 2.0, math.inf) == "at least 2 s"
+    assert texts.estimate(seconds, 3.0, -math.inf, 4.0) == "at most 4 s"
+    assert texts.estimate(seconds, 3.0, -math.inf, math.inf) == "unknown"

@@ -4,15 +4,15 @@ import pytest
 from rich.console import Console
 
 from deniable_estimator.answers.units import SHARES
+from deniable_estimator.answers.words.texts import estimate_of
 from deniable_estimator.document.document import Column, Document, Estimate, Fact, Frame, Note
 from deniable_estimator.document.terminal import document_view, picture
-from deniable_estimator.terminal.tables import estimate_cell
 
 
 @pytest.mark.parametrize("top", [-0.58, 0.0])
 def test_a_share_that_is_not_above_zero_has_an_empty_bar(top):
     """Also if the axis of a trend has no length, as where all of its shares are forged."""
-    cell = estimate_cell(SHARES, (-0.6, -0.62, top), (0.0, top))
+    cell = estimate_of(SHARES, -0.6, -0.62, top, axis=(0.0, top))
     assert cell.drawn is not None
     assert picture(*cell.drawn).plain == "┃".ljust(20)
 
@@ -26,10 +26,16 @@ BARS = Frame(
         Column("hidden", "hidden", data_only=True),
         Column("count", "how\nmany", "count", empty="none"),
         Column("part", "part", "share"),
-        Column("share", "share\n%", "estimate", interval="between\n%", scale="0      9"),
+        Column("share", "share\n%", "estimate", interval="between\n%", scale=("0", "9")),
     ),
     [
-        ("a long name, or two words", 1, 1234, 0.12345, Estimate(1, "1", "alarm", "0 .. 2", BAR)),
+        (
+            "a long name, or two words",
+            1,
+            1234,
+            0.12345,
+            Estimate(1, "1", "alarm", "", "0 .. 2", BAR),
+        ),
         ("b", 1, None, 1.0, Estimate(None, "too few")),
     ],
     tones=("strong", "quiet"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -13,22 +12,22 @@ from deniable import DeniableError, Metric
 from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.shares import Shares
+from deniable_estimator.answers.words import kind_of
+from deniable_estimator.answers.words.base import Kind, Shown
+from deniable_estimator.answers.words.numbers import series_frame
+from deniable_estimator.answers.words.share_charts import bar_chart
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.asking.trend import Trend
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of
 from deniable_estimator.dashboard.annotation_file import AnnotatedTrend, annotated
 from deniable_estimator.dashboard.boards.file import Board, BoardChart, BoardItem
-from deniable_estimator.dashboard.changes import Line, table
 from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
-from deniable_estimator.dashboard.kinds import kind_of
-from deniable_estimator.dashboard.kinds.base import Kind
-from deniable_estimator.dashboard.kinds.numbers import number_lines
-from deniable_estimator.dashboard.kinds.shares import bar_chart
 from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.recent import headline_of
 from deniable_estimator.dashboard.timeline import trend_of
 from deniable_estimator.dashboard.trends import chart_of_lines, lines_of
 from deniable_estimator.dashboard.view import View, read_view
+from deniable_estimator.document.document import Frame, Picture
 from deniable_estimator.document.plot.marks import LineChart
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
@@ -63,11 +62,9 @@ class DrawnItem:
     """How it is drawn; None without reports."""
     alarm: Alarm | None = None
     headline: str = ""
-    chart: Any = None
+    pictures: tuple[Picture, ...] = ()
     trend: DrawnTrend | None = None
-    lines: Sequence[Any] = ()
-    numbers: bool = False
-    """The lines are those of a number."""
+    table: Frame | None = None
     more: int = 0
     """How many values are not listed."""
     problem: str | None = None
@@ -128,9 +125,9 @@ def _draw(source: DataSource, item: BoardChart, number: int) -> DrawnItem:
         headline = alarm.text if alarm else headline_of(reading, view, estimate)
         drawn = replace(drawn, estimate=estimate, kind=kind, alarm=alarm, headline=headline)
         if item.view == "shares":
-            return replace(drawn, chart=_picture(kind, estimate, item, view, number))
+            return replace(drawn, pictures=_pictures(kind, estimate, item, view, number))
         if item.view == "table":
-            return _with_table(drawn, estimate, item)
+            return _with_table(drawn, kind, estimate, item)
         if item.view == "trend":
             return replace(drawn, trend=_trend(reading, drawn, estimate, kind))
     except (StillDecoding, TooManyDecodes):
@@ -141,32 +138,39 @@ def _draw(source: DataSource, item: BoardChart, number: int) -> DrawnItem:
     return drawn
 
 
-def _picture(kind: Kind[Any], estimate: Answer, item: BoardChart, view: View, number: int) -> Any:
+def _pictures(
+    kind: Kind[Any], estimate: Answer, item: BoardChart, view: View, number: int
+) -> tuple[Picture, ...]:
+    pictures = kind.pictures(estimate, view.shown(), BARS)
     if isinstance(estimate, Shares) and item.values:
         known = [each for each in item.values if each in estimate.values]
         if not known:
             raise EstimateError(message("None of the values of this chart is estimated."))
-        chart = bar_chart(estimate, values=known)
-    else:
-        chart = kind.picture(estimate, view, BARS)
+        pictures = (replace(pictures[0], chart=bar_chart(estimate, values=known), notes=()),)
     # Ids must differ where a board shows a metric twice.
-    return replace(chart, name=f"item-{number}")
+    return tuple(
+        replace(each, chart=replace(each.whole, name=f"item-{number}-{place}"))
+        for place, each in enumerate(pictures)
+    )
 
 
-def _with_table(drawn: DrawnItem, estimate: Answer, item: BoardChart) -> DrawnItem:
-    if not isinstance(estimate, Shares):
-        found = number_lines(estimate)
-        names = dict(zip(estimate.series.names, found, strict=True))
-        chosen = [names[each] for each in item.values if each in names]
-        more = 0 if chosen else max(0, len(found) - LINES)
-        return replace(drawn, lines=chosen or found[:LINES], numbers=True, more=more)
-    if not item.values:
-        every = table(estimate, LINES)
-        return replace(drawn, lines=[*every.standing, *every.noise], more=every.more)
-    every = table(estimate, len(estimate.values))
-    by_value: dict[str, Line] = {each.value: each for each in (*every.standing, *every.noise)}
-    lines = [by_value[each] for each in item.values if each in by_value]
-    return replace(drawn, lines=lines, more=len(by_value) - len(lines))
+def _with_table(drawn: DrawnItem, kind: Kind[Any], estimate: Answer, item: BoardChart) -> DrawnItem:
+    every = len(estimate.series.names)
+    shown = Shown(drawn=False, rows=every if item.values else LINES)
+    if isinstance(estimate, Shares):
+        table = kind.frames(estimate, shown)[0].narrow
+    else:
+        table = series_frame(estimate, shown, message("Number"))
+    rows, tones = list(table.rows), list(table.tones) or ["plain"] * len(table.rows)
+    if item.values:
+        labels = {estimate.unit.label(each): at for at, each in enumerate(item.values)}
+        keys = [labels.get(getattr(row[0], "value", row[0]), -1) for row in rows]
+        chosen = sorted((at for at, key in enumerate(keys) if key >= 0), key=keys.__getitem__)
+    else:
+        chosen = list(range(min(len(rows), LINES)))
+    rows, tones = [rows[at] for at in chosen], [tones[at] for at in chosen]
+    table = replace(table, rows=rows, tones=tones, notes=(), folded=0, fold="")
+    return replace(drawn, table=table, more=max(0, every - len(rows)))
 
 
 def _trend(

@@ -7,6 +7,7 @@ from typing import Any
 from flask import render_template, request
 from flask.typing import ResponseReturnValue
 
+from deniable_estimator.answers.words.texts import kind
 from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
 from deniable_estimator.dashboard.overview.cache import latest_days
 from deniable_estimator.dashboard.overview.listing import Listing, list_metrics, read_overview
@@ -14,7 +15,7 @@ from deniable_estimator.dashboard.overview.summary import MetricSummary, standin
 from deniable_estimator.dashboard.overview.week import LEVEL, NoChange, WeekChange
 from deniable_estimator.dashboard.ranges import RangeError, presets, since_presets
 from deniable_estimator.dashboard.source import current_source
-from deniable_estimator.dashboard.words import freshness, kind, type_name
+from deniable_estimator.dashboard.words import freshness, type_name
 from deniable_estimator.messages import message, sentence
 
 STRIP = 6

@@ -18,14 +18,15 @@ from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.units import SHARES
+from deniable_estimator.answers.words import kind_of
+from deniable_estimator.answers.words.finds import name_of_find
+from deniable_estimator.answers.words.texts import series_name, series_text
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of, looks_of, windowwise
 from deniable_estimator.dashboard.calculations import LIGHT
 from deniable_estimator.dashboard.data import DataSource
-from deniable_estimator.dashboard.discovery import finds_at, name_of_find
-from deniable_estimator.dashboard.kinds import kind_of
-from deniable_estimator.dashboard.kinds.base import Kind
+from deniable_estimator.dashboard.discovery import finds_at
 from deniable_estimator.dashboard.overview.week import (
     RULES,
     NoChange,
@@ -86,8 +87,8 @@ class MetricSummary:
     guess: str
     """Out of 100: the most often that a 50/50 guess is right after one report."""
     leading: LeadingSeries | None = None
-    kind: Kind[Any] | None = None
-    """How its chart is drawn; None without reports."""
+    kind: str = ""
+    """That of the answer; empty without reports."""
     chart: Any = None
     spark: Sparkline | None = None
     change: WeekChange | NoChange | None = None
@@ -162,7 +163,7 @@ def _summarize(reading: PageReading, family: int, latest: bool) -> MetricSummary
         n=answer.n if answer else None,
         newest=source.newest(metric),
         leading=_leading(answered) if answered else None,
-        kind=kind,
+        kind=answered.kind if answered else "",
         chart=kind.card(answered) if kind else None,
         spark=_spark(reading, answered) if answered else None,
         change=change,
@@ -196,10 +197,10 @@ def _summarize_discovery(reading: PageReading) -> MetricSummary:
 
 def _card_of_finds(found: Finds) -> CardFinds:
     texts = [
-        words.series_text(SHARES, each.share, each.low, each.high).estimate
+        series_text(SHARES, each.share, each.low, each.high).estimate
         for each in found.finds[:_ON_CARD]
     ]
-    explained = words.series_text(SHARES, *found.explained).estimate if found.finds else ""
+    explained = series_text(SHARES, *found.explained).estimate if found.finds else ""
     return CardFinds(
         len(found.finds),
         tuple(zip(map(name_of_find, found.finds), texts, strict=False)),
@@ -228,9 +229,8 @@ def _leading(answer: Answer) -> LeadingSeries | None:
     if name not in answer.series.names:
         return None
     numbers = answer.series.at(name)
-    text = words.series_text(answer.unit, *numbers)
-    label = words.series_name(answer, name)
-    return LeadingSeries(name, label, *numbers, text.estimate, text.between)
+    text = series_text(answer.unit, *numbers)
+    return LeadingSeries(name, series_name(answer, name), *numbers, text.estimate, text.between)
 
 
 def _spark(reading: PageReading, answer: Answer) -> Sparkline | None:

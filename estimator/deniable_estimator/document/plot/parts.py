@@ -59,7 +59,9 @@ _KEYS = {
 
 
 def key(kind: str) -> Markup:
-    """A small drawing for a legend."""
+    """A small drawing for a legend, or the colour of a cell."""
+    if kind in ("up", "down", "faded"):
+        return Markup(f'<span class="swatch {kind}" aria-hidden="true"></span>')  # noqa: S704
     width, height, inner = _KEYS[kind]
     tone = "".join(f" {each}" for each in ("noise", "impossible") if each in kind)
     return Markup(  # noqa: S704

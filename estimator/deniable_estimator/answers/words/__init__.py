@@ -11,11 +11,11 @@ from deniable_estimator.answers.mean import Mean
 from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.answers.retention import RetentionAnswer
 from deniable_estimator.answers.shares import Shares
-from deniable_estimator.dashboard.kinds.base import Kind
-from deniable_estimator.dashboard.kinds.numbers import DistributionKind, MeanKind
-from deniable_estimator.dashboard.kinds.pair import PairKind
-from deniable_estimator.dashboard.kinds.retention import RetentionKind
-from deniable_estimator.dashboard.kinds.shares import SharesKind
+from deniable_estimator.answers.words.base import Kind
+from deniable_estimator.answers.words.numbers import DistributionKind, MeanKind
+from deniable_estimator.answers.words.pair import PairKind
+from deniable_estimator.answers.words.retention import RetentionKind
+from deniable_estimator.answers.words.shares import SharesKind
 
 __all__ = ["KINDS", "kind_of"]
 

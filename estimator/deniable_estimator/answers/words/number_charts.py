@@ -21,7 +21,7 @@ from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.mean import Mean
 from deniable_estimator.answers.units import SHARES
-from deniable_estimator.dashboard.words import percent, series_text
+from deniable_estimator.answers.words.texts import percent, series_text
 from deniable_estimator.document.plot.lines import path, thousandths
 from deniable_estimator.document.plot.marks import (
     BarRow,

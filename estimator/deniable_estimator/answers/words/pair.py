@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from deniable_estimator.answers.base import Comparison
 from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.answers.pair_estimate import Given
 from deniable_estimator.answers.pair_words import (
@@ -18,14 +18,42 @@ from deniable_estimator.answers.pair_words import (
     verdict_words,
 )
 from deniable_estimator.answers.units import CONDITIONALS, cell_words, half_width, value_words
-from deniable_estimator.dashboard.kinds.base import Kind
-from deniable_estimator.dashboard.view import View
-from deniable_estimator.dashboard.words import NOTHING_STANDS_OUT, SeriesText, series_text
+from deniable_estimator.answers.words.base import Kind, Shown
+from deniable_estimator.answers.words.numbers import poisoning
+from deniable_estimator.answers.words.texts import (
+    NOISE,
+    NOTHING_STANDS_OUT,
+    SHARE,
+    estimate_of,
+    interval_title,
+    noted,
+)
+from deniable_estimator.document.document import (
+    Column,
+    Estimate,
+    Frame,
+    Picture,
+    Tone,
+    WordedValue,
+)
 from deniable_estimator.document.plot.marks import CellRow, HeatCell, HeatMap
-from deniable_estimator.messages import message, sentence
+from deniable_estimator.messages import counted, message, sentence
 
-_LINES = 100
-"""How many cells the table lists; the files have all of them."""
+_ALL = 1_000
+"""More bars than a file or a frame has: a page draws all values of both lists."""
+
+_BOTH = message(
+    "Only devices that recorded both values in a window report. “Too few” stands where a value is "
+    "below 3 standard errors."
+)
+_LEGEND = (
+    (
+        "up",
+        message("more often than if the two were independent, by so many points of all devices"),
+    ),
+    ("down", message("less often")),
+    ("faded", message("cannot be told from independence")),
+)
 
 _WITH_INTERVALS = 100
 """Up to so many cells of a heat map have their interval in them."""
@@ -45,8 +73,6 @@ _IMPOSSIBLE = sentence("Impossible: {cell}. No honest crowd has such a share; do
 class PairKind(Kind[PairAnswer]):
     """How two lists go together."""
 
-    template = "kinds/pair.html"
-
     def headline(self, answer: PairAnswer) -> str:
         return finding_words(answer)[0]
 
@@ -61,26 +87,35 @@ class PairKind(Kind[PairAnswer]):
         sound = answer.n and not answer.joint.impossible.any()
         return (NOTHING_STANDS_OUT,) if sound and not answer.joint.detected.any() else ()
 
-    def parts(
-        self, answer: PairAnswer, view: View, comparison: Comparison | None = None
-    ) -> dict[str, Any]:
-        lines = _cell_lines(answer)
-        return {
-            "heat": heat_map(answer, _direction(answer, view.given)),
-            "names": answer.names,
-            "verdict": verdict_words(answer),
-            "remarks": tuple(remarks(answer)),
-            "lines": lines,
-            "more": len(answer.joint.values) - len(lines),
-            "worst": CONDITIONALS.text(answer.budget, answer.budget),
-            "faked": fakes_words(answer),
-        }
+    def reading(self, answer: PairAnswer) -> tuple[str, ...]:
+        verdict = verdict_words(answer)
+        tested = () if verdict == self.headline(answer) else (verdict,)
+        points = CONDITIONALS.text(answer.budget, answer.budget)
+        worst = poisoning(answer, message("+{worst} points to a cell", worst=points))
+        notes = map(noted, remarks(answer))
+        return *tested, *notes, _BOTH, worst, *fakes_words(answer)
 
-    def picture(self, answer: PairAnswer, view: View, limit: int) -> HeatMap:
-        return heat_map(answer, _direction(answer, view.given), _SIDE)
+    def frames(self, answer: PairAnswer, shown: Shown) -> tuple[Frame, ...]:
+        frame = _cells(answer, shown)
+        if not shown.drawn:
+            return (frame,)
+        (picture,) = self.pictures(answer, shown, _ALL)
+        told = picture.whole.title
+        notes = () if told == self.headline(answer) else (told,)
+        return (replace(frame, pictures=(replace(picture, notes=notes),)),)
 
-    def said(self, picture: HeatMap) -> str:
-        return picture.title
+    def pictures(self, answer: PairAnswer, shown: Shown, limit: int) -> tuple[Picture, ...]:
+        side = _SIDE if limit < _ALL else None
+        chart = heat_map(answer, direction(answer, shown.given), side)
+        about = message(
+            "{what}, with its {level}% interval:",
+            what=chart.heading,
+            level=f"{answer.level * 100:g}",
+        )
+        return (Picture(chart, subtitle=about, legend=_LEGEND),)
+
+    def said(self, answer: PairAnswer, shown: Shown) -> str:
+        return finding_words(answer, direction(answer, shown.given))[0]
 
     def card(self, answer: PairAnswer) -> str:
         """What the two have to do with each other, in a sentence."""
@@ -155,48 +190,79 @@ def heat_map(answer: PairAnswer, given: Given, most: int | None = None) -> HeatM
     )
 
 
-def _direction(answer: PairAnswer, given: str | None) -> Given:
+def direction(answer: PairAnswer, given: str | None) -> Given:
+    """Which list the conditionals are given, by the name of its metric; the first if not said."""
     return "second" if given == answer.names[1] else "first"
 
 
-def _cell_lines(answer: PairAnswer) -> list[dict[str, Any]]:
-    """The table: `given` is the share of the second value among devices with the first, and the
-    reverse."""
-    joint, apart = answer.joint, answer.residuals
-    order = np.arange(len(joint.values))
-    if len(order) > _LINES and apart is not None:
+def _cells(answer: PairAnswer, shown: Shown) -> Frame:
+    """Each cell with its share, and the share among those with one of its values; where not all
+    fit, those furthest from independence."""
+    joint, apart, size = answer.joint, answer.residuals, len(answer.joint.values)
+    order = np.arange(size)
+    if size > shown.rows and apart is not None:
         order = np.argsort(apart.p_value.ravel(), kind="stable")
-    columns = answer.shape[1]
-    sides = tuple(answer.conditionals.values())
-
-    def text(value: float, low: float, high: float) -> SeriesText:
-        return series_text(CONDITIONALS, value, low, high, half_width(value, low, high))
-
-    found = []
-    for place in order[:_LINES].tolist():
-        at = divmod(place, columns)
-        given = [
-            text(*(float(each[at]) for each in (side.share, side.low, side.high)))
-            if side.known[at]
-            else text(math.nan, math.nan, math.nan)._replace(between="")
-            for side in sides
-        ]
-        names = zip(answer.margins, at, strict=True)
-        ends = (float(each[place]) for each in (joint.share, joint.low, joint.high))
-        beyond = ""
-        if apart is not None:
-            beyond = CONDITIONALS.signed(float(apart.value[at]), float(apart.std_error[at]))
-        found.append(
-            {
-                "values": [value_words(margin.values[index]) for margin, index in names],
-                "share": text(*ends),
-                "given": given,
-                "beyond": beyond,
-                "carries": bool(answer.carries[at]),
-                "detected": bool(joint.detected[place]),
-            }
+    listed = order[: shown.rows].tolist()
+    interval = interval_title(answer.level)
+    given = answer.names[0 if direction(answer, shown.given) == "first" else 1]
+    columns = (
+        *(Column(name, name, "name") for name in answer.names),
+        Column("truth", message("Truth"), data_only=shown.truth is None),
+        Column("share", SHARE, "estimate", interval=interval),
+        *(
+            Column(
+                *(f"given {name}", message("Of its {name}", name=name), "estimate"),
+                interval=interval,
+                # A terminal has room for one of the two.
+                data_only=not shown.drawn and name != given,
+            )
+            for name in answer.names
+        ),
+        Column("beyond", message("Beyond chance, points")),
+    )
+    rows = [_cell_row(answer, place, shown.truth) for place in listed]
+    tones: list[Tone] = ["plain" if joint.detected[place] else "quiet" for place in listed]
+    notes = []
+    if answer.carries.ravel()[listed].any():
+        notes.append(message("Bold: cells that differ from independence."))
+    if size > len(listed):
+        notes.append(
+            counted(
+                "{count:,} cell nearer to independence is not listed; CSV and JSON have it.",
+                "{count:,} cells nearer to independence are not listed; CSV and JSON have them.",
+                size - len(listed),
+            )
         )
-    return found
+    return Frame("cells", "", columns, rows, tones, tuple(notes))
+
+
+def _cell_row(answer: PairAnswer, place: int, truth: Any) -> Sequence[Any]:
+    at = divmod(place, answer.shape[1])
+    joint, apart = answer.joint, answer.residuals
+    first, second = (
+        value_words(margin.values[index]) for margin, index in zip(answer.margins, at, strict=True)
+    )
+    given = [
+        estimate_of(CONDITIONALS, *(float(each[at]) for each in (side.share, side.low, side.high)))
+        if side.known[at]
+        else Estimate(None, CONDITIONALS.unknown)
+        for side in answer.conditionals.values()
+    ]
+    beyond = None
+    if apart is not None:
+        away = float(apart.value[at])
+        text = CONDITIONALS.signed(away, float(apart.std_error[at]))
+        beyond = WordedValue(away, text, "strong" if answer.carries[at] else "plain")
+    return (
+        WordedValue(first, first, tag="" if joint.detected[place] else NOISE),
+        second,
+        None if truth is None else CONDITIONALS.full(float(truth[place]), 0.001),
+        estimate_of(
+            CONDITIONALS, *(float(each[place]) for each in (joint.share, joint.low, joint.high))
+        ),
+        *given,
+        beyond,
+    )
 
 
 def _places(share: Any, most: int | None) -> list[int]:

@@ -1,0 +1,232 @@
+"""Numbers and windows of an answer as text, wherever it is shown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
+from functools import lru_cache
+from typing import NamedTuple
+
+from deniable.protocol import windows
+from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.basis import Basis, Result
+from deniable_estimator.answers.shares import Shares
+from deniable_estimator.answers.units import NumberUnit, Unit, half_width, points
+from deniable_estimator.document.document import Column, Estimate, Note
+from deniable_estimator.messages import Dated, counted, message
+
+_HALVES = {"true": message("yes"), "false": message("no")}
+NOTHING_STANDS_OUT = message(
+    "Nothing stands out from the noise yet: too few devices have reported."
+)
+SHARE = message("Share")
+"""Over a column of shares."""
+NOISE = message("noise")
+"""Beside a number that cannot be told from it."""
+_UNKNOWN = message("unknown")
+_KINDS = {"day": message("day"), "week": message("week"), "month": message("month")}
+
+
+def percent(share: float, spread: float) -> str:
+    """A share in percent, with as many digits as its uncertainty (`spread`, a share) allows."""
+    if not math.isfinite(share):
+        return _UNKNOWN
+    return points(share, spread) + "%"
+
+
+def share_text(share: float) -> str:
+    """A share in percent, to two digits that matter."""
+    per_cent = share * 100
+    if per_cent <= 0:
+        return "0%"
+    decimals = max(0, 1 - math.floor(math.log10(per_cent)))
+    text = f"{per_cent:.{decimals}f}"
+    if decimals:
+        text = text.rstrip("0").rstrip(".")
+    return text + "%"
+
+
+def short(unit: Unit, number: float, spread: float) -> str:
+    """A number of an answer with its unit."""
+    return _UNKNOWN if math.isnan(number) else unit.full(number, spread)
+
+
+def series_name(answer: Answer, name: str) -> str:
+    """What people call a series: that of a boolean is "yes" or "no"."""
+    if isinstance(answer, Shares) and answer.boolean:
+        return _HALVES[name]
+    return answer.unit.label(name)
+
+
+class SeriesText(NamedTuple):
+    """A number of an answer as text, with its unit."""
+
+    estimate: str
+    low: str
+    high: str
+    std_error: str
+
+    between: str
+    """The interval, with its unit once."""
+
+
+def series_text(
+    unit: Unit, number: float, low: float, high: float, std_error: float = math.nan
+) -> SeriesText:
+    """A number, its interval, and its standard error."""
+    spread = half_width(number, low, high)
+    ends = unit.full(low, spread), unit.full(high, spread)
+    exact = unit.full(std_error, std_error) if math.isfinite(std_error) else _UNKNOWN
+    return SeriesText(
+        estimate(unit, number, low, high), *ends, exact, unit.interval(low, high, spread)
+    )
+
+
+@lru_cache(maxsize=4096)
+def with_ends(unit: Unit, number: float, low: float, high: float) -> tuple[str, str, str]:
+    """A number and both ends of its interval, each with its unit. A trend says each of them twice,
+    on its chart and in its table."""
+    spread = half_width(number, low, high)
+    return estimate(unit, number, low, high), short(unit, low, spread), short(unit, high, spread)
+
+
+def estimate(unit: Unit, number: float, low: float, high: float) -> str:
+    """A number with its unit: at least or at most so much, where its interval has no limit on one
+    side."""
+    if math.isnan(number) or math.inf == -low == high:
+        return unit.unknown
+    spread = half_width(number, low, high)
+    if high == math.inf:
+        return message("at least {number}", number=unit.full(low, spread))
+    if low == -math.inf:
+        return message("at most {number}", number=unit.full(high, spread))
+    return unit.full(number, spread)
+
+
+def error(size: float) -> str:
+    """A standard error in percent, to two digits."""
+    if not math.isfinite(size):
+        return _UNKNOWN
+    decimals = 1 if size <= 0 else max(1, 1 - math.floor(math.log10(size * 100)))
+    return f"{size * 100:.{decimals}f}%"
+
+
+def p_value(p: float) -> str:
+    """A p-value to the digits that matter."""
+    if not math.isfinite(p):
+        return _UNKNOWN
+    return "< 0.0001" if p < 0.0001 else f"{p:.4f}"
+
+
+def kind(name: str) -> str:
+    """What a window or a period lasts: a day, a week or a month."""
+    return _KINDS[name]
+
+
+def period(labels: Sequence[str]) -> str:
+    """The windows of an estimate as a span: one label, or the first and the last."""
+    if not labels:
+        return message("no window")
+    first, last = labels[0], labels[-1]
+    if first == last:
+        return window(first)
+    return message("{first} to {last}", first=window(first), last=window(last))
+
+
+def values_below_noise(count: int) -> str:
+    """How many values are folded away."""
+    return counted(
+        "{count:,} value cannot be told from noise",
+        "{count:,} values cannot be told from noise",
+        count,
+    )
+
+
+def day(date: date) -> str:
+    """A date in which the month cannot be confused with the day."""
+    return Dated.of(f"{date.day} {date:%b %Y}", date, "yMMMd")
+
+
+@lru_cache(maxsize=1024)
+def window(label: str) -> str:
+    """A window for people: 20 Nov 2026, 2026-W47 or Nov 2026."""
+    kind = windows.kind_of(label)
+    if kind == "day":
+        return day(date.fromisoformat(label))
+    if kind == "week":
+        return label
+    first = date.fromisoformat(label + "-01")
+    return Dated.of(f"{first:%b %Y}", first, "yMMM")
+
+
+def estimate_of(
+    unit: Unit, number: float, low: float, high: float, *, axis: tuple[float, float] | None = None
+) -> Estimate:
+    """A number of an answer as a cell, with its bar on an axis between two ends."""
+    text, drawn = series_text(unit, number, low, high), None
+    if axis is not None and math.isfinite(number):
+        base, top = axis
+        # An axis without a length is that of shares that are all 0 or below it.
+        long = max(top - base, 1e-12)
+        low_at, at, high_at = ((each - base) / long for each in (low, number, high))
+        drawn = max(low_at, 0.0), at, min(high_at, 1.0)
+    return Estimate(number, text.estimate, between=text.between, drawn=drawn)
+
+
+def interval_title(level: float) -> str:
+    """What stands over intervals."""
+    return message("{level}% interval", level=f"{level * 100:g}")
+
+
+def estimate_title(unit: Unit) -> str:
+    """What stands over estimates."""
+    return message("Estimate") if isinstance(unit, NumberUnit) else SHARE
+
+
+def estimate_column(
+    answer: Answer, title: str = "", scale: tuple[str, str] | None = None
+) -> Column:
+    """The column of such cells."""
+    told = title or message("Estimate")
+    return Column("estimate", told, "estimate", interval=interval_title(answer.level), scale=scale)
+
+
+def heading(estimate: Basis, *more: str) -> str:
+    """The metric, its reports, its windows and its epsilon."""
+    windows = estimate.windows
+    if len(windows) > 1:
+        when, what = f"{len(windows)} windows, {windows[0]} to {windows[-1]}", "reports"
+    else:
+        when = windows[0] if windows else "no window"
+        what = "device" if estimate.n == 1 else "devices"
+    parts = f"{estimate.n:,} {what}", when, f"epsilon {estimate.epsilon:.4g}", *more
+    return f"{estimate.metric}  {'  ·  '.join(parts)}"
+
+
+def warned(warnings: Iterable[str]) -> Iterator[Note]:
+    """What to bear in mind, one note each."""
+    return (Note(noted(warning), "warn") for warning in warnings)
+
+
+def noted(warning: str) -> str:
+    """A warning as a sentence."""
+    return message("Note: {what}.", what=warning)
+
+
+def strange(result: Result) -> Iterator[Note]:
+    """What honest reports cannot explain."""
+    for figure in result.verdict.alarms(result.alarm_level):
+        yield Note(f"Anomalous: {figure.text} (p = {figure.p_adjusted:.1g}).", "alarm")
+
+
+def alarms(estimate: Answer) -> Iterator[Note]:
+    """The same, and what to do about it."""
+    yield from strange(estimate)
+    if estimate.anomalous:
+        yield Note(
+            "Honest devices do not report like this. See which windows it comes from with "
+            f"`deniable estimate anomalies {estimate.metric}` and leave them out; do not correct "
+            f"the {estimate.unit.heading[0]}s.",
+            "alarm",
+        )
