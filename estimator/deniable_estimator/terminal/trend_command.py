@@ -19,7 +19,7 @@ from deniable_estimator.terminal.call import StoreCall, asks, of_store
 
 
 @command("deniable estimate trend browser --by week --value safari")
-@asks("without", "since", "where")
+@asks("since", "where")
 @click.option(
     "--by",
     type=click.Choice(["day", "week", "month"]),
