@@ -22,6 +22,7 @@ from deniable_collector.stores.commits import Commit, Increment, TallyKey, Tally
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.asking.query import Query
 from deniable_estimator.releasing.ledger import ReleaseLedger
 from deniable_estimator.releasing.making import release
 from deniable_estimator.releasing.prepared import ReleaseRequest
@@ -276,7 +277,7 @@ def _release(path: Path, store: Store, registry: Registry, today: date) -> None:
         # days ago, metric, first and last day as days ago, and how it is released
         (33, "browser", 70, 50, {}),
         (20, "dark_mode", 55, 35, {"form": "trend", "method": "gaussian", "epsilon": half}),
-        (12, "page_load", 34, 25, {"where": {"platform": "web"}}),
+        (12, "page_load", 34, 25, {}),
         (5, "language", 40, 20, {"form": "leader", "epsilon": tenth}),
         (1, "browser", 49, 20, {"epsilon": half}),
     )
@@ -284,7 +285,8 @@ def _release(path: Path, store: Store, registry: Registry, today: date) -> None:
     for ago, metric, first, last, how in asked:
         days = (today - timedelta(days=first), today - timedelta(days=last))
         then = datetime.combine(today - timedelta(days=ago), time(12), UTC).timestamp()
-        request = ReleaseRequest(metric, *days, **how)
+        where = {"platform": "web"} if metric == "page_load" else {}
+        request = ReleaseRequest(Query(metric, *days, where=where), **how)
         release(prepare(store, registry, request, then), ledger, now=then)
     ledger.close()
 
