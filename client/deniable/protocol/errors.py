@@ -77,6 +77,7 @@ class ValueListError(DeniableError):
     def __init__(self, source: str, line: int | None, mistake: str) -> None:
         self.source = source
         self.line = line
+        self.mistake = mistake
         self.code, self.arguments = _coded(mistake, "list")
         if line is None:
             told = CodedMessage("in_list", "{source} {mistake}", source=source, mistake=mistake)

@@ -10,7 +10,7 @@ from datetime import date
 from pathlib import Path
 from typing import TypeVar
 
-from deniable import Metric, Registry
+from deniable import Metric, Registry, ValueListError
 from deniable.protocol import windows
 from deniable.protocol.value_list import read_values
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
@@ -129,7 +129,11 @@ class DataSource:
         path, key = list_path(metric, self.candidates_folder), self.list_version(metric)
         if path is None or key is None:
             return None
-        return self.results.get(key, lambda: Listed(read_values(path), str(path)))
+        try:
+            return self.results.get(key, lambda: Listed(read_values(path), str(path)))
+        except ValueListError as error:
+            # The name of its folder is not told.
+            raise ValueListError(path.name, error.line, error.mistake) from None
 
     def newest(self, metric: Metric) -> str | None:
         """The newest window that holds any report, whatever the range."""

@@ -193,13 +193,18 @@ def _shown(metric: Metric, windows: int) -> str:
     if isinstance(mechanism, PrefixTree):
         return _share(Reach.in_window(mechanism, reports).sure_text)
     if isinstance(mechanism, SlidingWindow):
-        return f"+-{mean_half_width(mechanism, reports):.1%}"
+        return _width(mean_half_width(mechanism, reports))
     if isinstance(mechanism, Histogram):
-        return f"+-{Z * math.sqrt(edge_variance(mechanism) / reports):.1%}"
+        return _width(Z * math.sqrt(edge_variance(mechanism) / reports))
     oracle, size = metric.scheme.oracle, len(metric.values) or CANDIDATES
     return _share(
         detectable_share(oracle, size, reports) if usable(oracle, size, reports) else None
     )
+
+
+def _width(half: float) -> str:
+    """How well a share, or a part of a range, is known; nothing is known to +-50%."""
+    return f"+-{half:.1%}" if half < 0.5 else "nothing"
 
 
 def _share(share: float | None) -> str:
