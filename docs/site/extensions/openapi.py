@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 from sphinx.application import Sphinx
 
 from deniable_collector import openapi
-from deniable_estimator.dashboard.api import ENDPOINTS
 from deniable_estimator.dashboard.api import description as api_description
 
 Json: TypeAlias = Mapping[str, Any]
@@ -134,7 +133,7 @@ def _write(app: Sphinx) -> None:
     root = Path(__file__).parents[3]
     folder = root / ".make" / "openapi"
     folder.mkdir(parents=True, exist_ok=True)
-    read = api_description.describe(ENDPOINTS)
+    read = api_description.describe()
     for name, document in {"collector": openapi.description(), "read": read}.items():
         (folder / f"{name}.md").write_text(describe(document), encoding="utf-8")
 
