@@ -5,7 +5,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from deniable.protocol.exact import exp_below, log_above
@@ -28,6 +28,7 @@ def test_log_undoes_exp_without_exceeding_it(epsilon):
     assert log_above(exp_below(epsilon)) == epsilon
 
 
+@example(Fraction(1))
 @given(st.fractions(min_value=Fraction(1, 10**9), max_value=10**9))
 def test_log_is_the_smallest_float_above(ratio):
     """The float is no less than the logarithm, and the next one down is less."""

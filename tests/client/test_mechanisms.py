@@ -393,3 +393,17 @@ def test_vectors_of_designs(name, case):
         assert isinstance(mechanism, SlidingWindow)
         designed = SlidingWindow.design(mechanism.range, case["epsilon"], mechanism.columns)
     assert designed.parameters() == case["parameters"]
+
+
+def test_what_each_parameter_may_be():
+    """Each is refused in words, with its bounds, where it is something else: `parameters.txt` has
+    all these sentences."""
+    told = {}
+    for mechanism, _ in SMALL.values():
+        written = mechanism.parameters()
+        for name in written:
+            with pytest.raises(SchemeError) as caught:
+                type(mechanism).from_parameters({**written, name: None})
+            told[str(caught.value)] = True
+    expected = Path(__file__).with_name("parameters.txt").read_text(encoding="utf-8")
+    assert sorted(told) == expected.splitlines()

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from deniable import MetricError, Registry, RegistryError, SchemeError
+from deniable.protocol.keys import all_keys
 from deniable.protocol.types.closed import Category
 from deniable.protocol.value_list import MAX_VALUE_BYTES
 
@@ -192,3 +193,10 @@ def test_an_unlisted_value_without_other():
     with pytest.raises(MetricError) as caught:
         metric.normalize("secret-value")
     assert "secret-value" not in str(caught.value)
+
+
+def test_what_each_key_may_be():
+    """What is said of a list that holds nothing of use: `keys.txt` has the sentence of each key."""
+    told = [f"{key} {check([None])}" for key, check in sorted(all_keys().items())]
+    expected = Path(__file__).with_name("keys.txt").read_text(encoding="utf-8")
+    assert told == expected.splitlines()

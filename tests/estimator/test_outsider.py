@@ -21,6 +21,7 @@ from deniable_estimator.privacy.outsider import (
     SMALLEST_DELTA,
     outsider_of,
     outsider_together,
+    released_sums,
 )
 from deniable_estimator.privacy.spans import _sharing
 
@@ -181,8 +182,16 @@ def test_all_metrics_together():
 def test_delta_that_is_none_is_refused(delta):
     """A delta must be a small probability above 0."""
     registry = _registry()
-    with pytest.raises(ValueError, match="delta must be from"):
-        outsider_of(registry, registry["theme"], 1000, delta)
+    theme = registry["theme"]
+    for asked in (
+        lambda reports, delta: outsider_of(registry, theme, reports, delta),
+        lambda reports, delta: released_sums(registry, theme, 3, reports, delta),
+        lambda reports, delta: outsider_together(registry, reports, delta),
+    ):
+        with pytest.raises(ValueError, match="delta must be from"):
+            asked(1000, delta)
+        with pytest.raises(ValueError, match="at least one report, not 0"):
+            asked(0, 1e-9)
 
 
 @pytest.mark.parametrize("delta", [SMALLEST_DELTA, MOST_DELTA])
