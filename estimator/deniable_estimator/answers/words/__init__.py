@@ -1,5 +1,4 @@
-"""What is particular to each kind of answer on the pages: one file and one partial template each,
-and here the list of them."""
+"""What pages and terminal say and draw of each kind of answer: one file each, and here the list."""
 
 from __future__ import annotations
 
@@ -26,9 +25,9 @@ KINDS: dict[type[Answer], Kind[Any]] = {
     PairAnswer: PairKind(),
     RetentionAnswer: RetentionKind(),
 }
-"""answer -> how pages show it."""
+"""answer -> how it is told."""
 
 
 def kind_of(answer: Answer) -> Kind[Any]:
-    """How pages show this answer."""
+    """How this answer is told."""
     return KINDS[type(answer)]
