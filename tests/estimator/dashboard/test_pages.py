@@ -65,13 +65,22 @@ def test_the_first_day_of_an_app_that_reports_at_once(empty_store):
     assert ">today</a>" in page
 
 
-def test_a_window_that_has_just_ended(empty_store, registry):
+@pytest.mark.parametrize(
+    ("hours", "told"),
+    [
+        (0.99, "less than an hour ago"),
+        (1, "1 hour ago"),
+        (47.9, "47 hours ago"),
+        (48, "2 days ago"),
+    ],
+)
+def test_since_when_a_window_is_over(empty_store, registry, hours, told):
     """It ended less than an hour ago, not 0 hours ago."""
     empty_store.publish({metric.name: [metric.scheme] for metric in registry})
     fill(empty_store, registry, "browser", [0.5, 0.5, 0.0, 0.0], 3000)
-    midnight = datetime(2026, 11, 21, 0, 20, tzinfo=UTC).timestamp()
-    client = browser_of(dashboard_of(empty_store, registry, lambda: midnight))
-    assert "20 Nov 2026, ended less than an hour ago" in client.get("/metric/browser").text
+    now = datetime(2026, 11, 21, tzinfo=UTC).timestamp() + hours * 3600
+    client = browser_of(dashboard_of(empty_store, registry, lambda: now))
+    assert f"20 Nov 2026, ended {told}" in client.get("/metric/browser").text
 
 
 @pytest.mark.parametrize("path", ["/", "/metric/browser", "/metric/browser.csv", "/login", "/x"])

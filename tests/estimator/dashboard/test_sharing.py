@@ -187,6 +187,16 @@ def test_all_links_that_open_nothing_look_the_same(app, ana, stranger, clock):
     assert stranger.get(open_).status_code == 200
 
 
+def test_who_has_the_most_links_is_told(ana, monkeypatch):
+    """The form stays as it was."""
+    monkeypatch.setattr("deniable_estimator.dashboard.sharing.links.MOST_OF_ONE", 1)
+    shared(ana, "/metric/browser")
+    sent = {"view": "/metric/browser", "days": "9", "note": "for Bob"}
+    refused = ana.post("/share", data=sent)
+    assert (refused.status_code, "You have 1 link" in refused.text) == (409, True)
+    assert 'value="for Bob"' in refused.text
+
+
 def test_people_see_and_end_their_own_links(app, ana):
     """Of others' they learn nothing; an operator sees and ends all; a reader has none."""
     links = app.extensions["deniable_links"]
