@@ -22,7 +22,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from deniable import DeniableError, Registry
+from deniable import Registry
 from deniable.tools.command_line import command
 from deniable_collector.stores import Store, open_store
 from deniable_demo import fleet, services
@@ -97,8 +97,6 @@ def demo(once: bool, as_json: bool, devices: int, read_only: bool, port: int) ->
     except KeyboardInterrupt:
         if once:
             raise click.Abort from None
-    except DeniableError as error:
-        raise click.ClickException(str(error)) from error
 
 
 def _run(

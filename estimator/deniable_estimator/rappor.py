@@ -41,7 +41,7 @@ from deniable_estimator.answers.files import csv_text
 from deniable_estimator.document.terminal import picture
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.intervals import FloatArray
-from deniable_estimator.terminal.options import Real, as_csv, as_json, reported
+from deniable_estimator.terminal.options import Real, as_csv, as_json
 
 _HEADER = ["k", "h", "m", "p", "q", "f"]
 _COLUMNS = ("string", "share", "std_error", "low", "high", "p_value", "detected")
@@ -431,7 +431,6 @@ _open_share = Real(0, 1, min_open=True, max_open=True)
 )
 @as_json
 @as_csv
-@reported
 def decode_command(
     params_file: Path, counts_file: Path, map_file: Path, fdr: float, level: float, form: str | None
 ) -> None:
@@ -470,7 +469,6 @@ def decode_command(
 )
 @_params
 @_file("candidates", "The strings to look for, one on each line.")
-@reported
 def hash_command(params_file: Path, candidates_file: Path) -> None:
     """Print the map.csv of candidate strings, hashed as google/rappor's clients do."""
     write_map(read_params(params_file), read_candidates(candidates_file), sys.stdout)

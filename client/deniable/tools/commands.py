@@ -78,10 +78,7 @@ def lint(
     Where the estimator is installed, the dashboard's files are checked too: those that
     DENIABLE_DATA and DENIABLE_BOARDS name.
     """
-    try:
-        before = None if since is None else Registry.load(since)
-    except RegistryError as error:
-        raise click.ClickException(str(error)) from None
+    before = None if since is None else Registry.load(since)
     problems: Sequence[Problem]
     try:
         loaded = Registry.load(path)

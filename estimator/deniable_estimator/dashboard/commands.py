@@ -6,7 +6,7 @@ import secrets
 
 import click
 
-from deniable import DeniableError, Registry
+from deniable import Registry
 from deniable.tools.command_line import command
 from deniable_collector.options import bind_option, server_registry_option, store_option
 from deniable_collector.serving.gunicorn import become, cannot_listen, environment
@@ -30,14 +30,11 @@ def dashboard(registry: str | None, store: str | None, bind: str | None) -> None
     environ = environment(registry=registry, store=store, dashboard_bind=bind)
     if not environ.get(DATA_SETTING):
         environ[DATA_SETTING] = DATA_FOLDER
-    try:
-        settings = DashboardSettings.from_env(environ)
-        Registry.load(settings.registry)
-        if problems := cannot_listen({"DENIABLE_DASHBOARD_BIND": settings.dashboard_bind}):
-            raise SettingsError(problems)
-        store_of(settings).close()
-    except DeniableError as error:
-        raise click.ClickException(str(error)) from error
+    settings = DashboardSettings.from_env(environ)
+    Registry.load(settings.registry)
+    if problems := cannot_listen({"DENIABLE_DASHBOARD_BIND": settings.dashboard_bind}):
+        raise SettingsError(problems)
+    store_of(settings).close()
     for told in DashboardSettings.strangers(environ):
         click.echo(f"warning: {told}", err=True)
     if not settings.dashboard_token:

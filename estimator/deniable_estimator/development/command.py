@@ -91,8 +91,6 @@ def dev(
         raise click.ClickException(
             f"`deniable dev` needs {error.name}: install deniable with its extra all"
         ) from error
-    except DeniableError as error:
-        raise click.ClickException(str(error)) from error
 
 
 def _run(

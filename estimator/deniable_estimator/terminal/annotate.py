@@ -13,7 +13,7 @@ from deniable import Registry
 from deniable.tools.command_line import command, json_option
 from deniable_collector.options import registry_option
 from deniable_estimator.files import ANNOTATIONS, file_in_folder
-from deniable_estimator.terminal.options import Parsed, reported
+from deniable_estimator.terminal.options import Parsed
 
 
 def _when(text: str) -> date:
@@ -57,7 +57,6 @@ def _when(text: str) -> date:
 )
 @registry_option
 @json_option
-@reported
 def annotate(
     text: str,
     when: date | None,

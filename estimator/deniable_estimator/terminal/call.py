@@ -26,7 +26,6 @@ from deniable_estimator.terminal.options import (
     opened,
     progress,
     read_candidates,
-    reported,
     say,
 )
 
@@ -226,7 +225,7 @@ def of_store(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]
 
         before = tuple(each for each in names if each == "candidates")
         after = tuple(each for each in names if each not in before)
-        return _with((*before, "registry", "store", *after), reported(run))
+        return _with((*before, "registry", "store", *after), run)
 
     return called
 

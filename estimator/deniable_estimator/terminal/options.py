@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import math
 import sys
@@ -10,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 NO_DATA = 3
 """The exit code if the range has no reports."""
 
-_P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
@@ -137,19 +135,6 @@ def alarm_level_in_force() -> float:
     kind = Real(0, 1, min_open=True, max_open=True)
     found: float = from_environment("DENIABLE_ALARM_LEVEL", kind, 0.001)
     return found
-
-
-def reported(command: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Print deniable's errors: only their message, and exit 1."""
-
-    @functools.wraps(command)
-    def run(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        try:
-            return command(*args, **kwargs)
-        except DeniableError as error:
-            raise click.ClickException(str(error)) from error
-
-    return run
 
 
 @contextmanager

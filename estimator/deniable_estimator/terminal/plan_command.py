@@ -14,7 +14,7 @@ from deniable.tools.command_line import Command, command
 from deniable_estimator.document.document import to_data
 from deniable_estimator.inputs import InputError
 from deniable_estimator.planning.kinds import PLANS, make
-from deniable_estimator.terminal.options import as_json, assumed_fakes, click_options, reported, say
+from deniable_estimator.terminal.options import as_json, assumed_fakes, click_options, say
 
 # numpy and rich take longer to import than `deniable --help` should.
 
@@ -25,7 +25,6 @@ def _command(kind: str, example: str, told: str) -> Command:
     @command(example, help=told)
     @click_options(PLANS[kind].inputs)
     @as_json
-    @reported
     def run(form: str | None, **asked: Any) -> None:
         _show(kind, form, asked)
 
@@ -76,7 +75,6 @@ lifetime = _command(
 @click.argument("shape", metavar="ROWSxCOLUMNS")
 @click_options(PLANS["pair"].inputs)
 @as_json
-@reported
 def pair(shape: str, form: str | None, **asked: Any) -> None:
     """Compute which dependence between two lists of so many values can be detected."""
     found = re.fullmatch(r"([0-9]{1,4}) *[x×] *([0-9]{1,4})", shape)

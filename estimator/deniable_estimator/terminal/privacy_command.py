@@ -12,7 +12,7 @@ import click
 
 from deniable.tools.command_line import command
 from deniable_collector.options import registry_option
-from deniable_estimator.terminal.options import Real, as_json, reported, say
+from deniable_estimator.terminal.options import Real, as_json, say
 
 if TYPE_CHECKING:
     from deniable_estimator.privacy import Guarantee, Together
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     "privacy --report > privacy.html.",
 )
 @as_json
-@reported
 def privacy(
     metric: str | None,
     registry: Path,

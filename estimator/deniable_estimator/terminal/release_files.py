@@ -13,7 +13,7 @@ import click
 
 from deniable.tools.command_line import command
 from deniable_collector.options import from_environment
-from deniable_estimator.terminal.options import Real, as_json, reported, say
+from deniable_estimator.terminal.options import Real, as_json, say
 
 if TYPE_CHECKING:
     from deniable_estimator.releasing.ledger import ReleaseLedger
@@ -49,7 +49,6 @@ def kept_ledger(*, plan_only: bool = False, make_it: bool = True) -> Iterator[Re
 
 @command("deniable release list")
 @as_json
-@reported
 def list_releases(form: str | None) -> None:
     """List what was released, the newest first, and what all of it reveals together."""
     from deniable_estimator.terminal.release_told import releases_data, releases_document
@@ -61,7 +60,6 @@ def list_releases(form: str | None) -> None:
 
 @command("deniable release key release.pem")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@reported
 def key(file: Path) -> None:
     """Make a key to sign releases with: FILE, and FILE.pub for those who verify."""
     from deniable_estimator.releasing.manifest import make_key
@@ -83,7 +81,6 @@ def key(file: Path) -> None:
     help="Check that the manifest was signed with this public key: Ed25519, PEM.",
 )
 @as_json
-@reported
 def verify(file: Path, table: Path | None, key: Path | None, form: str | None) -> None:
     """Check that the numbers in FILE are those of its manifest, and who signed it."""
     from deniable_estimator.releasing.manifest import public_key

@@ -27,7 +27,6 @@ from deniable_estimator.terminal.options import (
     candidates_option,
     progress,
     read_candidates,
-    reported,
 )
 from deniable_estimator.terminal.simulated_crowds import (
     say_simulated,
@@ -122,7 +121,6 @@ def _lives(text: str) -> tuple[float, float, float, float, int]:
 @candidates_option
 @click.option("--seed", type=click.IntRange(0), help="Draw the same population every time.")
 @as_json
-@reported
 def simulate(
     metric: str, registry: Path, devices: int, seed: int | None, form: str | None, **given: Any
 ) -> None:

@@ -17,7 +17,7 @@ from deniable import DeniableError
 from deniable.tools.command_line import command, json_option
 from deniable_collector.options import registry_option, store_option
 from deniable_estimator.files import ANNOTATIONS, file_in_folder
-from deniable_estimator.terminal.options import Parsed, candidates_folder_option, opened, reported
+from deniable_estimator.terminal.options import Parsed, candidates_folder_option, opened
 
 if TYPE_CHECKING:
     from deniable import Registry
@@ -76,7 +76,6 @@ annotations_option = click.option(
 @click.option("--dry-run", is_flag=True, help="Run once, print what is new, keep and send nothing.")
 @click.option("--check", is_flag=True, help="Check RULES and exit.")
 @json_option
-@reported
 def watch(
     rules: Path,
     registry: Path,
@@ -164,7 +163,6 @@ def watch(
     type=click.Choice(["en", "zh-Hans"]),
     help="The language of the digest.",
 )
-@reported
 def digest(
     registry: Path,
     store: str | None,

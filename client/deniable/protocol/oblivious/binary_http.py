@@ -11,8 +11,6 @@ from typing import NamedTuple
 
 from deniable.protocol.errors import WireError
 
-MEDIA_TYPE = "message/bhttp"
-
 Fields = tuple[tuple[bytes, bytes], ...]
 """Header lines in their order: names in lower case, and values."""
 

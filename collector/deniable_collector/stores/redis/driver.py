@@ -21,7 +21,6 @@ from redis.retry import Retry
 from deniable.protocol.coded_message import counted
 from deniable_collector.stores.errors import StoreError, StoreUnavailable
 
-SINGLE = ("redis", "rediss", "unix")
 CLUSTER = ("redis+cluster", "rediss+cluster")
 
 ADDRESSES = (

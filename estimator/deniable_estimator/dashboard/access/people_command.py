@@ -24,7 +24,6 @@ from deniable_estimator.dashboard.access.tokens import new_token
 from deniable_estimator.files import (
     PEOPLE,
     CheckedFileError,
-    FileEditError,
     alone,
     file_in_folder,
     replace_file,
@@ -65,8 +64,6 @@ def add(name: str, role: str, no_token: bool, replace: bool, path: Path, as_json
     try:
         with alone(path):
             _add(path, name, keys, replace=replace)
-    except FileEditError as error:
-        raise click.ClickException(str(error)) from None
     except CheckedFileError as error:
         print_problems(error.problems, str(path))
         raise SystemExit(1) from None
