@@ -39,6 +39,19 @@ def release() -> None:
 
 os.register_at_fork(after_in_parent=release)
 
+COMMON: dict[str, Any] = {
+    "worker_class": "deniable_collector.serving.worker.HttpWorker",
+    "logger_class": "deniable_collector.serving.worker.EventLogger",
+    "accesslog": None,
+    "errorlog": "-",
+    "loglevel": "warning",
+    "timeout": 60,
+    "graceful_timeout": 30,
+    # gunicorn's control socket would be a second entrance, and a file in the home directory.
+    "control_socket_disable": True,
+    "pre_fork": pre_fork,
+}
+"""gunicorn's settings that every server has."""
 
 _SPARE = 3 * ROOM
 """Open files that are needed in addition to the connections."""
@@ -132,22 +145,12 @@ def shared(
         metrics_folder.end()
         tell("info", "stopped", f"the {place} has stopped")
 
-    return {
+    return COMMON | {
         "bind": [settings.bind, *([settings.metrics_bind] if settings.metrics_bind else [])],
         "workers": settings.workers,
-        "worker_class": "deniable_collector.serving.worker.HttpWorker",
-        "logger_class": "deniable_collector.serving.worker.EventLogger",
-        "accesslog": None,
-        "errorlog": "-",
-        "loglevel": "warning",
-        "timeout": 60,
-        "graceful_timeout": 30,
         "proc_name": f"deniable-{place}",
-        # gunicorn's control socket would be a second entrance, and a file in the home directory.
-        "control_socket_disable": True,
         "on_starting": on_starting,
         "when_ready": when_ready,
-        "pre_fork": pre_fork,
         "child_exit": child_exit,
         "on_exit": on_exit,
     }

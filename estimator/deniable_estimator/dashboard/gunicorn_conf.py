@@ -14,10 +14,9 @@ from typing import Any
 
 from flask import Flask
 
-from deniable_collector.serving.gunicorn import open_files
-from deniable_collector.serving.gunicorn import pre_fork as pre_fork
+from deniable_collector.serving.gunicorn import COMMON, open_files
 from deniable_collector.serving.http import HttpHandler
-from deniable_collector.serving.worker import EventLogger, HttpWorker
+from deniable_collector.serving.worker import HttpWorker
 from deniable_collector.serving.wsgi import WsgiHandler
 from deniable_collector.stores import StoreError
 from deniable_estimator.asking.work import WorkersClosed
@@ -59,15 +58,9 @@ class DashboardWorker(HttpWorker):
         super().handle_exit(sig, frame)
 
 
+globals().update(COMMON)
 worker_class = DashboardWorker
-logger_class = EventLogger
-accesslog = None
-errorlog = "-"
-loglevel = "warning"
-timeout = 60
-graceful_timeout = 30
 proc_name = "deniable-dashboard"
-control_socket_disable = True
 
 
 def on_starting(server: Any) -> None:
