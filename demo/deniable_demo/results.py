@@ -32,13 +32,13 @@ from deniable_demo.population import (
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.answers.pair_words import verdict_words
-from deniable_estimator.answers.units import NumberUnit, half_width
 from deniable_estimator.asking import comparison
 from deniable_estimator.asking.discoveries import discover
 from deniable_estimator.asking.query import Query
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import read
 from deniable_estimator.asking.since import SinceDays
+from deniable_estimator.document.units import NumberUnit, half_width
 from deniable_estimator.planning.population import Crowd
 
 

@@ -24,7 +24,7 @@ from deniable.protocol import windows
 from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.answers.basis import Result, Table, unfinished_note
 from deniable_estimator.answers.files import csv_text, plain, records
-from deniable_estimator.answers.units import Unit, half_width
+from deniable_estimator.document.units import Unit, half_width
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.intervals import (
     FloatArray,

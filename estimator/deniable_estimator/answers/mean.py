@@ -18,7 +18,7 @@ from deniable_estimator.analyses.numbers import NumberAnalysis
 from deniable_estimator.analyses.numbers.mean import EVEN_SPREAD, MeanEstimate
 from deniable_estimator.answers.base import Answer, ChangeTest, Comparison, Series, number_change
 from deniable_estimator.answers.basis import Basis, Part, number_caveats, number_footnotes, vars_of
-from deniable_estimator.answers.units import NumberUnit
+from deniable_estimator.document.units import NumberUnit
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.participation import Participation, overlap, together

@@ -27,7 +27,7 @@ from deniable_estimator.analyses.pairs.poisoning import Fake, fakes_to_reject, m
 from deniable_estimator.answers.base import Answer, Series
 from deniable_estimator.answers.basis import footnotes
 from deniable_estimator.answers.shares import Shares
-from deniable_estimator.answers.units import CONDITIONALS, Unit
+from deniable_estimator.document.units import CONDITIONALS, Unit
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.significance import CAUTION, step_up
 

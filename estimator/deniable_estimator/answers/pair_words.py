@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.answers.pair_estimate import LEAST_FOR_TEST, Given
-from deniable_estimator.answers.units import CONDITIONALS, cell_words, half_width
+from deniable_estimator.document.units import CONDITIONALS, cell_words, half_width
 from deniable_estimator.messages import counted, listed, message, sentence
 
 Place: TypeAlias = tuple[int, int]

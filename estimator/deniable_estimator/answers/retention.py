@@ -32,7 +32,7 @@ from deniable_estimator.answers.base import (
 from deniable_estimator.answers.basis import Table
 from deniable_estimator.answers.files import plain
 from deniable_estimator.answers.shares import Shares
-from deniable_estimator.answers.units import ShareUnit
+from deniable_estimator.document.units import ShareUnit
 from deniable_estimator.messages import counted, message, sentence
 from deniable_estimator.statistics.counts import share_interval
 from deniable_estimator.statistics.intervals import FloatArray, Noise, deviations

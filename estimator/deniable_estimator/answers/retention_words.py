@@ -6,7 +6,7 @@ import math
 
 from deniable.protocol import windows
 from deniable_estimator.answers.retention import Around, RetentionAnswer, WindowGrowth
-from deniable_estimator.answers.units import half_width
+from deniable_estimator.document.units import half_width
 from deniable_estimator.messages import message, sentence, spaced
 
 _LIFECYCLE = sentence(

@@ -14,7 +14,7 @@ import numpy as np
 from deniable_estimator.answers.base import TOGETHER
 from deniable_estimator.answers.segmented import Group, Segmented
 from deniable_estimator.answers.shares import Shares
-from deniable_estimator.answers.units import half_width
+from deniable_estimator.document.units import half_width
 from deniable_estimator.messages import message, sentence
 
 _TWICE = 0.15

@@ -16,7 +16,7 @@ from deniable_estimator.analyses.poisoning import Exposure
 from deniable_estimator.answers.base import Answer, ChangeTest, Comparison, Series, beyond_noise
 from deniable_estimator.answers.basis import Table, footnotes
 from deniable_estimator.answers.files import plain, records
-from deniable_estimator.answers.units import RANGES, SHARES, Unit, are_ranges
+from deniable_estimator.document.units import RANGES, SHARES, Unit, are_ranges
 from deniable_estimator.statistics.counts import p_values_of_changes, share_interval
 from deniable_estimator.statistics.intervals import FloatArray, Noise, interval_of_difference
 from deniable_estimator.statistics.normalization import Normalization

@@ -18,7 +18,7 @@ from deniable import Metric, WindowError
 from deniable.protocol import windows
 from deniable_estimator.annotations import Annotation
 from deniable_estimator.answers.base import Comparison
-from deniable_estimator.answers.units import half_width
+from deniable_estimator.document.units import half_width
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.files import nearest
 from deniable_estimator.messages import message, sentence

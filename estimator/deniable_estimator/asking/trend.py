@@ -23,12 +23,12 @@ from deniable.protocol import windows
 from deniable_estimator.answers.base import Answer, ChangeTest, Comparison
 from deniable_estimator.answers.basis import unreadable_note
 from deniable_estimator.answers.files import csv_text, plain
-from deniable_estimator.answers.units import SHARES, Unit
 from deniable_estimator.asking.comparison import compare_each
 from deniable_estimator.asking.periods import read_ranges
 from deniable_estimator.asking.query import Query, check_days, find_metric
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import unfinished
+from deniable_estimator.document.units import SHARES, Unit
 from deniable_estimator.errors import EstimateError, OnlyLongerError
 from deniable_estimator.messages import message, sentence
 

@@ -18,11 +18,11 @@ from deniable.protocol.types.pair import Pair
 from deniable.protocol.types.retention import Retention
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.shares import Shares
-from deniable_estimator.answers.units import cell_words
 from deniable_estimator.answers.words.texts import share_text, window
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.ranges import DayRange, day_at
 from deniable_estimator.dashboard.reading import PageReading
+from deniable_estimator.document.units import cell_words
 from deniable_estimator.forecasting.detection import detectable_share
 from deniable_estimator.messages import counted, joined, message, sentence, spaced
 from deniable_estimator.planning.inputs import SERVED_SIZE

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from deniable_estimator.answers.base import Answer, Comparison
-from deniable_estimator.answers.units import half_width, signed
 from deniable_estimator.answers.words.changes import change_title, order_of
 from deniable_estimator.answers.words.texts import (
     NOISE,
@@ -22,6 +21,7 @@ from deniable_estimator.document.document import Column, Estimate, Frame, Worded
 from deniable_estimator.document.plot.marks import BarRow, Bars, Folded
 from deniable_estimator.document.plot.scales import Scale
 from deniable_estimator.document.plot.ticks import Tick, nice_step
+from deniable_estimator.document.units import half_width, signed
 from deniable_estimator.messages import counted, joined, message, spaced
 
 _STEPS = 5

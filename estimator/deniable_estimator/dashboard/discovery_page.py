@@ -11,7 +11,6 @@ from werkzeug.exceptions import NotFound
 
 from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.answers.finds import Find, Finds
-from deniable_estimator.answers.units import SHARES
 from deniable_estimator.answers.words.finds import finds_document, headline, name_of_find
 from deniable_estimator.answers.words.texts import series_text, share_text
 from deniable_estimator.asking.trend import GROUPS, Trend
@@ -33,6 +32,7 @@ from deniable_estimator.dashboard.timeline import grouping, grouping_asked
 from deniable_estimator.dashboard.trends import chart_of_lines, lines_of
 from deniable_estimator.document.plot.marks import BarRow, Bars, LineChart
 from deniable_estimator.document.plot.ticks import Tick
+from deniable_estimator.document.units import SHARES
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 

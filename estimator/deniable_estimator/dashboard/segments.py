@@ -12,7 +12,6 @@ from deniable.protocol import windows
 from deniable_estimator.answers.base import Answer, ChangeTest
 from deniable_estimator.answers.segmented import Group, Segmented, shown_series
 from deniable_estimator.answers.shares import Shares
-from deniable_estimator.answers.units import half_width
 from deniable_estimator.answers.words.changes import change_cells
 from deniable_estimator.answers.words.texts import series_name
 from deniable_estimator.asking.comparison import compare
@@ -24,6 +23,7 @@ from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.trends import TrendLine, axis_of, draw_trend, lines_of
 from deniable_estimator.document.document import Estimate
 from deniable_estimator.document.plot.marks import MOST_LINES, BarRow, LineChart
+from deniable_estimator.document.units import half_width
 from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import counted, message
 

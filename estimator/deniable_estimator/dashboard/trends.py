@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 
 from deniable.protocol import windows
-from deniable_estimator.answers.units import Unit
 from deniable_estimator.answers.words.texts import day as day_text
 from deniable_estimator.answers.words.texts import window, with_ends
 from deniable_estimator.asking.trend import Period, Trend
@@ -24,6 +23,7 @@ from deniable_estimator.document.plot.lines import Numbers, apart, line_of
 from deniable_estimator.document.plot.marks import MOST_LINES, LineChart, Point
 from deniable_estimator.document.plot.scales import Axis
 from deniable_estimator.document.plot.ticks import Label, Tick, date_labels, date_ticks
+from deniable_estimator.document.units import Unit
 from deniable_estimator.messages import counted, listed, message, sentence, spaced, translated
 
 _TITLES = {

@@ -9,9 +9,9 @@ from deniable import Metric
 from deniable.protocol import windows
 from deniable.protocol.mechanisms.number_range import TOP
 from deniable.protocol.types.number import Number
-from deniable_estimator.answers.units import NumberUnit
 from deniable_estimator.answers.words.texts import day
 from deniable_estimator.dashboard.ranges import DayRange
+from deniable_estimator.document.units import NumberUnit
 from deniable_estimator.messages import counted, message, sentence
 
 EXPIRED = sentence("Expired on {day}: devices have stopped reporting.")

@@ -21,7 +21,6 @@ from deniable.tools.starting.example import example_of
 from deniable_collector.stores import StoreError
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.finds import Finds
-from deniable_estimator.answers.units import SHARES
 from deniable_estimator.answers.words.finds import name_of_find
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.data import DataSource
@@ -32,6 +31,7 @@ from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.development.meaning import Meaning, meaning_of
 from deniable_estimator.development.mistakes import advice_on
+from deniable_estimator.document.units import SHARES
 from deniable_estimator.errors import EstimateError
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from deniable.protocol.mechanisms import (
 )
 from deniable.protocol.types.number import Number
 from deniable.protocol.windows import IN_A_YEAR
-from deniable_estimator.answers.units import SHARES, NumberUnit
+from deniable_estimator.document.units import SHARES, NumberUnit
 from deniable_estimator.forecasting.detection import std_error
 from deniable_estimator.forecasting.lifetime_split import (
     MOST_EPSILON,

@@ -34,8 +34,8 @@ from deniable_estimator.analyses.numbers.mean import (
     tree_share_of_both,
 )
 from deniable_estimator.analyses.numbers.poisoning import cdf_attack
-from deniable_estimator.answers.units import SHARES, NumberUnit, Unit
 from deniable_estimator.document.document import Column, Document, Fact, Frame, Note, WordedValue
+from deniable_estimator.document.units import SHARES, NumberUnit, Unit
 from deniable_estimator.forecasting.number_forecast import QUANTILES, mean_variance
 from deniable_estimator.inputs import Asked, InputError
 from deniable_estimator.messages import counted, message

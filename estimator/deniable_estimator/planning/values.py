@@ -18,8 +18,8 @@ from deniable.protocol.mechanisms.choice import explain, explain_memoized, loss
 from deniable.protocol.types.closed import Category
 from deniable_estimator.analyses import memory_of
 from deniable_estimator.analyses.poisoning import gain
-from deniable_estimator.answers.units import SHARES
 from deniable_estimator.document.document import Document, Fact, Note
+from deniable_estimator.document.units import SHARES
 from deniable_estimator.forecasting.detection import (
     LEVEL,
     POWER,

@@ -14,8 +14,8 @@ from deniable.protocol.mechanisms import Mechanism
 from deniable.protocol.segments import Segment
 from deniable.protocol.types.base import MetricType
 from deniable_estimator.analyses.base import FAKES
-from deniable_estimator.answers.units import SHARES
 from deniable_estimator.document.document import Fact, Note
+from deniable_estimator.document.units import SHARES
 from deniable_estimator.inputs import Asked, InputError
 from deniable_estimator.messages import counted, joined, message
 from deniable_estimator.privacy.words import rounded_up

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.segmented import Segmented, shown_series
-from deniable_estimator.answers.units import Unit, half_width
 from deniable_estimator.answers.words.texts import (
     estimate_of,
     estimate_title,
@@ -29,6 +28,7 @@ from deniable_estimator.document.document import (
     WordedValue,
 )
 from deniable_estimator.document.terminal import MOST_ROWS, printable
+from deniable_estimator.document.units import Unit, half_width
 from deniable_estimator.errors import EstimateError
 
 _FEW = 12

@@ -23,7 +23,6 @@ from deniable import Registry
 from deniable.protocol.coded_message import counted
 from deniable.protocol.value_list import read_values, value_text
 from deniable_estimator.answers.finds import Finds
-from deniable_estimator.answers.units import SHARES, half_width
 from deniable_estimator.answers.words.texts import (
     warned,
 )
@@ -32,6 +31,7 @@ from deniable_estimator.asking.query import find_metric
 from deniable_estimator.asking.trend import Trend
 from deniable_estimator.document.document import Column, Document, Frame, Note, WordedValue
 from deniable_estimator.document.terminal import MOST_ROWS
+from deniable_estimator.document.units import SHARES, half_width
 from deniable_estimator.files import replace_file
 
 _PERIODS = 7

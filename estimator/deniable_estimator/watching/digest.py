@@ -25,7 +25,6 @@ from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.annotations import Annotation, between
 from deniable_estimator.answers.base import NO_CHANGE, Answer, ChangeTest, Comparison
-from deniable_estimator.answers.units import half_width
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.listed import listed_strings
 from deniable_estimator.asking.query import Query
@@ -33,6 +32,7 @@ from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import Selection, select
 from deniable_estimator.asking.since import Moment, SinceDays, days_since, kept_from, since_headline
 from deniable_estimator.dashboard.language import LANGUAGES
+from deniable_estimator.document.units import half_width
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.isolation import isolated
 from deniable_estimator.judging.changes import Judgement, MetricRules, newest_settled

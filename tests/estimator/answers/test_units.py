@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from deniable_estimator.answers.units import SHARES, NumberUnit, half_width, points
+from deniable_estimator.document.units import SHARES, NumberUnit, half_width, points
 
 SECONDS = NumberUnit("s")
 

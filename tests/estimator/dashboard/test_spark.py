@@ -8,8 +8,8 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deniable_estimator.answers.units import SHARES, NumberUnit
 from deniable_estimator.document.plot.lines import MOST_POINTS, SparkPoint, sparkline
+from deniable_estimator.document.units import SHARES, NumberUnit
 
 _POINTS = st.lists(
     st.none()

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from deniable_estimator.answers.units import NumberUnit
 from deniable_estimator.answers.words import texts
 from deniable_estimator.dashboard import words
+from deniable_estimator.document.units import NumberUnit
 
 
 @pytest.mark.parametrize(

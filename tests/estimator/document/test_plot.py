@@ -10,7 +10,6 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from deniable_estimator.answers.units import NumberUnit, ShareUnit
 from deniable_estimator.document.plot.drawing import draw
 from deniable_estimator.document.plot.lines import SparkPoint, apart, line_of, sparkline
 from deniable_estimator.document.plot.marks import (
@@ -48,6 +47,7 @@ from deniable_estimator.document.plot.parts import (
 )
 from deniable_estimator.document.plot.scales import Axis, NumberAxis, end_text, scale_from_zero
 from deniable_estimator.document.plot.ticks import Label, Tick, log_levels
+from deniable_estimator.document.units import NumberUnit, ShareUnit
 
 HOSTILE = "</text></svg><script>alert('&\"')"
 ROW = BarRow(HOSTILE, "25%", 25.0, 20.0, 30.0, "20%", "30%", spread="5")

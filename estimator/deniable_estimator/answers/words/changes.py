@@ -8,8 +8,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from deniable_estimator.answers.base import Comparison
-from deniable_estimator.answers.units import NumberUnit, Unit, half_width
 from deniable_estimator.document.document import Estimate
+from deniable_estimator.document.units import NumberUnit, Unit, half_width
 from deniable_estimator.messages import message
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from deniable_estimator.answers.finds import Explained, Find, Finds
-from deniable_estimator.answers.units import SHARES
 from deniable_estimator.answers.words.texts import (
     SHARE,
     estimate_of,
@@ -17,6 +16,7 @@ from deniable_estimator.answers.words.texts import (
     warned,
 )
 from deniable_estimator.document.document import Column, Document, Frame, Note, WordedValue
+from deniable_estimator.document.units import SHARES
 from deniable_estimator.forecasting.discovery_forecast import Reach
 from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import counted, message, spaced

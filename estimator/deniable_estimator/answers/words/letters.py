@@ -8,8 +8,8 @@ import math
 import numpy as np
 
 from deniable_estimator.answers.distribution import CellShares, Distribution
-from deniable_estimator.answers.units import SHARES
 from deniable_estimator.document.document import Column, Frame
+from deniable_estimator.document.units import SHARES
 from deniable_estimator.messages import message
 
 _BARS = 22

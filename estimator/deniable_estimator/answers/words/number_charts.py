@@ -20,7 +20,6 @@ from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.mean import Mean
-from deniable_estimator.answers.units import SHARES
 from deniable_estimator.answers.words.texts import percent, series_text
 from deniable_estimator.document.plot.lines import path, thousandths
 from deniable_estimator.document.plot.marks import (
@@ -34,6 +33,7 @@ from deniable_estimator.document.plot.marks import (
 )
 from deniable_estimator.document.plot.scales import STRIP, NumberAxis, end_text
 from deniable_estimator.document.plot.ticks import Label, Tick, nice_step
+from deniable_estimator.document.units import SHARES
 from deniable_estimator.messages import counted, joined, message, sentence
 from deniable_estimator.statistics.intervals import FloatArray
 

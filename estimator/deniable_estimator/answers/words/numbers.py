@@ -14,7 +14,6 @@ from deniable_estimator.analyses.numbers.distribution import RangeShare
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.mean import Mean
-from deniable_estimator.answers.units import SHARES
 from deniable_estimator.answers.words.base import Kind, Shown
 from deniable_estimator.answers.words.changes import change_cells, change_title
 from deniable_estimator.answers.words.letters import histogram_frame
@@ -32,6 +31,7 @@ from deniable_estimator.answers.words.texts import (
 )
 from deniable_estimator.document.document import Column, Estimate, Frame, Picture
 from deniable_estimator.document.plot.marks import Columns, Dots
+from deniable_estimator.document.units import SHARES
 from deniable_estimator.messages import joined, message, sentence, spaced
 
 _HISTOGRAM_HEIGHT = 200

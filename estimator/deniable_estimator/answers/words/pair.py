@@ -17,7 +17,6 @@ from deniable_estimator.answers.pair_words import (
     remarks,
     verdict_words,
 )
-from deniable_estimator.answers.units import CONDITIONALS, cell_words, half_width, value_words
 from deniable_estimator.answers.words.base import Kind, Shown
 from deniable_estimator.answers.words.numbers import poisoning
 from deniable_estimator.answers.words.texts import (
@@ -37,6 +36,7 @@ from deniable_estimator.document.document import (
     WordedValue,
 )
 from deniable_estimator.document.plot.marks import CellRow, HeatCell, HeatMap
+from deniable_estimator.document.units import CONDITIONALS, cell_words, half_width, value_words
 from deniable_estimator.messages import counted, message, sentence
 
 _ALL = 1_000

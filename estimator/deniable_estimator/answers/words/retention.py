@@ -18,7 +18,6 @@ from deniable_estimator.answers.retention_words import (
     impossible_words,
     quick_text,
 )
-from deniable_estimator.answers.units import half_width
 from deniable_estimator.answers.words.base import Kind, Shown
 from deniable_estimator.answers.words.number_charts import band_line
 from deniable_estimator.answers.words.numbers import poisoning, series_frame
@@ -38,6 +37,7 @@ from deniable_estimator.document.plot.marks import (
     LineChart,
 )
 from deniable_estimator.document.plot.ticks import Label, Tick, levels_from_zero
+from deniable_estimator.document.units import half_width
 from deniable_estimator.messages import counted, message
 from deniable_estimator.statistics.intervals import FloatArray
 

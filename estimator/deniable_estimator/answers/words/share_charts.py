@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable_estimator.answers.shares import Shares
-from deniable_estimator.answers.units import SHARES
 from deniable_estimator.answers.words.texts import percent, series_name
 from deniable_estimator.document.plot.marks import BarRow, Bars, Folded
 from deniable_estimator.document.plot.scales import scale_from_zero
 from deniable_estimator.document.plot.ticks import Tick
+from deniable_estimator.document.units import SHARES
 from deniable_estimator.messages import counted, joined, message, sentence
 from deniable_estimator.statistics.intervals import FloatArray
 

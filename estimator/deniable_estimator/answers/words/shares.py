@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from deniable import Metric
 from deniable_estimator.answers.shares import Shares
-from deniable_estimator.answers.units import SHARES
 from deniable_estimator.answers.words.base import Kind, Shown
 from deniable_estimator.answers.words.changes import change_cells, change_order
 from deniable_estimator.answers.words.numbers import change_column, poisoning
@@ -32,6 +31,7 @@ from deniable_estimator.answers.words.texts import (
 )
 from deniable_estimator.document.document import Column, Frame, Picture, Tone, WordedValue
 from deniable_estimator.document.plot.marks import Bars
+from deniable_estimator.document.units import SHARES
 from deniable_estimator.messages import counted, message, spaced
 
 _CHART_BARS = 40

@@ -12,8 +12,8 @@ from deniable.protocol import windows
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.basis import Basis, Result
 from deniable_estimator.answers.shares import Shares
-from deniable_estimator.answers.units import NumberUnit, Unit, half_width, points
 from deniable_estimator.document.document import Column, Estimate, Note
+from deniable_estimator.document.units import NumberUnit, Unit, half_width, points
 from deniable_estimator.messages import Dated, counted, message
 
 _HALVES = {"true": message("yes"), "false": message("no")}

@@ -17,7 +17,6 @@ from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.finds import Finds
-from deniable_estimator.answers.units import SHARES
 from deniable_estimator.answers.words import kind_of
 from deniable_estimator.answers.words.finds import name_of_find
 from deniable_estimator.answers.words.texts import series_name, series_text
@@ -38,6 +37,7 @@ from deniable_estimator.dashboard.privacy_label import even_guess
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.document.plot.lines import Sparkline, SparkPoint, sparkline
+from deniable_estimator.document.units import SHARES
 from deniable_estimator.errors import OnlyLongerError
 from deniable_estimator.forecasting.forecast import forecast
 from deniable_estimator.judging.findings import FindingKind, MetricFinding, standing

@@ -14,9 +14,9 @@ from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
-from deniable_estimator.answers.units import Unit
 from deniable_estimator.document.plot.marks import Dot, DrawnLine
 from deniable_estimator.document.plot.scales import Axis
+from deniable_estimator.document.units import Unit
 
 MOST_POINTS = 56
 """More windows are drawn by means of several, each weighted by its reports."""

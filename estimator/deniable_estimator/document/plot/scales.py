@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.protocol.mechanisms.number_range import NumberRange
-from deniable_estimator.answers.units import NumberUnit, Unit
 from deniable_estimator.document.plot.ticks import (
     Tick,
     levels_from_zero,
@@ -19,6 +18,7 @@ from deniable_estimator.document.plot.ticks import (
     nice_step,
     round_levels,
 )
+from deniable_estimator.document.units import NumberUnit, Unit
 
 STRIP = 6.0
 """How wide the strip for what lies outside of a range of numbers is, in percent."""
