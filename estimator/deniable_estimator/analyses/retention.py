@@ -51,7 +51,8 @@ from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubse
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.base import Analysis, Counts, Items, MemoryAnalysis
 from deniable_estimator.analyses.own_columns import MemoizedSubsetSelectionAnalysis
-from deniable_estimator.statistics.intervals import FloatArray, deviations, fieller_ends
+from deniable_estimator.forecasting.detection import deviations
+from deniable_estimator.statistics.intervals import FloatArray, fieller_ends
 
 
 @dataclass(frozen=True, eq=False)

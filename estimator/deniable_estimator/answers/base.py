@@ -25,12 +25,9 @@ from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.answers.basis import Result, Table, unfinished_note
 from deniable_estimator.answers.files import csv_text, plain, records
 from deniable_estimator.document.units import Unit, half_width
+from deniable_estimator.forecasting.detection import deviations
 from deniable_estimator.messages import message
-from deniable_estimator.statistics.intervals import (
-    FloatArray,
-    deviations,
-    interval_of_difference,
-)
+from deniable_estimator.statistics.intervals import FloatArray, interval_of_difference
 from deniable_estimator.statistics.significance import Adjustment
 from deniable_estimator.statistics.tails import upper_tails
 

@@ -30,9 +30,10 @@ from deniable_estimator.answers.basis import Table
 from deniable_estimator.answers.files import plain, records
 from deniable_estimator.answers.mean import NumberAnswer
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.forecasting.detection import deviations
 from deniable_estimator.forecasting.number_forecast import QUANTILES
 from deniable_estimator.messages import message
-from deniable_estimator.statistics.intervals import FloatArray, deviations
+from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.tails import normal_tails
 
 _EDGE = ("below", "std_error", "low", "high")

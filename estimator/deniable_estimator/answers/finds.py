@@ -27,8 +27,8 @@ from deniable_estimator.analyses.discovery.tree import LEVEL
 from deniable_estimator.answers.basis import Result, Table
 from deniable_estimator.answers.files import plain
 from deniable_estimator.answers.shares import Shares
+from deniable_estimator.forecasting.detection import deviations
 from deniable_estimator.forecasting.discovery_forecast import Reach
-from deniable_estimator.statistics.intervals import deviations
 from deniable_estimator.statistics.tails import binomial_tail
 
 _SELDOM = 0.025

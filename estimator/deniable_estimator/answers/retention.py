@@ -33,9 +33,10 @@ from deniable_estimator.answers.basis import Table
 from deniable_estimator.answers.files import plain
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.document.units import ShareUnit
+from deniable_estimator.forecasting.detection import deviations
 from deniable_estimator.messages import counted, message, sentence
 from deniable_estimator.statistics.counts import share_interval
-from deniable_estimator.statistics.intervals import FloatArray, Noise, deviations
+from deniable_estimator.statistics.intervals import FloatArray, Noise
 
 Told: TypeAlias = Literal["known", "too few", "nothing fits"]
 """What is known of a cell: its retention; that its devices are too few; that no retention fits."""

@@ -42,7 +42,6 @@ from typing import Any
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.mechanisms import FrequencyOracle
 from deniable.protocol.metric import Metric
-from deniable_estimator.statistics.intervals import deviations
 
 LEVEL = 0.05
 """The chance of calling any of the values detected when none is there."""
@@ -70,6 +69,12 @@ def taking_part(metric: Metric) -> CodedMessage:
     if metric.one_in is not None:
         return CodedMessage("one_in", "one_in {count:,}", count=metric.one_in)
     return CodedMessage("sample_rate", "sample_rate {rate:g}", rate=metric.sample_rate)
+
+
+def deviations(level: float) -> float:
+    """How many standard deviations a normal variable is away from its mean at most, on either side,
+    with this probability."""
+    return _normal.inv_cdf((1 + level) / 2)
 
 
 def critical_value(alpha: float, family: int) -> float:

@@ -21,8 +21,7 @@ from deniable.protocol.mechanisms.numeric import Histogram
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.metric import Metric
 from deniable.protocol.windows import IN_A
-from deniable_estimator.forecasting.detection import taking_part
-from deniable_estimator.statistics.intervals import deviations
+from deniable_estimator.forecasting.detection import deviations, taking_part
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99)
 """The quantiles that people ask for."""

@@ -17,6 +17,7 @@ from deniable.protocol.compiled import to_document
 from deniable_estimator.asking.query import Query
 from deniable_estimator.asking.reading import Question
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.forecasting.detection import deviations
 from deniable_estimator.privacy import Bound, Guarantee
 from deniable_estimator.privacy.outsider import DELTA, LEAST_REPORTS, released_sums
 from deniable_estimator.privacy.spans import ReleasedSums
@@ -25,7 +26,6 @@ from deniable_estimator.releasing.manifest import canonical, digest
 from deniable_estimator.releasing.noise import AddedNoise, Method, Sensitivity, of_rho
 from deniable_estimator.releasing.overlaps import Counted, SumCell, cells, cells_near
 from deniable_estimator.releasing.statistic import Statistic
-from deniable_estimator.statistics.intervals import deviations
 
 Form: TypeAlias = Literal["table", "trend", "leader"]
 """One sum of all windows, one for each window, or the name of the largest value alone."""

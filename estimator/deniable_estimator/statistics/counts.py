@@ -43,7 +43,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable_estimator.statistics.intervals import FloatArray, Noise, deviations
+from deniable_estimator.forecasting.detection import deviations
+from deniable_estimator.statistics.intervals import FloatArray, Noise
 from deniable_estimator.statistics.tails import upper_tails
 
 _NORMAL = 1e-8

@@ -17,17 +17,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from statistics import NormalDist
 from typing import Any, Self, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
-
-
-def deviations(level: float) -> float:
-    """How many standard deviations a normal variable is away from its mean at most, on either side,
-    with this probability."""
-    return NormalDist().inv_cdf((1 + level) / 2)
 
 
 def interval_of_difference(

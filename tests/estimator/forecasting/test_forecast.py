@@ -4,6 +4,8 @@ import dataclasses
 import itertools
 import math
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -117,3 +119,10 @@ def test_a_retention_of_too_few_devices_is_told(keys, code):
     assert 2 <= len(widths) < 8
     assert widths[-1] in range(10, 21)
     assert all(abs(wide - 2 * narrow) <= 1.5 for wide, narrow in itertools.pairwise(widths))
+
+
+def test_forecasts_load_no_numpy():
+    """`init` and `add` make them while somebody waits, and numpy alone would take as long."""
+    loaded = "import sys, deniable_estimator.forecasting.declaring; print('numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True)
+    assert (done.stdout.strip(), done.stderr) == ("False", "")

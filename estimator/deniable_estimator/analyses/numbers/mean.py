@@ -55,8 +55,9 @@ from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.scores import MEAN_SHARE, scores
 from deniable_estimator.analyses.numbers.sums import LEAST_ROW, CellSums
 from deniable_estimator.analyses.numbers.tree import estimate_tree
+from deniable_estimator.forecasting.detection import deviations
 from deniable_estimator.forecasting.number_forecast import Z
-from deniable_estimator.statistics.intervals import FloatArray, deviations
+from deniable_estimator.statistics.intervals import FloatArray
 
 _CAUTION = 2.0
 """Standard errors by which what devices keep may exceed its estimate."""

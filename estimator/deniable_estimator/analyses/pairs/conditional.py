@@ -26,7 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable_estimator.analyses.pairs.covariance import Covariance
-from deniable_estimator.statistics.intervals import FloatArray, deviations, fieller_ends
+from deniable_estimator.forecasting.detection import deviations
+from deniable_estimator.statistics.intervals import FloatArray, fieller_ends
 
 LEAST_ERRORS = 3.0
 """A conditional is shown where its condition is this many standard errors above zero."""
