@@ -116,9 +116,9 @@ def _together(comparison: Comparison, shown: list[int]) -> tuple[Scale, tuple[Ti
 def _alone(comparison: Comparison, place: int) -> Scale:
     """A scale for one change, with zero in the middle; an interval without a limit reaches its
     end."""
-    columns = comparison.difference, comparison.low, comparison.high
-    numbers = (float(column[place]) for column in columns)
-    reach = max((abs(each) for each in numbers if math.isfinite(each)), default=0.0) or 1.0
+    reach = (
+        max((abs(each) for each in comparison.at(place) if math.isfinite(each)), default=0.0) or 1.0
+    )
     return Scale(-1.04 * reach, 1.04 * reach)
 
 

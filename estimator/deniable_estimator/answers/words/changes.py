@@ -29,9 +29,7 @@ def change_cells(comparison: Comparison | None, names: Iterable[str]) -> dict[st
 def _change_cell(comparison: Comparison, place: int) -> Estimate:
     """At least or at most so much where its interval has no limit on one side."""
     unit, between = comparison.after.unit, ""
-    difference, low, high = (
-        float(each[place]) for each in (comparison.difference, comparison.low, comparison.high)
-    )
+    difference, low, high = comparison.at(place)
     least, most = comparison.ends(place)
     if not (math.isfinite(low) or math.isfinite(high)):
         text = unit.unknown

@@ -218,9 +218,7 @@ def marks_of(answer: Answer, axis: NumberAxis) -> tuple[BarRow, ...]:
     """The series of an answer, in their order."""
     series, unit, marks = answer.series, answer.unit, []
     for place, name in enumerate(series.names):
-        number, low, high = (
-            float(column[place]) for column in (series.value, series.low, series.high)
-        )
+        number, low, high = series.at(name)
         text = series_text(unit, number, low, high, float(series.std_error[place]))
         open_low, open_high = not math.isfinite(low), not math.isfinite(high)
         told = math.isfinite(number) and not open_high and not open_low

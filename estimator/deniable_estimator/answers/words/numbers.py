@@ -275,9 +275,7 @@ def _error(found: RangeShare) -> str:
 
 
 def _quantile_words(answer: Distribution, name: str, part: str) -> str:
-    series = answer.series
-    place = series.names.index(name)
-    numbers = [float(each[place]) for each in (series.value, series.low, series.high)]
+    numbers = answer.series.at(name)
     text = series_text(answer.unit, *numbers)
     if not all(map(math.isfinite, numbers[1:])):
         return message(_ONE_SIDED, name=name, estimate=text.estimate)

@@ -127,8 +127,7 @@ class RetentionKind(Kind[RetentionAnswer]):
 
     def card(self, answer: RetentionAnswer) -> tuple[str, Estimate]:
         """The name and the number of the leading series."""
-        series, place = answer.series, answer.series.names.index(answer.leading)
-        numbers = (float(each[place]) for each in (series.value, series.low, series.high))
+        numbers = answer.series.at(answer.leading)
         return answer.unit.label(answer.leading), estimate_of(answer.unit, *numbers)
 
     def over_time(self, answer: RetentionAnswer, chosen: Sequence[str]) -> list[str]:
