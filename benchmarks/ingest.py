@@ -23,7 +23,7 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -304,10 +304,10 @@ def draw(metric: Metric) -> Report:
 def batch_of(metrics: list[Metric]) -> bytes:
     reports = []
     for metric in metrics:
-        row, columns = draw(metric)
-        packed = wire.pack_columns(metric.scheme.mechanism.rows[row], Report(row, columns))
+        report = draw(metric)
+        packed = wire.pack_columns(metric.scheme.mechanism.rows[report.row], report)
         reports.append(
-            wire.SealedReport(metric.name, metric.scheme.fingerprint, WINDOW, row, packed)
+            wire.SealedReport(metric.name, metric.scheme.fingerprint, WINDOW, report.row, packed)
         )
     return wire.encode_batch("0" * 32, reports)
 
@@ -344,13 +344,10 @@ def redis(folder: Path) -> Iterator[tuple[str, int]]:
 
 def counted(store: str, metrics: list[Metric]) -> int:
     """Reports in the store."""
-    opened = open_store(store)
-    try:
+    with closing(open_store(store)) as opened:
         return sum(
             opened.tally(each.name, each.scheme.fingerprint, [WINDOW]).reports for each in metrics
         )
-    finally:
-        opened.close()
 
 
 def batches(quick: bool) -> Iterator[Table]:

@@ -58,14 +58,13 @@ class Case:
         return f"{len(rows)} rows, each {cells}" if len(rows) > 1 else cells
 
     def columns(self) -> list[np.ndarray | range]:
-        """Columns of each row, side by side where they are many."""
-        found: list[np.ndarray | range] = []
-        for row in self.scheme.mechanism.rows:
-            if self.cells == row.width:
-                found.append(range(row.width))
-            else:
-                found.append(np.sort(DRAW.permutation(row.width)[: self.cells]))
-        return found
+        """Columns of each row, side by side where they are all."""
+        return [
+            range(row.width)
+            if self.cells == row.width
+            else np.sort(DRAW.permutation(row.width)[: self.cells])
+            for row in self.scheme.mechanism.rows
+        ]
 
 
 CASES = (
@@ -81,7 +80,6 @@ CASES = (
 class Server:
     """A Redis of our own."""
 
-    url: str
     pid: int
 
     def spent(self) -> float:
@@ -160,24 +158,18 @@ def cpu(commit: Callable[[], object], times: int, server: Server | None) -> str:
 
 
 @contextmanager
-def stores(server: Server, folder: Path) -> Iterator[tuple[redis.Redis, Store, Store]]:
-    with (
-        closing(redis.Redis.from_url(server.url)) as client,
-        closing(open_store(server.url, prefix="ours")) as in_redis,
-        closing(open_store(f"sqlite:///{folder}/store.db")) as in_sqlite,
-    ):
-        for store in (in_redis, in_sqlite):
-            store.publish({name: [scheme] for name, scheme in SCHEMES.items()})
-        yield client, in_redis, in_sqlite
-
-
-@contextmanager
 def opened() -> Iterator[tuple[Server, Path, redis.Redis, Store, Store]]:
     """A Redis and a folder, with both stores, and a plain client."""
-    with tempfile.TemporaryDirectory() as name, started_redis(Path(name)) as (url, pid):
-        server, folder = Server(url, pid), Path(name)
-        with stores(server, folder) as (client, in_redis, in_sqlite):
-            yield server, folder, client, in_redis, in_sqlite
+    with (
+        tempfile.TemporaryDirectory() as name,
+        started_redis(Path(name)) as (url, pid),
+        closing(redis.Redis.from_url(url)) as client,
+        closing(open_store(url, prefix="ours")) as in_redis,
+        closing(open_store(f"sqlite:///{name}/store.db")) as in_sqlite,
+    ):
+        for store in (in_redis, in_sqlite):
+            store.publish({metric: [scheme] for metric, scheme in SCHEMES.items()})
+        yield Server(pid), Path(name), client, in_redis, in_sqlite
 
 
 @contextmanager
@@ -215,11 +207,7 @@ def ids(quick: bool) -> Iterator[Table]:
     table = Table("stores-ids", f"{count:,} batch ids within a day")
     with opened() as (server, folder, client, in_redis, in_sqlite):
 
-        def fill(
-            name: str,
-            remember: Callable[[tuple[str, ...], float], object],
-            size: Callable[[], int],
-        ) -> None:
+        def fill(name: str, remember: Callable[..., object], size: Callable[[], int]) -> None:
             before, mine, theirs = size(), time.process_time(), server.spent()
             for number in range(count // IDS):
                 remember(new_ids(IDS), NOW + 86_400.0 * number * IDS / count)
