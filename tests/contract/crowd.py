@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -53,6 +54,7 @@ PLUGINS = {
 
 STORE = "sums.db"
 MECHANISMS = "mechanisms.db"
+RARE = "rare.db"
 LEDGER = "releases.sqlite"
 
 
@@ -90,22 +92,23 @@ def build(folder):
         number += 1
         assert not store.fold(Commit((f"{number:032x}",), some), NOW)
     store.close()
-    _draw_mechanisms(folder)
+    _draw_mechanisms(folder, MECHANISMS, _drawn)
+    _draw_mechanisms(folder, RARE, _rare)
     _use_device(folder)
 
 
-def _draw_mechanisms(folder):
-    """Fill a store with four windows of each mechanism, of which one has twenty devices."""
+def _draw_mechanisms(folder, name, drawn):
+    """Fill a store with four windows of each mechanism."""
     rng = np.random.default_rng(22)
     declared = Registry.load(FILES / "mechanisms.toml")
-    store = open_store(f"sqlite:///{folder / MECHANISMS}")
+    store = open_store(f"sqlite:///{folder / name}")
     store.publish({each.name: [each.scheme] for each in declared})
     found = {}
     for metric in declared:
         scheme = metric.scheme
         last = windows.window_at(metric.window, windows.start(LAST_DAY))
         labels = [windows.shifted(last, -back) for back in (12, 11, 10, 9)]
-        for label, tallies in zip(labels, _drawn(metric, labels, rng), strict=True):
+        for label, tallies in zip(labels, drawn(metric, labels, rng), strict=True):
             rows = [row for each in tallies for row in each.rows]
             for number, (row, within) in enumerate(zip(rows, scheme.rows, strict=True)):
                 places = np.flatnonzero(row.cells)
@@ -118,9 +121,38 @@ def _draw_mechanisms(folder):
     store.close()
 
 
-def _drawn(metric, labels, rng):
-    """For each window the tallies of each combination of segments."""
-    crowds = (700, 20, 1300, 400)
+def _rare(metric, labels, rng):
+    """Three devices, very many, and two windows of what no device sends, one with many columns
+    that nobody has set."""
+    if metric.type.name == "retention":
+        return _drawn(metric, labels, rng)
+    few, many = _drawn(metric, labels[:2], rng, (3, 60_000))
+    forged = []
+    for spared in (0.0, 0.7):
+        weights = rng.random(sum(each.width for each in metric.scheme.rows))
+        weights *= rng.random(len(weights)) >= spared
+        forged.append([_forged(each, weights, rng) for each in many])
+    return [few, many, *forged]
+
+
+def _forged(tally, weights, rng):
+    rows, start = [], 0
+    for row in tally.rows:
+        some = weights[start : start + len(row.cells)]
+        start += len(row.cells)
+        if not some.any():
+            some = np.ones(len(some))
+        if row.cells.sum() == row.reports:
+            cells = rng.multinomial(int(row.reports), some / some.sum())
+        else:
+            cells = rng.binomial(int(row.reports), some)
+        rows.append(replace(row, cells=cells))
+    return replace(tally, rows=rows)
+
+
+def _drawn(metric, labels, rng, crowds=(700, 20, 1300, 400)):
+    """For each window, one of which has twenty devices, the tallies of each combination of
+    segments."""
     if metric.type.name == "retention":
         life = Life.steady(400)
         lived = retention_crowd.tallies_of(metric, labels, [life] * 4, rng, older=400 - life.new)

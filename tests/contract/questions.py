@@ -252,6 +252,21 @@ def _days_of(kind):
     return "\n".join(lines)
 
 
+def _rare_days_of(kind):
+    """What is said of a day with three devices, one with very many and two that are forged, of
+    those of one kind."""
+    store = "DENIABLE_STORE=sqlite:///rare.db deniable"
+    asked = {"discovery": "estimate discover"}.get(kind, "estimate")
+    strings = " --candidates lists/homepage.txt" if kind == "string" else ""
+    return "\n".join(
+        f"{store} {asked} --registry mechanisms.toml {name}{strings} --from {day} --to {day}{form}"
+        for name, metric in _DECLARED.items()
+        if metric["type"] == kind and "window" not in metric
+        for day in (f"2026-11-{number:02}" for number in range(8, 12))
+        for form in ("", " --json")
+    )
+
+
 def _commands():
     """What each command takes."""
     return "\n".join(f"deniable {each} --help" for each in COMMANDS)
@@ -666,6 +681,7 @@ _ASKED = {
         for kind, spread in _DRAWN.items()
     },
     **{f"days of each {kind}": _days_of(kind) for kind in _DRAWN},
+    **{f"rare days of each {kind}": _rare_days_of(kind) for kind in _DRAWN if kind != "retention"},
     "watching": """
         deniable watch rules.toml --check
         deniable watch rules.toml --dry-run
