@@ -60,11 +60,12 @@ def main(words: tuple[str, ...], sample: int, seed: int, tests: str, again: bool
         sys.exit(f"the tests of {chosen[0].path} fail without a fault")
     verdicts: dict[str, Counter[str]] = {room: Counter() for room in ROOMS}
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("fork")) as pool:
-        for mutant, verdict in zip(chosen, pool.map(_verdict, range(len(chosen))), strict=True):
+        found = zip(chosen, pool.map(_verdict, range(len(chosen))), strict=True)
+        for number, (mutant, verdict) in enumerate(found, 1):
             path = mutant.path.relative_to(ROOT)
             verdicts["/".join(path.parts[:2])][verdict] += 1
             if verdict in ("survived", "unseen"):
-                print(f"{verdict}: {mutant._replace(path=path)}", flush=True)
+                print(f"{number} {verdict}: {mutant._replace(path=path)}", flush=True)
     print("\n| room | tried | noticed | survived | share |\n| --- | --- | --- | --- | --- |")
     for room, counts in verdicts.items():
         print(_row(room, counts))

@@ -42,7 +42,7 @@ _LIBRARIES = (
 _OPTIONS = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--hypothesis-seed=0"]
 _OPTIONS += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
 _OPTIONS += ["-p", "no:unraisableexception", "-p", "no:threadexception", "-m", "not campaign"]
-_LIMIT = 60.0
+_LIMIT = 120.0
 """Seconds of tests that a mutant is judged by at most, by their time without a fault."""
 
 _MEMORY = 4 << 30
@@ -68,6 +68,13 @@ class Judges:
             for path, contexts in lines.items():
                 for line, tests in contexts.items():
                     self._lines[path][line].update(tests)
+        by_file = defaultdict(set)
+        for test in self._seconds:
+            by_file[test.partition("::")[0]].add(test)
+        for by_line in self._lines.values():
+            for line, tests in by_line.items():
+                # What a shared fixture executes stands under the name of a file: all of its tests.
+                by_line[line] = tests.union(*(by_file[each] for each in tests if each in by_file))
 
     def judge(self, mutant):
         """`noticed`, `timeout` (which is noticed as well), `unseen` (no test executes the line)
@@ -90,19 +97,22 @@ class Judges:
             lines = statement_lines(mutant.path.read_text(encoding="utf-8"), mutant.line)
             found = {test for line in lines for test in by_line[line]}
             if "" in found:
-                # Importing executes it: any test that uses the file may see it, or if it holds
-                # tables alone, one that uses a file that imports it.
+                # Importing executes it: any test that uses the file may see it, and then one that
+                # uses a file that imports it.
                 found = self._users(str(mutant.path))
-                if not found & self._seconds.keys():
-                    found = set().union(*map(self._users, self._importing(mutant.path)))
-        order = sorted(found & self._seconds.keys(), key=self._seconds.__getitem__)
+        order = self._quickest(found)
+        if "" in found:
+            order += self._quickest(set().union(*map(self._users, self._importing(mutant.path))))
         chosen, left = [], _LIMIT
-        for test in order:
+        for test in dict.fromkeys(order):
             left -= self._seconds[test]
             if chosen and left < 0:
                 break
             chosen.append(test)
         return chosen
+
+    def _quickest(self, tests):
+        return sorted(tests & self._seconds.keys(), key=self._seconds.__getitem__)
 
     def _importing(self, path):
         """The measured files that name this module in an import."""

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import gc
+import importlib
 import os
 import pickle
+import pkgutil
 import time
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import coverage
@@ -18,21 +23,55 @@ _watched = coverage.Coverage(
     config_file=False,
     source=["client/deniable", *(f"{each}/deniable_{each}" for each in ("collector", "estimator"))],
 )
-# Before anything of ours is imported, so that what a module executes is seen.
+# Before anything of ours is imported, so that what a module executes is seen; and all of it now, or
+# the first test that needs a module would seem to be the only one.
 _watched.start()
+for _package in ("deniable", "deniable_collector", "deniable_estimator"):
+    for _each in pkgutil.walk_packages(importlib.import_module(_package).__path__, f"{_package}."):
+        # Scripts of a server's settings cannot be imported alone.
+        with suppress(Exception):
+            importlib.import_module(_each.name)
+_caches = [
+    each
+    for each in gc.get_objects()
+    if isinstance(each, functools._lru_cache_wrapper) and each.__module__.startswith("deniable")
+]
+"""Emptied before each test: otherwise the first one alone would execute what is cached."""
+
 _seconds: dict[str, float] = {}
 _passed: set[str] = set()
+_contexts = [""]
+"""The last one is what executes lines now."""
+
+
+@contextmanager
+def _noting_under(name):
+    _contexts.append(name)
+    _watched.switch_context(name)
+    yield
+    _contexts.pop()
+    _watched.switch_context(_contexts[-1])
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
     """Note a test's lines under its name."""
-    _watched.switch_context(item.nodeid)
+    for each in _caches:
+        each.cache_clear()
     begun = time.process_time() + _WAITING * time.monotonic()
-    done = yield
+    with _noting_under(item.nodeid):
+        done = yield
     _seconds[item.nodeid] = time.process_time() + _WAITING * time.monotonic() - begun
-    _watched.switch_context("")
     return done
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef):
+    """Note the lines of a fixture that tests share under the name of their file."""
+    if fixturedef.scope == "function" or not _contexts[-1]:
+        return (yield)
+    with _noting_under(_contexts[-1].partition("::")[0]):
+        return (yield)
 
 
 def pytest_runtest_logreport(report):
