@@ -7,6 +7,7 @@ commands below it, and by `cat`. `visit` requests what the pages below it would 
 no facts. A line that ends with a backslash goes on in the next one.
 """
 
+import random
 import tomllib
 from importlib.metadata import entry_points
 
@@ -265,6 +266,47 @@ def _rare_days_of(kind):
         for day in (f"2026-11-{number:02}" for number in range(8, 12))
         for form in ("", " --json")
     )
+
+
+_PLANNED = {
+    "": {
+        **{"size": (2, 3, 12, 90, 900), "segment-share": (None, None, 0.2)},
+        **{"share": (None, 0.01, 0.3), "memoize": (None, None, "")},
+    },
+    " number": {
+        **{"ask": ("mean", "distribution", "both"), "low": (-4, 0, 0.5), "high": (3, 70)},
+        **{"scale": (None, "log"), "integer": (None, ""), "half-width": (None, 0.1)},
+    },
+    " pair": {"effect": (None, 0, 0.4, 1), "segment-share": (None, 0.3)},
+    " discovery": {"max-length": (None, 2, 6, 24), "share": (None, 0.05)},
+    " retention": {
+        **{"asks": (None, "lifecycle", "cohorts"), "ages": (None, 1, 5), "new": (None, 0.4)},
+        "window": (None, "day", "month"),
+    },
+    " lifetime": {
+        **{"ask": (None, "share", "mean", "distribution"), "years": (0.1, 1, 7)},
+        **{"turnover": (None, 0.1, 0.8), "window": (None, "week", "month"), "low": (1,)},
+        **{"high": (30,), "size": (None, 9), "scale": (None, "log")},
+    },
+}
+"""Options of each plan; None: it is not given."""
+
+
+def _plans():
+    """Plans of every size: each with options at random."""
+    rng = random.Random(28)
+    for plan, options in _PLANNED.items():
+        for number in range(14):
+            asked = {**options, "devices": (30, 900, 40_000, 3_000_000), "sample-rate": (None, 0.3)}
+            if plan == " lifetime":
+                del asked["sample-rate"]
+            else:
+                asked |= {"epsilon": (0.1, 0.8, 2, 5, 9)}
+            asked |= {"lifetime-epsilon": (4, 20, 200)}
+            given = [(name, rng.choice(values)) for name, values in asked.items()]
+            words = [f"--{name} {value}".strip() for name, value in given if value is not None]
+            words += [rng.choice(("2x2", "3x9"))] * (plan == " pair")
+            yield f"deniable plan{plan} {' '.join(words)}{' --json' * (number % 2)}"
 
 
 def _commands():
@@ -747,6 +789,16 @@ _ASKED = {
         GET /api/v1/plan/lifetime?size=20&lifetime_epsilon=8&years=2&mechanism=count_mean_sketch
         GET /api/v1/plan/lifetime?size=20&lifetime_epsilon=8&years=2&mechanism=magic
         GET /api/v1/plan/number?low=0&high=10&ask=mean&mechanism=magic&epsilon=1&devices=9
+    """,
+    "plans of every size": "\n".join(_plans()),
+    "all mechanisms": """
+        deniable lint mechanisms.toml
+        deniable lint mechanisms.toml --json
+        deniable lint mechanisms.toml --explain
+        deniable lint mechanisms.toml --notice
+        deniable lint mechanisms.toml --notice --lang zh-Hans
+        deniable compile mechanisms.toml
+        deniable doctor mechanisms.toml
     """,
     "simulations": """
         deniable plan simulate browser --devices 50000 --seed 7
