@@ -172,13 +172,12 @@ class Server:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        deadline = time.monotonic() + 30
         while True:
             try:
                 socket.create_connection(self.address).close()
                 break
             except OSError:
-                if time.monotonic() > deadline:
+                if self.process.poll() is not None:
                     raise
                 time.sleep(0.05)
         time.sleep(1)
@@ -215,18 +214,15 @@ class Outcome:
 
 
 def load(
-    server: Server, request: Callable[[], bytes], count: int, rate: float = 0.0, width: int = 0
+    server: Server, request: Callable[[], bytes], count: int, rate: float, width: int = CONNECTIONS
 ) -> Outcome:
-    """Send `count` requests: as fast as they are answered, or `rate` a second.
-
-    At a rate, a request's latency counts from the moment at which it was due.
-    """
+    """Send `count` requests, `rate` a second; a latency counts from when its request was due."""
     chosen = selectors.DefaultSelector()
     # In turn, so that none is idle for so long that the server closes it.
     # Each network (/24) may send so many batches a second.
     free = deque(
         socket.create_connection(server.address, source_address=(f"127.4.{place % 256}.1", 0))
-        for place in range(width or CONNECTIONS)
+        for place in range(width)
     )
     for connection in free:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -236,12 +232,12 @@ def load(
     spent, begun = server.cpu(), time.perf_counter()
     while len(latencies) < count:
         now = time.perf_counter()
-        while sent < count and free and (not rate or begun + sent / rate <= now):
+        while sent < count and free and begun + sent / rate <= now:
             connection = free.popleft()
-            due[connection] = begun + sent / rate if rate else time.perf_counter()
+            due[connection] = begun + sent / rate
             connection.sendall(request())
             sent += 1
-        wait = max(0.0, begun + sent / rate - now) if rate and free and sent < count else 5.0
+        wait = max(0.0, begun + sent / rate - now) if free and sent < count else 5.0
         for key, _ in chosen.select(wait):
             answer = key.fileobj.recv(1 << 16)
             if b"\r\n\r\n{" not in answer:
@@ -283,11 +279,10 @@ def saturate(server: Server, folder: Path, batches: list[bytes], seconds: int) -
         text=True,
         check=False,
     )
-    told = done.stdout
     spent, took = server.cpu() - spent, time.perf_counter() - begun
-    found = re.search(r"(\d+) requests in", told)
-    if found is None or "Non-2xx" in told or "Socket errors" in told:
-        sys.exit(f"unexpected answers:\n{told}{done.stderr}")
+    found = re.search(r"(\d+) requests in", done.stdout)
+    if found is None or "Non-2xx" in done.stdout or "Socket errors" in done.stdout:
+        sys.exit(f"unexpected answers:\n{done.stdout}{done.stderr}")
     count = max(1, int(found[1]))
     return Outcome(spent / count, count / took, [], count)
 

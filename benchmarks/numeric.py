@@ -35,7 +35,6 @@ from deniable_estimator.forecasting.number_forecast import mean_variance
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99)
 LEVEL = 0.95
-DAY = "2026-11-20"
 Z = 1.959964
 RANGE = NumberRange("0", "1")
 EPSILONS = (0.5, 1.0, 2.0, 4.0)

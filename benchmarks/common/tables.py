@@ -97,12 +97,13 @@ def text(cell: Cell) -> str:
 
 def cpu_seconds(call: Callable[[], Any], rounds: int = 5) -> float:
     """CPU seconds of one call, the smallest of some: the machine is shared, and noise only adds."""
-    best = float("inf")
-    for _ in range(rounds):
+
+    def once() -> float:
         begin = time.process_time()
         call()
-        best = min(best, time.process_time() - begin)
-    return best
+        return time.process_time() - begin
+
+    return min(once() for _ in range(rounds))
 
 
 def run(doc: str, parts: Mapping[str, Callable[[bool], Iterable[Table]]]) -> None:
