@@ -19,7 +19,7 @@ from urllib.parse import unquote
 from deniable_collector.operation.events import tell
 from deniable_collector.refusals import IntakeError
 from deniable_collector.serving.rates import NetworkRate, Peer
-from deniable_collector.serving.responses import lines_of
+from deniable_collector.serving.responses import Fields, lines_of
 from deniable_collector.settings import OFF, Settings
 
 
@@ -164,9 +164,7 @@ class Cors:
         """Whether pages of this origin may send."""
         return self._anyone or origin in self._origins
 
-    def lines(
-        self, method: bytes, headers: Mapping[bytes, bytes]
-    ) -> tuple[tuple[bytes, bytes], ...]:
+    def lines(self, method: bytes, headers: Mapping[bytes, bytes]) -> Fields:
         """The headers of the response to a request with these."""
         asked = method == b"OPTIONS"
         if not asked and not self._origins:

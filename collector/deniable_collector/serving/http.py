@@ -21,7 +21,7 @@ import msgspec
 from deniable_collector.refusals import IntakeError, not_http
 from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.rates import Peer, network_of
-from deniable_collector.serving.responses import Response
+from deniable_collector.serving.responses import Fields, Response
 from deniable_collector.settings import ROOM, Settings, port_of
 
 _SLACK = 1 << 16
@@ -75,7 +75,7 @@ class Request(msgspec.Struct, eq=False):
     size: int = 0
     limit: int = 0
     body: bytes = b""
-    given: tuple[tuple[bytes, bytes], ...] = ()
+    given: Fields = ()
     context: Any = None
     pieces: list[bytes] = []
     held: int = 0
