@@ -22,6 +22,9 @@ Page: TypeAlias = Callable[[Request], Awaitable[HttpResponse]]
 
 _METRICS = b"/metrics"
 
+_SAMPLE_SECONDS = 1.0
+"""How often the bytes that wait are written down for the metrics."""
+
 
 class PageHandler(HttpHandler):
     """Answers by tasks of the event loop: `pages` are what GET gets, `posts` the paths that take
@@ -56,7 +59,12 @@ class PageHandler(HttpHandler):
     async def start(self, server: HttpServer) -> None:
         """Note the bytes that wait, where they are asked for."""
         if self._private_port:
-            self.keep_sampling(server, self._held.set)
+            self.keep(self._sample(server))
+
+    async def _sample(self, server: HttpServer) -> None:
+        while True:
+            self._held.set(server.held)
+            await asyncio.sleep(_SAMPLE_SECONDS)
 
     def admit(self, request: Request) -> int:
         """No page has a body.

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable import Scheme
-from deniable_collector.stores.commits import Commit, TallyKey, unpublished
+from deniable_collector.stores.commits import Commit, TallyKey
+from deniable_collector.stores.errors import StoreError
 from deniable_collector.stores.increments import Held
 from deniable_collector.stores.vectors import Shape, shape_of
 
@@ -71,7 +72,7 @@ class StoreContract(ABC):
         """One published scheme.
 
         Raises:
-            Unpublished: it was never published.
+            StoreError: it was never published.
         """
         if (metric, fingerprint) not in self._schemes:
             for name, published in self.schemes().items():
@@ -79,13 +80,16 @@ class StoreContract(ABC):
         try:
             return self._schemes[metric, fingerprint]
         except KeyError:
-            raise unpublished(metric, fingerprint) from None
+            raise StoreError(
+                f"scheme {fingerprint} of metric {metric} was never published to this store: "
+                "start the collector with the registry that declares it"
+            ) from None
 
     def shape(self, metric: str, scheme: str) -> Shape:
         """The shape of the tallies of a published scheme, which never changes.
 
         Raises:
-            Unpublished: it was never published.
+            StoreError: it was never published.
         """
         found = self._shapes.get((metric, scheme))
         if found is None:
@@ -159,21 +163,6 @@ class StoreContract(ABC):
             held.add_to(tally, totals[tally.window])
 
         return self.read(shard, metric, scheme, totals, take)
-
-    def count_reports(
-        self, shard: int, metric: str, scheme: str, counts: Mapping[str, NDArray[np.int64]]
-    ) -> None:
-        """Add the reports of each row of each of these tallies to its vector, shape (rows,). That
-        costs less than to read the cells.
-
-        Raises:
-            DamagedBlock: one cannot be read; the vectors are of no use then.
-        """
-
-        def take(tally: TallyKey, held: Held) -> None:
-            counts[tally.window][:] += held.reports(tally, len(counts[tally.window]))
-
-        self.read(shard, metric, scheme, counts, take)
 
     @abstractmethod
     def change(self, shard: int, metric: str, scheme: str, change: Change) -> bool:

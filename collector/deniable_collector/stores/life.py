@@ -73,7 +73,7 @@ class ShardPart:
         """That of its tallies.
 
         Raises:
-            Unpublished: the scheme was never published.
+            StoreError: the scheme was never published.
         """
         return self.store.shape(self.metric, self.scheme)
 

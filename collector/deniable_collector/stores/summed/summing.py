@@ -179,16 +179,6 @@ class Sums:
                     failed.append((TallyKey(metric, scheme, str(name)), why))
         return Dropped(len(gone), tuple(failed))
 
-    def kept(self, metric: str, scheme: str) -> list[KeptSum]:
-        """All kept sums, with their counters.
-
-        Raises:
-            StoreError: a block is damaged.
-        """
-        return [
-            self.kept_sum(metric, scheme, name) for name in self.names(metric, scheme) if name.kept
-        ]
-
     def kept_sum(self, metric: str, scheme: str, name: SumName) -> KeptSum:
         """One kept sum, over all shards."""
         reports: dict[str, list[int]] = {}
