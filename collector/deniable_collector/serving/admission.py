@@ -42,10 +42,8 @@ class Admission:
             IntakeError: 429 if the client's network sends too much, 401 without a good key.
         """
         # The rate comes first, so that it limits how fast keys can be guessed.
-        if self._rate is not None:
-            self.pace(peer, headers)
-        if self._keys:
-            self.check_key(headers, query)
+        self.pace(peer, headers)
+        self.check_key(headers, query)
 
     def pace(self, peer: Peer, headers: Mapping[bytes, bytes]) -> None:
         """Count one request, as `admit` does, and ask for no key.

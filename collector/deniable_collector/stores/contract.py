@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,15 @@ class Head(NamedTuple):
     sealed: bool
     record: bytes = b""
     """What was put with a sum."""
+
+
+Of: TypeAlias = tuple[str, str]
+"""A metric and a scheme."""
+
+Heads: TypeAlias = dict[Of, dict[str, Head]]
+
+Take: TypeAlias = Callable[[TallyKey, Held], None]
+"""Called with what is in a tally."""
 
 
 class Found(NamedTuple):
@@ -131,20 +140,13 @@ class StoreContract(ABC):
         """The names of all tallies of a shard, in any order."""
 
     @abstractmethod
-    def heads(
-        self, shard: int, asked: Mapping[tuple[str, str], Sequence[str]]
-    ) -> dict[tuple[str, str], dict[str, Head]]:
+    def heads(self, shard: int, asked: Mapping[Of, Sequence[str]]) -> Heads:
         """For each of these metrics and schemes the heads of those of these tallies that exist.
         They may be of different moments, but are read in the order given."""
 
     @abstractmethod
     def read(
-        self,
-        shard: int,
-        metric: str,
-        scheme: str,
-        names: Iterable[str],
-        take: Callable[[TallyKey, Held], None],
+        self, shard: int, metric: str, scheme: str, names: Iterable[str], take: Take
     ) -> dict[str, Found]:
         """Have what is in each of these tallies taken, one after the other; returns those that
         exist. Each is of one moment, together they may be of several."""

@@ -16,7 +16,7 @@ from deniable.protocol import windows
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.contract import Change, StoreContract
 from deniable_collector.stores.errors import StoreUnavailable
-from deniable_collector.stores.life import ATTEMPTS, Dropped, ShardPart, plus, together
+from deniable_collector.stores.life import ATTEMPTS, Dropped, ShardPart, together
 from deniable_collector.stores.sealed import DamagedBlock
 from deniable_collector.stores.summed.imported import Imported
 from deniable_collector.stores.summed.sums import (
@@ -107,17 +107,6 @@ class Sums:
                     found[label] = found.get(label, 0) + np.array(each[label], np.int64)
         return found, left
 
-    def to_add_up(
-        self, metric: str, scheme: str, periods: Iterable[tuple[str, str]]
-    ) -> list[tuple[str, str]]:
-        """Those of these periods, each with the kind of its windows, for which `add_up` has
-        something to do."""
-        asked = list(periods)
-        due: set[tuple[str, str]] = set()
-        for part in self.parts(metric, scheme):
-            due |= part.periods_due(asked)
-        return [each for each in asked if each in due]
-
     def add_up(self, metric: str, scheme: str, kind: str, period: str) -> int:
         """Make the copy of a period, or bring it up to date. It is calculated from the windows
         themselves, and goes where it would be of no use. Returns the bytes that were written.
@@ -181,15 +170,14 @@ class Sums:
 
     def kept_sum(self, metric: str, scheme: str, name: SumName) -> KeptSum:
         """One kept sum, over all shards."""
-        reports: dict[str, list[int]] = {}
+        whole = SumRecord()
         total = np.zeros(self._store.shape(metric, scheme).size, np.int64)
         for part in self.parts(metric, scheme):
             record = part.holding((name,)).sums.get(name)
             if record is not None:
                 total += part.read(str(name))[1]
-                for label, each in record.reports.items():
-                    reports[label] = plus(reports.get(label), each)
-        return KeptSum(name, reports, total)
+                whole.add_reports(record.reports)
+        return KeptSum(name, whole.reports, total)
 
     def add(self, metric: str, scheme: str, brought: KeptSum, batch: str) -> bool:
         """Add to a kept sum what an import brings, once for each id, for ever. Returns whether it
@@ -206,11 +194,9 @@ class Sums:
             if batch in record.added:
                 return False
             total = part.read(str(name))[1] + brought.counters
-            reports = dict(record.reports)
-            for label, each in brought.reports.items():
-                reports[label] = plus(reports.get(label), each)
-            new = SumRecord({}, reports, [*record.added, batch])
-            put = {str(name): part.written(name, new, total)}
+            record.add_reports(brought.reports)
+            record.added.append(batch)
+            put = {str(name): part.written(name, record, total)}
             if part.change(Change({str(name): there.stamps.get(name, "")}, put=put)):
                 return True
         raise StoreUnavailable("others change the same sum all the time")

@@ -123,6 +123,12 @@ class SumRecord(msgspec.Struct):
     added: list[str] = []
     """The ids of what imports have added."""
 
+    def add_reports(self, more: Mapping[str, list[int]]) -> None:
+        """Add the reports of windows, member by member."""
+        for window, each in more.items():
+            known = self.reports.get(window, [0] * len(each))
+            self.reports[window] = [a + b for a, b in zip(known, each, strict=True)]
+
 
 @dataclass(frozen=True)
 class Holding:
