@@ -286,7 +286,13 @@ class ShardPart:
         are those of all tallies."""
         names = self.names() if names is None else names
         texts = [name for name in names if name.startswith("kept")]
-        sums = list(map(SumName.parse, texts)) if asked is None else relevant(texts, asked)
+        if asked is not None:
+            return self.around(asked, texts)
+        return self.holding(list(map(SumName.parse, texts)), texts) if texts else Holding({})
+
+    def around(self, asked: Iterable[str], names: Sequence[str]) -> Holding:
+        """What a reader of these windows must know of sums; `names` are those of all tallies."""
+        sums = relevant(names, asked)
         return self.holding(sums, names) if sums else Holding({})
 
 

@@ -20,13 +20,11 @@ from deniable_collector.stores.life import ATTEMPTS, Dropped, ShardPart, togethe
 from deniable_collector.stores.sealed import DamagedBlock
 from deniable_collector.stores.summed.imported import Imported
 from deniable_collector.stores.summed.sums import (
-    Holding,
     SumName,
     SumRecord,
     bounds,
     is_sum,
     known_reports,
-    relevant,
 )
 
 _IMPORTS = "imports"
@@ -96,9 +94,7 @@ class Sums:
         found: dict[str, NDArray[np.int64]] = {}
         left = list(asked)
         for part in self.parts(metric, scheme):
-            names = part.names()
-            sums = relevant(names, asked)
-            there = part.holding(sums, names) if sums else Holding({})
+            there = part.around(asked, part.names())
             known = known_reports(asked, there) if self._store.shards == 1 else {}
             left = [label for label in left if label not in known]
             wanted = set(asked)
