@@ -12,7 +12,7 @@ from deniable_collector.serving.http import Request
 from deniable_collector.serving.responses import HttpResponse
 
 
-class Document:
+class PublicDocument:
     """A response that is the same for everyone, with ETag and caching."""
 
     def __init__(self, content: dict[str, Any]) -> None:
@@ -27,12 +27,12 @@ class Document:
         return HttpResponse(status, body, cache="public, max-age=300")
 
 
-def documents(registry: Registry, metrics_bind: str) -> dict[bytes, Document]:
+def documents(registry: Registry, metrics_bind: str) -> dict[bytes, PublicDocument]:
     """The documents of a collector, by path."""
     metrics = {each.name: _describe(each, registry) for each in registry}
     return {
-        b"/v1/registry": Document({"metrics": metrics}),
-        b"/v1/openapi.json": Document(description(metrics_bind)),
+        b"/v1/registry": PublicDocument({"metrics": metrics}),
+        b"/v1/openapi.json": PublicDocument(description(metrics_bind)),
     }
 
 

@@ -234,9 +234,9 @@ async def _whole(response: aiohttp.ClientResponse) -> bytes:
     raise _away("gateway-odd", "the gateway's response is too long")
 
 
-def _away(code: str, told: str, seconds: float = 5.0) -> IntakeError:
+def _away(code: str, told: str) -> IntakeError:
     told = f"{told}: nothing is lost while you keep the batch, so send it again later"
-    return IntakeError(code, told, retry_after=seconds)
+    return IntakeError(code, told, retry_after=5.0)
 
 
 def app() -> CapsuleRelay:
