@@ -71,7 +71,7 @@ def increments(reports: Iterable[Accepted]) -> dict[TallyRowKey, Increment]:
 
 def _increment(reports: int, counts: NDArray[np.int64]) -> Increment:
     """The increment of a row from the counts of all of its columns; shape (width,)."""
-    touched = np.flatnonzero(counts)
+    (touched,) = counts.nonzero()
     return Increment(len(counts), reports, touched, counts[touched])
 
 
