@@ -1,91 +1,106 @@
-"""The collector for an event loop: batches and capsules by a short way, all else by the Flask app.
+"""The collector: public, write-only, and silent about who sends.
 
-POST /v1/reports and capsules are answered by callbacks, and everything else by the app in threads.
+POST /v1/reports takes batches and, of a gateway, another path takes capsules: both are answered by
+callbacks of the event loop. What everyone may read (`documents`) and the operator's probes are
+pages (`serving.pages`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+import json
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import Any
 
-from flask import Flask
+from prometheus_client import CollectorRegistry
 
 from deniable.protocol.oblivious.capsules import NoKey
 from deniable.protocol.oblivious.signed_keys import PATH
-from deniable_collector.app import NOT_ALLOWED, PARTS, Parts, create_app
 from deniable_collector.batches.batch import Receipt
 from deniable_collector.batches.catalogue import MustWait
-from deniable_collector.inherited import inherited
+from deniable_collector.documents import documents
+from deniable_collector.inherited import Inherited, inherited
+from deniable_collector.intake import Intake
 from deniable_collector.oblivious.gateway import Gateway, key_refused
-from deniable_collector.operation.metrics import QUEUE, count_answer
+from deniable_collector.operation.metrics import QUEUE, StoreFigures, summed
+from deniable_collector.operation.watch import WatchedStore
 from deniable_collector.refusals import IntakeError, too_large
 from deniable_collector.serving.batch_reader import BatchReader, Expected, ReadBody
 from deniable_collector.serving.group import GroupCommit
 from deniable_collector.serving.http import HttpServer, Request
+from deniable_collector.serving.pages import PageHandler
 from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.responses import HttpResponse
-from deniable_collector.serving.wsgi import WsgiHandler
-from deniable_collector.settings import Settings, port_of
-
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+from deniable_collector.stores import Store, store_of
+from deniable_collector.upkeep.journal import JournalKeeper
+from deniable_collector.upkeep.keeper import Keeper, Upkeep
+from deniable_collector.upkeep.sealing import Sealer
 
 REPORTS = b"/v1/reports"
 
 _THREADS = 8
-"""Threads of a process that read large bodies, and as many that answer what is no batch."""
-
-_OF_ONE = 2
-"""Of these, how many one sender may have at a time: a thread that calculates holds the event loop
-up."""
+"""Threads of a process that read large bodies."""
 
 _INLINE = 1 << 15
 """Largest body that is read on the event loop: about a millisecond of work. A larger one is read
 in a thread, where it delays no other request."""
 
 
-class Collector(WsgiHandler):
-    """Serves a Flask app of `create_app`, with a short way for batches and capsules."""
+class Collector(PageHandler):
+    """Serves what a master holds, also while its store is down: then it answers 503.
 
-    def __init__(self, flask: Flask, settings: Settings) -> None:
-        app, rate = flask.wsgi_app, settings.rate
-        # No route of the app reads a body.
-        super().__init__(app, settings, _THREADS, _OF_ONE, {b"": 0}, rate)
-        self.max_body = settings.max_body
-        parts: Parts = flask.extensions[PARTS]
-        self._batch_reader, gateway, self._upkeep = parts
-        self._flask = flask
-        self._private_port = port_of(settings.metrics_bind)
-        self._readers = ThreadPoolExecutor(_THREADS, "read")
-        self._group = GroupCommit(self._batch_reader.intake.take)
+    `store` is that of the settings where none is given.
+
+    Raises:
+        StoreError: the store's address names no store.
+    """
+
+    def __init__(self, held: Inherited, store: Store | None = None) -> None:
+        settings = held.settings
+        super().__init__(settings, QUEUE)
+        self._registry = held.registry
+        self._store = store = WatchedStore(store_of(settings) if store is None else store)
+        self._intake = Intake(held.registry, store, max_reports=settings.max_reports)
+        self._batch_reader = BatchReader(self._intake, settings)
         self._resources: dict[bytes, BatchReader | Gateway] = {REPORTS: self._batch_reader}
-        if gateway is not None:
+        self.pages |= documents(held.registry, settings.metrics_bind)
+        if held.keys is not None:
+            gateway = Gateway(settings, held.keys, self._batch_reader)
             self._resources[PATH.encode()] = gateway
-
-    def __call__(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
-        """The app alone: gunicorn takes for an app what can be called so."""
-        return self._flask(environ, start)
+            self.pages[PATH.encode()] = gateway.tell_keys
+        self.posts = frozenset(self._resources)
+        self.upkeep: tuple[Upkeep, ...] = (
+            Keeper(store, settings.keep_days, metrics=held.registry),
+            Sealer(store),
+            # The last one closes the store.
+            JournalKeeper(store, settings.journal_seconds),
+        )
+        """The work beside requests, which ends in this order."""
+        self._readers = ThreadPoolExecutor(_THREADS, "read")
+        self._group = GroupCommit(self._intake.take)
+        self._checking: asyncio.Future[None] | None = None
+        self._ready: dict[str, Any] = {"status": "ready"}
+        if held.mistakes:
+            self._ready["detail"] = "nothing was reloaded, and what was read before serves on"
+            self._ready["mistakes"] = list(held.mistakes)
 
     async def start(self, server: HttpServer) -> None:
         """Publish the schemes before the first batch, if the store is there."""
         self._server = server
         loop = asyncio.get_running_loop()
-        warm = loop.run_in_executor(self._readers, self._batch_reader.intake.prepare)
+        warm = loop.run_in_executor(self._readers, self._intake.prepare)
         await asyncio.wait([warm])
         warm.exception()
-        for each in self._upkeep:
+        for each in self.upkeep:
             each.start()
-        if self.settings.metrics_bind:
-            self.keep_sampling(server, QUEUE.set)
+        await super().start(server)
 
     async def stop(self) -> None:
         """Called when every request has been answered, and nothing waits for a commit."""
         await super().stop()
         self._group.close()
         loop = asyncio.get_running_loop()
-        for each in self._upkeep:
+        for each in self.upkeep:
             await loop.run_in_executor(self._readers, each.stop)
         self._readers.shutdown()
 
@@ -100,7 +115,7 @@ class Collector(WsgiHandler):
         if resource is not None or request.path == REPORTS:
             request.given = self._batch_reader.cors.lines(request.method, request.headers)
         if resource is None:
-            return 0 if request.connection.port == self._private_port else super().admit(request)
+            return super().admit(request)
         request.context = expected = resource.admit(request)
         return expected.limit
 
@@ -112,10 +127,7 @@ class Collector(WsgiHandler):
         """
         expected: Expected | None = request.context
         if expected is None:
-            if request.path == REPORTS:
-                self._answer_others(request)
-            else:
-                super().handle(request)
+            super().handle(request)
             return
         if request.size > expected.limit:
             raise too_large(expected.limit, compressed=expected.compressed)
@@ -127,17 +139,21 @@ class Collector(WsgiHandler):
                 pass
         self.keep(self._slowly(request, expected))
 
-    def _answer_others(self, request: Request) -> None:
-        """Answer what is no POST to the reports.
+    async def ready(self, request: Request) -> HttpResponse:
+        """Whether the store takes commits. However many ask, one thread finds out for all."""
+        if self._checking is None or self._checking.done():
+            self._checking = asyncio.ensure_future(asyncio.to_thread(self._check))
+        await asyncio.shield(self._checking)
+        return HttpResponse(200, json.dumps(self._ready).encode())
 
-        Raises:
-            IntakeError: it is no OPTIONS either.
-        """
-        request.given += ((b"allow", b"OPTIONS, POST"),)
-        if request.method != b"OPTIONS":
-            raise IntakeError("http-405", NOT_ALLOWED)
-        count_answer(200)
-        request.respond(HttpResponse(200, b"", "text/plain"))
+    def _check(self) -> None:
+        self._intake.prepare()
+        self._store.ping()
+
+    def figures(self) -> CollectorRegistry:
+        found = summed()
+        found.register(StoreFigures(self._store, len(self._registry)))
+        return found
 
     def problem(self, error: Exception) -> HttpResponse:
         """The response for an exception, which is counted."""
@@ -175,8 +191,4 @@ class Collector(WsgiHandler):
 
 def app() -> Collector:
     """The collector that the environment makes."""
-    held = inherited()
-    flask = create_app(
-        held.settings, registry=held.registry, mistakes=held.mistakes, keys=held.keys
-    )
-    return Collector(flask, held.settings)
+    return Collector(inherited())

@@ -120,8 +120,8 @@ def _size(value: str) -> int:
 
 
 def port_of(address: str) -> int:
-    """The port of a HOST:PORT; -1 of none."""
-    return int(address.rpartition(":")[2] or -1)
+    """The port of a HOST:PORT; 0, which no connection has, of none."""
+    return int(address.rpartition(":")[2] or 0)
 
 
 rate_of = matching(

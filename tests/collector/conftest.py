@@ -36,8 +36,8 @@ from werkzeug.test import EnvironBuilder, TestResponse
 
 from deniable import Registry
 from deniable.protocol import windows
-from deniable_collector.app import create_app
 from deniable_collector.collector import Collector as Service
+from deniable_collector.inherited import Inherited
 from deniable_collector.serving.connection import Connection
 from deniable_collector.serving.http import HttpServer
 from deniable_collector.serving.rates import Peer
@@ -232,11 +232,10 @@ def new_collector(tmp_path, metrics):
 
 
 class SocketClient:
-    """Flask's test client, as far as the tests need it, over a socket: by the worker's own
-    connections with their short way."""
+    """Flask's test client, as far as the tests need it, of a collector over a socket."""
 
-    def __init__(self, app, settings):
-        self.app = Service(app, settings)
+    def __init__(self, app):
+        self.app = app
         self.loop = asyncio.new_event_loop()
         self.peer = "127.0.0.1"
         self.loop.run_until_complete(self._start())
@@ -309,12 +308,14 @@ class Here(Connection):
 
 @pytest.fixture
 def serve(tmp_path):
-    """Makes a client of an app as the worker serves it; closed before its store's folder goes."""
+    """Makes a client of a collector of a registry and a store; closed before its store's folder
+    goes."""
     assert tmp_path.exists()
     opened: list[SocketClient] = []
 
-    def serve(app, settings=None):
-        opened.append(SocketClient(app, settings or Settings()))
+    def serve(registry, store=None, settings=None, **held):
+        app = Service(Inherited(settings or Settings(), registry, **held), store)
+        opened.append(SocketClient(app))
         return opened[-1]
 
     yield serve
@@ -328,6 +329,6 @@ def new_client(serve, registry, store):
 
     def new(keys=None, **given):
         settings = Settings(**{"rate": "off", **given})
-        return serve(create_app(settings, store, registry, keys=keys), settings)
+        return serve(registry, store, settings, keys=keys)
 
     return new

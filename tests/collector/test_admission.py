@@ -9,7 +9,6 @@ import pytest
 
 import deniable
 from deniable.protocol import windows
-from deniable_collector.app import create_app
 from deniable_collector.refusals import IntakeError
 from deniable_collector.serving import rates
 from deniable_collector.serving.admission import Admission, Cors, client_address
@@ -221,7 +220,7 @@ def test_too_many_metrics(serve, store, metrics, new_id):
         for number in range(102)
     )
     registry = deniable.Registry.parse(text)
-    client = serve(create_app(Settings(), store, registry))
+    client = serve(registry, store)
     window = windows.window_at("day", time.time() - 86_400)
     reports = [
         {"metric": f"m{number}", "scheme": registry[f"m{number}"].scheme.fingerprint,

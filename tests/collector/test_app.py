@@ -7,11 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from deniable_collector.app import create_app
-from deniable_collector.settings import Settings
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
-
-from .conftest import SocketClient
 
 MARKER = "marker-7f3a"
 
@@ -88,7 +84,7 @@ def test_a_store_that_is_away_at_the_start(serve, registry, tmp_path, body):
     """The collector starts without its store, and takes batches as soon as it is there."""
     folder = tmp_path / "later"
     with closing(open_store(f"sqlite:///{folder / 'store.db'}")) as store:
-        client = serve(create_app(Settings(), store, registry))
+        client = serve(registry, store)
         assert client.get("/healthz").status_code == 200
         problem(post(client, body), 503, "store-unavailable")
         folder.mkdir()
@@ -146,17 +142,11 @@ def test_nothing_of_a_request_is_logged_or_answered(client, store, caplog, monke
         assert not any(place.encode() in file.read_bytes() for file in tmp_path.iterdir())
 
 
-def test_a_bug_is_told_without_what_was_sent(store, registry):
+def test_a_bug_is_told_without_what_was_sent(client, monkeypatch):
     """A request that fails beside the reports is answered with a problem. What was sent is in no
     answer."""
-
-    def fail(environ, start_response):
-        raise RuntimeError("hush-hush")
-
-    flask = create_app(Settings(), store, registry)
-    flask.wsgi_app = fail
-    with closing(SocketClient(flask, Settings())) as client:
-        answer = client.get("/healthz")
+    monkeypatch.setitem(client.app.pages, b"/healthz", Mock(side_effect=RuntimeError("hush-hush")))
+    answer = client.get("/healthz")
     assert (answer.status_code, answer.content_type) == (500, "application/problem+json")
     assert answer.json["type"].endswith(":internal")
     assert b"hush" not in answer.data

@@ -98,7 +98,7 @@ def test_an_interrupted_import_is_completed(origin, store, scheme, tmp_path, noo
     origin.drop(DAYS[1], "month", "quarter")
     file = origin.file(tmp_path / "all.gz")
     with monkeypatch.context() as patch:
-        patch.setattr(importing, "_increment", lambda row: 1 / 0)
+        patch.setattr(importing, "Increment", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             load(file, store, noon)
     assert counted(store, scheme) == {}
@@ -162,7 +162,6 @@ def test_what_counts_twice(known, new, twice):
     assert brought_before([brought], there) == (brought if twice else None)
     assert brought_before([brought._replace(source="b")], there) is None
     assert brought_before([brought._replace(window=DAYS[1])], there) is None
-    assert Imported.parse(str(brought)) == brought
 
 
 @pytest.mark.parametrize(

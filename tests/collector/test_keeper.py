@@ -10,8 +10,9 @@ from tests.ports import until
 
 from deniable import Registry
 from deniable.protocol import wire
-from deniable_collector.app import PARTS, create_app
 from deniable_collector.batches.catalogue import Catalogue
+from deniable_collector.collector import Collector
+from deniable_collector.inherited import Inherited
 from deniable_collector.intake import Intake
 from deniable_collector.settings import Settings
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
@@ -142,8 +143,8 @@ def test_a_collector_applies_it(store, scheme, fill, registry, monkeypatch):
     """An app whose setting says so drops old windows by itself, and else keeps them for ever."""
     monkeypatch.setattr(Keeper, "first_seconds", 0.0)
     fill("2020-01-01")
-    idle, *_ = create_app(Settings(), store, registry).extensions[PARTS].upkeep
-    kept, *_ = create_app(Settings(keep_days=400), store, registry).extensions[PARTS].upkeep
+    idle, *_ = Collector(Inherited(Settings(), registry), store).upkeep
+    kept, *_ = Collector(Inherited(Settings(keep_days=400), registry), store).upkeep
     for each in (idle, kept):
         each.start()
     try:

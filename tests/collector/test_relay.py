@@ -235,11 +235,11 @@ def test_the_gateway_cannot_be_reached():
 
 
 def test_other_requests():
-    """Only a GET, HEAD or POST of the one path is served."""
+    """Only a GET, HEAD or POST of the one path is served, and OPTIONS says so."""
 
     async def work(hop):
         assert await hop.problem("PUT") == (405, "http-405", None)
-        assert await hop.problem("OPTIONS") == (405, "http-405", None)
+        assert (await hop.ask("OPTIONS"))[1]["allow"] == "GET, HEAD, OPTIONS, POST"
         for path in ("/", "/v1/reports", f"{PATH}/"):
             assert await hop.problem("GET", path=path) == (404, "http-404", None)
         assert hop.got == []
@@ -271,7 +271,7 @@ def test_what_pages_may_read():
 
     async def work(hop):
         status, headers, body = await hop.ask("OPTIONS", headers={"origin": PAGE})
-        assert (status, body, headers["content-type"]) == (204, b"", "text/plain")
+        assert (status, body, headers["allow"]) == (200, b"", "GET, HEAD, OPTIONS, POST")
         assert headers["access-control-allow-origin"] == PAGE
         assert headers["access-control-allow-methods"] == "POST"
         _, headers, _ = await hop.ask(headers={"origin": PAGE})
@@ -392,7 +392,7 @@ def test_no_list_of_keys(status, headers):
         hop.status, hop.headers = status, headers
         assert await hop.problem("GET") == (503, "gateway-odd", "5")
         assert await hop.problem("GET", path="/readyz") == (503, "gateway-odd", "5")
-        assert (await hop.ask("HEAD", path="/readyz"))[0] == 404
+        assert (await hop.ask("HEAD", path="/readyz"))[0] == 503
 
     run(work)
 
@@ -407,8 +407,8 @@ def test_probes():
         hop.headers = KEYS
         assert (await hop.ask("GET", path="/readyz"))[::2] == (200, b'{"status": "ready"}')
         assert await hop.problem("GET", path="/metrics", port=9464) == (404, "http-404", None)
-        assert await hop.problem("POST", path="/metrics", port=9465) == (404, "http-404", None)
-        assert await hop.problem("POST", path="/healthz") == (404, "http-404", None)
+        assert await hop.problem("POST", path="/metrics", port=9465) == (405, "http-405", None)
+        assert await hop.problem("POST", path="/healthz") == (405, "http-405", None)
         status, headers, body = await hop.ask("GET", path="/metrics", port=9465)
         assert (status, headers["content-type"][:10]) == (200, "text/plain")
         assert b"deniable_relay_held_bytes" in body

@@ -6,7 +6,6 @@ import runpy
 import pytest
 
 from deniable_collector import inherited
-from deniable_collector.app import create_app
 from deniable_collector.serving.http import ROOM
 from deniable_collector.settings import Settings
 
@@ -61,14 +60,12 @@ def test_without_a_master_each_reads_for_itself(monkeypatch, tmp_path, metrics):
     assert len(inherited.inherited().registry) == 4
 
 
-def test_a_collector_without_mistakes_says_nothing_of_them(registry, tmp_path):
+def test_a_collector_without_mistakes_says_nothing_of_them(serve, registry, tmp_path):
     """/readyz has a detail only where something was not reloaded."""
     settings = Settings(store=f"sqlite:///{tmp_path / 'store.db'}")
-    client = create_app(settings, registry=registry, mistakes=("one", "two")).test_client()
-    ready = client.get("/readyz").json
+    ready = serve(registry, settings=settings, mistakes=("one", "two")).get("/readyz").json
     assert (ready["status"], ready["mistakes"]) == ("ready", ["one", "two"])
-    client = create_app(settings, registry=registry).test_client()
-    assert client.get("/readyz").json == {"status": "ready"}
+    assert serve(registry, settings=settings).get("/readyz").json == {"status": "ready"}
 
 
 def test_what_gunicorn_starts_with(held, monkeypatch, caplog):

@@ -14,7 +14,8 @@ from tests.collector.filling import fill, scheme, whole  # noqa: F401  (fixtures
 from tests.ports import until
 
 from deniable.protocol import windows
-from deniable_collector.app import PARTS, create_app
+from deniable_collector.collector import Collector
+from deniable_collector.inherited import Inherited
 from deniable_collector.settings import Settings
 from deniable_collector.stores import StoreUnavailable, life
 from deniable_collector.stores.commits import TallyKey
@@ -185,7 +186,7 @@ def test_a_collector_seals_by_itself(store, scheme, fill, registry, monkeypatch)
     """An app seals what is due, and stops when it is told to."""
     monkeypatch.setattr(Sealer, "first_seconds", 0.0)
     fill(*DAYS)
-    _, sealer, _ = create_app(Settings(), store, registry).extensions[PARTS].upkeep
+    _, sealer, _ = Collector(Inherited(Settings(), registry), store).upkeep
     sealer._clock = lambda: windows.end(DAYS[2]) + SETTLED
     sealer.start()
     try:

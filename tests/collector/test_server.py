@@ -46,7 +46,7 @@ class Served:
     """A server in a thread, over which the test talks by sockets."""
 
     def __init__(self, app, threads=1, most=1, unix="", rate="off", person="", **settings):
-        known = Settings(**LIMITS, **settings)
+        known = Settings(**{**LIMITS, **settings})
         handler = WsgiHandler(app, known, threads, most, LENGTHS, rate, person)
         if unix:
             self.listener = socket.socket(socket.AF_UNIX)
@@ -270,3 +270,13 @@ def test_a_unix_socket(app, tmp_path):
     with closing(Served(app, unix=str(tmp_path / "socket"))) as served:
         assert ask(served, GET % b"/1") == [(200, b"/1")]
     assert (app.environs[0]["REMOTE_ADDR"], app.environs[0]["SERVER_PORT"]) == ("", "0")
+
+
+def test_a_unix_socket_is_not_the_private_address(app, tmp_path):
+    """Where there is no private address, connections of a Unix socket have the limit of all."""
+    with (
+        closing(Served(app, unix=str(tmp_path / "socket"), max_connections=1)) as served,
+        closing(served.connect()),
+        closing(served.connect()) as over,
+    ):
+        assert over.recv(1 << 16).startswith(b"HTTP/1.1 503 ")

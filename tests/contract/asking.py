@@ -9,17 +9,19 @@ import shlex
 import shutil
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
 
 from click.testing import CliRunner
+from tests.collector.conftest import SocketClient
 
 import deniable
 from deniable import Registry
 from deniable.cli import main
-from deniable_collector import app as collector
+from deniable_collector.collector import Collector
+from deniable_collector.inherited import Inherited
 from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 from deniable_estimator.dashboard import create_app
@@ -144,9 +146,13 @@ class Dashboard:
             clock=lambda: crowd.NOW,
         )
 
-    def collector(self):
-        """A client of the collector of its store."""
-        return collector.create_app(Settings(), self.store, self.registry).test_client()
+    def collector(self, path):
+        """What the collector of its store responds."""
+        app = Collector(Inherited(Settings(), self.registry), self.store)
+        # Nothing that it does by itself changes the crowd's store.
+        app.upkeep = ()
+        with closing(SocketClient(app)) as client:
+            return client.get(path)
 
     def close(self):
         """End its processes."""
@@ -213,7 +219,7 @@ class Crowd:
             form = {".csv": "csv", ".html": "html"}.get(path.suffix, "text")
             return self._said(path.read_text(encoding="utf-8"), form, around=True)
         if verb == "collector":
-            return self._response(self.dashboard.collector().open(rest), rest)
+            return self._response(self.dashboard.collector(rest), rest)
         return self._response(self.dashboard.response(verb, rest, self.folder), rest)
 
     def _command(self, arguments, settings):

@@ -24,8 +24,9 @@ from schemathesis.specs.openapi.checks import (
 from tests.collector.conftest import METRICS, SocketClient, collecting
 
 from deniable import Registry
-from deniable_collector.app import create_app
 from deniable_collector.batches.batch import NAMED, REASONS
+from deniable_collector.collector import Collector
+from deniable_collector.inherited import Inherited
 from deniable_collector.openapi import description
 from deniable_collector.refusals import PROBLEMS
 from deniable_collector.settings import Settings
@@ -63,12 +64,8 @@ def test_every_problem_has_a_vector():
 def test_every_route_is_described_and_no_other(tmp_path):
     """The paths and methods are those of the app, and /metrics at its own address."""
     with closing(open_store(f"sqlite:///{tmp_path / 'store.db'}")) as store:
-        app = create_app(Settings(), store, Registry.parse(METRICS))
-    routes = {
-        (rule.rule, method.lower())
-        for rule in app.url_map.iter_rules()
-        for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}
-    }
+        app = Collector(Inherited(Settings(), Registry.parse(METRICS)), store)
+    routes = {(path.decode(), "get") for path in app.pages}
     described = {(path, method) for path, method, _ in operations()}
     reports = {("/v1/reports", "post"), ("/v1/reports", "options")}
     assert described == routes | {(PRIVATE, "get")} | reports
@@ -136,7 +133,7 @@ def test_each_response_is_one_that_the_document_has(tmp_path):
     hashed = (hashlib.sha256(KEY.encode()).digest(),)
     limits = Settings(rate="off", max_body=4096, max_reports=20, ingest_keys=hashed)
     with closing(open_store(f"sqlite:///{tmp_path / 'store.db'}")) as store:
-        client = SocketClient(create_app(limits, store, Registry.parse(METRICS)), limits)
+        client = SocketClient(Collector(Inherited(limits, Registry.parse(METRICS)), store))
         with closing(client):
             for path, method, data, headers, status in REQUESTS:
                 found = client.open(path, method=method, data=data, headers=headers)

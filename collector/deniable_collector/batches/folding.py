@@ -20,9 +20,6 @@ processor. Of very wide rows it is `_FEW` reports."""
 
 _FEW = 8
 
-_FULL = 4
-"""If more than 1 in so many columns of a row change, the whole row is written."""
-
 _SMALL_BITS = 1 << 13
 """A row whose bitmaps have at most so many bits is summed together with other rows."""
 
@@ -66,25 +63,16 @@ def increments(reports: Iterable[Accepted]) -> dict[TallyRowKey, Increment]:
         if reported * width <= _SMALL_BITS:
             small[width][key] = bitmaps
         else:
-            counts = count_bitmaps(bitmaps, width)
-            sums[key] = next(_stretches(width, [reported], counts[None]))
+            sums[key] = _increment(reported, count_bitmaps(bitmaps, width))
     for width, alike in small.items():
         sums.update(_sum_together(width, alike))
     return sums
 
 
-def _stretches(
-    width: int, reports: Iterable[int], counts: NDArray[np.int64]
-) -> Iterator[Increment]:
-    """The increments of rows from the counts of all of their columns; shape (rows, width)."""
-    whole = range(width)
-    filled = np.count_nonzero(counts, axis=1).tolist()
-    for number, each, columns in zip(reports, counts, filled, strict=True):
-        if width <= _FULL * columns:
-            yield Increment(width, number, whole, each)
-        else:
-            touched = np.flatnonzero(each)
-            yield Increment(width, number, touched, each[touched])
+def _increment(reports: int, counts: NDArray[np.int64]) -> Increment:
+    """The increment of a row from the counts of all of its columns; shape (width,)."""
+    (touched,) = counts.nonzero()
+    return Increment(len(counts), reports, touched, counts[touched])
 
 
 def _sum_together(
@@ -100,7 +88,7 @@ def _sum_together(
         # Bytes are added in half the time, and are wide enough for nearly all.
         wide = np.uint8 if max(numbers) <= 255 else np.int64
         counts = np.add.reduceat(bits, starts, axis=0, dtype=wide).astype(np.int64)
-        yield from zip(block, _stretches(width, numbers, counts), strict=True)
+        yield from zip(block, map(_increment, numbers, counts), strict=True)
 
 
 def count_bitmaps(bitmaps: Sequence[bytes], width: int) -> NDArray[np.int64]:

@@ -2,8 +2,7 @@
 responses.
 
 It serves one target, the collector that it is in, and one path of it. What is wrong with a capsule
-is told in the clear, what is wrong with the request inside it under seal (RFC 9458, 5.2). Flask
-answers who asks for its keys, and the event loop who sends a capsule.
+is told in the clear, what is wrong with the request inside it under seal (RFC 9458, 5.2).
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from deniable.protocol.oblivious.capsules import (
     Opened,
     open_request,
 )
+from deniable.protocol.oblivious.signed_keys import KEYS_TYPE, SIGNATURE
 from deniable.protocol.oblivious.sizes import SMALLEST_RESPONSE, padded_size
 from deniable_collector.batches.catalogue import MustWait
 from deniable_collector.oblivious.key_file import KeyFile
@@ -33,7 +33,7 @@ from deniable_collector.serving.admission import shows_key
 from deniable_collector.serving.batch_reader import BatchReader, Expected, ReadBody
 from deniable_collector.serving.http import Request, media_type
 from deniable_collector.serving.problems import answered
-from deniable_collector.serving.responses import HttpResponse, head
+from deniable_collector.serving.responses import HttpResponse, head, lines_of
 from deniable_collector.settings import Settings
 
 _TARGET = b"/v1/reports"
@@ -47,13 +47,17 @@ class Gateway:
     """Opens and seals; safe to call from several threads."""
 
     def __init__(self, settings: Settings, held: KeyFile, batch_reader: BatchReader) -> None:
+        self._held = held
         self._keys = {each.id: each for each in held.keys}
-        self.keys = held.document
-        self.signature = held.signature
         self._max_capsule = 2 * settings.max_body + OVERHEAD
         """The most bytes of a capsule. Padding may double a batch."""
         self._relay_keys = settings.relay_keys
         self._batch_reader = batch_reader
+
+    async def tell_keys(self, request: Request) -> HttpResponse:
+        """The list of its keys, and the signature."""
+        request.given += lines_of({SIGNATURE: self._held.signature})
+        return HttpResponse(200, self._held.document, KEYS_TYPE, cache="public, max-age=60")
 
     def admit(self, request: Request) -> Expected:
         """What is announced of a capsule. The rate holds for its sender as for any network, unless

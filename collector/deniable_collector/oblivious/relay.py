@@ -13,22 +13,20 @@ import time
 from collections.abc import Iterable
 
 import aiohttp
-from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Gauge, Histogram
 from prometheus_client.core import Metric
-from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
 from deniable.protocol.oblivious.capsules import REQUEST_TYPE, RESPONSE_TYPE
 from deniable.protocol.oblivious.signed_keys import KEYS_TYPE, PATH, SIGNATURE
 from deniable_collector.oblivious.gateway import OVERHEAD
 from deniable_collector.oblivious.relay_settings import RelaySettings
-from deniable_collector.operation.metrics import OWN, build_info, count_answer, summed
+from deniable_collector.operation.metrics import OWN, build_info, summed
 from deniable_collector.refusals import IntakeError, too_large
 from deniable_collector.serving.admission import Admission, Cors, origin_refused
-from deniable_collector.serving.http import HttpHandler, HttpServer, Request, is_text, media_type
-from deniable_collector.serving.problems import problem_of
+from deniable_collector.serving.http import HttpServer, Request, is_text, media_type
+from deniable_collector.serving.pages import PageHandler
 from deniable_collector.serving.responses import HttpResponse, lines_of
-from deniable_collector.settings import port_of
 
 GATEWAY_SECONDS = Histogram(
     "deniable_relay_gateway_seconds",
@@ -60,13 +58,6 @@ class _RelayFigures(Collector):
         yield build_info()
 
 
-def exposition() -> bytes:
-    """All metrics in Prometheus's text format. It reads files: call it in a thread."""
-    chosen = CollectorRegistry()
-    chosen.register(_RelayFigures(summed()))
-    return generate_latest(chosen)
-
-
 LARGEST_RESPONSE = 1 << 18
 """Most bytes of a response of the gateway."""
 
@@ -82,14 +73,14 @@ _PROBLEM = "application/problem+json"
 _TYPES = (RESPONSE_TYPE, _PROBLEM)
 
 
-class CapsuleRelay(HttpHandler):
-    """Serves a relay, by tasks of the event loop."""
+class CapsuleRelay(PageHandler):
+    """Serves a relay."""
 
     def __init__(self, settings: RelaySettings) -> None:
-        super().__init__()
-        self.settings = settings
-        self.max_body = settings.max_body
-        self._admission, self._others = Admission(settings), Admission(settings)
+        super().__init__(settings, HELD)
+        self.pages[_PATH] = self._tell_keys
+        self.posts = frozenset((_PATH,))
+        self._admission = Admission(settings)
         self._cors = Cors(settings.cors_origins, f"Retry-After, {SIGNATURE}")
         self._most = 2 * settings.max_body + OVERHEAD
         self._url = settings.relay_gateway + PATH
@@ -101,11 +92,6 @@ class CapsuleRelay(HttpHandler):
         self._keys: tuple[HttpResponse, str] | None = None
         self._asked = self._until = float("-inf")
         self._asking = asyncio.Lock()
-        self._private_port = port_of(settings.metrics_bind)
-
-    def __call__(self, environ: object, start_response: object) -> None:
-        """gunicorn takes for an app what can be called."""
-        raise TypeError("a relay is served by its own worker")
 
     async def start(self, server: HttpServer) -> None:
         """Open what leads to the gateway."""
@@ -117,8 +103,7 @@ class CapsuleRelay(HttpHandler):
             skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding"),
             auto_decompress=False,
         )
-        if self._private_port > 0:
-            self.keep_sampling(server, HELD.set)
+        await super().start(server)
 
     async def stop(self) -> None:
         """Close it, when every request has been answered."""
@@ -132,69 +117,42 @@ class CapsuleRelay(HttpHandler):
         Raises:
             IntakeError: its network sends too much, or it is no capsule.
         """
-        peer, headers = request.connection.peer, request.headers
-        capsule = request.path == _PATH and request.method == b"POST"
-        if not capsule and request.connection.port != self._private_port:
-            self._others.pace(peer, headers)
-        if request.path != _PATH:
-            return 0
-        request.given = self._cors.lines(request.method, headers)
-        if not capsule:
-            return 0
-        self._admission.pace(peer, headers)
+        headers = request.headers
+        if request.path == _PATH:
+            request.given = self._cors.lines(request.method, headers)
+        if request.path != _PATH or request.method != b"POST":
+            return super().admit(request)
+        self._admission.pace(request.connection.peer, headers)
         described = (headers.get(name, b"") for name in (b"content-type", b"origin"))
         self._check_type(*(each.decode("latin-1") for each in described))
         return self._most
 
-    def handle(self, request: Request) -> None:
-        """Answer a request that has come whole."""
-        self.keep(self._serve(request))
-
-    async def _serve(self, request: Request) -> None:
-        try:
-            response = await self._answer(request)
-        except Exception as error:
-            response = problem_of(error)  # which is counted by its code
-        else:
-            # What is in a problem of the gateway is not looked at: it is one code for all.
-            count_answer(response.status, "" if response.status < 400 else "gateway")
-        request.respond(response)
-
-    async def _answer(self, request: Request) -> HttpResponse:
+    async def answer(self, request: Request) -> HttpResponse:
         """The response to a request.
 
         Raises:
             IntakeError: there is none.
         """
-        if request.path != _PATH:
-            return await self._probe(request)
-        if request.method == b"OPTIONS" and self.settings.cors_origins:
-            return HttpResponse(204, b"", "text/plain")
-        if request.method in (b"GET", b"HEAD"):
-            response, signature = await self._read_keys()
-            request.given += lines_of({SIGNATURE: signature})
-            return response
-        if request.method == b"POST":
+        if request.path == _PATH and request.method == b"POST":
             if request.size > self._most:
                 raise too_large(self._most)
             return await self._forward(request.body)
-        raise IntakeError("http-405", "this path takes GET and POST")
+        return await super().answer(request)
 
-    async def _probe(self, request: Request) -> HttpResponse:
-        """The response to a probe or, at the private address, a scrape.
+    async def ready(self, request: Request) -> HttpResponse:
+        """Whether the gateway tells its keys."""
+        await self._read_keys()
+        return HttpResponse(200, b'{"status": "ready"}')
 
-        Raises:
-            IntakeError: 503, the gateway is away; 404, there is nothing.
-        """
-        asked = request.path if request.method == b"GET" else b""
-        if asked == b"/metrics" and request.connection.port == self._private_port > 0:
-            return HttpResponse(200, await asyncio.to_thread(exposition), CONTENT_TYPE_LATEST)
-        if asked == b"/readyz":
-            await self._read_keys()
-            return HttpResponse(200, b'{"status": "ready"}')
-        if asked == b"/healthz":
-            return HttpResponse(200, b'{"status": "ok"}')
-        raise IntakeError("http-404", "there is nothing at this path")
+    def figures(self) -> CollectorRegistry:
+        chosen = CollectorRegistry()
+        chosen.register(_RelayFigures(summed()))
+        return chosen
+
+    async def _tell_keys(self, request: Request) -> HttpResponse:
+        response, signature = await self._read_keys()
+        request.given += lines_of({SIGNATURE: signature})
+        return response
 
     def _check_type(self, content_type: str, origin: str) -> None:
         """Refuse what is no capsule by its type. A beacon of a web page comes as text, because
@@ -276,9 +234,9 @@ async def _whole(response: aiohttp.ClientResponse) -> bytes:
     raise _away("gateway-odd", "the gateway's response is too long")
 
 
-def _away(code: str, told: str, seconds: float = 5.0) -> IntakeError:
+def _away(code: str, told: str) -> IntakeError:
     told = f"{told}: nothing is lost while you keep the batch, so send it again later"
-    return IntakeError(code, told, retry_after=seconds)
+    return IntakeError(code, told, retry_after=5.0)
 
 
 def app() -> CapsuleRelay:

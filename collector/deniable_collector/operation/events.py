@@ -14,7 +14,7 @@ import sys
 import time
 import traceback
 from pathlib import Path
-from typing import Any, Literal, TextIO
+from typing import Any, Literal
 
 _log = logging.getLogger("deniable_collector")
 
@@ -87,9 +87,9 @@ def announce(form: str, event: str, message: str, *, warning: bool = False, **fi
     print(line, file=sys.stderr if warning else sys.stdout, flush=True)
 
 
-def listen(form: str, stream: TextIO | None = None) -> logging.Handler:
-    """Write events to a stream, standard error by default, from now on; returns the handler."""
-    handler = logging.StreamHandler(stream or sys.stderr)
+def listen(form: str) -> logging.Handler:
+    """Write events to standard error from now on; returns the handler."""
+    handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(EventFormatter(form))
     _log.handlers = [handler]
     _log.setLevel(logging.INFO)

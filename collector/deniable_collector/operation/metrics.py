@@ -12,9 +12,8 @@ from collections import Counter as Tallied
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, make_wsgi_app
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
@@ -26,8 +25,6 @@ from deniable_collector.serving.problems import counting
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import Commit
 from deniable_collector.stores.errors import StoreError
-
-_PATH = "/metrics"
 
 OWN = CollectorRegistry()
 """What this process counts."""
@@ -137,8 +134,8 @@ def _add(counter: Counter, numbers: Mapping[str, int]) -> None:
             counter.labels(label).inc(number)
 
 
-class _OnTheSpot(Collector):
-    """Metrics that are computed at each scrape."""
+class StoreFigures(Collector):
+    """Metrics of a collector that are computed at each scrape."""
 
     def __init__(self, store: Store, metrics: int) -> None:
         self._store = store
@@ -191,22 +188,3 @@ def summed() -> CollectorRegistry:
     else:
         registry.register(OWN)
     return registry
-
-
-def served(app: WSGIApplication, port: int, store: Store, metrics: int) -> WSGIApplication:
-    """The app, with GET /metrics only for connections at this port.
-
-    It must be the outermost app: it uses the port of the socket, not of any header.
-    """
-    registry = summed()
-    registry.register(_OnTheSpot(store, metrics))
-    figures = make_wsgi_app(registry)
-
-    def gate(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        private = environ.get("SERVER_PORT") == str(port)
-        if private and environ.get("PATH_INFO") == _PATH:
-            answer: Iterable[bytes] = figures(environ, start_response)
-            return answer
-        return app(environ, start_response)
-
-    return gate

@@ -19,7 +19,7 @@ from urllib.parse import unquote
 from deniable_collector.operation.events import tell
 from deniable_collector.refusals import IntakeError
 from deniable_collector.serving.rates import NetworkRate, Peer
-from deniable_collector.serving.responses import lines_of
+from deniable_collector.serving.responses import Fields, lines_of
 from deniable_collector.settings import OFF, Settings
 
 
@@ -42,10 +42,8 @@ class Admission:
             IntakeError: 429 if the client's network sends too much, 401 without a good key.
         """
         # The rate comes first, so that it limits how fast keys can be guessed.
-        if self._rate is not None:
-            self.pace(peer, headers)
-        if self._keys:
-            self.check_key(headers, query)
+        self.pace(peer, headers)
+        self.check_key(headers, query)
 
     def pace(self, peer: Peer, headers: Mapping[bytes, bytes]) -> None:
         """Count one request, as `admit` does, and ask for no key.
@@ -164,9 +162,7 @@ class Cors:
         """Whether pages of this origin may send."""
         return self._anyone or origin in self._origins
 
-    def lines(
-        self, method: bytes, headers: Mapping[bytes, bytes]
-    ) -> tuple[tuple[bytes, bytes], ...]:
+    def lines(self, method: bytes, headers: Mapping[bytes, bytes]) -> Fields:
         """The headers of the response to a request with these."""
         asked = method == b"OPTIONS"
         if not asked and not self._origins:

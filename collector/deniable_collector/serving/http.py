@@ -11,7 +11,7 @@ import asyncio
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from email.utils import formatdate
 from math import inf
 from typing import Any, Protocol
@@ -21,7 +21,7 @@ import msgspec
 from deniable_collector.refusals import IntakeError, not_http
 from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.rates import Peer, network_of
-from deniable_collector.serving.responses import Response
+from deniable_collector.serving.responses import Fields, Response
 from deniable_collector.settings import ROOM, Settings, port_of
 
 _SLACK = 1 << 16
@@ -29,9 +29,6 @@ _SLACK = 1 << 16
 so far, as its sender may look for the response only when it has sent all."""
 
 _LOOK_SECONDS = 0.5
-
-_SAMPLE_SECONDS = 1.0
-"""How often the bytes that wait are written down for the metrics."""
 
 
 class OpenConnection(Protocol):
@@ -75,7 +72,7 @@ class Request(msgspec.Struct, eq=False):
     size: int = 0
     limit: int = 0
     body: bytes = b""
-    given: tuple[tuple[bytes, bytes], ...] = ()
+    given: Fields = ()
     context: Any = None
     pieces: list[bytes] = []
     held: int = 0
@@ -129,16 +126,6 @@ class HttpHandler(ABC):
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    def keep_sampling(self, server: HttpServer, note: Callable[[float], None]) -> None:
-        """Note the bytes that wait, again and again, for the metrics."""
-
-        async def sample() -> None:
-            while True:
-                note(server.held)
-                await asyncio.sleep(_SAMPLE_SECONDS)
-
-        self.keep(sample())
 
 
 class HttpServer:

@@ -15,36 +15,35 @@ counting: list[Callable[[int, str], object]] = []
 """What counts problems, by status and code: `operation.metrics`, in servers that have metrics."""
 
 
-def problem(
-    code: str, status: int, title: str, detail: str, retry_after: float | None = None
-) -> HttpResponse:
-    """A problem document, about to be sent, which is also counted."""
+def problem_of(error: Exception) -> HttpResponse:
+    """The response for an exception, about to be sent, which is also counted; what the operator
+    must know is logged."""
+    if not isinstance(error, IntakeError):
+        error = _refusal(error)
     for count in counting:
-        count(status, code)
+        count(error.status, error.code)
     document = {
-        "type": f"urn:deniable:problem:{code}",
-        "title": title,
-        "status": status,
-        "detail": detail,
+        "type": f"urn:deniable:problem:{error.code}",
+        "title": error.title,
+        "status": error.status,
+        "detail": str(error),
     }
     body = json.dumps(document).encode()
-    return HttpResponse(status, body, "application/problem+json", retry_after)
+    return HttpResponse(error.status, body, "application/problem+json", error.retry_after)
 
 
-def problem_of(error: Exception) -> HttpResponse:
-    """The response for an exception; what the operator must know is logged."""
-    if isinstance(error, IntakeError):
-        return problem(error.code, error.status, error.title, str(error), error.retry_after)
+def _refusal(error: Exception) -> IntakeError:
+    """What a sender is told of an exception that is no refusal."""
+    if isinstance(error, StoreUnavailable):
+        told = "nothing of this batch is lost while you keep it: send it again later, unchanged"
+        return IntakeError("store-unavailable", told, error.retry_after)
     if isinstance(error, StoreError):
-        if isinstance(error, StoreUnavailable):
-            told = "nothing of this batch is lost while you keep it: send it again later, unchanged"
-            return problem_of(IntakeError("store-unavailable", told, error.retry_after))
         tell("error", "store-refused", str(error))
         told = "the operator finds the reason in the collector's log"
-        return problem_of(IntakeError("store-refused", told))
+        return IntakeError("store-refused", told)
     tell_unexpected(error)
     told = "the server has a bug, and its log says where; what you sent may be sent again"
-    return problem_of(IntakeError("internal", told))
+    return IntakeError("internal", told)
 
 
 def answered(outcome: Receipt | Exception) -> HttpResponse:

@@ -12,46 +12,53 @@ import msgspec
 
 from deniable_collector.batches.batch import Receipt
 
-SECURITY_HEADERS = {
-    "Cache-Control": "no-store",
+_SECURITY_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-"""The headers of every response, unless it overrides them."""
+"""Headers of every response."""
 
 _AUTHENTICATE = 'Bearer realm="deniable"'
 """The WWW-Authenticate header of a 401 (RFC 9110, 11.6.1)."""
 
+Fields: TypeAlias = tuple[tuple[bytes, bytes], ...]
+"""Headers; names in lower case."""
+
 
 class HttpResponse(msgspec.Struct, frozen=True, gc=False):
-    """One HTTP response; `retry_after` is in seconds."""
+    """One HTTP response; `retry_after` is in seconds, `cache` is its Cache-Control."""
 
     status: int
     body: bytes
     content_type: str = "application/json"
     retry_after: float | None = None
+    cache: str = "no-store"
 
     @property
     def length(self) -> int | None:
-        """Of its body, as the header has it; 204 has none."""
-        return None if self.status == 204 else len(self.body)
+        """Of its body, as the header has it; 204 and 304 have none."""
+        return None if self.status in (204, 304) else len(self.body)
 
-    def start(self, keep_alive: bool, given: tuple[tuple[bytes, bytes], ...] = ()) -> bytes:
+    def start(self, keep_alive: bool, given: Fields = ()) -> bytes:
         """The header up to its length; `given` are lines of this response alone."""
-        return _start(self.status, self.content_type, self.retry_after, keep_alive, given)
+        told = self.content_type, self.retry_after, self.status, self.cache
+        return _start(*told, keep_alive, given)
 
 
 @lru_cache(maxsize=64)
 def _start(
-    status: int,
     content_type: str,
     retry_after: float | None,
+    status: int,
+    cache: str,
     keep_alive: bool,
-    given: tuple[tuple[bytes, bytes], ...],
+    given: Fields,
 ) -> bytes:
     lines = [b"HTTP/1.1 %d %b" % (status, responses.get(status, "").encode())]
-    lines += [b"%b: %b" % each for each in (*head(content_type, retry_after, status), *given)]
+    lines += [
+        b"%b: %b" % each for each in (*head(content_type, retry_after, status, cache), *given)
+    ]
     if not keep_alive:
         lines.append(b"connection: close")
     return b"\r\n".join([*lines, b""])
@@ -62,11 +69,11 @@ _PLAIN = b'{"batch": "%s", "accepted": %d, "duplicate": %d, "rejected": [], "ref
 
 @lru_cache(maxsize=64)
 def head(
-    content_type: str, retry_after: float | None, status: int = 0
-) -> tuple[tuple[bytes, bytes], ...]:
+    content_type: str, retry_after: float | None, status: int = 0, cache: str = "no-store"
+) -> Fields:
     """The headers of a response, except for its length; names in lower case."""
-    headers = [(b"content-type", content_type.encode())]
-    headers += lines_of(SECURITY_HEADERS)
+    headers = [(b"content-type", content_type.encode()), (b"cache-control", cache.encode())]
+    headers += lines_of(_SECURITY_HEADERS)
     if retry_after is not None:
         headers.append((b"retry-after", b"%d" % max(1, round(retry_after))))
     if status == 401:
@@ -91,7 +98,7 @@ def accepted(receipt: Receipt) -> HttpResponse:
     return HttpResponse(202, json.dumps(document).encode())
 
 
-def lines_of(headers: Mapping[str, str]) -> tuple[tuple[bytes, bytes], ...]:
+def lines_of(headers: Mapping[str, str]) -> Fields:
     """Headers as they are written, with names in lower case."""
     return tuple((name.lower().encode(), text.encode("latin-1")) for name, text in headers.items())
 
@@ -103,7 +110,7 @@ class WsgiResponse(NamedTuple):
     body: bytes
     length: int | None
 
-    def start(self, keep_alive: bool, given: tuple[tuple[bytes, bytes], ...]) -> bytes:
+    def start(self, keep_alive: bool, given: Fields) -> bytes:
         """The header up to its length."""
         return self.head if keep_alive else self.head + b"connection: close\r\n"
 

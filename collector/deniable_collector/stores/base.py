@@ -16,9 +16,10 @@ from deniable.protocol.windows import start
 from deniable_collector.stores.commits import TallyKey, version_of
 from deniable_collector.stores.contract import StoreContract
 from deniable_collector.stores.errors import StoreUnavailable
-from deniable_collector.stores.life import Sealing, ShardPart
+from deniable_collector.stores.increments import Held
+from deniable_collector.stores.life import Sealing
 from deniable_collector.stores.summed.summing import Sums
-from deniable_collector.stores.summed.sums import Cover, SumName, cover, is_sum, relevant
+from deniable_collector.stores.summed.sums import cover, is_sum
 from deniable_collector.stores.vectors import rows_of
 from deniable_collector.tally import Tally
 
@@ -74,14 +75,15 @@ class Store(StoreContract):
         for part in self.sums.parts(metric, scheme):
             names = part.names()
             for _ in range(_ATTEMPTS):
-                plan, kept = _plan(part, labels, names)
+                there = part.around(labels, names)
+                plan = cover(labels, there)
                 vector = np.zeros(shape.size, np.int64)
                 sums = list(map(str, plan.sums))
                 asked = dict.fromkeys((*sums, *plan.windows), vector)
                 found = self.add(part.shard, metric, scheme, asked)
                 names = part.names()
                 whole = found.keys() >= set(sums)
-                if whole and kept == _kept_stamps(part, labels, names):
+                if whole and there.kept_stamps == part.kept(labels, names).stamps:
                     break
                 # Windows were dropped meanwhile, or a copy of them.
             else:
@@ -172,8 +174,13 @@ class Store(StoreContract):
         """
         rows = len(self.shape(metric, scheme).widths)
         found = {label: np.zeros(rows, np.int64) for label in windows}
+
+        def take(tally: TallyKey, held: Held) -> None:
+            # That costs less than to read the cells.
+            found[tally.window] += held.reports(tally, rows)
+
         for shard in range(self.shards):
-            self.count_reports(shard, metric, scheme, found)
+            self.read(shard, metric, scheme, found, take)
         return found
 
     def version(self, metric: str, scheme: str, windows: Iterable[str]) -> bytes:
@@ -268,29 +275,3 @@ class Store(StoreContract):
 def _windows_of(names: Iterable[Iterable[str]]) -> list[str]:
     """The windows among the names of several shards, oldest first."""
     return sorted({each for some in names for each in some if not is_sum(each)}, key=start)
-
-
-def _plan(
-    part: ShardPart, asked: Sequence[str], names: Sequence[str]
-) -> tuple[Cover, dict[SumName, str]]:
-    """What to read of a shard for these windows, and the stamps of the kept sums that it rests on:
-    if they are others after reading, windows were dropped meanwhile.
-
-    Raises:
-        NotKept: some were dropped, and only sums with others have them.
-    """
-    sums = relevant(names, asked)
-    if not sums:
-        return Cover(tuple(asked), ()), {}
-    there = part.holding(sums, names)
-    kept = {name: stamp for name, stamp in there.stamps.items() if name.kept}
-    return cover(asked, there), kept
-
-
-def _kept_stamps(part: ShardPart, asked: Sequence[str], names: Sequence[str]) -> dict[SumName, str]:
-    """The stamps of those of these kept sums that have a part of the range of these windows."""
-    texts = [name for name in names if name.startswith("kept")]
-    kept = list(map(str, relevant(texts, asked)))
-    # Not by `ShardPart.kept`, which reads their records too.
-    heads = part.heads(kept) if kept else {}
-    return {SumName.parse(name): head.stamp for name, head in heads.items()}

@@ -53,8 +53,7 @@ class Increment:
     """What a commit adds to one row: `counts[i]` to column `columns[i]`.
 
     `width` is the row's full width, `reports` the number of reports summed here. Columns are
-    distinct, and counts positive. If most columns of a range change, `columns` is a `range`
-    of step 1 and `counts` an array that may contain zeros.
+    distinct, and counts not negative.
     """
 
     width: int
@@ -95,10 +94,6 @@ def version_of(metric: str, scheme: str, stamps: Iterable[tuple[object, ...]]) -
     return hashlib.blake2b(content.encode(), digest_size=20).digest()
 
 
-class Unpublished(StoreError):
-    """The store does not know the requested scheme."""
-
-
 @lru_cache(maxsize=4096)
 def read_scheme(canonical: bytes) -> Scheme:
     """The scheme that `Scheme.canonical()` wrote. Those read last are kept: readers ask for all
@@ -114,11 +109,3 @@ def read_scheme(canonical: bytes) -> Scheme:
             f"the store has a scheme that cannot be read: {error}. Another version of deniable has "
             "published it"
         ) from error
-
-
-def unpublished(metric: str, fingerprint: str) -> Unpublished:
-    """The error for a scheme that the store does not know."""
-    return Unpublished(
-        f"scheme {fingerprint} of metric {metric} was never published to this store: "
-        "start the collector with the registry that declares it"
-    )

@@ -8,13 +8,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable import Scheme
-from deniable_collector.stores.commits import Commit, TallyKey, unpublished
+from deniable_collector.stores.commits import Commit, TallyKey
+from deniable_collector.stores.errors import StoreError
 from deniable_collector.stores.increments import Held
 from deniable_collector.stores.vectors import Shape, shape_of
 
@@ -27,6 +28,15 @@ class Head(NamedTuple):
     sealed: bool
     record: bytes = b""
     """What was put with a sum."""
+
+
+Of: TypeAlias = tuple[str, str]
+"""A metric and a scheme."""
+
+Heads: TypeAlias = dict[Of, dict[str, Head]]
+
+Take: TypeAlias = Callable[[TallyKey, Held], None]
+"""Called with what is in a tally."""
 
 
 class Found(NamedTuple):
@@ -71,7 +81,7 @@ class StoreContract(ABC):
         """One published scheme.
 
         Raises:
-            Unpublished: it was never published.
+            StoreError: it was never published.
         """
         if (metric, fingerprint) not in self._schemes:
             for name, published in self.schemes().items():
@@ -79,13 +89,16 @@ class StoreContract(ABC):
         try:
             return self._schemes[metric, fingerprint]
         except KeyError:
-            raise unpublished(metric, fingerprint) from None
+            raise StoreError(
+                f"scheme {fingerprint} of metric {metric} was never published to this store: "
+                "start the collector with the registry that declares it"
+            ) from None
 
     def shape(self, metric: str, scheme: str) -> Shape:
         """The shape of the tallies of a published scheme, which never changes.
 
         Raises:
-            Unpublished: it was never published.
+            StoreError: it was never published.
         """
         found = self._shapes.get((metric, scheme))
         if found is None:
@@ -127,20 +140,13 @@ class StoreContract(ABC):
         """The names of all tallies of a shard, in any order."""
 
     @abstractmethod
-    def heads(
-        self, shard: int, asked: Mapping[tuple[str, str], Sequence[str]]
-    ) -> dict[tuple[str, str], dict[str, Head]]:
+    def heads(self, shard: int, asked: Mapping[Of, Sequence[str]]) -> Heads:
         """For each of these metrics and schemes the heads of those of these tallies that exist.
         They may be of different moments, but are read in the order given."""
 
     @abstractmethod
     def read(
-        self,
-        shard: int,
-        metric: str,
-        scheme: str,
-        names: Iterable[str],
-        take: Callable[[TallyKey, Held], None],
+        self, shard: int, metric: str, scheme: str, names: Iterable[str], take: Take
     ) -> dict[str, Found]:
         """Have what is in each of these tallies taken, one after the other; returns those that
         exist. Each is of one moment, together they may be of several."""
@@ -159,21 +165,6 @@ class StoreContract(ABC):
             held.add_to(tally, totals[tally.window])
 
         return self.read(shard, metric, scheme, totals, take)
-
-    def count_reports(
-        self, shard: int, metric: str, scheme: str, counts: Mapping[str, NDArray[np.int64]]
-    ) -> None:
-        """Add the reports of each row of each of these tallies to its vector, shape (rows,). That
-        costs less than to read the cells.
-
-        Raises:
-            DamagedBlock: one cannot be read; the vectors are of no use then.
-        """
-
-        def take(tally: TallyKey, held: Held) -> None:
-            counts[tally.window][:] += held.reports(tally, len(counts[tally.window]))
-
-        self.read(shard, metric, scheme, counts, take)
 
     @abstractmethod
     def change(self, shard: int, metric: str, scheme: str, change: Change) -> bool:

@@ -73,7 +73,7 @@ class ShardPart:
         """That of its tallies.
 
         Raises:
-            Unpublished: the scheme was never published.
+            StoreError: the scheme was never published.
         """
         return self.store.shape(self.metric, self.scheme)
 
@@ -127,8 +127,8 @@ class ShardPart:
         return Sealing(found.size, len(block)) if made else None
 
     def periods_due(self, asked: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
-        """Those of these periods, each with the kind of its windows, for which `add_up` has
-        something to do."""
+        """Those of these periods, each with the kind of its windows, for which `Sums.add_up` has
+        something to do in this shard."""
         due: set[tuple[str, str]] = set()
         # With an absent copy, so that each period is among those that are judged.
         wanted = {SumName("copy", *each) for each in asked} | set(self.sums())
@@ -204,14 +204,11 @@ class ShardPart:
             for name, members in targets.items():
                 record = there.sums.get(name, SumRecord())
                 _, total = self.read(str(name))
-                reports = dict(record.reports)
                 for label in members:
                     counters = read[label][1]
                     total += counters
-                    more = by_combination(self.shape, counters)
-                    reports[label] = plus(reports.get(label), more)
-                kept = SumRecord({}, reports, record.added)
-                put[str(name)] = self.written(name, kept, total)
+                    record.add_reports({label: by_combination(self.shape, counters)})
+                put[str(name)] = self.written(name, record, total)
             expected = {label: stamp for label, (stamp, _) in read.items()}
             expected |= {str(name): there.stamps.get(name, "") for name in targets}
             if self.change(Change(expected, [*read, *copies], {}, put)):
@@ -289,7 +286,13 @@ class ShardPart:
         are those of all tallies."""
         names = self.names() if names is None else names
         texts = [name for name in names if name.startswith("kept")]
-        sums = list(map(SumName.parse, texts)) if asked is None else relevant(texts, asked)
+        if asked is not None:
+            return self.around(asked, texts)
+        return self.holding(list(map(SumName.parse, texts)), texts) if texts else Holding({})
+
+    def around(self, asked: Iterable[str], names: Sequence[str]) -> Holding:
+        """What a reader of these windows must know of sums; `names` are those of all tallies."""
+        sums = relevant(names, asked)
         return self.holding(sums, names) if sums else Holding({})
 
 
@@ -305,8 +308,3 @@ def by_combination(shape: Shape, counters: NDArray[np.int64]) -> list[int]:
     """The reports of a vector, for each combination of segments."""
     found: list[int] = counters[: len(shape.widths)].reshape(shape.groups, -1).sum(axis=1).tolist()
     return found
-
-
-def plus(some: Sequence[int] | None, more: Sequence[int]) -> list[int]:
-    """The sums of two lists, member by member; None is a list of zeros."""
-    return list(more) if some is None else [a + b for a, b in zip(some, more, strict=True)]

@@ -17,7 +17,6 @@ from deniable import Scheme
 from deniable_collector.stores.commits import (
     MAX_CELL,
     Increment,
-    Numbers,
     TallyKey,
     TallyRowKey,
 )
@@ -83,7 +82,7 @@ def _gather(tally: TallyKey, shape: Shape, rows: list[tuple[int, Increment]]) ->
                 f"in its scheme {tally.scheme}"
             )
     places = [np.array([row for row, _ in rows], np.int64)]
-    places += [_places(shape.starts[row], increment.columns) for row, increment in rows]
+    places += [np.asarray(each.columns, np.int64) + shape.starts[row] for row, each in rows]
     try:
         counts = [np.array([increment.reports for _, increment in rows], np.int64)]
         counts += [np.asarray(increment.counts, np.int64) for _, increment in rows]
@@ -99,12 +98,6 @@ def _gather(tally: TallyKey, shape: Shape, rows: list[tuple[int, Increment]]) ->
         order = np.argsort(where)
         where, every = where[order], every[order]
     return Addition(where, every)
-
-
-def _places(start: int, columns: Numbers) -> NDArray[np.int64]:
-    if isinstance(columns, range):
-        return np.arange(start + columns.start, start + columns.stop)
-    return np.asarray(columns, np.int64) + start
 
 
 def rows_of(shape: Shape, vector: NDArray[np.int64]) -> Iterator[TallyRow]:

@@ -23,7 +23,6 @@ from deniable_collector.stores.commits import (
     Increment,
     TallyKey,
     TallyRowKey,
-    Unpublished,
     shard_of,
 )
 from deniable_collector.stores.summed.imported import TALLY, Imported, brought_before, source_of
@@ -35,7 +34,6 @@ from deniable_collector.upkeep.archive import (
     Advance,
     ArchiveError,
     Contents,
-    RowLine,
     TallySelection,
 )
 from deniable_collector.upkeep.archive_reading import ArchivePart, ArchiveReader
@@ -115,7 +113,12 @@ def load(
             amount.sums += 1
             continue
         key = TallyKey(*part.of, str(part.name))
-        increments = {TallyRowKey(key, row.row): _increment(row) for row in part.rows}
+        increments = {
+            TallyRowKey(key, row.row): Increment(
+                len(row.cells), row.reports, range(len(row.cells)), row.cells
+            )
+            for row in part.rows
+        }
         seen = store.fold(Commit((batch,), increments, shard_of(batch, store.shards)), now)
         amount = known if seen else added
         amount.rows += len(part.rows)
@@ -195,18 +198,9 @@ def _counters(part: ArchivePart) -> NDArray[np.int64]:
     return counters
 
 
-def _increment(row: RowLine) -> Increment:
-    cells = np.array(row.cells, np.int64)
-    columns = np.flatnonzero(cells)
-    return Increment(len(cells), row.reports, columns, cells[columns])
-
-
 def _compare(store: Store, metric: str, scheme: Scheme) -> None:
-    try:
-        known = store.scheme(metric, scheme.fingerprint)
-    except Unpublished:
-        return
-    if known.canonical() != scheme.canonical():
+    known = store.schemes().get(metric, {}).get(scheme.fingerprint)
+    if known is not None and known.canonical() != scheme.canonical():
         raise ArchiveError(
             f"scheme {scheme.fingerprint} of metric {metric} is another one in the store: their "
             "tallies cannot be added"

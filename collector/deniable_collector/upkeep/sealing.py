@@ -132,7 +132,8 @@ def _settled_periods(store: Store, now: float) -> list[tuple[str, ...]]:
             for each, members in periods.items()
             if bounds(each[1])[1] + SETTLED <= now and sealed.issuperset(members)
         ]
-        due = store.sums.to_add_up(metric, scheme, settled) if settled else []
+        parts = store.sums.parts(metric, scheme) if settled else []
+        due = set[tuple[str, str]]().union(*(part.periods_due(settled) for part in parts))
         found += [(metric, scheme, *each) for each in due]
     return found
 

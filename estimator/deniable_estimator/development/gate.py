@@ -22,14 +22,15 @@ from deniable import Registry
 from deniable.device.development import TROUBLE_CODES, TROUBLES
 from deniable.protocol.addresses import is_loopback_host
 from deniable.protocol.wire import SealedReport, is_development, unmarked
-from deniable_collector.app import PARTS, Parts, create_app
+from deniable_collector.documents import documents
+from deniable_collector.intake import Intake
 from deniable_collector.serving.problems import answered
-from deniable_collector.serving.responses import head
+from deniable_collector.serving.responses import HttpResponse, head
 from deniable_collector.settings import Settings
 from deniable_collector.stores import Store
 
 if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
 _REPORTS = "/v1/reports"
 _LARGEST = {_REPORTS: 1 << 20, TROUBLES: 1 << 12}
@@ -174,15 +175,14 @@ class Gate:
         self._registry = registry
         # Before the first report, so that pages can read the store.
         self._store.publish({metric.name: [metric.scheme] for metric in registry})
-        app = create_app(self._settings, self._store, at_once(registry))
-        self._collector: WSGIApplication = app.wsgi_app
-        parts: Parts = app.extensions[PARTS]
-        self._intake = parts.batch_reader.intake
+        known = at_once(registry)
+        self._documents = documents(known, self._settings.metrics_bind)
+        self._intake = Intake(known, self._store, max_reports=self._settings.max_reports)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         request = Request(environ)
         if request.path not in _LARGEST:
-            return self._collector(environ, start_response)
+            return self._document(request.path)(environ, start_response)
         response = self._answer(request)
         origin = request.headers.get("Origin")
         if origin is not None and self.may_send(origin):
@@ -194,6 +194,13 @@ class Gate:
         response.headers["Cache-Control"] = "no-store"
         response.headers["X-Content-Type-Options"] = "nosniff"
         return response(environ, start_response)
+
+    def _document(self, path: str) -> Response:
+        """What the collector tells everyone."""
+        found = self._documents.get(path.encode())
+        if found is None:
+            return _problem(404, "http-404", "there is nothing at this path")
+        return _response(HttpResponse(200, found.body))
 
     def _answer(self, request: Request) -> Response:
         origin = request.headers.get("Origin")
@@ -235,10 +242,8 @@ class Gate:
         except Exception as error:
             outcome = error
         response = answered(outcome)
-        headers = head(response.content_type, response.retry_after, response.status)
-        named = [(name.decode(), text.decode()) for name, text in headers]
         self._note(inner, response.status, response.body, len(body))
-        return Response(response.body, response.status, named)
+        return _response(response)
 
     def _note(self, body: bytes, status: int, answer: bytes, size: int) -> None:
         """Tell the live page what became of a batch."""
@@ -304,6 +309,12 @@ def _encodable(text: str) -> str:
 def _name_of(report: Any) -> str | None:
     name = report.get("metric") if isinstance(report, dict) else None
     return name[:_LONGEST_NAME] if isinstance(name, str) else None
+
+
+def _response(response: HttpResponse) -> Response:
+    headers = head(response.content_type, response.retry_after, response.status)
+    named = [(name.decode(), text.decode()) for name, text in headers]
+    return Response(response.body, response.status, named)
 
 
 def _problem(

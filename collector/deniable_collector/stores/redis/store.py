@@ -14,7 +14,7 @@ import json
 import math
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from itertools import compress
 from typing import Any, cast
@@ -23,14 +23,13 @@ from deniable import Scheme
 from deniable_collector.stores import ids
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import Commit, TallyKey, read_scheme
-from deniable_collector.stores.contract import Change, Found, Head
+from deniable_collector.stores.contract import Change, Found, Heads, Of, Take
 from deniable_collector.stores.errors import StoreError, StoreUnavailable
 from deniable_collector.stores.increments import (
     LEAST,
     MOST,
     OPEN,
     SEALED,
-    Held,
     fits,
     is_large,
     merged,
@@ -186,16 +185,13 @@ class RedisStore(Store):
             found = self._strings.client.smembers(self._index_key(shard, metric, scheme))
         return list(map(bytes.decode, cast(set[bytes], found)))
 
-    def heads(
-        self, shard: int, asked: Mapping[tuple[str, str], Sequence[str]]
-    ) -> dict[tuple[str, str], dict[str, Head]]:
+    def heads(self, shard: int, asked: Mapping[Of, Sequence[str]]) -> Heads:
         tallies = [TallyKey(*of, name) for of, names in asked.items() for name in names]
         keys = [self._tally_key(shard, tally) for tally in tallies]
         sizes = [_FIRST_READ if is_sum(tally.window) else HEADER.size for tally in tallies]
-        found: dict[tuple[str, str], dict[str, Head]] = {of: {} for of in asked}
-        for tally, key, value in zip(
-            tallies, keys, self._strings.beginnings(keys, sizes), strict=True
-        ):
+        found: Heads = {of: {} for of in asked}
+        values = self._strings.beginnings(keys, sizes)
+        for tally, key, value in zip(tallies, keys, values, strict=True):
             head = head_of(value) if value else None
             if value and head is None:
                 (whole,) = self._strings.values([key])
@@ -205,12 +201,7 @@ class RedisStore(Store):
         return found
 
     def read(
-        self,
-        shard: int,
-        metric: str,
-        scheme: str,
-        names: Iterable[str],
-        take: Callable[[TallyKey, Held], None],
+        self, shard: int, metric: str, scheme: str, names: Iterable[str], take: Take
     ) -> dict[str, Found]:
         tallies = [TallyKey(metric, scheme, name) for name in names]
         at_once = max(1, _READ_BYTES // (4 * self.shape(metric, scheme).size))

@@ -7,7 +7,7 @@ IMMEDIATE transaction, which appends increments to the tallies that it changes (
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -15,10 +15,10 @@ from pathlib import Path
 from deniable import Scheme
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import Commit, TallyKey, new_stamp, read_scheme
-from deniable_collector.stores.contract import Change, Found, Head
+from deniable_collector.stores.contract import Change, Found, Head, Heads, Of, Take
 from deniable_collector.stores.errors import StoreError
 from deniable_collector.stores.ids import terms_of
-from deniable_collector.stores.increments import SEALED, Held
+from deniable_collector.stores.increments import SEALED
 from deniable_collector.stores.sealed import DamagedBlock
 from deniable_collector.stores.sqlite.file import SqliteFile
 from deniable_collector.stores.sqlite.ids import prune, remember
@@ -95,9 +95,7 @@ class SqliteStore(Store):
             )
             return list(chain.from_iterable(found))
 
-    def heads(
-        self, shard: int, asked: Mapping[tuple[str, str], Sequence[str]]
-    ) -> dict[tuple[str, str], dict[str, Head]]:
+    def heads(self, shard: int, asked: Mapping[Of, Sequence[str]]) -> Heads:
         with self._file.transaction("DEFERRED") as connection:
             return {
                 of: {
@@ -108,12 +106,7 @@ class SqliteStore(Store):
             }
 
     def read(
-        self,
-        shard: int,
-        metric: str,
-        scheme: str,
-        names: Iterable[str],
-        take: Callable[[TallyKey, Held], None],
+        self, shard: int, metric: str, scheme: str, names: Iterable[str], take: Take
     ) -> dict[str, Found]:
         found: dict[str, Found] = {}
         with self._file.transaction("DEFERRED") as connection:

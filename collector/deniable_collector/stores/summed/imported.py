@@ -27,14 +27,6 @@ class Imported(NamedTuple):
     batch: str
     window: str
 
-    def __str__(self) -> str:
-        return " ".join(self)
-
-    @classmethod
-    def parse(cls, text: str) -> Imported:
-        """The import with this text."""
-        return cls(*text.split(" "))
-
     def ended(self, before: float) -> bool:
         """Whether nothing that was dropped up to `before` (POSIX seconds) can leave a part of this
         window in a sum: its longest period had ended."""

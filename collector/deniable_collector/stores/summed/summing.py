@@ -16,17 +16,15 @@ from deniable.protocol import windows
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.contract import Change, StoreContract
 from deniable_collector.stores.errors import StoreUnavailable
-from deniable_collector.stores.life import ATTEMPTS, Dropped, ShardPart, plus, together
+from deniable_collector.stores.life import ATTEMPTS, Dropped, ShardPart, together
 from deniable_collector.stores.sealed import DamagedBlock
 from deniable_collector.stores.summed.imported import Imported
 from deniable_collector.stores.summed.sums import (
-    Holding,
     SumName,
     SumRecord,
     bounds,
     is_sum,
     known_reports,
-    relevant,
 )
 
 _IMPORTS = "imports"
@@ -96,9 +94,7 @@ class Sums:
         found: dict[str, NDArray[np.int64]] = {}
         left = list(asked)
         for part in self.parts(metric, scheme):
-            names = part.names()
-            sums = relevant(names, asked)
-            there = part.holding(sums, names) if sums else Holding({})
+            there = part.around(asked, part.names())
             known = known_reports(asked, there) if self._store.shards == 1 else {}
             left = [label for label in left if label not in known]
             wanted = set(asked)
@@ -106,17 +102,6 @@ class Sums:
                 for label in wanted.intersection(each):
                     found[label] = found.get(label, 0) + np.array(each[label], np.int64)
         return found, left
-
-    def to_add_up(
-        self, metric: str, scheme: str, periods: Iterable[tuple[str, str]]
-    ) -> list[tuple[str, str]]:
-        """Those of these periods, each with the kind of its windows, for which `add_up` has
-        something to do."""
-        asked = list(periods)
-        due: set[tuple[str, str]] = set()
-        for part in self.parts(metric, scheme):
-            due |= part.periods_due(asked)
-        return [each for each in asked if each in due]
 
     def add_up(self, metric: str, scheme: str, kind: str, period: str) -> int:
         """Make the copy of a period, or bring it up to date. It is calculated from the windows
@@ -179,27 +164,16 @@ class Sums:
                     failed.append((TallyKey(metric, scheme, str(name)), why))
         return Dropped(len(gone), tuple(failed))
 
-    def kept(self, metric: str, scheme: str) -> list[KeptSum]:
-        """All kept sums, with their counters.
-
-        Raises:
-            StoreError: a block is damaged.
-        """
-        return [
-            self.kept_sum(metric, scheme, name) for name in self.names(metric, scheme) if name.kept
-        ]
-
     def kept_sum(self, metric: str, scheme: str, name: SumName) -> KeptSum:
         """One kept sum, over all shards."""
-        reports: dict[str, list[int]] = {}
+        whole = SumRecord()
         total = np.zeros(self._store.shape(metric, scheme).size, np.int64)
         for part in self.parts(metric, scheme):
             record = part.holding((name,)).sums.get(name)
             if record is not None:
                 total += part.read(str(name))[1]
-                for label, each in record.reports.items():
-                    reports[label] = plus(reports.get(label), each)
-        return KeptSum(name, reports, total)
+                whole.add_reports(record.reports)
+        return KeptSum(name, whole.reports, total)
 
     def add(self, metric: str, scheme: str, brought: KeptSum, batch: str) -> bool:
         """Add to a kept sum what an import brings, once for each id, for ever. Returns whether it
@@ -216,11 +190,9 @@ class Sums:
             if batch in record.added:
                 return False
             total = part.read(str(name))[1] + brought.counters
-            reports = dict(record.reports)
-            for label, each in brought.reports.items():
-                reports[label] = plus(reports.get(label), each)
-            new = SumRecord({}, reports, [*record.added, batch])
-            put = {str(name): part.written(name, new, total)}
+            record.add_reports(brought.reports)
+            record.added.append(batch)
+            put = {str(name): part.written(name, record, total)}
             if part.change(Change({str(name): there.stamps.get(name, "")}, put=put)):
                 return True
         raise StoreUnavailable("others change the same sum all the time")

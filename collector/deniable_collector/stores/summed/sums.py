@@ -123,6 +123,12 @@ class SumRecord(msgspec.Struct):
     added: list[str] = []
     """The ids of what imports have added."""
 
+    def add_reports(self, more: Mapping[str, list[int]]) -> None:
+        """Add the reports of windows, member by member."""
+        for window, each in more.items():
+            known = self.reports.get(window, [0] * len(each))
+            self.reports[window] = [a + b for a, b in zip(known, each, strict=True)]
+
 
 @dataclass(frozen=True)
 class Holding:
@@ -133,6 +139,11 @@ class Holding:
     sums: Mapping[SumName, SumRecord] = field(default_factory=dict)
     stamps: Mapping[SumName, str] = field(default_factory=dict)
     """Of these sums."""
+
+    @property
+    def kept_stamps(self) -> dict[SumName, str]:
+        """The stamps of the kept sums: they are others where windows were dropped."""
+        return {name: stamp for name, stamp in self.stamps.items() if name.kept}
 
     @cached_property
     def dropped(self) -> dict[str, list[int]]:
