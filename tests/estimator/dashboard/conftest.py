@@ -22,7 +22,7 @@ from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.dashboard import create_app
+from deniable_estimator.dashboard import create_app, source
 from deniable_estimator.dashboard.overview import page
 from deniable_estimator.dashboard.privacy_label import SIZES
 from deniable_estimator.dashboard.settings import DashboardSettings
@@ -191,8 +191,9 @@ def temporary(tmp_path, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch):
-    """The overview waits until its summaries are there, however slow the machine is."""
-    monkeypatch.setattr(page, "PAGE_PATIENCE", 60.0)
+    """Pages wait until all of them is there, however slow the machine is."""
+    for each in (page, source):
+        monkeypatch.setattr(each, "PAGE_PATIENCE", 60.0)
 
 
 def page_of(client, path):
