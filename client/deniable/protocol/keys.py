@@ -17,10 +17,8 @@ from deniable.protocol.checks import (
     rate,
     segment_names,
     some_of,
-    table,
     tags,
     text,
-    written_day,
 )
 from deniable.protocol.keep import well_formed
 from deniable.protocol.mechanisms import MAX_EPSILON, MAX_MEMO_EPSILON
@@ -48,11 +46,8 @@ TOP_KEYS = (
 )
 """The keys at the top of the file."""
 
-COMPILED_TOP_KEYS = ("format", "app", *PEOPLE_KEYS, "lifetime_epsilon", "segments", "metrics")
-"""The same of a compiled registry."""
-
-COMPILED_SEGMENT_KEYS = ("values", "other")
-"""What a segment holds there."""
+FORMAT = 1
+"""The version of the compiled registry's format."""
 
 MAX_LIFETIME_EPSILON = 10_000.0
 """The largest lifetime epsilon; a number near it protects nothing."""
@@ -119,21 +114,13 @@ SCHEME_KEYS = (
 )
 """What a metric's mechanism is made from, beside what its type takes."""
 
-COMPILED_CHECKS: dict[str, Check] = {
-    "expires": written_day,
-    "parameters": table,
-    "scheme": text,
-    "reveals": table,
-    "rows": count,
-}
-"""What a compiled metric holds beside the keys that are declared, and in another form."""
-
 COMPILED_REQUIRED = (
     *(key for key in REQUIRED if key != "owner"),
+    "aggregate",
     "longitudinal",
     "values",
     "mechanism",
     "parameters",
 )
 """What a compiled metric cannot be read without. That it holds everything else is seen when it is
-compared with what compiling it gives (`Metric.compile`)."""
+compared with what compiling it gives (`Registry.from_document`)."""

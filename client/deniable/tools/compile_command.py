@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
-from deniable.protocol import compiled
 from deniable.protocol.coded_message import counted
 from deniable.tools.command_line import command, registry_argument, writing
 from deniable.tools.commands import load_registry
@@ -47,7 +49,7 @@ def compile_registry(path: Path, output: Path | None, check: bool, keep: bool) -
     if check and output is None:
         raise click.UsageError("--check needs -o: the file to compare")
     registry = load_registry(path)
-    text = compiled.to_text(compiled.to_document(registry, keep=keep))
+    text = to_text(registry.compile(keep=keep))
     if output is None:
         click.echo(text, nl=False)
         return
@@ -60,6 +62,11 @@ def compile_registry(path: Path, output: Path | None, check: bool, keep: bool) -
     with writing(output):
         output.write_text(text, encoding="utf-8", newline="\n")
     click.echo(f"{output}: {counted(len(registry), 'metric')}, {len(text.encode()):,} bytes")
+
+
+def to_text(document: Mapping[str, Any]) -> str:
+    """The text of `metrics.json`; the same registry always gives the same text."""
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _compare(file: Path, content: str, path: Path) -> None:

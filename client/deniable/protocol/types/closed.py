@@ -105,7 +105,8 @@ class Category(Closed):
     keys: ClassVar[Mapping[str, Check]] = {
         "values": texts,
         "values_file": is_text,
-        "other": is_text,
+        # A compiled registry also says that there is none.
+        "other": lambda value: None if value is None else is_text(value),
     }
 
     values: tuple[str, ...]
