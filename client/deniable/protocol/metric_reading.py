@@ -21,7 +21,13 @@ from deniable.protocol.keys import (
     SCHEME_KEYS,
     all_keys,
 )
-from deniable.protocol.mechanisms import MAX_MEMO_EPSILON, Mechanism, Memoizing, rebuild
+from deniable.protocol.mechanisms import (
+    MAX_MEMO_EPSILON,
+    Mechanism,
+    Memoizing,
+    no_mechanism,
+    rebuild,
+)
 from deniable.protocol.metric import Metric
 from deniable.protocol.segments import (
     LEAST_REPORTS,
@@ -251,32 +257,17 @@ class MetricReading:
         """Whether there is such a mechanism, for this type and with or without memory."""
         kind, name = self.kind, self.settings.get("mechanism")
         memoize = self.settings.get("longitudinal") == "memoize"
-        if not isinstance(name, str) or COMMON_KEYS["mechanism"](name):
+        if kind is None or not isinstance(name, str) or not name.strip():
             return
-        if kind is not None and name in kind.mechanisms(memoize=memoize):
+        known, others = (kind.mechanisms(memoize=each) for each in (memoize, not memoize))
+        if name in known:
             return
-        with_memos, without = (
-            {each for known in TYPES.values() for each in known.mechanisms(memoize=either)}
-            for either in (True, False)
-        )
-        if memoize and name in without - with_memos:
-            self.report(
-                "mechanism",
-                f'is {name}, which has no memos: set longitudinal = "fresh", or remove it',
-            )
-        elif not memoize and name in with_memos - without:
-            self.report(
-                "mechanism",
-                f'is {name}, which has memos: set longitudinal = "memoize", or remove it',
-            )
-        elif kind is not None or name not in (with_memos if memoize else without):
-            # Of an unknown type the names for a closed domain are listed.
-            known = (kind or TYPES["boolean"]).mechanisms(memoize=memoize)
-            if name not in known:
-                self.report(
-                    "mechanism",
-                    f"there is no mechanism {name!r} here: choose one of {', '.join(known)}",
-                )
+        if name in others:
+            has, other = ("no memos", "fresh") if memoize else ("memos", "memoize")
+            message = f'is {name}, which has {has}: set longitudinal = "{other}", or remove it'
+            self.report("mechanism", message)
+        else:
+            self.report("mechanism", no_mechanism(name, known))
 
     def _can_design(self, good: Mapping[str, Any]) -> bool:
         """Whether everything that the mechanism is made from was given and is right."""

@@ -156,14 +156,6 @@ class Registry:
         line = self.lines.get(f"{metric.name}.{key}", line)
         return Problem(line, f"{where}.{key}", message, severity)
 
-    def __eq__(self, other: object) -> bool:
-        # Where the metrics stand in the file makes no difference.
-        return isinstance(other, Registry) and self._declared() == other._declared()
-
-    def _declared(self) -> tuple[object, ...]:
-        told = (self.recipient, self.contact)
-        return (self.app, self.metrics, self.lifetime_epsilon, self.source, self.segments, told)
-
     def __getitem__(self, name: str) -> Metric:
         """The metric of that name.
 

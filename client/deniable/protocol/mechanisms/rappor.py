@@ -57,6 +57,7 @@ from deniable.protocol.mechanisms.limits import (
     SALT,
     check_memo_epsilon,
     check_parameters,
+    check_salt,
     check_size,
 )
 from deniable.protocol.randomness import PRECISION, Bits, below, flips, system_bits
@@ -89,8 +90,7 @@ class Bloom:
     h: int
 
     def __post_init__(self) -> None:
-        if not self.salt or "\0" in self.salt:
-            raise SchemeError("salt must be a text without zero bytes")
+        check_salt("rappor", self.salt)
         if self.k < 2 * self.h:
             raise SchemeError(f"a filter of k = {self.k} bits is too short for h = {self.h} hashes")
         if self.cohorts * self.k > MAX_CELLS:
@@ -208,14 +208,6 @@ class Rounds:
         """One report of one bit, between its two memos."""
         return max(Fraction(self.q, self.p), Fraction(ONE - self.p, ONE - self.q))
 
-    def memoize(self, bitmap: int, size: int, bits: Bits) -> int:
-        """The permanent response to a bitmap of `size` bits."""
-        return _permanent(bitmap, size, self.f, bits)
-
-    def report(self, memo: int, size: int, bits: Bits) -> int:
-        """The instantaneous response to a memo of `size` bits."""
-        return flips(memo, size, self.q, self.p, bits)
-
 
 class _TwoRounds(MemoizingOracle[Item]):
     """Memos and reports of bitmaps, of a mechanism whose entries are the bitmaps themselves."""
@@ -223,10 +215,10 @@ class _TwoRounds(MemoizingOracle[Item]):
     rounds: Rounds
 
     def memoize(self, cell: int, bits: Bits = system_bits) -> int:
-        return self.rounds.memoize(cell, self.rows[0].width, bits)
+        return _permanent(cell, self.rows[0].width, self.rounds.f, bits)
 
     def report(self, row: int, memo: int, bits: Bits = system_bits) -> Report:
-        return Report(row, self.rounds.report(memo, self.rows[0].width, bits))
+        return Report(row, flips(memo, self.rows[0].width, self.rounds.q, self.rounds.p, bits))
 
 
 class BasicRappor(_TwoRounds[int]):
