@@ -408,8 +408,4 @@ def _likelihood(columns: int, bitmap: int, size: int, p11: Fraction, p01: Fracti
     kept, lost = (columns & bitmap).bit_count(), (bitmap & ~columns).bit_count()
     gained = (columns & ~bitmap).bit_count()
     quiet = size - kept - lost - gained
-    # Over common denominators: a product of so many fractions is slow to reduce each time.
-    power = (p11.numerator**kept * (p11.denominator - p11.numerator) ** lost) * (
-        p01.numerator**gained * (p01.denominator - p01.numerator) ** quiet
-    )
-    return Fraction(power, p11.denominator ** (kept + lost) * p01.denominator ** (gained + quiet))
+    return p11**kept * (1 - p11) ** lost * p01**gained * (1 - p01) ** quiet
