@@ -117,18 +117,18 @@ class MetricReading:
     def _checks(self) -> Mapping[str, Check]:
         """The keys that the table may hold, with their checks. If it holds others, those of all
         types, because its type may be what is wrong."""
-        kind = self.kind
-        known: Mapping[str, Check] = COMMON_KEYS if kind is None else {**COMMON_KEYS, **kind.keys}
+        known = {**COMMON_KEYS, **(self.kind or MetricType).keys}
         return known if known.keys() >= self._table.keys() else all_keys()
 
     def _given(self) -> dict[str, Any]:
         """What the table and the defaults say together."""
-        kind = self.kind
-        found = {} if kind is None else dict(kind.presets)
-        undefaulted = frozenset() if kind is None else kind.undefaulted
+        kind = self.kind or MetricType
         defaults = self._context.defaults.items()
-        found.update({key: value for key, value in defaults if key not in undefaulted})
-        return found | {key: self._table[key] for key in self._known if key in self._table}
+        return {
+            **kind.presets,
+            **{key: value for key, value in defaults if key not in kind.foreign},
+            **{key: self._table[key] for key in self._known if key in self._table},
+        }
 
     def _check_keys(self) -> None:
         for key, value in self._table.items():
@@ -145,7 +145,7 @@ class MetricReading:
         """The type as the table declares it, if it may be asked for with what was given."""
         settings = self.settings
         for key in [each for each in self._table if each in self._known]:
-            if key in kind.undefaulted or (key not in COMMON_KEYS and key not in kind.keys):
+            if key in kind.foreign or (key not in COMMON_KEYS and key not in kind.keys):
                 why = f": {kind.foreign[key]}" if key in kind.foreign else ""
                 self.report(key, f"does not belong to a {kind.name}{why}")
         if settings.get("aggregate", kind.aggregates[0]) not in kind.aggregates:
@@ -352,7 +352,7 @@ def declared(
         has = "has memos" if has_memos else "has no memos"
         report("longitudinal", f"is {table['longitudinal']}, but {mechanism.name} {has}")
         return None
-    known = (COMMON_KEYS.keys() | kind.keys.keys()) - kind.undefaulted
+    known = (COMMON_KEYS.keys() | kind.keys.keys()) - kind.foreign.keys()
     made = {
         key: value
         for key, value in table.items()

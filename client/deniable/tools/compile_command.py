@@ -74,8 +74,6 @@ def _compare(file: Path, content: str, path: Path) -> None:
         found = file.read_bytes()
     except FileNotFoundError:
         raise click.ClickException(f"{file} is missing: compile {path}") from None
-    except OSError as error:
-        raise click.ClickException(f"{file} cannot be read: {error.strerror}") from None
     if found != content.encode():
         raise click.ClickException(f"{file} is not up to date: compile {path} again")
     click.echo(f"{file} is up to date")

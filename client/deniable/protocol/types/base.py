@@ -49,7 +49,7 @@ class MetricType(ABC):
     Attributes:
         name: what `type = "..."` says.
         keys: the registry's keys that only this type takes, with their checks.
-        foreign: why a key of another type has no place here; nothing for most.
+        foreign: why a key that other types have has no place here, and takes nothing of [defaults].
         suitable: of which class the mechanisms are that its values can be reported through.
         without_memos, with_memos: what `mechanism = "..."` may say besides "auto"; empty if there
             are none.
@@ -61,7 +61,6 @@ class MetricType(ABC):
         needs_candidates: whether the values are any strings, and are named when it is estimated.
         of: the metrics whose values it joins; none for most. Such a metric is not recorded.
         forget: what it spares asking ("marginals": the metrics that it is of); None for most.
-        undefaulted: the keys of [defaults] that do not apply to it.
         presets: what keys hold that neither a metric nor [defaults] has.
         no_memos: why it has none, for `longitudinal = "memoize"`; empty for most, which have.
         looks_back: whether a device reports what it remembers of earlier windows, and no value.
@@ -77,7 +76,6 @@ class MetricType(ABC):
     explanation: ClassVar[CodedMessage]
     aggregates: ClassVar[tuple[Aggregate, ...]] = ("last", "first", "any")
     needs_candidates: ClassVar[bool] = False
-    undefaulted: ClassVar[frozenset[str]] = frozenset()
     presets: ClassVar[Mapping[str, Any]] = {}
     no_memos: ClassVar[str] = ""
     looks_back: ClassVar[bool] = False

@@ -200,7 +200,6 @@ class Pair(MetricType):
         "answer": "it is joined when the window closes",
         "segments": "it is not counted by segments, which would multiply its cells",
     }
-    undefaulted = frozenset({"aggregate", "answer", "segments"})
     aggregates = ("last",)
     joins = True
     suitable = SubsetSelection

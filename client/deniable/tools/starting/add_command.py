@@ -55,8 +55,6 @@ def add(metric: str, path: Path, dry_run: bool, yes: bool, **given: Any) -> None
         raise click.ClickException(f"there is no file {path}: `deniable init` writes one") from None
     except UnicodeDecodeError:
         raise click.ClickException(f"{path} is not UTF-8 text") from None
-    except OSError as error:
-        raise click.ClickException(f"{path} cannot be read: {error.strerror}") from None
     interactive = is_interactive(yes=yes)
     with refusing(str(path)):
         registry = Registry.parse(text, str(path), path.parent)
