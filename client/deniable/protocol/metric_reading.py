@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from deniable.protocol.checks import Check, is_number
 from deniable.protocol.errors import SchemeError
@@ -36,31 +36,13 @@ from deniable.protocol.segments import (
     Segment,
     combinations,
 )
-from deniable.protocol.types import TYPES, MetricType, Table
+from deniable.protocol.types import TYPES, Context, MetricType, Table
 
 _NULLS = ("forget", "memo_epsilon", "one_in", "unit")
 """The keys of a compiled metric that are null where they say nothing."""
 
 _LISTS = ("platform", "segments")
 """Those that are an empty list then."""
-
-
-class Context(NamedTuple):
-    """What the document says beside the table of a metric.
-
-    Attributes:
-        folder: where a file that a key names is looked for.
-        defaults: those of the document's `[defaults]` that are right.
-        segments: the declared segments by name; None for one that could not be read.
-        kinds: the type of each metric of the document, by name.
-        metrics: the metrics without mistakes that were read before.
-    """
-
-    folder: str
-    defaults: Mapping[str, Any]
-    segments: Mapping[str, Segment | None]
-    kinds: Mapping[str, Any]
-    metrics: Mapping[str, Metric]
 
 
 class MetricReading:
@@ -160,10 +142,7 @@ class MetricReading:
                 "is at_once, so the first value of a window is the one that counts: set "
                 'aggregate = "first"',
             )
-        context = self._context
-        read = kind.read(
-            Table(settings, context.folder, self.report, context.kinds, context.metrics)
-        )
+        read = kind.read(Table(settings, self.report, self._context))
         if kind.no_memos and settings.get("longitudinal") == "memoize":
             self.report("longitudinal", f"is memoize, but {kind.no_memos}")
             return None

@@ -26,9 +26,9 @@ from deniable.protocol.keys import (
     TOP_KEYS,
     reserved,
 )
-from deniable.protocol.metric_reading import Context, MetricReading, declared
+from deniable.protocol.metric_reading import MetricReading, declared
 from deniable.protocol.segments import SEGMENT_KEYS, Segment, identifying, read_segment
-from deniable.protocol.types import joins
+from deniable.protocol.types import Context, joins
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Literal, Self, SupportsFloat, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, Self, SupportsFloat, TypeAlias
 
 from deniable.protocol.checks import Check
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.errors import SchemeError
-from deniable.protocol.frozen import frozen
 from deniable.protocol.mechanisms import AUTO, FrequencyOracle, Mechanism, no_mechanism
 from deniable.protocol.randomness import Bits, below
 
@@ -20,27 +19,39 @@ Value: TypeAlias = bool | str | int | float | SupportsFloat
 
 Aggregate: TypeAlias = Literal["last", "first", "any", "max", "min", "sum", "count", "mean"]
 
-_NONE: Mapping[str, Any] = {}
+
+class Context(NamedTuple):
+    """What the registry says beside the table of a metric.
+
+    Attributes:
+        folder: where a file that a key names is looked for.
+        defaults: those of its `[defaults]` that are right.
+        segments: the declared segments by name, each a `Segment`; None for one that could not be
+            read.
+        kinds: the type of each metric, by name.
+        metrics: the metrics without mistakes that were read before, each a `deniable.Metric`.
+    """
+
+    folder: str
+    defaults: Mapping[str, Any]
+    segments: Mapping[str, Any]
+    kinds: Mapping[str, Any]
+    metrics: Mapping[str, Any]
 
 
-@frozen
-class Table:
+class Table(NamedTuple):
     """The table of one metric in the registry, as its type reads it.
 
     Attributes:
         settings: all keys of the metric. A key of the type may hold what its check refused,
             which has been reported.
-        folder: where a file that a key names is looked for.
         report: takes a key (None: the metric itself) and what is wrong with it.
-        declared: the type of each metric of the registry, by name, where a type asks for others.
-        metrics: those of them that are without mistakes, each a `deniable.Metric`.
+        context: what stands around it.
     """
 
     settings: Mapping[str, Any]
-    folder: str
     report: Callable[[str | None, str], None]
-    declared: Mapping[str, Any] = _NONE
-    metrics: Mapping[str, Any] = _NONE
+    context: Context
 
 
 class MetricType(ABC):

@@ -167,7 +167,7 @@ def _values(table: Table) -> tuple[str, ...]:
         report_mistakes(values, partial(table.report, key))
     else:
         try:
-            values = read_values(os.path.join(table.folder, settings[key]))
+            values = read_values(os.path.join(table.context.folder, settings[key]))
         except ValueListError as error:
             table.report(key, str(error))
             return ()
