@@ -60,6 +60,7 @@ from deniable.protocol.mechanisms.limits import (
     check_salt,
     check_size,
 )
+from deniable.protocol.mechanisms.unary_encoding import bitmap_likelihood
 from deniable.protocol.randomness import PRECISION, Bits, below, flips, system_bits
 
 MAX_BITS = 1 << 12
@@ -263,7 +264,7 @@ class BasicRappor(_TwoRounds[int]):
         return 1 << item
 
     def likelihood(self, report: Report, item: int) -> Fraction:
-        return _likelihood(report.columns, 1 << item, self.size, self.p, self.q)
+        return bitmap_likelihood(report.columns, 1 << item, self.size, self.p, self.q)
 
 
 class _Filtered(FrequencyOracle[str]):
@@ -282,7 +283,7 @@ class _Filtered(FrequencyOracle[str]):
 
     def likelihood(self, report: Report, item: str) -> Fraction:
         bitmap = self.bloom.filter(report.row, item)
-        each = _likelihood(report.columns, bitmap, self.bloom.k, self.p, self._p01)
+        each = bitmap_likelihood(report.columns, bitmap, self.bloom.k, self.p, self._p01)
         return each / self.bloom.cohorts
 
     def support(self, item: str) -> Iterator[Cell]:
@@ -401,11 +402,3 @@ def _permanent(bitmap: int, size: int, f: int, bits: Bits) -> int:
     # To flip each bit with probability f/2 is to answer 1 - f/2 for a one and f/2 for a zero;
     # one threshold for all bits is the fastest case of `flips`.
     return bitmap ^ flips(0, size, f // 2, f // 2, bits)
-
-
-def _likelihood(columns: int, bitmap: int, size: int, p11: Fraction, p01: Fraction) -> Fraction:
-    """How often a bitmap is reported as `columns`, bit by bit."""
-    kept, lost = (columns & bitmap).bit_count(), (bitmap & ~columns).bit_count()
-    gained = (columns & ~bitmap).bit_count()
-    quiet = size - kept - lost - gained
-    return p11**kept * (1 - p11) ** lost * p01**gained * (1 - p01) ** quiet
