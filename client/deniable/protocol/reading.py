@@ -53,7 +53,7 @@ def read_toml(text: str, source: str, folder: str | Path) -> dict[str, Any]:
     # Imported here: an app that ships a compiled registry needs nothing of it.
     import tomllib
 
-    from deniable.protocol.toml_lines import line_of, locate
+    from deniable.protocol.toml_lines import locate
 
     try:
         document = tomllib.loads(text)
@@ -62,14 +62,7 @@ def read_toml(text: str, source: str, folder: str | Path) -> dict[str, Any]:
         problem = Problem(int(found[1]) if found else None, "", f"is not TOML: {error}")
         raise RegistryError([problem], source) from None
     lines = locate(text)
-    fields = _Reading(document, source, lines, os.fspath(folder)).read()
-    places = {name: line_of(lines, ("metrics", name)) or 1 for name in fields["metrics"]}
-    places |= {
-        ".".join(path[1:]): number
-        for path, number in lines.items()
-        if len(path) == 3 and path[0] == "metrics"
-    }
-    return {**fields, "lines": places}
+    return {**_Reading(document, source, lines, os.fspath(folder)).read(), "lines": lines}
 
 
 def parse_json(text: str, source: str) -> Any:

@@ -18,7 +18,7 @@ from deniable.protocol.segments import Segment
 if TYPE_CHECKING:
     from pathlib import Path
 
-_NONE: Mapping[str, Any] = {}
+_NONE: Mapping[Any, Any] = {}
 
 
 @frozen
@@ -33,9 +33,9 @@ class Registry:
     metrics: Mapping[str, Metric]
     lifetime_epsilon: float | None = None
     source: str = "metrics.toml"
-    lines: Mapping[str, int] = _NONE
-    """The line of the source where each metric begins, and where each of its keys stands
-    ("metric.key"), for messages."""
+    lines: Mapping[tuple[str, ...], int] = _NONE
+    """The line of each table and key of the source by its path, for messages
+    (`deniable.protocol.toml_lines`); nothing of a compiled registry."""
     segments: Mapping[str, Segment] = _NONE
     """The declared segments, by name."""
     recipient: str | None = None
@@ -150,11 +150,10 @@ class Registry:
         self, metric: Metric, message: str, severity: Severity, key: str | None = None
     ) -> Problem:
         """A remark about a metric, or one of its keys, at its line."""
-        line, where = self.lines.get(metric.name), f"metrics.{metric.name}"
-        if key is None:
-            return Problem(line, where, message, severity)
-        line = self.lines.get(f"{metric.name}.{key}", line)
-        return Problem(line, f"{where}.{key}", message, severity)
+        from deniable.protocol.toml_lines import line_of
+
+        path = ("metrics", metric.name) if key is None else ("metrics", metric.name, key)
+        return Problem(line_of(self.lines, path), ".".join(path), message, severity)
 
     def __getitem__(self, name: str) -> Metric:
         """The metric of that name.
