@@ -90,7 +90,8 @@ class MetricReading:
         # The mechanism is built even if other keys are wrong, to report all mistakes at once.
         good = {key: value for key, value in self.settings.items() if key not in self._refused}
         metric = None
-        if metric_type is not None and self._can_design(good):
+        needed = good.keys() >= {"epsilon", "lifetime_epsilon"}
+        if metric_type is not None and needed and self._refused.isdisjoint(SCHEME_KEYS):
             metric = self._build(good, metric_type, counted_by)
         if metric is not None:
             self._check_built(metric)
@@ -247,12 +248,6 @@ class MetricReading:
             self.report("mechanism", message)
         else:
             self.report("mechanism", no_mechanism(name, known))
-
-    def _can_design(self, good: Mapping[str, Any]) -> bool:
-        """Whether everything that the mechanism is made from was given and is right."""
-        given = all(key in good for key in SCHEME_KEYS if key in self.settings)
-        needed = all(key in good for key in ("type", "epsilon", "lifetime_epsilon"))
-        return given and needed
 
     def _build(
         self,
