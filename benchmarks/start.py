@@ -9,6 +9,7 @@ start   each program is a process of its own, measured from its start to its exi
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import subprocess
@@ -22,7 +23,6 @@ from typing import NamedTuple
 
 from common.tables import Table, run
 from deniable import Client, Registry
-from deniable.protocol import compiled
 
 REGISTRY = """
 schema = 1
@@ -94,8 +94,8 @@ def programs(folder: Path) -> dict[str, str]:
     """The code of each program by its name."""
     declared, shipped = folder / "metrics.toml", folder / "metrics.json"
     declared.write_text(REGISTRY, encoding="utf-8")
-    document = compiled.to_document(Registry.parse(REGISTRY))
-    shipped.write_text(compiled.to_text(document), encoding="utf-8")
+    document = Registry.parse(REGISTRY).compile()
+    shipped.write_text(json.dumps(document), encoding="utf-8")
     return {
         BARE: "pass",
         "dataclasses, json, pathlib, sqlite3": ("import dataclasses, json, pathlib, sqlite3"),

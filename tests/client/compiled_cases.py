@@ -5,7 +5,6 @@ import functools
 from pathlib import Path
 
 from deniable import Registry, Scheme
-from deniable.protocol import compiled
 from deniable.protocol.mechanisms import Memoizing, rebuild
 
 REGISTRIES = Path(__file__).parent / "registries"
@@ -20,7 +19,7 @@ SEGMENTED = (REGISTRIES / "segments.toml").read_text(encoding="utf-8")
 @functools.cache
 def _whole():
     """All metrics in one document."""
-    return compiled.to_document(Registry.parse(REGISTRY))
+    return Registry.parse(REGISTRY).compile()
 
 
 def document(*names):

@@ -7,7 +7,6 @@ import pytest
 from click.testing import CliRunner
 
 from deniable import Registry
-from deniable.protocol import compiled
 from deniable.tools.commands import lint, sent
 
 REGISTRIES = Path(__file__).parent / "registries"
@@ -43,7 +42,7 @@ def test_lint_reads_a_compiled_registry(run, tmp_path):
     shown = []
     registry = Registry.load(REGISTRIES / "good.toml")
     path = tmp_path / "metrics.json"
-    path.write_text(compiled.to_text(compiled.to_document(registry)), encoding="utf-8")
+    path.write_text(json.dumps(registry.compile()), encoding="utf-8")
     for each in (REGISTRIES / "good.toml", path):
         metrics = json.loads(run(lint, each, "--json").stdout)["metrics"]
         shown.append([{**facts, "explanation": None} for facts in metrics])

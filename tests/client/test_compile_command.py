@@ -6,7 +6,6 @@ import pytest
 from click.testing import CliRunner
 
 from deniable import Registry, RegistryError
-from deniable.protocol import compiled
 from deniable.tools.compile_command import compile_registry
 
 from . import compiled_cases
@@ -86,4 +85,4 @@ def test_what_a_collector_needs_is_left_out_unless_asked(tmp_path):
     for wrong in ({}, {"day": 7}, {"week": "soon"}, {"day": 90, "month": 60}, 5):
         document["metrics"]["dark"]["keep"] = wrong
         with pytest.raises(RegistryError, match="keep"):
-            compiled.from_document(document)
+            Registry.from_document(document)

@@ -13,16 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable import Registry, RegistryError
-from deniable.protocol import compiled
 from deniable.protocol.exact import exp_below
-from deniable.protocol.keys import (
-    COMPILED_SEGMENT_KEYS,
-    COMPILED_TOP_KEYS,
-    PEOPLE_KEYS,
-)
+from deniable.protocol.keys import FORMAT, PEOPLE_KEYS
 from deniable.protocol.mechanisms import Memoizing, all_names, design
-from deniable.protocol.reading import FORMAT
 from deniable.protocol.types import TYPES
+from deniable.tools.compile_command import to_text
 
 from . import compiled_cases
 from .compiled_cases import REGISTRY, SEGMENTED
@@ -40,7 +35,7 @@ BAD = [case for case in VECTORS["cases"] if "error" in case]
 def refused(document):
     """The paths of the mistakes of a document; empty if it is taken."""
     try:
-        compiled.from_document(document)
+        Registry.from_document(document)
     except RegistryError as error:
         return {problem.where for problem in error.problems}
     return set()
@@ -51,9 +46,9 @@ def test_what_is_compiled_is_what_was():
     for name, text in (("every kind of metric", REGISTRY), ("segments", SEGMENTED)):
         (published,) = [case["document"] for case in GOOD if case["name"] == name]
         declared = Registry.parse(text)
-        assert compiled.to_document(declared) == published
+        assert declared.compile() == published
         # Both are read alike: a number's range and cells, also where only its mechanism tells them.
-        read = compiled.from_document(published)
+        read = Registry.from_document(published)
         assert [metric.type for metric in read] == [metric.type for metric in declared]
 
 
@@ -61,9 +56,9 @@ def test_what_is_compiled_is_what_was():
 def test_good_documents_are_taken(case):
     """A good document has the published form, and gives a registry that compiles to it again."""
     FORM.validate(case["document"])
-    registry = compiled.from_document(case["document"])
-    again = compiled.to_document(registry)
-    assert compiled.to_text(again) == compiled.to_text(case["document"])
+    registry = Registry.from_document(case["document"])
+    again = registry.compile()
+    assert to_text(again) == to_text(case["document"])
 
 
 @pytest.mark.parametrize("case", BAD, ids=lambda case: case["name"])
@@ -82,15 +77,14 @@ def test_what_the_schema_refuses_is_refused():
 def test_the_schema_has_every_key():
     """The schema has the keys and types of the code, and takes the name of each mechanism."""
     metric = SCHEMA["$defs"]["metric"]
-    optional = {*PEOPLE_KEYS, "segments"}
-    assert SCHEMA["required"] == [each for each in COMPILED_TOP_KEYS if each not in optional]
-    assert set(SCHEMA["properties"]) == set(COMPILED_TOP_KEYS)
+    assert SCHEMA["required"] == list(WHOLE)
+    assert set(SCHEMA["properties"]) == {*WHOLE, *PEOPLE_KEYS, "segments"}
     tables = [table for case in GOOD for table in case["document"]["metrics"].values()]
     assert metric["required"] == [key for key in tables[0] if all(key in each for each in tables)]
     more = {"of", "bins", "forget", "deny", "minimum_share"}  # of pairs and discoveries
     assert set(metric["properties"]) == more.union(*tables, {"keep"})  # that for collectors alone
     segment = SCHEMA["$defs"]["segment"]
-    assert list(segment["properties"]) == segment["required"] == list(COMPILED_SEGMENT_KEYS)
+    assert list(segment["properties"]) == segment["required"] == ["values", "other"]
     assert metric["properties"]["type"]["enum"] == list(TYPES)
     pattern = metric["properties"]["mechanism"]["pattern"]
     assert all(re.fullmatch(pattern, name) for name in all_names())
@@ -159,7 +153,7 @@ def test_no_change_reveals_more_than_declared(place, change):
         if refused(each):
             continue
         FORM.validate(each)
-        for metric in compiled.from_document(each):
+        for metric in Registry.from_document(each):
             mechanism = metric.scheme.mechanism
             assert mechanism.odds <= exp_below(metric.epsilon)
             assert metric.epsilon <= metric.lifetime_epsilon
@@ -174,7 +168,9 @@ def test_no_change_reveals_more_than_declared(place, change):
         lambda inner: (
             st.lists(inner, max_size=3)
             | st.dictionaries(
-                st.sampled_from([*COMPILED_TOP_KEYS, "x"]) | st.text(max_size=3), inner, max_size=4
+                st.sampled_from([*SCHEMA["properties"], "x"]) | st.text(max_size=3),
+                inner,
+                max_size=4,
             )
         ),
     )
@@ -210,14 +206,14 @@ def test_who_receives_reports_is_compiled():
     """Recipient and contact are in the compiled registry where they are declared, and refused
     where they are no line of text."""
     text = REGISTRY.replace("[", 'recipient = "Acme Ltd"\ncontact = "a@acme.example"\n[', 1)
-    document = compiled.to_document(Registry.parse(text))
+    document = Registry.parse(text).compile()
     FORM.validate(document)
-    registry = compiled.from_document(document)
+    registry = Registry.from_document(document)
     assert (registry.recipient, registry.contact) == ("Acme Ltd", "a@acme.example")
-    assert compiled.to_document(registry)["contact"] == "a@acme.example"
+    assert registry.compile()["contact"] == "a@acme.example"
     for wrong in (None, "", "a\nb", "x" * 201, 7):
         with pytest.raises(RegistryError, match="contact"):
-            compiled.from_document({**document, "contact": wrong})
+            Registry.from_document({**document, "contact": wrong})
 
 
 def test_a_compiled_registry_ignores_a_better_design(monkeypatch):
@@ -226,6 +222,6 @@ def test_a_compiled_registry_ignores_a_better_design(monkeypatch):
     other = design("randomized_response", 6, 1.0)
     document["metrics"]["browser"].update(mechanism=other.name, parameters=other.parameters())
     compiled_cases.consistent(document["metrics"]["browser"])
-    metric = compiled.from_document(document)["browser"]
+    metric = Registry.from_document(document)["browser"]
     assert metric.scheme.mechanism.parameters() == other.parameters()
     assert metric.scheme.mechanism.parameters() != design("auto", 6, 1.0).parameters()

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable import RegistryError, SchemeError
-from deniable.protocol import compiled
+from deniable import Registry, RegistryError, SchemeError
 from deniable.protocol.exact import exp_below
 from deniable.protocol.mechanisms import prefix_tree, rebuild
 from deniable.protocol.mechanisms.prefix_tree import (
@@ -176,15 +175,15 @@ def test_designs_keep_within_epsilon(levels):
 def test_a_compiled_registry_is_checked():
     """A compiled metric without its patterns, or with a mechanism of another type, is refused; and
     no other type takes this mechanism."""
-    document = compiled.to_document(declared())
+    document = declared().compile()
     for key, value in (("deny", ["*"]), ("minimum_share", 2), ("type", "string")):
         faulty = json.loads(json.dumps(document))
         faulty["metrics"]["search"][key] = value
         with pytest.raises(RegistryError, match=r"search\."):
-            compiled.from_document(faulty)
+            Registry.from_document(faulty)
     del document["metrics"]["search"]["deny"]
     with pytest.raises(RegistryError, match=r"deny.*missing"):
-        compiled.from_document(document)
+        Registry.from_document(document)
     definition = declared()["search"].scheme.definition()
     for kind in ("category", "boolean", "string", "number"):
         with pytest.raises(SchemeError, match="not reported through prefix_tree"):

@@ -8,7 +8,6 @@ import sys
 import pytest
 
 from deniable import Registry
-from deniable.protocol import compiled
 
 REGISTRY = """
 schema = 1
@@ -107,7 +106,7 @@ def test_a_tool_that_records_loads_only_what_its_metrics_need(tmp_path, name):
     metrics, no network, and nothing that reads TOML if the registry is compiled."""
     text = REGISTRY
     if name == "metrics.json":
-        text = compiled.to_text(compiled.to_document(Registry.parse(REGISTRY)))
+        text = json.dumps(Registry.parse(REGISTRY).compile())
     (tmp_path / name).write_text(text, encoding="utf-8")
     modules = loaded(
         "from deniable import Client\n"

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable import Client, MetricError, Registry, RegistryError, SchemeError
-from deniable.protocol import compiled
 from deniable.protocol.types.pair import MAX_PAIR_CELLS, cell_text, margins_of
 
 MakeClient = Callable[..., Client]
@@ -128,10 +127,10 @@ def test_any_values_are_read_back(one, ones, two, twos):
 )
 def test_a_compiled_pair_with_a_fault_is_refused(key, value):
     """The reader of a compiled registry trusts no key of a pair."""
-    document = compiled.to_document(declared())
+    document = declared().compile()
     document["metrics"]["plan_by_mode"][key] = value
     with pytest.raises(RegistryError):
-        compiled.from_document(document)
+        Registry.from_document(document)
 
 
 def test_a_pair_is_not_recorded(make_client):
@@ -151,7 +150,7 @@ VECTORS = json.loads(
 def test_the_vectors(case):
     """Each compiled registry gives the cells, and joins the two texts of a window to the cell that
     the file says, or to none."""
-    registry = compiled.from_document(case["registry"])
+    registry = Registry.from_document(case["registry"])
     (metric,) = [each for each in registry if each.type.of]
     assert list(metric.values) == case["cells"]
     for row in case["joined"]:

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deniable import Registry, RegistryError, SchemeError, SegmentError
+from deniable import Registry, RegistryError, Scheme, SchemeError, SegmentError
 from deniable.device.open_windows import parse_value
 from deniable.protocol.mechanisms import MAX_CELLS, Packing, Row
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
-from deniable.protocol.scheme import check_cells
 from deniable.protocol.segments import Segment, combinations, labels, place
 from deniable.testing import MemoryClient
 from deniable_estimator.forecasting.forecast import segment_forecast
@@ -67,15 +66,15 @@ def test_a_reason_lets_a_segment_pass():
 def test_a_tally_keeps_its_limit():
     """Segments that would give a tally more than the most cells are refused."""
     fits, too_wide = (MAX_CELLS // 8, MAX_CELLS // 8 + 1)
-    segments = [Segment("a", ("x", "y", "z", "w")), Segment("b", ("x", "y"))]
+    segments = (Segment("a", ("x", "y", "z", "w")), Segment("b", ("x", "y")))
     for width in (fits, too_wide):
         mechanism = SubsetSelection.design(3, 1.0)
         mechanism.rows = (Row(width, Packing.BITMAP),)
         if width == fits:
-            check_cells(mechanism, segments)
+            Scheme("category", mechanism, ("p", "q", "r"), segments)
             continue
         with pytest.raises(SchemeError, match="above the limit of 8,388,608"):
-            check_cells(mechanism, segments)
+            Scheme("category", mechanism, ("p", "q", "r"), segments)
 
 
 def test_rows_are_combinations_first():

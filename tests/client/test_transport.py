@@ -241,4 +241,4 @@ def test_an_endpoint_that_cannot_be_is_refused(endpoint, message, registry):
 )
 def test_an_endpoint_is_a_web_address(endpoint):
     """A host with a port and a path is one."""
-    assert HttpTransport(endpoint).url == endpoint.rstrip("/") + "/v1/reports"
+    assert HttpTransport(endpoint).endpoint == endpoint.rstrip("/")

@@ -8,7 +8,6 @@ from click.testing import CliRunner
 
 import deniable
 from deniable import Registry
-from deniable.protocol import compiled
 from deniable.tools.web_command import web
 
 from . import compiled_cases
@@ -78,7 +77,7 @@ def test_the_files_hold_sdk_and_registry(run, tmp_path, text, flags, build, part
     assert sorted(each.name for each in folder.iterdir()) == sorted(NAMES + modules)
     integrity = json.loads((folder / "integrity.json").read_bytes())["files"]
     assert sorted([*integrity, "integrity.json"]) == sorted(NAMES + modules)
-    document = compiled.to_document(Registry.load(tmp_path / "metrics.toml"))
+    document = Registry.load(tmp_path / "metrics.toml").compile()
     assert json.loads((folder / "metrics.json").read_bytes()) == document
     *imports, module = (folder / "metrics.js").read_text(encoding="utf-8").splitlines()
     assert [each.rpartition('"./')[2] for each in imports] == [f'{each}";' for each in modules]

@@ -20,7 +20,6 @@ from deniable.device.outbox import OutgoingBatch
 from deniable.device.recording import ACTIVE, Recorder
 from deniable.device.state import State
 from deniable.device.transport import Reply
-from deniable.protocol import compiled
 from deniable.protocol.errors import TransportError
 
 FILE = Path(__file__).parents[2] / "client" / "vectors" / "transcripts.json"
@@ -98,7 +97,7 @@ class Driver:
 
     def upgrade(self, document):
         """Begin anew with a registry, as a process does: memory is lost, the state is not."""
-        self.registry: Registry = compiled.from_document(document)
+        self.registry: Registry = Registry.from_document(document)
         self.recorder = Recorder(self.registry)
         self.state = State(self.folder, self.registry.app)
         with self.state.transaction() as connection:

@@ -26,7 +26,6 @@ from tests.ports import free_port
 from tests.tools import need
 
 from deniable import Registry
-from deniable.protocol import compiled
 from deniable.protocol.segments import combinations
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
@@ -376,8 +375,8 @@ def test_each_python_snippet_runs(serving, tmp_path, page, text):
     )
     for name in ("metrics.toml", "sites.txt", "hosts.txt"):
         shutil.copy(serving.folder / name, tmp_path)
-    document = compiled.to_document(Registry.load(tmp_path / "metrics.toml"))
-    (tmp_path / "metrics.json").write_text(compiled.to_text(document), encoding="utf-8")
+    document = Registry.load(tmp_path / "metrics.toml").compile()
+    (tmp_path / "metrics.json").write_text(json.dumps(document), encoding="utf-8")
     environ = {**serving.environ, "XDG_STATE_HOME": str(tmp_path), "DO_NOT_TRACK": "0"}
     run([sys.executable, "app.py"], tmp_path, environ)
 

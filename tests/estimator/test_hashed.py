@@ -13,7 +13,7 @@ from deniable_estimator.analyses.hashed import hash_places
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers import answer_of
 
-SPACE = ProjectiveGeometry.best(2.0, 2000, 4000, lambda space: space.q / (space.p - space.q) ** 2)
+SPACE = ProjectiveGeometry.best(2.0, 2000, 4000)
 MECHANISM = HashedProjectiveGeometry("city", 4, SPACE)
 SCHEME = Scheme("string", MECHANISM, ())
 ANALYSIS = hashed.HashedProjectiveGeometryAnalysis(MECHANISM)

@@ -13,7 +13,6 @@ import pytest
 from tests.contract.transcripts import Driver, Stream, seeded, text
 
 from deniable import Registry
-from deniable.protocol import compiled
 
 WEB = Path(__file__).parents[2] / "client" / "web"
 LIVES = 60
@@ -68,7 +67,7 @@ def declared(rng):
     names = [name for name in KINDS if rng.random() < 0.8] or ["kept"]
     metrics = "".join(metric(name, KINDS[name][0], rng.choice(KINDS[name][1])) for name in names)
     cap = rng.choice(["", "", "lifetime_epsilon = 8.0\n"])
-    return compiled.to_document(Registry.parse(f'schema = 1\napp = "editor"\n{cap}{metrics}'))
+    return Registry.parse(f'schema = 1\napp = "editor"\n{cap}{metrics}').compile()
 
 
 def metric(name, kind, keys):

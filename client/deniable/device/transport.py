@@ -83,8 +83,7 @@ class HttpTransport:
         self, endpoint: str, timeout: float = 10.0, *, ingest_key: str | None = None
     ) -> None:
         check_endpoint(endpoint)
-        self._endpoint = endpoint.rstrip("/")
-        self.url = f"{self._endpoint}/v1/reports"
+        self.endpoint = endpoint.rstrip("/")
         self.timeout = timeout
         check_ingest_key(ingest_key)
         self._ingest_key = ingest_key
@@ -121,7 +120,7 @@ class HttpTransport:
             sent["Content-Type"] = "application/json"
             if self._ingest_key is not None:
                 sent["Authorization"] = f"Bearer {self._ingest_key}"
-        url = f"{self._endpoint}{path}"
+        url = f"{self.endpoint}{path}"
         request = urllib.request.Request(url, body, sent)  # noqa: S310  (checked above)
         self._connections.clear()
         passed = threading.Event()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from datetime import date
 from typing import Any, TypeAlias
@@ -54,18 +53,6 @@ def segment_names(value: Any) -> str | None:
 
 def day(value: Any) -> str | None:
     return None if type(value) is date else "must be a date without quotes, like 2027-06-30"
-
-
-def written_day(value: Any) -> str | None:
-    """A day in JSON, which has no dates."""
-    if isinstance(value, str) and re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
-        try:
-            date.fromisoformat(value)
-        except ValueError:
-            pass
-        else:
-            return None
-    return "must be a day, like 2027-06-30"
 
 
 def one_of(choices: tuple[str, ...]) -> Check:
@@ -121,10 +108,6 @@ def bound(value: Any) -> str | None:
         except OverflowError:
             pass
     return "must be a finite number of 64 bits"
-
-
-def table(value: Any) -> str | None:
-    return None if isinstance(value, dict) else "must be a table"
 
 
 def flag(value: Any) -> str | None:

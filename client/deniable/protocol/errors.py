@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from deniable.protocol.coded_message import CodedMessage
+from deniable.protocol.coded_message import CodedMessage, counted
 from deniable.protocol.frozen import frozen
 
 if TYPE_CHECKING:
@@ -58,8 +58,7 @@ class MistakesError(DeniableError):
     def __init__(self, problems: Sequence[Problem], source: str = "metrics.toml") -> None:
         self.problems = tuple(problems)
         self.source = source
-        count = len(self.problems)
-        lines = [f"{count} mistake{'s' if count != 1 else ''} in {source}:"]
+        lines = [f"{counted(len(self.problems), 'mistake')} in {source}:"]
         lines += [f"  {problem.describe(source)}" for problem in self.problems]
         super().__init__("\n".join(lines))
 

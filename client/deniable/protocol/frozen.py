@@ -71,24 +71,19 @@ def frozen(cls: type[_Class]) -> type[_Class]:
         told = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
         return f"{type(self).__qualname__}({told})"
 
-    def __setattr__(self: Any, name: str, value: object) -> NoReturn:
-        _refuse("assign to", name)
+    def __setattr__(self: Any, name: str, *_: object) -> NoReturn:
+        from dataclasses import FrozenInstanceError
 
-    def __delattr__(self: Any, name: str) -> NoReturn:
-        _refuse("delete", name)
+        raise FrozenInstanceError(f"cannot change field {name!r}")
 
-    for method in (__init__, __eq__, __hash__, __repr__, __setattr__, __delattr__):
+    for method in (__init__, __eq__, __hash__, __repr__):
         if method.__name__ not in cls.__dict__:
             setattr(cls, method.__name__, method)
     for name, value in (
+        ("__setattr__", __setattr__),
+        ("__delattr__", __setattr__),
         ("__dataclass_fields__", _Fields(names)),
         ("__match_args__", names),
     ):
         setattr(cls, name, value)
     return cls
-
-
-def _refuse(action: str, name: str) -> NoReturn:
-    from dataclasses import FrozenInstanceError
-
-    raise FrozenInstanceError(f"cannot {action} field {name!r}")

@@ -6,22 +6,8 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
-from deniable.protocol import windows
-from deniable.protocol.checks import (
-    Check,
-    count,
-    day,
-    one_in,
-    one_of,
-    positive,
-    rate,
-    segment_names,
-    some_of,
-    table,
-    tags,
-    text,
-    written_day,
-)
+from deniable.protocol import checks, windows
+from deniable.protocol.checks import Check
 from deniable.protocol.keep import well_formed
 from deniable.protocol.mechanisms import MAX_EPSILON, MAX_MEMO_EPSILON
 from deniable.protocol.metric import ANSWERS, LONGITUDINAL, PLATFORMS
@@ -48,34 +34,31 @@ TOP_KEYS = (
 )
 """The keys at the top of the file."""
 
-COMPILED_TOP_KEYS = ("format", "app", *PEOPLE_KEYS, "lifetime_epsilon", "segments", "metrics")
-"""The same of a compiled registry."""
-
-COMPILED_SEGMENT_KEYS = ("values", "other")
-"""What a segment holds there."""
+FORMAT = 1
+"""The version of the compiled registry's format."""
 
 MAX_LIFETIME_EPSILON = 10_000.0
 """The largest lifetime epsilon; a number near it protects nothing."""
 
 COMMON_KEYS: dict[str, Check] = {
-    "type": one_of(tuple(TYPES)),
-    "description": text,
-    "owner": text,
-    "expires": day,
-    "epsilon": positive(MAX_EPSILON),
-    "lifetime_epsilon": positive(MAX_LIFETIME_EPSILON),
-    "memo_epsilon": positive(MAX_MEMO_EPSILON),
-    "window": one_of(windows.KINDS),
-    "aggregate": text,  # checked with the type
-    "answer": one_of(ANSWERS),
-    "sample_rate": rate,
-    "one_in": one_in,
-    "longitudinal": one_of(LONGITUDINAL),
-    "mechanism": text,  # checked when the scheme is built
-    "tags": tags,
-    "platform": some_of(PLATFORMS),
-    "devices": count,
-    "segments": segment_names,
+    "type": checks.one_of(tuple(TYPES)),
+    "description": checks.text,
+    "owner": checks.text,
+    "expires": checks.day,
+    "epsilon": checks.positive(MAX_EPSILON),
+    "lifetime_epsilon": checks.positive(MAX_LIFETIME_EPSILON),
+    "memo_epsilon": checks.positive(MAX_MEMO_EPSILON),
+    "window": checks.one_of(windows.KINDS),
+    "aggregate": checks.text,  # checked with the type
+    "answer": checks.one_of(ANSWERS),
+    "sample_rate": checks.rate,
+    "one_in": checks.one_in,
+    "longitudinal": checks.one_of(LONGITUDINAL),
+    "mechanism": checks.text,  # checked when the scheme is built
+    "tags": checks.tags,
+    "platform": checks.some_of(PLATFORMS),
+    "devices": checks.count,
+    "segments": checks.segment_names,
     "keep": well_formed,
 }
 """What a metric of any type may hold."""
@@ -119,21 +102,13 @@ SCHEME_KEYS = (
 )
 """What a metric's mechanism is made from, beside what its type takes."""
 
-COMPILED_CHECKS: dict[str, Check] = {
-    "expires": written_day,
-    "parameters": table,
-    "scheme": text,
-    "reveals": table,
-    "rows": count,
-}
-"""What a compiled metric holds beside the keys that are declared, and in another form."""
-
 COMPILED_REQUIRED = (
     *(key for key in REQUIRED if key != "owner"),
+    "aggregate",
     "longitudinal",
     "values",
     "mechanism",
     "parameters",
 )
 """What a compiled metric cannot be read without. That it holds everything else is seen when it is
-compared with what compiling it gives (`Metric.compile`)."""
+compared with what compiling it gives (`Registry.from_document`)."""

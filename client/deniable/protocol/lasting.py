@@ -114,9 +114,11 @@ def groups(told: Lasting, rate: float) -> int | None:
     return count if 2 <= count <= MAX_ONE_IN else None
 
 
-def remedies(metric: Metric, registry: Registry, first: date) -> Iterator[tuple[str, Metric]]:
+def remedies(
+    metric: Metric, registry: Registry, first: date
+) -> Iterator[tuple[str, Metric, Lasting]]:
     """The lines of which each lets a silent metric's devices report until it expires, and the
-    metric with them: memos, a longer window, turns."""
+    metric with them, and what a device does then: memos, a longer window, turns."""
     told = lasting(registry, first)[metric.name]
     joined = bool(metric.type.of) or metric.name in registry.pairs
     options: list[tuple[str, dict[str, Any]]] = []
@@ -149,9 +151,10 @@ def remedies(metric: Metric, registry: Registry, first: date) -> Iterator[tuple[
         except SchemeError:
             continue
         with_it = dataclasses.replace(registry, metrics={**registry.metrics, metric.name: made})
-        if lasting(with_it, first)[metric.name].silent is None:
+        then = lasting(with_it, first)[metric.name]
+        if then.silent is None:
             windowed |= "window" in changed
-            yield line, made
+            yield line, made, then
 
 
 def _windows(metric: Metric, begin: date) -> int:

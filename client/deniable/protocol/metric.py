@@ -9,9 +9,9 @@ from typing import Any, Literal, TypeAlias
 from deniable.protocol import windows
 from deniable.protocol.errors import MetricError
 from deniable.protocol.frozen import frozen
-from deniable.protocol.keep import Keep
+from deniable.protocol.keep import FOREVER, Keep
 from deniable.protocol.mechanisms import AUTO, Mechanism, Memoizing
-from deniable.protocol.scheme import Scheme, check_cells
+from deniable.protocol.scheme import Scheme
 from deniable.protocol.segments import Segment
 from deniable.protocol.types import Aggregate, MetricType, Value
 
@@ -82,11 +82,11 @@ class Metric:
             SchemeError: the mechanism cannot be built within `epsilon`, or its memos within
                 `memo_epsilon`.
         """
-        mechanism = self.compiled
-        if mechanism is None:
-            memo_epsilon = self.memo_limit if self.longitudinal == "memoize" else None
+        memo_epsilon = self.memo_limit if self.longitudinal == "memoize" else None
+        if self.compiled is None:
             mechanism = self.type.design(self.mechanism, self.name, self.epsilon, memo_epsilon)
-        check_cells(mechanism, self.segments)
+        else:
+            mechanism = self.compiled.require_within(self.epsilon, memo_epsilon)
         return Scheme(self.type.name, mechanism, self.type.values, self.segments)
 
     @property
@@ -133,9 +133,9 @@ class Metric:
         """
         return self.type.item(text, self.scheme.mechanism)
 
-    def compile(self, *, segmented: bool) -> dict[str, Any]:
+    def compile(self, *, segmented: bool, keep: bool) -> dict[str, Any]:
         """Its table in `metrics.json`, with the keys in the order of the format. `segmented`:
-        whether the registry declares segments."""
+        whether the registry declares segments. `keep` adds how long its windows are kept."""
         mechanism, definition = self.scheme.mechanism, self.scheme.definition()
         memos = mechanism if isinstance(mechanism, Memoizing) else None
         table = {
@@ -169,4 +169,8 @@ class Metric:
         if segmented:
             table["segments"] = [each.name for each in self.segments]
             table["rows"] = len(mechanism.rows)
+        if keep and self.keep:
+            table["keep"] = {
+                calendar: FOREVER if days is None else days for calendar, days in self.keep
+            }
         return table

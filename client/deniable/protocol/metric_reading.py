@@ -1,32 +1,34 @@
 """From the table of one metric to its metric, collecting every mistake on the way.
 
-The table stands in a `metrics.toml`, or in the `metrics.json` that was compiled from one. That has
-the mechanism with its integers in force: it is built from these, what a report reveals is computed,
-and a table that reveals more than it declares, or that differs from what compiling its metric
-gives, is refused.
+The table stands in a `metrics.toml`. A `metrics.json` that was compiled from one has the mechanism
+with its integers in force beside it: `declared` takes the two apart, and what a report reveals is
+computed from these integers. A metric whose mechanism reveals more than it declares is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from deniable.protocol.checks import Check, is_number
 from deniable.protocol.errors import SchemeError
-from deniable.protocol.exact import exp_below
 from deniable.protocol.keep import mistakes, read_keep
 from deniable.protocol.keys import (
     COMMON_KEYS,
-    COMPILED_CHECKS,
     COMPILED_REQUIRED,
     REQUIRED,
     SCHEME_KEYS,
     all_keys,
 )
-from deniable.protocol.mechanisms import MAX_MEMO_EPSILON, Mechanism, Memoizing, rebuild
+from deniable.protocol.mechanisms import (
+    MAX_MEMO_EPSILON,
+    Mechanism,
+    Memoizing,
+    no_mechanism,
+    rebuild,
+)
 from deniable.protocol.metric import Metric
-from deniable.protocol.scheme import check_values
 from deniable.protocol.segments import (
     LEAST_REPORTS,
     MAX_COMBINATIONS,
@@ -34,35 +36,13 @@ from deniable.protocol.segments import (
     Segment,
     combinations,
 )
-from deniable.protocol.types import TYPES, MetricType, Table
+from deniable.protocol.types import TYPES, Context, MetricType, Table
 
-_NULLS = ("forget", "memo_epsilon", "one_in", "other", "unit")
+_NULLS = ("forget", "memo_epsilon", "one_in", "unit")
 """The keys of a compiled metric that are null where they say nothing."""
 
 _LISTS = ("platform", "segments")
 """Those that are an empty list then."""
-
-_ABSENT = object()
-
-
-class Context(NamedTuple):
-    """What the document says beside the table of a metric.
-
-    Attributes:
-        folder: where a file that a key names is looked for.
-        defaults: those of the document's `[defaults]` that are right.
-        segments: the declared segments by name; None for one that could not be read.
-        kinds: the type of each metric of the document, by name.
-        metrics: the metrics without mistakes that were read before.
-        segmented: whether the document declares segments.
-    """
-
-    folder: str
-    defaults: Mapping[str, Any]
-    segments: Mapping[str, Segment | None]
-    kinds: Mapping[str, Any]
-    metrics: Mapping[str, Metric]
-    segmented: bool
 
 
 class MetricReading:
@@ -73,7 +53,7 @@ class MetricReading:
         table: what stands under it.
         context: what stands around it.
         report: takes a key (None: the metric itself) and what is wrong with it.
-        compiled: whether `deniable compile` has written the table.
+        compiled: the mechanism, if it was compiled; otherwise it is designed.
     """
 
     def __init__(
@@ -82,8 +62,7 @@ class MetricReading:
         table: Mapping[str, Any],
         context: Context,
         report: Callable[[str | None, str], None],
-        *,
-        compiled: bool,
+        compiled: Mechanism[Any] | None,
     ) -> None:
         self.name = name
         self.kind = TYPES.get(str(table.get("type")))
@@ -101,135 +80,55 @@ class MetricReading:
 
     def read(self) -> Metric | None:
         """The metric; None, after reports, if there are mistakes."""
-        mechanism = None
         self._check_keys()
-        if self._compiled:
-            # What is no compiled metric cannot be read further.
-            mechanism = None if self._refused else self._mechanism()
-            if mechanism is None:
-                return None
         metric_type = None if self.kind is None else self._type(self.kind)
         self._check_epsilons()
         self._check_participation()
-        if mechanism is None:
+        if self._compiled is None:
             self._check_mechanism()
         counted_by = self._segments()
         # The mechanism is built even if other keys are wrong, to report all mistakes at once.
         good = {key: value for key, value in self.settings.items() if key not in self._refused}
         metric = None
-        if metric_type is not None and self._can_design(good):
-            metric = self._build(good, metric_type, counted_by, mechanism)
+        needed = good.keys() >= {"epsilon", "lifetime_epsilon"}
+        if metric_type is not None and needed and self._refused.isdisjoint(SCHEME_KEYS):
+            metric = self._build(good, metric_type, counted_by)
         if metric is not None:
             self._check_built(metric)
-        if metric is not None and mechanism is not None:
-            self._check_limits(metric, mechanism)
-            self._compare(metric)
         return None if self._refused else metric
 
     def _checks(self) -> Mapping[str, Check]:
-        """The keys that the table may hold, with their checks. If a declared table holds others,
-        those of all types, because its type may be what is wrong."""
-        kind = self.kind
-        known: Mapping[str, Check] = COMMON_KEYS if kind is None else {**COMMON_KEYS, **kind.keys}
-        if self._compiled:
-            return {**known, **COMPILED_CHECKS}
+        """The keys that the table may hold, with their checks. If it holds others, those of all
+        types, because its type may be what is wrong."""
+        known = {**COMMON_KEYS, **(self.kind or MetricType).keys}
         return known if known.keys() >= self._table.keys() else all_keys()
 
     def _given(self) -> dict[str, Any]:
         """What the table and the defaults say together."""
-        kind = self.kind
-        found = {} if kind is None else dict(kind.presets)
-        undefaulted = frozenset() if kind is None else kind.undefaulted
-        if not self._compiled:
-            defaults = self._context.defaults.items()
-            found.update({key: value for key, value in defaults if key not in undefaulted})
-            return found | {key: self._table[key] for key in self._known if key in self._table}
-        own = {} if kind is None else kind.keys
-        found["other"] = None
-        for key, value in self._table.items():
-            if (
-                not _is_nothing(key, value)
-                and key not in undefaulted
-                and (key in COMMON_KEYS or key in own)
-            ):
-                found[key] = value
-        if COMPILED_CHECKS["expires"](found.get("expires")) is None:
-            found["expires"] = date.fromisoformat(found["expires"])
-        return found
+        kind = self.kind or MetricType
+        defaults = self._context.defaults.items()
+        return {
+            **kind.presets,
+            **{key: value for key, value in defaults if key not in kind.foreign},
+            **{key: self._table[key] for key in self._known if key in self._table},
+        }
 
     def _check_keys(self) -> None:
         for key, value in self._table.items():
             check = self._known.get(key)
-            if check is None and not self._compiled:  # a compiled table is compared in the end
+            if check is None:
                 self.report(key, f"is unknown; a metric may hold {', '.join(self._known)}")
-            elif (
-                check is not None
-                and not (self._compiled and _is_nothing(key, value))
-                and (wrong := check(value))
-            ):
+            elif wrong := check(value):
                 self.report(key, wrong)
-        for key in COMPILED_REQUIRED if self._compiled else REQUIRED:
-            if self._compiled and key not in self._table:
-                self.report(key, "is missing")
-            elif not self._compiled and key not in self.settings:
+        for key in REQUIRED if self._compiled is None else ():
+            if key not in self.settings:
                 self.report(None, f"lacks {key}")
-
-    def _mechanism(self) -> Mechanism[Any] | None:
-        """The mechanism of a compiled metric, if it can be built and is one for this metric; what
-        it says of the type is added to the settings."""
-        kind, table = self.kind, self._table
-        assert kind is not None
-        try:
-            mechanism = rebuild(table["mechanism"], table["parameters"])
-        except SchemeError as error:
-            self.report("parameters", str(error))
-            return None
-        if not kind.suits(mechanism):
-            self.report("mechanism", f"is {mechanism.name}, which takes no {kind.name}")
-            return None
-        has_memos = isinstance(mechanism, Memoizing)
-        if has_memos != (table["longitudinal"] == "memoize"):
-            has = "has memos" if has_memos else "has no memos"
-            self.report("longitudinal", f"is {table['longitudinal']}, but {mechanism.name} {has}")
-            return None
-        for key, value in kind.told_by(mechanism).items():
-            if wrong := {**COMMON_KEYS, **kind.keys}[key](value):
-                self.report("parameters", f"say of {key} what it cannot be: it {wrong}")
-            self.settings[key] = value
-        return None if self._refused else mechanism
-
-    def _check_limits(self, metric: Metric, mechanism: Mechanism[Any]) -> None:
-        """Whether the mechanism in force keeps within what is declared."""
-        if mechanism.odds > exp_below(metric.epsilon):
-            self.report(
-                "epsilon",
-                f"is {metric.epsilon}, but a report with these parameters reveals "
-                f"{mechanism.epsilon}",
-            )
-        if isinstance(mechanism, Memoizing) and (
-            mechanism.lifetime_odds > exp_below(metric.memo_limit)
-        ):
-            self.report(
-                "memo_epsilon",
-                f"is {metric.memo_limit}, but a memo with these parameters reveals "
-                f"{mechanism.lifetime_epsilon}",
-            )
-
-    def _compare(self, metric: Metric) -> None:
-        """Whether the table says what compiling its metric gives: the ledger charges its figures,
-        and other SDKs trust its lists."""
-        made = metric.compile(segmented=self._context.segmented)
-        given = {key: value for key, value in self._table.items() if key != "keep"}
-        for path, found, true in _differences(given, made):
-            told = "be left out" if true is _ABSENT else f"be {_shown(true)}"
-            told = f"must {told}: that is what compiling this metric gives"
-            self.report(".".join(path), "is missing" if found is _ABSENT else told)
 
     def _type(self, kind: type[MetricType]) -> MetricType | None:
         """The type as the table declares it, if it may be asked for with what was given."""
         settings = self.settings
-        for key in () if self._compiled else [each for each in self._table if each in self._known]:
-            if key in kind.undefaulted or (key not in COMMON_KEYS and key not in kind.keys):
+        for key in [each for each in self._table if each in self._known]:
+            if key in kind.foreign or (key not in COMMON_KEYS and key not in kind.keys):
                 why = f": {kind.foreign[key]}" if key in kind.foreign else ""
                 self.report(key, f"does not belong to a {kind.name}{why}")
         if settings.get("aggregate", kind.aggregates[0]) not in kind.aggregates:
@@ -244,10 +143,7 @@ class MetricReading:
                 "is at_once, so the first value of a window is the one that counts: set "
                 'aggregate = "first"',
             )
-        context = self._context
-        read = kind.read(
-            Table(settings, context.folder, self.report, context.kinds, context.metrics)
-        )
+        read = kind.read(Table(settings, self.report, self._context))
         if kind.no_memos and settings.get("longitudinal") == "memoize":
             self.report("longitudinal", f"is memoize, but {kind.no_memos}")
             return None
@@ -341,53 +237,25 @@ class MetricReading:
         """Whether there is such a mechanism, for this type and with or without memory."""
         kind, name = self.kind, self.settings.get("mechanism")
         memoize = self.settings.get("longitudinal") == "memoize"
-        if not isinstance(name, str) or COMMON_KEYS["mechanism"](name):
+        if kind is None or not isinstance(name, str) or not name.strip():
             return
-        if kind is not None and name in kind.mechanisms(memoize=memoize):
+        known, others = (kind.mechanisms(memoize=each) for each in (memoize, not memoize))
+        if name in known:
             return
-        with_memos, without = (
-            {each for known in TYPES.values() for each in known.mechanisms(memoize=either)}
-            for either in (True, False)
-        )
-        if memoize and name in without - with_memos:
-            self.report(
-                "mechanism",
-                f'is {name}, which has no memos: set longitudinal = "fresh", or remove it',
-            )
-        elif not memoize and name in with_memos - without:
-            self.report(
-                "mechanism",
-                f'is {name}, which has memos: set longitudinal = "memoize", or remove it',
-            )
-        elif kind is not None or name not in (with_memos if memoize else without):
-            # Of an unknown type the names for a closed domain are listed.
-            known = (kind or TYPES["boolean"]).mechanisms(memoize=memoize)
-            if name not in known:
-                self.report(
-                    "mechanism",
-                    f"there is no mechanism {name!r} here: choose one of {', '.join(known)}",
-                )
-
-    def _can_design(self, good: Mapping[str, Any]) -> bool:
-        """Whether everything that the mechanism is made from was given and is right."""
-        given = all(key in good for key in SCHEME_KEYS if key in self.settings)
-        needed = all(key in good for key in ("type", "epsilon", "lifetime_epsilon"))
-        return given and needed
+        if name in others:
+            has, other = ("no memos", "fresh") if memoize else ("memos", "memoize")
+            message = f'is {name}, which has {has}: set longitudinal = "{other}", or remove it'
+            self.report("mechanism", message)
+        else:
+            self.report("mechanism", no_mechanism(name, known))
 
     def _build(
         self,
         settings: Mapping[str, Any],
         metric_type: MetricType,
         segments: tuple[Segment, ...],
-        compiled: Mechanism[Any] | None,
     ) -> Metric | None:
         """The metric, if its mechanism can be built; keys that are missing are left empty."""
-        try:
-            if compiled is not None:
-                check_values(metric_type.values, compiled)
-        except SchemeError as error:
-            self.report("values", str(error))
-            return None
         empty = {"description": "", "owner": "", "expires": date.max}
         plain = {key: value for key, value in settings.items() if key in COMMON_KEYS}
         made: dict[str, Any] = {
@@ -402,44 +270,73 @@ class MetricReading:
             "platform": _named(settings.get("platform", ())),
             "segments": segments,
             "keep": read_keep(settings.get("keep", {})),
-            "compiled": compiled,
+            "compiled": self._compiled,
         }
         metric = Metric(**made)
         try:
             metric.scheme  # noqa: B018  (builds the mechanism, which proves its epsilon)
         except SchemeError as error:
-            where = "mechanism" if "mechanism" in settings else "epsilon"
-            if error.code == "segment_cells":
-                self.report("segments", str(error))
-                return None
-            if where == "epsilon" and metric.longitudinal == "memoize":
-                where = "lifetime_epsilon" if metric.memo_epsilon is None else "memo_epsilon"
-            self.report(where, str(error))
+            self.report(self._cause(error.code, metric), str(error))
             return None
         return metric
+
+    def _cause(self, code: str, metric: Metric) -> str:
+        """The key that is to blame where no mechanism can be built, by the code of the error."""
+        if code == "segment_cells":
+            return "segments"
+        if self._compiled is not None:
+            causes = {"above_epsilon": "epsilon", "above_lifetime": "memo_epsilon"}
+            return causes.get(code, "values")
+        if "mechanism" in self.settings:
+            return "mechanism"
+        if metric.longitudinal == "fresh":
+            return "epsilon"
+        return "lifetime_epsilon" if metric.memo_epsilon is None else "memo_epsilon"
+
+
+def declared(
+    table: Mapping[str, Any], report: Callable[[str | None, str], None]
+) -> tuple[dict[str, Any], Mechanism[Any]] | None:
+    """The table that a compiled one was made from, and its mechanism; None, after reports, if there
+    is none. What the mechanism says itself, like the range of a number, is taken from there."""
+    missing = [key for key in COMPILED_REQUIRED if key not in table]
+    for key in missing:
+        report(key, "is missing")
+    if missing:
+        return None
+    kind = TYPES.get(str(table["type"]))
+    if kind is None:
+        report("type", str(COMMON_KEYS["type"](table["type"])))
+        return None
+    try:
+        day = date.fromisoformat(table["expires"])
+    except (TypeError, ValueError):
+        report("expires", "must be a day, like 2027-06-30")
+        return None
+    try:
+        mechanism = rebuild(table["mechanism"], table["parameters"])
+    except SchemeError as error:
+        report("parameters", str(error))
+        return None
+    if not kind.suits(mechanism):
+        report("mechanism", f"is {mechanism.name}, which takes no {kind.name}")
+        return None
+    has_memos = isinstance(mechanism, Memoizing)
+    if has_memos != (table["longitudinal"] == "memoize"):
+        has = "has memos" if has_memos else "has no memos"
+        report("longitudinal", f"is {table['longitudinal']}, but {mechanism.name} {has}")
+        return None
+    known = (COMMON_KEYS.keys() | kind.keys.keys()) - kind.foreign.keys()
+    made = {
+        key: value
+        for key, value in table.items()
+        if key in known
+        and not (value is None and key in _NULLS)
+        and not (value == [] and key in _LISTS)
+    }
+    return {**made, "expires": day, **kind.told_by(mechanism)}, mechanism
 
 
 def _named(value: str | Sequence[str]) -> tuple[Any, ...]:
     """One text or several, in the order given."""
     return (value,) if isinstance(value, str) else tuple(value)
-
-
-def _is_nothing(key: str, value: Any) -> bool:
-    """Whether a key of a compiled metric says nothing."""
-    return (value is None and key in _NULLS) or (value == [] and key in _LISTS)
-
-
-def _shown(value: Any) -> str:
-    text = "null" if value is None else repr(value)
-    return text if len(text) <= 100 else f"{text[:100]} ..."
-
-
-def _differences(
-    given: Any, made: Any, path: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
-    """The paths at which two tables differ, with what each of them holds there."""
-    if isinstance(given, dict) and isinstance(made, dict):
-        for key in {**made, **given}:
-            yield from _differences(given.get(key, _ABSENT), made.get(key, _ABSENT), (*path, key))
-    elif given != made or isinstance(given, bool) != isinstance(made, bool):
-        yield path, given, made

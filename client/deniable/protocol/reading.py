@@ -1,15 +1,16 @@
 """Reads a registry: a `metrics.toml`, or the `metrics.json` that was compiled from one.
 
 Both are the same tables with the same checks, and every mistake is collected. A compiled metric
-also has its mechanism with all integers. None of its claims is trusted
-(`deniable.protocol.metric_reading`).
+also has its mechanism with all integers, from which it is built
+(`deniable.protocol.metric_reading`). No other claim of a compiled registry is trusted: what was
+read from it must compile to it again (`differences`).
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from deniable.protocol.checks import line, positive
@@ -17,18 +18,17 @@ from deniable.protocol.errors import Problem, RegistryError
 from deniable.protocol.keys import (
     APP,
     COMMON_KEYS,
-    COMPILED_SEGMENT_KEYS,
-    COMPILED_TOP_KEYS,
     DEFAULTS,
+    FORMAT,
     MAX_LIFETIME_EPSILON,
     NAME,
     PEOPLE_KEYS,
     TOP_KEYS,
     reserved,
 )
-from deniable.protocol.metric_reading import Context, MetricReading
+from deniable.protocol.metric_reading import MetricReading, declared
 from deniable.protocol.segments import SEGMENT_KEYS, Segment, identifying, read_segment
-from deniable.protocol.types import joins
+from deniable.protocol.types import Context, joins
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,10 +38,9 @@ if TYPE_CHECKING:
 SCHEMA = 1
 """The version of the registry's own format."""
 
-FORMAT = 1
-"""The version of the compiled registry's format."""
-
 _NO_LINES: Mapping[tuple[str, ...], int] = {}
+
+_ABSENT = object()
 
 
 def read_toml(text: str, source: str, folder: str | Path) -> dict[str, Any]:
@@ -54,7 +53,7 @@ def read_toml(text: str, source: str, folder: str | Path) -> dict[str, Any]:
     # Imported here: an app that ships a compiled registry needs nothing of it.
     import tomllib
 
-    from deniable.protocol.toml_lines import line_of, locate
+    from deniable.protocol.toml_lines import locate
 
     try:
         document = tomllib.loads(text)
@@ -63,40 +62,44 @@ def read_toml(text: str, source: str, folder: str | Path) -> dict[str, Any]:
         problem = Problem(int(found[1]) if found else None, "", f"is not TOML: {error}")
         raise RegistryError([problem], source) from None
     lines = locate(text)
-    fields = _Reading(document, source, lines, os.fspath(folder)).read()
-    places = {name: line_of(lines, ("metrics", name)) or 1 for name in fields["metrics"]}
-    places |= {
-        ".".join(path[1:]): number
-        for path, number in lines.items()
-        if len(path) == 3 and path[0] == "metrics"
-    }
-    return {**fields, "lines": places}
+    return {**_Reading(document, source, lines, os.fspath(folder)).read(), "lines": lines}
 
 
-def read_json(text: str, source: str) -> dict[str, Any]:
-    """The fields of the `Registry` that the text of a `metrics.json` holds.
+def parse_json(text: str, source: str) -> Any:
+    """The document that the text of a `metrics.json` holds.
 
     Raises:
-        RegistryError: it is not JSON, or holds mistakes (all of them are listed).
+        RegistryError: it is not JSON, or an object repeats a key.
     """
     import json
 
     try:
-        document = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refuse)
+        return json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         problem = Problem(getattr(error, "lineno", None), "", f"is not JSON: {error}")
         raise RegistryError([problem], source) from None
-    return read_document(document, source)
 
 
 def read_document(document: Any, source: str) -> dict[str, Any]:
-    """The same of the document that the text holds.
+    """The fields of the `Registry` that a compiled document holds.
 
     Raises:
         RegistryError: the document holds mistakes, or reveals more than it declares (everything
             that is wrong is listed).
     """
     return _Reading(document, source, compiled=True).read()
+
+
+def differences(given: Any, made: Any, path: tuple[str, ...] = ()) -> Iterator[Problem]:
+    """Each place where a compiled document does not say what compiling its registry gives (`made`):
+    the ledger charges its figures, and other SDKs trust its lists."""
+    if isinstance(given, dict) and isinstance(made, dict):
+        for key in {**made, **given}:
+            yield from differences(given.get(key, _ABSENT), made.get(key, _ABSENT), (*path, key))
+    elif given != made or isinstance(given, bool) != isinstance(made, bool):
+        told = "be left out" if made is _ABSENT else f"be {_shown(made)}"
+        told = f"must {told}: that is what compiling this registry gives"
+        yield Problem(None, ".".join(path), "is missing" if given is _ABSENT else told)
 
 
 class _Reading:
@@ -154,7 +157,7 @@ class _Reading:
     def _read(self) -> dict[str, Any]:
         document = self._document
         for key in document:
-            if key not in (COMPILED_TOP_KEYS if self._compiled else TOP_KEYS):
+            if key not in TOP_KEYS and not self._compiled:
                 self._report((key,), "is unknown here; a metric belongs under [metrics.NAME]")
         app = document.get("app")
         if not (isinstance(app, str) and APP.fullmatch(app)):
@@ -169,8 +172,6 @@ class _Reading:
         cap = document.get("lifetime_epsilon")
         if cap is not None and (wrong := positive(MAX_LIFETIME_EPSILON)(cap)):
             self._report(("lifetime_epsilon",), wrong)
-        elif self._compiled and "lifetime_epsilon" not in document:
-            self._report(("lifetime_epsilon",), "is missing")
         segments = self._read_segments()
         return {
             "app": app,
@@ -208,9 +209,7 @@ class _Reading:
             for name, table in tables.items()
         }
         found: dict[str, Metric] = {}
-        context = Context(
-            self._folder, defaults, segments, kinds, found, "segments" in self._document
-        )
+        context = Context(self._folder, defaults, segments, kinds, found)
         # A metric that joins others is read after them.
         for name in sorted(tables, key=lambda each: joins(kinds[each])):
             metric = self._read_metric(name, tables[name], context)
@@ -229,14 +228,16 @@ class _Reading:
         if not isinstance(table, dict):
             self._report(path, f"must be a table: write [metrics.{name}]")
             return None
-        reading = MetricReading(
-            name,
-            table,
-            context,
-            lambda key, message: self._report(path if key is None else (*path, key), message),
-            compiled=self._compiled,
-        )
-        metric = reading.read()
+
+        def report(key: str | None, message: str) -> None:
+            self._report(path if key is None else (*path, key), message)
+
+        mechanism = None
+        if self._compiled:
+            if (found := declared(table, report)) is None:
+                return None
+            table, mechanism = found
+        metric = MetricReading(name, table, context, report, mechanism).read()
         return metric if named else None
 
     def _read_segments(self) -> dict[str, Segment | None]:
@@ -266,15 +267,10 @@ class _Reading:
         if not isinstance(table, dict):
             self._report(path, f"must be a table: write [segments.{name}]")
             return None
-        known = COMPILED_SEGMENT_KEYS if self._compiled else SEGMENT_KEYS
         for key in table:
-            if key not in known:
-                self._report((*path, key), f"is unknown; a segment may hold {', '.join(known)}")
-        lacking = [key for key in known if key not in table] if self._compiled else []
-        for key in lacking:
-            self._report((*path, key), "is missing")
-        if lacking:
-            return None
+            if key not in SEGMENT_KEYS:
+                told = f"is unknown; a segment may hold {', '.join(SEGMENT_KEYS)}"
+                self._report((*path, key), told)
         segment = read_segment(
             name,
             table,
@@ -283,10 +279,8 @@ class _Reading:
         if segment is None:
             return None
         if self._compiled:
-            if table["other"] not in (None, *table["values"]):
-                self._report((*path, "other"), f"is {table['other']!r}, which is not a value")
-            elif list(segment.values) != table["values"]:
-                self._report((*path, "values"), "must be in Unicode normal form C")
+            if segment.other not in (None, *table["values"]):
+                self._report((*path, "other"), f"is {segment.other!r}, which is not a value")
         elif segment.why is None and (looks := identifying(segment)):
             self._report(
                 path,
@@ -301,6 +295,11 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(document) < len(pairs):
         raise ValueError("an object repeats a key")
     return document
+
+
+def _shown(value: Any) -> str:
+    text = "null" if value is None else repr(value)
+    return text if len(text) <= 100 else f"{text[:100]} ..."
 
 
 def _refuse(constant: str) -> None:

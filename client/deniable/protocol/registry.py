@@ -18,7 +18,7 @@ from deniable.protocol.segments import Segment
 if TYPE_CHECKING:
     from pathlib import Path
 
-_NONE: Mapping[str, Any] = {}
+_NONE: Mapping[Any, Any] = {}
 
 
 @frozen
@@ -33,9 +33,9 @@ class Registry:
     metrics: Mapping[str, Metric]
     lifetime_epsilon: float | None = None
     source: str = "metrics.toml"
-    lines: Mapping[str, int] = _NONE
-    """The line of the source where each metric begins, and where each of its keys stands
-    ("metric.key"), for messages."""
+    lines: Mapping[tuple[str, ...], int] = _NONE
+    """The line of each table and key of the source by its path, for messages
+    (`deniable.protocol.toml_lines`); nothing of a compiled registry."""
     segments: Mapping[str, Segment] = _NONE
     """The declared segments, by name."""
     recipient: str | None = None
@@ -58,14 +58,51 @@ class Registry:
                 text = file.read()
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-
             problem = Problem(None, "", f"cannot be read: {reason}")
             raise RegistryError([problem], source) from error
         if os.path.splitext(name)[1] == ".json":
-            from deniable.protocol.reading import read_json
+            from deniable.protocol.reading import parse_json
 
-            return cls(**read_json(text, source))
+            return cls.from_document(parse_json(text, source), source)
         return cls.parse(text, source, folder)
+
+    @classmethod
+    def from_document(cls, document: Any, source: str = "metrics.json") -> Self:
+        """The registry that `compile` describes. None of its claims is trusted.
+
+        Raises:
+            RegistryError: the document holds mistakes, reveals more than it declares, or is not
+                what compiling its registry gives (everything that is wrong is listed).
+        """
+        from deniable.protocol.reading import differences, read_document
+
+        registry = cls(**read_document(document, source))
+        if wrong := [*differences(document, registry.compile(keep=True))]:
+            raise RegistryError(wrong, source)
+        return registry
+
+    def compile(self, *, keep: bool = False) -> dict[str, Any]:
+        """What a device needs of the registry, as `metrics.json` holds it, with its keys in the
+        order of the format. It has each mechanism with its integers in force, so that an SDK
+        designs nothing, and ships inside the app. `keep` adds how long windows are kept, for a
+        collector. `compiled.schema.json` describes the form, and `client/vectors/compiled.json`
+        holds test vectors.
+        """
+        from deniable.protocol.keys import FORMAT, PEOPLE_KEYS
+
+        cap, segmented = self.lifetime_epsilon, bool(self.segments)
+        segments = {
+            each.name: {"values": list(each.values), "other": each.other}
+            for each in self.segments.values()
+        }
+        return {
+            "format": FORMAT,
+            "app": self.app,
+            **{key: told for key in PEOPLE_KEYS if (told := getattr(self, key)) is not None},
+            "lifetime_epsilon": None if cap is None else float(cap),
+            **({"segments": segments} if segmented else {}),
+            "metrics": {each.name: each.compile(segmented=segmented, keep=keep) for each in self},
+        }
 
     @classmethod
     def parse(cls, text: str, source: str = "metrics.toml", folder: str | Path = "") -> Self:
@@ -113,19 +150,10 @@ class Registry:
         self, metric: Metric, message: str, severity: Severity, key: str | None = None
     ) -> Problem:
         """A remark about a metric, or one of its keys, at its line."""
-        line, where = self.lines.get(metric.name), f"metrics.{metric.name}"
-        if key is None:
-            return Problem(line, where, message, severity)
-        line = self.lines.get(f"{metric.name}.{key}", line)
-        return Problem(line, f"{where}.{key}", message, severity)
+        from deniable.protocol.toml_lines import line_of
 
-    def __eq__(self, other: object) -> bool:
-        # Where the metrics stand in the file makes no difference.
-        return isinstance(other, Registry) and self._declared() == other._declared()
-
-    def _declared(self) -> tuple[object, ...]:
-        told = (self.recipient, self.contact)
-        return (self.app, self.metrics, self.lifetime_epsilon, self.source, self.segments, told)
+        path = ("metrics", metric.name) if key is None else ("metrics", metric.name, key)
+        return Problem(line_of(self.lines, path), ".".join(path), message, severity)
 
     def __getitem__(self, name: str) -> Metric:
         """The metric of that name.

@@ -52,12 +52,39 @@ class Scheme:
     items; empty where there is no list of it. A mechanism over strings serves a closed domain
     too, by the texts of its values. With segments, the tally has the rows of the mechanism once
     for each combination of their values (`deniable.protocol.segments`).
+
+    Raises:
+        SchemeError: the values are not those of the mechanism, or the segments give the tally too
+            many combinations or cells.
     """
 
     type: str
     mechanism: Mechanism[Any]
     values: tuple[str, ...]
     segments: tuple[Segment, ...] = ()
+
+    def __post_init__(self) -> None:
+        mechanism, values = self.mechanism, self.values
+        if mechanism.texts not in (None, values):
+            raise SchemeError(f"the scheme's values are not those of its {mechanism.name}")
+        size = mechanism.size if isinstance(mechanism, FrequencyOracle) else None
+        if values and size is not None and len(values) != size:
+            raise SchemeError(f"the scheme names {len(values)} values for a mechanism over {size}")
+        count = combinations(self.segments)
+        if len(self.segments) > MAX_SEGMENTS or count > MAX_COMBINATIONS:
+            raise SchemeError(
+                f"{counted(len(self.segments), 'segment')} have {count:,} combinations; a metric "
+                f"may have {MAX_SEGMENTS} segments and {MAX_COMBINATIONS} combinations together"
+            )
+        if count > 1 and (cells := sum(row.width for row in self.rows)) > MAX_CELLS:
+            raise SchemeError.of(
+                "segment_cells",
+                "{count} combinations of segments give a tally of {cells:,} cells, above the limit "
+                "of {most:,}: use fewer segments, or fewer values",
+                count=count,
+                cells=cells,
+                most=MAX_CELLS,
+            )
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
@@ -138,54 +165,13 @@ class Scheme:
             parameters, values = definition["parameters"], definition["values"]
         except KeyError as error:
             raise SchemeError(f"the scheme's definition lacks {error}") from None
-        if not isinstance(name, str) or not isinstance(parameters, Mapping):
-            raise SchemeError("the scheme's mechanism must be a text, and its parameters a table")
         if not isinstance(kind, str) or kind not in TYPES:
             raise SchemeError(f"this version of deniable knows no type {kind!r}: upgrade it")
         mechanism = rebuild(name, parameters)
         if not TYPES[kind].suits(mechanism):
             raise SchemeError(f"a {kind} is not reported through {name}")
-        check_values(tuple(values or ()), mechanism)
         segments = _segments(definition.get("segments", []))
-        check_cells(mechanism, segments)
         return cls(kind, mechanism, tuple(values or ()), segments)
-
-
-def check_values(values: tuple[str, ...], mechanism: Mechanism[Any]) -> None:
-    """Refuse a list of values that is not that of the mechanism.
-
-    Raises:
-        SchemeError: it is not.
-    """
-    if mechanism.texts not in (None, values):
-        raise SchemeError(f"the scheme's values are not those of its {mechanism.name}")
-    size = mechanism.size if isinstance(mechanism, FrequencyOracle) else None
-    if values and size is not None and len(values) != size:
-        raise SchemeError(f"the scheme names {len(values)} values for a mechanism over {size}")
-
-
-def check_cells(mechanism: Mechanism[Any], segments: Sequence[Segment]) -> None:
-    """Refuse segments that give a tally too many combinations or cells.
-
-    Raises:
-        SchemeError: they do.
-    """
-    count = combinations(segments)
-    if len(segments) > MAX_SEGMENTS or count > MAX_COMBINATIONS:
-        raise SchemeError(
-            f"{counted(len(segments), 'segment')} have {count:,} combinations; a metric may have "
-            f"{MAX_SEGMENTS} segments and {MAX_COMBINATIONS} combinations together"
-        )
-    cells = count * sum(row.width for row in mechanism.rows)
-    if count > 1 and cells > MAX_CELLS:
-        raise SchemeError.of(
-            "segment_cells",
-            "{count} combinations of segments give a tally of {cells:,} cells, above the limit of "
-            "{most:,}: use fewer segments, or fewer values",
-            count=count,
-            cells=cells,
-            most=MAX_CELLS,
-        )
 
 
 def _segments(tables: Any) -> tuple[Segment, ...]:

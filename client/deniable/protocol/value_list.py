@@ -34,8 +34,8 @@ _NONE = CodedMessage("no_value", "holds no value; write one on each line")
 
 _TOO_LONG = CodedMessage("too_long", "is longer than {bytes} bytes", bytes=MAX_VALUE_BYTES)
 
-_BROKEN = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-"""Control characters but the line break, and halves of surrogate pairs."""
+_BROKEN = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+"""Control characters, and halves of surrogate pairs."""
 
 
 def normal_form(text: str) -> str | None:
@@ -55,11 +55,11 @@ def value_text(text: str) -> str:
     broken = _BROKEN.search(value)
     if broken and broken[0] >= "\ud800":
         raise ValueError(CodedMessage("invalid_unicode", "is not valid Unicode"))
-    if broken or "\n" in value:
+    if broken:
         raise ValueError(CodedMessage("control_character", "holds a control character"))
     if not value or value.isspace():
         raise ValueError(CodedMessage("blank", "is blank"))
-    if _long(value):
+    if len(value) > _SURELY and len(value.encode()) > MAX_VALUE_BYTES:
         raise ValueError(_TOO_LONG)
     return value
 
@@ -86,31 +86,16 @@ def value_texts(texts: Sequence[str], source: str) -> list[str]:
     """
     if not texts:
         raise ValueListError(source, None, _NONE)
+    values = []
     for number, text in enumerate(texts, 1):
-        if len(text) > _HOPELESS:
-            raise _no_value(source, number, _TOO_LONG)
-    joined = unicodedata.normalize("NFC", "\n".join(texts))
-    values = joined.split("\n")
-    distinct = set(values)
-    if (
-        len(values) != len(texts)
-        or _BROKEN.search(joined)
-        or "" in distinct
-        or any(map(str.isspace, distinct))
-        or (max(map(len, distinct)) > _SURELY and any(map(_long, distinct)))
-    ):
-        for number, text in enumerate(texts, 1):
-            try:
-                value_text(text)
-            except ValueError as error:
-                raise _no_value(source, number, str(error)) from None
-    if len(distinct) < len(values):
+        try:
+            values.append(value_text(text))
+        except ValueError as error:
+            mistake = CodedMessage("no_text", "{mistake}; remove it", mistake=str(error))
+            raise ValueListError(source, number, mistake) from None
+    if len(set(values)) < len(values):
         raise _repeated(source, values)
     return values
-
-
-def _long(value: str) -> bool:
-    return len(value) > _SURELY and len(value.encode()) > MAX_VALUE_BYTES
 
 
 def read_values(path: str | Path) -> list[str]:
@@ -152,13 +137,6 @@ def parse_values(data: bytes, source: str) -> list[str]:
     if not text:
         raise ValueListError(source, None, _NONE)
     return value_texts(text.split("\n"), source)
-
-
-def _no_value(source: str, number: int, why: str) -> ValueListError:
-    """That a text in a list cannot be a value, for the reason that `value_text` gives."""
-    return ValueListError(
-        source, number, CodedMessage("no_text", "{mistake}; remove it", mistake=why)
-    )
 
 
 def _repeated(source: str, values: list[str]) -> ValueListError:

@@ -66,23 +66,17 @@ def span(kind: Kind, first: date, last: date) -> list[str]:
     while day <= last:
         label = window_of(kind, day)
         labels.append(label)
-        day = _days(label)[1]
+        day = _parsed(label)[2]
     return labels
 
 
-@lru_cache(maxsize=1024)
 def kind_of(label: str) -> Kind:
     """Which kind of window a label names.
 
     Raises:
         WindowError: it names none.
     """
-    match = _LABEL.fullmatch(label)
-    if match is None:
-        raise WindowError(label)
-    if match["week"]:
-        return "week"
-    return "day" if match["day"] else "month"
+    return _parsed(label)[0]
 
 
 def start(label: str) -> float:
@@ -91,7 +85,7 @@ def start(label: str) -> float:
     Raises:
         WindowError: the label names no window.
     """
-    return midnight(_days(label)[0])
+    return midnight(_parsed(label)[1])
 
 
 def end(label: str) -> float:
@@ -100,7 +94,7 @@ def end(label: str) -> float:
     Raises:
         WindowError: the label names no window.
     """
-    return midnight(_days(label)[1])
+    return midnight(_parsed(label)[2])
 
 
 def first_day(label: str) -> date:
@@ -109,7 +103,7 @@ def first_day(label: str) -> date:
     Raises:
         WindowError: the label names no window.
     """
-    return _days(label)[0]
+    return _parsed(label)[1]
 
 
 def last_day(label: str) -> date:
@@ -118,7 +112,7 @@ def last_day(label: str) -> date:
     Raises:
         WindowError: the label names no window.
     """
-    return _days(label)[1] - timedelta(days=1)
+    return _parsed(label)[2] - timedelta(days=1)
 
 
 def shifted(label: str, count: int) -> str:
@@ -127,7 +121,7 @@ def shifted(label: str, count: int) -> str:
     Raises:
         WindowError: the label names no window.
     """
-    kind, first = kind_of(label), first_day(label)
+    kind, first, _ = _parsed(label)
     if kind == "month":
         year, month = divmod(12 * first.year + first.month - 1 + count, 12)
         return window_of(kind, date(year, month + 1, 1))
@@ -140,8 +134,7 @@ def number(label: str) -> int:
     Raises:
         WindowError: the label names no window.
     """
-    first = _days(label)[0]
-    kind = kind_of(label)
+    kind, first, _ = _parsed(label)
     if kind == "month":
         return 12 * (first.year - 1970) + first.month - 1
     days = first.toordinal() - date(1970, 1, 1).toordinal()
@@ -149,8 +142,8 @@ def number(label: str) -> int:
 
 
 @lru_cache(maxsize=1024)
-def _days(label: str) -> tuple[date, date]:
-    """The first day of the window and the first day after it."""
+def _parsed(label: str) -> tuple[Kind, date, date]:
+    """The kind of a window, its first day and the first day after it."""
     match = _LABEL.fullmatch(label)
     if match is None:
         raise WindowError(label)
@@ -158,13 +151,12 @@ def _days(label: str) -> tuple[date, date]:
     try:
         if match["week"]:
             first = date.fromisocalendar(year, int(match["week"]), 1)
-            return first, first + timedelta(days=7)
+            return "week", first, first + timedelta(days=7)
         month = int(match["month"])
         if match["day"]:
             first = date(year, month, int(cast(str, match["day"])))
-            return first, first + timedelta(days=1)
-        following = date(year + month // 12, month % 12 + 1, 1)
-        return date(year, month, 1), following
+            return "day", first, first + timedelta(days=1)
+        return "month", date(year, month, 1), date(year + month // 12, month % 12 + 1, 1)
     except (ValueError, OverflowError) as error:
         raise WindowError(label) from error
 

@@ -250,13 +250,17 @@ def run() -> NoReturn:
         modules = [each.module for name, each in _points().items() if name[0] == sys.argv[1]]
         if not modules:
             raise
-        extra = _EXTRAS.get(modules[0].partition(".")[0], "all")
         click.echo(
             f"Error: `deniable {sys.argv[1]}` needs {error.name}: install deniable with its extra "
-            f"{extra}",
+            f"{extra_of(modules[0])}",
             err=True,
         )
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def extra_of(module: str) -> str:
+    """The extra with which a module's needs are installed."""
+    return _EXTRAS.get(module.partition(".")[0], "all")
 
 
 def _sentence(error: click.ClickException) -> str:

@@ -265,10 +265,9 @@ def _silence(
         "report"
     )
     options = []
-    for lines, made in remedies(metric, registry, today()):
-        with_it = dataclasses.replace(registry, metrics={**registry.metrics, metric.name: made})
+    for lines, made, then in remedies(metric, registry, today()):
         shows = None if crowd is None else crowd.shows(made)
-        comment = lasting(with_it, today())[metric.name].text + (f"; {shows}" if shows else "")
+        comment = then.text + (f"; {shows}" if shows else "")
         options.append(f"    {lines}  # {comment}".replace("\n", "\n    "))
     if not options:
         return f"{warning}. Make the epsilons smaller, the windows longer, or the budget larger"

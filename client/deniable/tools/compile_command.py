@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
-from deniable.protocol import compiled
 from deniable.protocol.coded_message import counted
 from deniable.tools.command_line import command, registry_argument, writing
 from deniable.tools.commands import load_registry
@@ -47,7 +49,7 @@ def compile_registry(path: Path, output: Path | None, check: bool, keep: bool) -
     if check and output is None:
         raise click.UsageError("--check needs -o: the file to compare")
     registry = load_registry(path)
-    text = compiled.to_text(compiled.to_document(registry, keep=keep))
+    text = to_text(registry.compile(keep=keep))
     if output is None:
         click.echo(text, nl=False)
         return
@@ -62,13 +64,16 @@ def compile_registry(path: Path, output: Path | None, check: bool, keep: bool) -
     click.echo(f"{output}: {counted(len(registry), 'metric')}, {len(text.encode()):,} bytes")
 
 
+def to_text(document: Mapping[str, Any]) -> str:
+    """The text of `metrics.json`; the same registry always gives the same text."""
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
 def _compare(file: Path, content: str, path: Path) -> None:
     try:
         found = file.read_bytes()
     except FileNotFoundError:
         raise click.ClickException(f"{file} is missing: compile {path}") from None
-    except OSError as error:
-        raise click.ClickException(f"{file} cannot be read: {error.strerror}") from None
     if found != content.encode():
         raise click.ClickException(f"{file} is not up to date: compile {path} again")
     click.echo(f"{file} is up to date")

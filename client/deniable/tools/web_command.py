@@ -12,11 +12,11 @@ from pathlib import Path
 import click
 
 import deniable
-from deniable.protocol import compiled
 from deniable.protocol.errors import Problem
 from deniable.protocol.registry import Registry
 from deniable.tools.command_line import command, registry_argument, writing
 from deniable.tools.commands import load_registry, print_problems
+from deniable.tools.compile_command import to_text
 
 CLOSED = frozenset({"subset_selection"})
 """The mechanisms of the closed entry, `client/web/src/entries/closed.ts`."""
@@ -106,7 +106,7 @@ def web_files(
     registry: Registry, *, development: bool = False, oblivious: bool = False
 ) -> dict[str, bytes]:
     """The name and the content of each file that a page needs; `oblivious`: to send in two hops."""
-    document = compiled.to_document(registry)
+    document = registry.compile()
     parts = [] if development else _parts(registry, oblivious=oblivious)
     build = "deniable"
     if development:
@@ -138,7 +138,7 @@ def web_files(
             )
         },
         "metrics.js": f"{imports}export default {brought};\n".encode(),
-        "metrics.json": compiled.to_text(document).encode(),
+        "metrics.json": to_text(document).encode(),
     }
     integrity = {
         "version": deniable.__version__,

@@ -13,7 +13,6 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from deniable import Metric, Registry
-from deniable.protocol.compiled import to_document
 from deniable_estimator.asking.query import Query
 from deniable_estimator.asking.reading import Question
 from deniable_estimator.errors import EstimateError
@@ -290,7 +289,7 @@ class Prepared:
 
 def registry_digest(registry: Registry) -> str:
     """SHA-256 of the compiled registry."""
-    return digest(canonical(to_document(registry)))
+    return digest(canonical(registry.compile()))
 
 
 def moved_by_device(each: Sensitivity, reports: int, apart: bool) -> Sensitivity:

@@ -199,12 +199,14 @@ def _designed(
     return MEMOIZED_STRING_DESIGNS[known](salt, epsilon, memo_epsilon)
 
 
-def rebuild(name: str, parameters: Mapping[str, Any]) -> Mechanism[Any]:
+def rebuild(name: Any, parameters: Any) -> Mechanism[Any]:
     """The mechanism that a published scheme describes.
 
     Raises:
         SchemeError: no such mechanism, or parameters it cannot have.
     """
+    if not isinstance(name, str) or not isinstance(parameters, Mapping):
+        raise SchemeError("the scheme's mechanism must be a text, and its parameters a table")
     if name not in _MECHANISMS:
         raise SchemeError(f"this version of deniable knows no mechanism {name!r}: upgrade it")
     mechanism: Mechanism[Any] = _class(name).from_parameters(parameters)

@@ -142,12 +142,7 @@ class HashedProjectiveGeometry(Hashed):
         """The space of least variance for a rare string, with ROWS tables of at least
         LEAST_POINTS points and MAX_CELLS cells in all; metrics have their names for salt.
         """
-        channel = ProjectiveGeometry.best(
-            epsilon,
-            LEAST_POINTS,
-            MAX_CELLS // ROWS,
-            lambda space: space.q * (1 - space.q) / (space.p - space.q) ** 2,
-        )
+        channel = ProjectiveGeometry.best(epsilon, LEAST_POINTS, MAX_CELLS // ROWS)
         return cls(salt, ROWS, channel)
 
 

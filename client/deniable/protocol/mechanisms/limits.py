@@ -18,8 +18,8 @@ MAX_MEMO_EPSILON = 20.0
 """The largest epsilon of a memo: at e**20 all but one memo in 10**8 are the true value."""
 
 
-def check_size(mechanism: str, size: int, largest: int = MAX_CELLS) -> int:
-    """The number of values, if a mechanism can be built over so many.
+def check_size(mechanism: str, size: int, largest: int = MAX_CELLS) -> None:
+    """Refuse a number of values over which no mechanism can be built.
 
     Raises:
         SchemeError: fewer than two values, or more than `largest`.
@@ -40,7 +40,6 @@ def check_size(mechanism: str, size: int, largest: int = MAX_CELLS) -> int:
             size=size,
             most=largest,
         )
-    return size
 
 
 def check_epsilon(epsilon: float) -> float:
@@ -59,8 +58,8 @@ def check_epsilon(epsilon: float) -> float:
     return epsilon
 
 
-def check_memo_epsilon(epsilon: float, lifetime_epsilon: float) -> float:
-    """The lifetime epsilon, if a memo can be drawn within it under reports of `epsilon`.
+def check_memo_epsilon(epsilon: float, lifetime_epsilon: float) -> None:
+    """Refuse a lifetime epsilon within which no memo can be drawn under reports of `epsilon`.
 
     Raises:
         SchemeError: it is not a number above `epsilon` and at most `MAX_MEMO_EPSILON`.
@@ -74,12 +73,11 @@ def check_memo_epsilon(epsilon: float, lifetime_epsilon: float) -> float:
             most=MAX_MEMO_EPSILON,
             lifetime=lifetime_epsilon,
         )
-    return lifetime_epsilon
 
 
-def check_threshold(mechanism: str, threshold: int, owned: int, columns: int) -> int:
-    """The chance out of 2**53 of a column that the true value owns, where each value owns so many
-    of the columns.
+def check_threshold(mechanism: str, threshold: int, owned: int, columns: int) -> None:
+    """Refuse a chance out of 2**53 of a column that the true value owns, where each value owns so
+    many of the columns.
 
     Raises:
         SchemeError: it does not favour the truth, or cannot hide it.
@@ -89,7 +87,6 @@ def check_threshold(mechanism: str, threshold: int, owned: int, columns: int) ->
             f"{mechanism}: threshold {threshold} of 2**{PRECISION} is outside "
             f"({owned}/{columns}, 1): epsilon would not be positive and finite"
         )
-    return threshold
 
 
 SALT = object()

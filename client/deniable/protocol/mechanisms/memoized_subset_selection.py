@@ -41,11 +41,11 @@ from deniable.protocol.mechanisms.limits import (
     check_memo_epsilon,
     check_size,
 )
-from deniable.protocol.mechanisms.subset_selection import SubsetSelection
+from deniable.protocol.mechanisms.subset_selection import Subsets, SubsetSelection
 from deniable.protocol.randomness import Bits, system_bits
 
 
-class MemoizedSubsetSelection(MemoizingOracle[int]):
+class MemoizedSubsetSelection(MemoizingOracle[int], Subsets):
     """Thresholds M (`memo`) of the permanent and F (`fresh`) of the fresh round, of 2**53.
 
     Attributes:
@@ -62,20 +62,14 @@ class MemoizedSubsetSelection(MemoizingOracle[int]):
         "memo": (1, ONE - 1),
         "fresh": (1, ONE - 1),
     }
-    size: int
 
     def __init__(self, size: int, k: int, memo: int, fresh: int) -> None:
-        self.size, self.k = size, k
         self.permanent = SubsetSelection(size, 1, memo)
         self.fresh = SubsetSelection(size, k, fresh)
-        self.rows = self.fresh.rows
         truthful = self.permanent.p
-        self.p = truthful * self.fresh.p + (1 - truthful) * self.fresh.q
-        self.q = (self.p * (k - 1) + (1 - self.p) * k) / (size - 1)
-        self.odds = self.p * (size - k) / ((1 - self.p) * k)
+        super().__init__(size, k, truthful * self.fresh.p + (1 - truthful) * self.fresh.q)
+        self.rows = self.fresh.rows
         self.lifetime_odds, self.fresh_odds = self.permanent.odds, self.fresh.odds
-        self._supported = self.p / math.comb(size - 1, k - 1)
-        self._unsupported = (1 - self.p) / math.comb(size - 1, k)
 
     @classmethod
     def design(
@@ -124,10 +118,6 @@ class MemoizedSubsetSelection(MemoizingOracle[int]):
 
     def report(self, row: int, memo: int, bits: Bits = system_bits) -> Report:
         return self.fresh.randomize(memo, bits)
-
-    def likelihood(self, report: Report, item: int) -> Fraction:
-        held = report.columns == item if self.k == 1 else report.columns >> item & 1
-        return self._supported if held else self._unsupported
 
 
 def _thresholds(size: int, k: int, odds: Fraction, lifetime: Fraction) -> tuple[int, int]:

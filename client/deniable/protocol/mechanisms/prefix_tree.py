@@ -188,12 +188,7 @@ class PrefixTree(Mechanism[str]):
             order, dimension = measured[not few]
             channel = ProjectiveGeometry.calibrated(None, order, dimension, exp_below(epsilon))
         else:
-            channel = ProjectiveGeometry.best(
-                epsilon,
-                least,
-                MAX_DISCOVERY_CELLS // rows,
-                lambda space: space.q * (1 - space.q) / (space.p - space.q) ** 2,
-            )
+            channel = ProjectiveGeometry.best(epsilon, least, MAX_DISCOVERY_CELLS // rows)
         return cls(salt, levels, channel, alphabet)
 
     @classmethod

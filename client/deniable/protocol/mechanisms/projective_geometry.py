@@ -22,7 +22,7 @@ numbers in base q with the most significant digit first.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
 from operator import mul
@@ -103,25 +103,12 @@ class ProjectiveGeometry(FrequencyOracle[int]):
         points and not a dimension more than the domain needs.
         """
         check_size(cls.name, size)
-        return cls.best(
-            epsilon,
-            size,
-            MAX_CELLS,
-            lambda mechanism: total_variance(mechanism.p, mechanism.q, size),
-            size=size,
-        )
+        return cls.best(epsilon, size, MAX_CELLS, size)
 
     @classmethod
-    def best(
-        cls,
-        epsilon: float,
-        least: int,
-        most: int,
-        cost: Callable[[Self], Fraction],
-        size: int | None = None,
-    ) -> Self:
-        """The space of least `cost` among those with `least` to `most` points, over `size`
-        values (None: all of its points).
+    def best(cls, epsilon: float, least: int, most: int, size: int | None = None) -> Self:
+        """The space with `least` to `most` points that has the least total variance over `size`
+        values; None: over all of its points, the one with the least variance of a rare value.
 
         Raises:
             SchemeError: no space has a number of points in that range.
@@ -133,7 +120,13 @@ class ProjectiveGeometry(FrequencyOracle[int]):
         ]
         if not found:
             raise SchemeError(f"{cls.name}: no space has from {least:,} to {most:,} points")
-        return min(found, key=lambda mechanism: (cost(mechanism), mechanism.messages))
+
+        def cost(space: Self) -> tuple[Fraction, int]:
+            rare = space.q * (1 - space.q) / (space.p - space.q) ** 2
+            variance = rare if size is None else total_variance(space.p, space.q, size)
+            return variance, space.messages
+
+        return min(found, key=cost)
 
     @classmethod
     def calibrated(cls, size: int | None, order: int, dimension: int, odds: Fraction) -> Self:

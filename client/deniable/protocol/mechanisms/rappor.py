@@ -57,8 +57,10 @@ from deniable.protocol.mechanisms.limits import (
     SALT,
     check_memo_epsilon,
     check_parameters,
+    check_salt,
     check_size,
 )
+from deniable.protocol.mechanisms.unary_encoding import bitmap_likelihood
 from deniable.protocol.randomness import PRECISION, Bits, below, flips, system_bits
 
 MAX_BITS = 1 << 12
@@ -89,8 +91,7 @@ class Bloom:
     h: int
 
     def __post_init__(self) -> None:
-        if not self.salt or "\0" in self.salt:
-            raise SchemeError("salt must be a text without zero bytes")
+        check_salt("rappor", self.salt)
         if self.k < 2 * self.h:
             raise SchemeError(f"a filter of k = {self.k} bits is too short for h = {self.h} hashes")
         if self.cohorts * self.k > MAX_CELLS:
@@ -208,14 +209,6 @@ class Rounds:
         """One report of one bit, between its two memos."""
         return max(Fraction(self.q, self.p), Fraction(ONE - self.p, ONE - self.q))
 
-    def memoize(self, bitmap: int, size: int, bits: Bits) -> int:
-        """The permanent response to a bitmap of `size` bits."""
-        return _permanent(bitmap, size, self.f, bits)
-
-    def report(self, memo: int, size: int, bits: Bits) -> int:
-        """The instantaneous response to a memo of `size` bits."""
-        return flips(memo, size, self.q, self.p, bits)
-
 
 class _TwoRounds(MemoizingOracle[Item]):
     """Memos and reports of bitmaps, of a mechanism whose entries are the bitmaps themselves."""
@@ -223,10 +216,10 @@ class _TwoRounds(MemoizingOracle[Item]):
     rounds: Rounds
 
     def memoize(self, cell: int, bits: Bits = system_bits) -> int:
-        return self.rounds.memoize(cell, self.rows[0].width, bits)
+        return _permanent(cell, self.rows[0].width, self.rounds.f, bits)
 
     def report(self, row: int, memo: int, bits: Bits = system_bits) -> Report:
-        return Report(row, self.rounds.report(memo, self.rows[0].width, bits))
+        return Report(row, flips(memo, self.rows[0].width, self.rounds.q, self.rounds.p, bits))
 
 
 class BasicRappor(_TwoRounds[int]):
@@ -271,7 +264,7 @@ class BasicRappor(_TwoRounds[int]):
         return 1 << item
 
     def likelihood(self, report: Report, item: int) -> Fraction:
-        return _likelihood(report.columns, 1 << item, self.size, self.p, self.q)
+        return bitmap_likelihood(report.columns, 1 << item, self.size, self.p, self.q)
 
 
 class _Filtered(FrequencyOracle[str]):
@@ -290,7 +283,7 @@ class _Filtered(FrequencyOracle[str]):
 
     def likelihood(self, report: Report, item: str) -> Fraction:
         bitmap = self.bloom.filter(report.row, item)
-        each = _likelihood(report.columns, bitmap, self.bloom.k, self.p, self._p01)
+        each = bitmap_likelihood(report.columns, bitmap, self.bloom.k, self.p, self._p01)
         return each / self.bloom.cohorts
 
     def support(self, item: str) -> Iterator[Cell]:
@@ -409,15 +402,3 @@ def _permanent(bitmap: int, size: int, f: int, bits: Bits) -> int:
     # To flip each bit with probability f/2 is to answer 1 - f/2 for a one and f/2 for a zero;
     # one threshold for all bits is the fastest case of `flips`.
     return bitmap ^ flips(0, size, f // 2, f // 2, bits)
-
-
-def _likelihood(columns: int, bitmap: int, size: int, p11: Fraction, p01: Fraction) -> Fraction:
-    """How often a bitmap is reported as `columns`, bit by bit."""
-    kept, lost = (columns & bitmap).bit_count(), (bitmap & ~columns).bit_count()
-    gained = (columns & ~bitmap).bit_count()
-    quiet = size - kept - lost - gained
-    # Over common denominators: a product of so many fractions is slow to reduce each time.
-    power = (p11.numerator**kept * (p11.denominator - p11.numerator) ** lost) * (
-        p01.numerator**gained * (p01.denominator - p01.numerator) ** quiet
-    )
-    return Fraction(power, p11.denominator ** (kept + lost) * p01.denominator ** (gained + quiet))

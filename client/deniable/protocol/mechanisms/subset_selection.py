@@ -35,7 +35,32 @@ from deniable.protocol.mechanisms.limits import MAX_CELLS, check_size, check_thr
 from deniable.protocol.randomness import Bits, below, coin, subset, system_bits
 
 
-class SubsetSelection(FrequencyOracle[int]):
+class Subsets(FrequencyOracle[int]):
+    """Reports of `k` out of `size` values, which hold the true one with probability `p`, and are
+    otherwise uniform."""
+
+    size: int
+
+    def __init__(self, size: int, k: int, p: Fraction) -> None:
+        self.size, self.k, self.p = size, k, p
+        self.q = (p * (k - 1) + (1 - p) * k) / (size - 1)
+        self.odds = p * (size - k) / ((1 - p) * k)
+
+    def likelihood(self, report: Report, item: int) -> Fraction:
+        supported, unsupported = self._each
+        held = report.columns == item if self.k == 1 else report.columns >> item & 1
+        return supported if held else unsupported
+
+    @cached_property
+    def _each(self) -> tuple[Fraction, Fraction]:
+        """The probability of one set that holds the true value, and of one that does not."""
+        return (
+            self.p / math.comb(self.size - 1, self.k - 1),
+            (1 - self.p) / math.comb(self.size - 1, self.k),
+        )
+
+
+class SubsetSelection(Subsets):
     """Subset selection of `k` out of `size` values, with truth threshold P out of 2**53.
 
     Raises:
@@ -45,17 +70,14 @@ class SubsetSelection(FrequencyOracle[int]):
 
     name: ClassVar[str] = "subset_selection"
     bounds: ClassVar = {"size": (2, MAX_CELLS), "k": (1, MAX_CELLS), "threshold": (1, ONE - 1)}
-    size: int
 
     def __init__(self, size: int, k: int, threshold: int) -> None:
         check_size(self.name, size)
         if not 1 <= k < size:
             raise SchemeError(f"{self.name}: k must be from 1 to {size - 1}, not {k}")
         check_threshold(self.name, threshold, k, size)
-        self.size, self.k, self.threshold = size, k, threshold
-        self.p = Fraction(threshold, ONE)
-        self.q = (self.p * (k - 1) + (1 - self.p) * k) / (size - 1)
-        self.odds = Fraction(threshold * (size - k), (ONE - threshold) * k)
+        super().__init__(size, k, Fraction(threshold, ONE))
+        self.threshold = threshold
         listed = k * max(1, (size - 1).bit_length()) < size
         packing = Packing.INDEX if k == 1 else Packing.LIST if listed else Packing.BITMAP
         self.rows = (Row(size, packing, k),)
@@ -93,17 +115,3 @@ class SubsetSelection(FrequencyOracle[int]):
         # Open a gap at the true value's place: the others close around it.
         lower = others & ((1 << item) - 1)
         return Report(0, lower | (others ^ lower) << 1 | truthful << item)
-
-    def likelihood(self, report: Report, item: int) -> Fraction:
-        supported, unsupported = self._each
-        if self.k == 1:
-            return supported if report.columns == item else unsupported
-        return supported if report.columns >> item & 1 else unsupported
-
-    @cached_property
-    def _each(self) -> tuple[Fraction, Fraction]:
-        """The probability of one set that holds the true value, and of one that does not."""
-        return (
-            self.p / math.comb(self.size - 1, self.k - 1),
-            (1 - self.p) / math.comb(self.size - 1, self.k),
-        )

@@ -71,7 +71,15 @@ class UnaryEncoding(FrequencyOracle[int]):
         return Report(0, flips(1 << item, self.size, self.one, self.zero, bits))
 
     def likelihood(self, report: Report, item: int) -> Fraction:
-        true = report.columns >> item & 1
-        others = report.columns.bit_count() - true
-        own = self.p if true else 1 - self.p
-        return own * self.q**others * (1 - self.q) ** (self.size - 1 - others)
+        return bitmap_likelihood(report.columns, 1 << item, self.size, self.p, self.q)
+
+
+def bitmap_likelihood(
+    columns: int, bitmap: int, size: int, one: Fraction, zero: Fraction
+) -> Fraction:
+    """How often a bitmap of `size` bits is reported as `columns`, where a set bit is 1 with chance
+    `one` and any other with chance `zero`."""
+    kept, lost = (columns & bitmap).bit_count(), (bitmap & ~columns).bit_count()
+    gained = (columns & ~bitmap).bit_count()
+    quiet = size - kept - lost - gained
+    return one**kept * (1 - one) ** lost * zero**gained * (1 - zero) ** quiet

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import ClassVar, cast
 
-from deniable.protocol.types.base import Aggregate, MetricType, Table, Value
+from deniable.protocol.types.base import Aggregate, Context, MetricType, Table, Value
 
-__all__ = ["TYPES", "Aggregate", "MetricType", "Table", "Value", "joins"]
+__all__ = ["TYPES", "Aggregate", "Context", "MetricType", "Table", "Value", "joins"]
 
 
 class _Types(Mapping[str, type[MetricType]]):

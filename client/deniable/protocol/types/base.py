@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Literal, Self, SupportsFloat, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, Self, SupportsFloat, TypeAlias
 
 from deniable.protocol.checks import Check
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.errors import SchemeError
-from deniable.protocol.frozen import frozen
 from deniable.protocol.mechanisms import AUTO, FrequencyOracle, Mechanism, no_mechanism
 from deniable.protocol.randomness import Bits, below
 
@@ -20,27 +19,39 @@ Value: TypeAlias = bool | str | int | float | SupportsFloat
 
 Aggregate: TypeAlias = Literal["last", "first", "any", "max", "min", "sum", "count", "mean"]
 
-_NONE: Mapping[str, Any] = {}
+
+class Context(NamedTuple):
+    """What the registry says beside the table of a metric.
+
+    Attributes:
+        folder: where a file that a key names is looked for.
+        defaults: those of its `[defaults]` that are right.
+        segments: the declared segments by name, each a `Segment`; None for one that could not be
+            read.
+        kinds: the type of each metric, by name.
+        metrics: the metrics without mistakes that were read before, each a `deniable.Metric`.
+    """
+
+    folder: str
+    defaults: Mapping[str, Any]
+    segments: Mapping[str, Any]
+    kinds: Mapping[str, Any]
+    metrics: Mapping[str, Any]
 
 
-@frozen
-class Table:
+class Table(NamedTuple):
     """The table of one metric in the registry, as its type reads it.
 
     Attributes:
         settings: all keys of the metric. A key of the type may hold what its check refused,
             which has been reported.
-        folder: where a file that a key names is looked for.
         report: takes a key (None: the metric itself) and what is wrong with it.
-        declared: the type of each metric of the registry, by name, where a type asks for others.
-        metrics: those of them that are without mistakes, each a `deniable.Metric`.
+        context: what stands around it.
     """
 
     settings: Mapping[str, Any]
-    folder: str
     report: Callable[[str | None, str], None]
-    declared: Mapping[str, Any] = _NONE
-    metrics: Mapping[str, Any] = _NONE
+    context: Context
 
 
 class MetricType(ABC):
@@ -49,7 +60,7 @@ class MetricType(ABC):
     Attributes:
         name: what `type = "..."` says.
         keys: the registry's keys that only this type takes, with their checks.
-        foreign: why a key of another type has no place here; nothing for most.
+        foreign: why a key that other types have has no place here, and takes nothing of [defaults].
         suitable: of which class the mechanisms are that its values can be reported through.
         without_memos, with_memos: what `mechanism = "..."` may say besides "auto"; empty if there
             are none.
@@ -61,7 +72,6 @@ class MetricType(ABC):
         needs_candidates: whether the values are any strings, and are named when it is estimated.
         of: the metrics whose values it joins; none for most. Such a metric is not recorded.
         forget: what it spares asking ("marginals": the metrics that it is of); None for most.
-        undefaulted: the keys of [defaults] that do not apply to it.
         presets: what keys hold that neither a metric nor [defaults] has.
         no_memos: why it has none, for `longitudinal = "memoize"`; empty for most, which have.
         looks_back: whether a device reports what it remembers of earlier windows, and no value.
@@ -77,7 +87,6 @@ class MetricType(ABC):
     explanation: ClassVar[CodedMessage]
     aggregates: ClassVar[tuple[Aggregate, ...]] = ("last", "first", "any")
     needs_candidates: ClassVar[bool] = False
-    undefaulted: ClassVar[frozenset[str]] = frozenset()
     presets: ClassVar[Mapping[str, Any]] = {}
     no_memos: ClassVar[str] = ""
     looks_back: ClassVar[bool] = False

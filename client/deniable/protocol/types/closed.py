@@ -105,7 +105,8 @@ class Category(Closed):
     keys: ClassVar[Mapping[str, Check]] = {
         "values": texts,
         "values_file": is_text,
-        "other": is_text,
+        # A compiled registry also says that there is none.
+        "other": lambda value: None if value is None else is_text(value),
     }
 
     values: tuple[str, ...]
@@ -166,7 +167,7 @@ def _values(table: Table) -> tuple[str, ...]:
         report_mistakes(values, partial(table.report, key))
     else:
         try:
-            values = read_values(os.path.join(table.folder, settings[key]))
+            values = read_values(os.path.join(table.context.folder, settings[key]))
         except ValueListError as error:
             table.report(key, str(error))
             return ()

@@ -129,7 +129,6 @@ class Discovery(MetricType):
         "segments": "each segment would need a tally of 69 MB of its own, and find only what is "
         "common in it. Discover in all devices, and follow what is found by segments",
     }
-    undefaulted = frozenset({"segments"})
     suitable = PrefixTree
     without_memos = (PrefixTree.name,)
     explanation = CodedMessage(

@@ -98,8 +98,8 @@ def read_parts(
     if None in found or any(name not in of for name in bins):
         return None
     one, two = (part for part in found if part is not None)
-    shared = set(table.metrics[first].platform) & set(table.metrics[second].platform)
-    if table.metrics[first].platform and table.metrics[second].platform and not shared:
+    where = [set(table.context.metrics[name].platform) for name in of]
+    if all(where) and not set.intersection(*where):
         table.report(
             "of", f"{first} and {second} are recorded on different platforms, so no device has both"
         )
@@ -116,14 +116,14 @@ def read_parts(
 
 
 def _part(table: Table, name: str, edges: Sequence[float] | None) -> PairPart | None:
-    kind = table.declared.get(name)
+    kind = table.context.kinds.get(name)
     if kind is None:
         table.report("of", f"names {name}, which is not declared: declare it, or correct the name")
         return None
     if kind == "pair":
         table.report("of", f"names {name}, which is a pair itself: name two other metrics")
         return None
-    metric = table.metrics.get(name)
+    metric = table.context.metrics.get(name)
     if metric is None:  # its own mistakes are reported
         return None
     why = None
@@ -200,7 +200,6 @@ class Pair(MetricType):
         "answer": "it is joined when the window closes",
         "segments": "it is not counted by segments, which would multiply its cells",
     }
-    undefaulted = frozenset({"aggregate", "answer", "segments"})
     aggregates = ("last",)
     joins = True
     suitable = SubsetSelection

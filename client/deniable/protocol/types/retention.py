@@ -53,10 +53,8 @@ class Retention(MetricType):
         "aggregate": "the first use in a window is the one that counts",
         "answer": "the first use in a window is reported at once: a device that does not come back "
         "would report nothing later",
-        "longitudinal": "it always has memos, because what a device reports hardly ever changes",
         "segments": "a device that changes its segment would look as if it had gone",
     }
-    undefaulted = frozenset({"aggregate", "answer", "segments"})
     presets: ClassVar[Mapping[str, Any]] = {
         "window": "week",
         "answer": "at_once",

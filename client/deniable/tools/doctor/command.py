@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from deniable.protocol.coded_message import counted
-from deniable.tools.command_line import command, json_option
+from deniable.tools.command_line import command, extra_of, json_option
 from deniable.tools.doctor.device import (
     check_crowd,
     check_environment,
@@ -27,12 +27,7 @@ from deniable.tools.doctor.result import CheckResult, Level
 _GROUP = "deniable.checks"
 """Entry points of the operator's side: functions of the environment that yield CheckResult."""
 
-_MARKS: dict[Level, tuple[str, str]] = {
-    "ok": ("ok", "green"),
-    "note": ("note", "blue"),
-    "warning": ("warning", "yellow"),
-    "error": ("error", "red"),
-}
+_COLORS: dict[Level, str] = {"ok": "green", "note": "blue", "warning": "yellow", "error": "red"}
 
 
 @command("deniable doctor metrics.toml")
@@ -100,14 +95,10 @@ def _operator(path: Path | None) -> Iterator[CheckResult]:
             yield CheckResult(
                 point.name, "not_installed", "note",
                 f"{point.name} needs {error.name}, so it does not run here and was not checked",
-                f"to run it here, install deniable with its extra {_extra(point.module)}",
+                f"to run it here, install deniable with its extra {extra_of(point.module)}",
             )  # fmt: skip
             continue
         yield from check(environ)
-
-
-def _extra(module: str) -> str:
-    return "estimator" if module.startswith("deniable_estimator") else "collector"
 
 
 def _shown(results: Iterable[CheckResult], *, as_json: bool) -> list[CheckResult]:
@@ -116,8 +107,8 @@ def _shown(results: Iterable[CheckResult], *, as_json: bool) -> list[CheckResult
     for each in results:
         found.append(each)
         if not as_json:
-            mark, color = _MARKS[each.level]
-            click.echo(f"{click.style(f'{mark:<7}', fg=color)} {each.check}: {each.message}")
+            mark = click.style(f"{each.level:<7}", fg=_COLORS[each.level])
+            click.echo(f"{mark} {each.check}: {each.message}")
             if each.advice:
                 click.echo(f"        -> {each.advice}")
     counts = _counts(found)

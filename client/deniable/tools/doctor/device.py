@@ -16,6 +16,7 @@ from deniable.device.state import FILE_NAME, State, default_directory
 from deniable.device.worker import SWITCHES, is_set
 from deniable.protocol.coded_message import counted
 from deniable.protocol.errors import RegistryError, StateError
+from deniable.protocol.lasting import today
 from deniable.protocol.registry import Registry
 from deniable.tools.command_line import MISSING, forecasts
 from deniable.tools.doctor.result import CheckResult, listed
@@ -40,8 +41,8 @@ def read_registry(path: Path) -> tuple[Registry | None, list[CheckResult]]:
             )
             for problem in error.problems
         ]  # fmt: skip
-    today = datetime.now(UTC).date()
-    over = [metric.name for metric in registry if metric.expires < today]
+    first = today()
+    over = [metric.name for metric in registry if metric.expires < first]
     found = [
         CheckResult(
             "registry", "valid", "ok", f"{path} declares {counted(len(registry), 'metric')}"

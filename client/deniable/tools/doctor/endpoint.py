@@ -8,7 +8,6 @@ Such a report is the same on every device, whatever was recorded there.
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import re
 import socket
@@ -22,6 +21,7 @@ from urllib.parse import urlsplit
 
 from deniable.device.transport import HttpTransport, Reply, problem_code, read_reply
 from deniable.protocol import windows
+from deniable.protocol.addresses import is_loopback_host
 from deniable.protocol.errors import TransportError
 from deniable.protocol.metric import Metric
 from deniable.protocol.registry import Registry
@@ -92,10 +92,7 @@ def _is_open(endpoint: str) -> bool:
     """Whether reports would travel in clear text beyond this machine."""
     parts = urlsplit(endpoint)
     host = parts.hostname or ""
-    try:
-        return parts.scheme == "http" and not ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return parts.scheme == "http" and host != "localhost"
+    return parts.scheme == "http" and not is_loopback_host(f"[{host}]" if ":" in host else host)
 
 
 def _unreachable(error: TransportError, endpoint: str) -> CheckResult:

@@ -14,6 +14,7 @@ from deniable.protocol.lasting import lasting, today
 from deniable.protocol.mechanisms import Memoizing
 from deniable.protocol.metric import Metric
 from deniable.protocol.registry import Registry
+from deniable.protocol.toml_lines import line_of
 from deniable.tools.command_line import MISSING, command, forecasts, writing
 from deniable.tools.starting.declaring import (
     Draft,
@@ -55,15 +56,14 @@ def add(metric: str, path: Path, dry_run: bool, yes: bool, **given: Any) -> None
         raise click.ClickException(f"there is no file {path}: `deniable init` writes one") from None
     except UnicodeDecodeError:
         raise click.ClickException(f"{path} is not UTF-8 text") from None
-    except OSError as error:
-        raise click.ClickException(f"{path} cannot be read: {error.strerror}") from None
     interactive = is_interactive(yes=yes)
     with refusing(str(path)):
         registry = Registry.parse(text, str(path), path.parent)
         if metric in registry.metrics:
+            line = line_of(registry.lines, ("metrics", metric))
             raise click.ClickException(
-                f"{path}:{registry.lines.get(metric)}: the metric {metric} is declared already: "
-                "choose another name, or edit it"
+                f"{path}:{line}: the metric {metric} is declared already: choose another name, or "
+                "edit it"
             )
         keys = metric_keys(metric, given, interactive=interactive)
         gap = _gap(text)

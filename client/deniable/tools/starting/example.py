@@ -38,8 +38,11 @@ def example_call(metric: Metric) -> Call:
 
 
 def _record(name: str, value: bool | float | str) -> Call:
-    named = json.dumps(name)
-    return Call(f"record({named}, {in_python(value)})", f"record({named}, {in_script(value)})")
+    named, written = json.dumps(name), json.dumps(value, ensure_ascii=False)
+    python = written if isinstance(value, str) else repr(value)
+    # In a page `</script>` would end the script wherever it stands.
+    script = written.replace("<", "\\u003c")
+    return Call(f"record({named}, {python})", f"record({named}, {script})")
 
 
 def _value(metric: Metric) -> bool | float | str:
@@ -49,14 +52,3 @@ def _value(metric: Metric) -> bool | float | str:
     if isinstance(metric.type, Number):
         return float(metric.type.range.low)
     return metric.values[0] if metric.values else "example"
-
-
-def in_python(value: bool | float | str) -> str:
-    """The value as Python code."""
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
-
-
-def in_script(value: bool | float | str) -> str:
-    """The value as JavaScript in a page."""
-    # In a page `</script>` would end the script wherever it stands.
-    return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
