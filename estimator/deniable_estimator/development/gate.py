@@ -23,7 +23,7 @@ from deniable.device.development import TROUBLE_CODES, TROUBLES
 from deniable.protocol.addresses import is_loopback_host
 from deniable.protocol.wire import SealedReport, is_development, unmarked
 from deniable_collector.app import PARTS, Parts, create_app
-from deniable_collector.serving.problems import answered
+from deniable_collector.serving.problems import answered, problem
 from deniable_collector.serving.responses import head
 from deniable_collector.settings import Settings
 from deniable_collector.stores import Store
@@ -310,10 +310,5 @@ def _problem(
     status: int, code: str, detail: str, headers: dict[str, str] | None = None
 ) -> Response:
     """A problem document (RFC 9457)."""
-    document = {
-        "type": f"urn:deniable:problem:{code}",
-        "title": code.replace("-", " ").capitalize(),
-        "status": status,
-        "detail": detail,
-    }
-    return Response(json.dumps(document), status, headers, "application/problem+json")
+    found = problem(code, status, code.replace("-", " ").capitalize(), detail)
+    return Response(found.body, status, headers, found.content_type)
