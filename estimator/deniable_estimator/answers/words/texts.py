@@ -13,7 +13,7 @@ from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.basis import Basis, Result
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.document.document import Column, Estimate, Note
-from deniable_estimator.document.units import NumberUnit, Unit, half_width, points
+from deniable_estimator.document.units import SHARES, NumberUnit, Unit, half_width
 from deniable_estimator.messages import Dated, counted, joined, message
 
 _HALVES = {"true": message("yes"), "false": message("no")}
@@ -30,9 +30,7 @@ _KINDS = {"day": message("day"), "week": message("week"), "month": message("mont
 
 def percent(share: float, spread: float) -> str:
     """A share in percent, with as many digits as its uncertainty (`spread`, a share) allows."""
-    if not math.isfinite(share):
-        return _UNKNOWN
-    return points(share, spread) + "%"
+    return SHARES.full(share, spread) if math.isfinite(share) else _UNKNOWN
 
 
 def share_text(share: float) -> str:
