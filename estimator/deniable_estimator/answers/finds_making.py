@@ -19,12 +19,11 @@ from deniable_estimator.analyses.discovery import DecodedRows, FoundHead, Prefix
 from deniable_estimator.analyses.discovery.prior import Prior, shipped_prior
 from deniable_estimator.analyses.discovery.tree import LEVEL
 from deniable_estimator.analyses.poisoning import Exposure
-from deniable_estimator.answers.basis import Basis, Part, footnotes, vars_of
+from deniable_estimator.answers.basis import Basis, Part, few_notes, footnotes, vars_of
 from deniable_estimator.answers.finds import Explained, Find, Finds, explained_by
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.shares_making import combine, infer
 from deniable_estimator.forecasting.discovery_forecast import Reach
-from deniable_estimator.messages import message
 from deniable_estimator.statistics.intervals import Noise, debias
 
 
@@ -94,7 +93,7 @@ def find_strings(
         verdict=Verdict.of([figure for part, _ in decoded for figure in _figures(part)]),
         shares=shares,
         warnings=(
-            *(notes if basis.n else (message("no reports yet"),)),
+            *(notes if basis.n else few_notes(0)),
             *footnotes(basis, complete=True),
         ),
     )
