@@ -59,7 +59,7 @@ def test_expected_counters_give_the_shares():
     for start, end in ((0, 16), (3, 9), (2.25, 2.75), (0.5, 15.5)):
         weights = np.clip(end - np.arange(16), 0, 1) - np.clip(start - np.arange(16), 0, 1)
         assert found.share(start, end)[0] == pytest.approx(float(weights @ truth))
-    values, covariance = found.linear(np.eye(16))
+    values, covariance = found.fresh(np.eye(16))
     np.testing.assert_allclose(values, truth, atol=1e-12)
     edge = np.tri(17, 16, -1)
     np.testing.assert_allclose(
@@ -149,7 +149,7 @@ def test_fakes_move_answers_as_far_as_told():
         rows = tuple(map(TallyRow, reports, cells))
         before = estimate_bits(mechanism, tuple(map(TallyRow, [even] * 4, honest)))
         found = estimate_bits(mechanism, rows)
-        return float((found.linear(weights[None])[0] - before.linear(weights[None])[0])[0])
+        return float((found.fresh(weights[None])[0] - before.fresh(weights[None])[0])[0])
 
     attack = DBitFlipAnalysis(mechanism).attack(0.0, share)
     bitmaps = [np.array(each, np.float64) for each in itertools.product((0, 1), repeat=4)]
