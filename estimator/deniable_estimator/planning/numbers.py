@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import math
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -248,15 +249,13 @@ def _reports(noise: float, rounding: float, half_width: float) -> int | None:
     if half_width <= rounding:
         return None
     low = high = math.ceil((Z / half_width) ** 2 * (noise + EVEN_SPREAD))
-    while _half_width(noise, rounding, high) > half_width:
+
+    def narrow(reports: int) -> bool:
+        return _half_width(noise, rounding, reports) <= half_width
+
+    while not narrow(high):
         low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _half_width(noise, rounding, middle) > half_width:
-            low = middle
-        else:
-            high = middle
-    return high
+    return bisect_left(range(high), True, low, high, key=narrow)
 
 
 def _quantiles(edge: float, crowd: words.PlannedCrowd) -> Iterator[QuantilePlan]:
