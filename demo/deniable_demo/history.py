@@ -43,8 +43,9 @@ from deniable_demo.population import (
     memo_key,
 )
 from deniable_estimator.analyses import analysis_of
+from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.asking.since import Moment, SinceDays, days_since
-from deniable_estimator.development.crowd import draw_tally, fold_tally
+from deniable_estimator.development.crowd import fold_tally
 from deniable_estimator.planning.population import normal_scores
 from deniable_estimator.planning.retention_crowd import Life, tallies_of
 from deniable_estimator.statistics.intervals import FloatArray
@@ -115,7 +116,8 @@ def _drawing(
         for place, part, values, shares in _crowds(metric, day, passed, day >= released):
             answering = rng.binomial(used, part * metric.rate)
             counts = rng.multinomial(answering, shares)
-            found[place] = draw_tally(metric, values, counts, rng, day.isoformat())
+            about = {"metric": metric.name, "window": day.isoformat()}
+            found[place] = sample_tally(metric.scheme, counts, rng, values=values, **about)
         return found
 
     return tallies

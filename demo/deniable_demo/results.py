@@ -31,7 +31,7 @@ from deniable_demo.population import (
 )
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.pair import PairAnswer
-from deniable_estimator.answers.pair_words import verdict_words
+from deniable_estimator.answers.words.pair_sentences import verdict_words
 from deniable_estimator.asking import comparison
 from deniable_estimator.asking.discoveries import discover
 from deniable_estimator.asking.query import Query

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -28,20 +27,20 @@ from typing import IO, Any
 import click
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from deniable.protocol.coded_message import counted
+from deniable.protocol.errors import ValueListError
 from deniable.tools.command_line import command
 from deniable_collector.options import Function
 from deniable_estimator.analyses.cohorts.decoder import Decoding, decode
 from deniable_estimator.analyses.cohorts.design import Design
-from deniable_estimator.answers.files import csv_text
-from deniable_estimator.document.terminal import picture
+from deniable_estimator.answers.files import csv_rows, csv_text, plain, utf8_text
+from deniable_estimator.answers.words.texts import SHARE, estimate_of, interval_title, p_value
+from deniable_estimator.document.document import Column, Document, Frame, Note, Tone
+from deniable_estimator.document.terminal import MOST_ROWS
+from deniable_estimator.document.units import SHARES
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.statistics.intervals import FloatArray
-from deniable_estimator.terminal.options import Real, as_csv, as_json
+from deniable_estimator.terminal.options import NO_DATA, Real, as_csv, as_json, say
 
 _HEADER = ["k", "h", "m", "p", "q", "f"]
 _COLUMNS = ("string", "share", "std_error", "low", "high", "p_value", "detected")
@@ -49,18 +48,6 @@ _MOST_CELLS = 1 << 24
 """The most cells of a table, m * k: more than any collection has, and within memory."""
 _MOST_HASHES, _MOST_BITS = 16, 256
 """One byte of an MD5 digest names each bit."""
-_MOST_ROWS, _PICTURE = 40, 20
-_NO_DATA = 3
-
-
-class RapporFileError(EstimateError):
-    """A file is malformed or contradicts another: `path`, `line` (from 1; None: all of it)."""
-
-    def __init__(self, path: Path, line: int | None, message: str) -> None:
-        self.path = path
-        self.line = line
-        where = f"{path}" if line is None else f"{path}, line {line}"
-        super().__init__(f"{where}: {message}")
 
 
 @dataclass(frozen=True)
@@ -96,28 +83,6 @@ class Params:
         return 1 - (1 - 1 / self.k) ** self.h
 
 
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise RapporFileError(path, None, f"{error.strerror}; check the path") from error
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise RapporFileError(path, line, "is not UTF-8; save the file in that encoding") from None
-
-
-def _read_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a CSV file that hold anything, with their lines."""
-    # Only line ends end a row: splitlines would break a string at U+2028.
-    rows = csv.reader(_read_text(path).replace("\r\n", "\n").split("\n"), strict=True)
-    try:
-        for row in rows:
-            if row:
-                yield rows.line_num, row
-    except csv.Error as error:
-        raise RapporFileError(path, rows.line_num, f"is not CSV: {error}") from None
-
-
 def _is_count(text: str, digits: int) -> bool:
     text = text.strip()
     return text.isascii() and text.isdecimal() and len(text) <= digits
@@ -127,10 +92,10 @@ def read_params(path: Path) -> Params:
     """Read params.csv.
 
     Raises:
-        RapporFileError: the file has another form, or impossible values.
+        ValueListError: the file has another form, or impossible values.
     """
-    wrong = partial(RapporFileError, path)
-    lines = [(line, [cell.strip() for cell in row]) for line, row in _read_rows(path)]
+    wrong = partial(ValueListError, str(path))
+    lines = [(line, [cell.strip() for cell in row]) for line, row in csv_rows(path)]
     if not lines or lines[0][1] != _HEADER:
         raise wrong(lines[0][0] if lines else 1, "the header must be k,h,m,p,q,f")
     if len(lines) != 2:
@@ -160,7 +125,7 @@ def _probability(path: Path, line: int, name: str, text: str) -> Fraction:
     except (ArithmeticError, ValueError):
         value = Fraction(-1)
     if not 0 <= value <= 1:
-        raise RapporFileError(path, line, f"{name} must be a number from 0 to 1, not {text!r}")
+        raise ValueListError(str(path), line, f"{name} must be a number from 0 to 1, not {text!r}")
     return value
 
 
@@ -168,12 +133,12 @@ def read_counts(path: Path, params: Params) -> tuple[NDArray[np.int64], NDArray[
     """Read counts.csv: how often each bit was set, shape (m, k), and the reports, shape (m,).
 
     Raises:
-        RapporFileError: another number of lines or columns than params.csv says, something
+        ValueListError: another number of lines or columns than params.csv says, something
             that is no count, or a bit set more often than there were reports.
     """
-    wrong = partial(RapporFileError, path)
+    wrong = partial(ValueListError, str(path))
     table: list[list[int]] = []
-    for line, row in _read_rows(path):
+    for line, row in csv_rows(path):
         if len(table) == params.m:
             raise wrong(line, f"params.csv says m = {params.m} cohorts, no more")
         if len(row) != params.k + 1:
@@ -201,16 +166,16 @@ def read_map(path: Path, params: Params) -> tuple[list[str], Design, bool]:
     If two hashes of a candidate collide, the position is listed twice.
 
     Raises:
-        RapporFileError: no candidate, a candidate twice, another number of columns than
+        ValueListError: no candidate, a candidate twice, another number of columns than
             h * m + 1, or a position outside its cohort's block of k.
     """
-    wrong = partial(RapporFileError, path)
+    wrong = partial(ValueListError, str(path))
     width = params.h * params.m
     first = np.repeat(np.arange(params.m) * params.k + 1, params.h)
     last = first + params.k - 1
     found: dict[str, int] = {}
     positions: list[NDArray[np.int32]] = []
-    for line, (candidate, *cells) in _read_rows(path):
+    for line, (candidate, *cells) in csv_rows(path):
         if len(cells) != width:
             expected = f"h * m + 1 = {width + 1}. A candidate that holds a comma needs quotes"
             raise wrong(line, f"has {len(cells) + 1} columns; there must be {expected}")
@@ -264,11 +229,11 @@ def read_candidates(path: Path) -> list[str]:
     Strings are hashed without normalization, because the clients hash the bytes that they have.
 
     Raises:
-        RapporFileError: the file cannot be read, holds no string, or one twice.
+        ValueListError: the file cannot be read, holds no string, or one twice.
     """
-    wrong = partial(RapporFileError, path)
+    wrong = partial(ValueListError, str(path))
     seen: dict[str, int] = {}
-    for line, text in enumerate(_read_text(path).split("\n"), start=1):
+    for line, text in enumerate(utf8_text(path).split("\n"), start=1):
         candidate = text.strip()
         if candidate in seen:
             raise wrong(line, f"repeats {candidate!r} of line {seen[candidate]}; remove one")
@@ -313,8 +278,7 @@ class Decoded:
         found = self.decoding
         shares = found.share, found.std_error, found.low, found.high
         numbers = [*(np.round(column, 10) for column in shares), found.p_value]
-        columns = [_nullable(column) for column in numbers]
-        return zip(self.candidates, *columns, found.detected.tolist(), strict=True)
+        return zip(self.candidates, *map(plain, numbers), found.detected.tolist(), strict=True)
 
     def warnings(self) -> Iterator[str]:
         """Warnings about the estimates, one sentence each."""
@@ -349,57 +313,48 @@ class Decoded:
             )
 
 
-def _nullable(column: FloatArray) -> list[float | None]:
-    return np.where(np.isfinite(column), column, None).tolist()  # type: ignore[call-overload,no-any-return]
-
-
-def _show(decoded: Decoded, console: Console) -> None:
+def _document(decoded: Decoded) -> Document:
     """Detected candidates by share, then the strongest of the others, and the remaining share."""
     found = decoded.decoding
-    console.print(
-        f"{counted(found.n, 'report')}  ·  {counted(len(found.share), 'candidate')}  ·  "
-        f"{int(found.detected.sum()):,} detected",
-        highlight=False,
-    )
+    count, detected = counted(len(found.share), "candidate"), int(found.detected.sum())
+    about = f"{counted(found.n, 'report')}  ·  {count}  ·  {detected:,} detected"
     if not found.n:
-        return
-    order = np.lexsort((np.nan_to_num(-found.share), ~found.detected))[:_MOST_ROWS]
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("string", overflow="fold")
-    table.add_column("share %", justify="right")
-    table.add_column(f"{found.level * 100:.3g}% interval", justify="right")
+        return Document("rappor", about, Note(""))
+    order = np.lexsort((np.nan_to_num(-found.share), ~found.detected))[:MOST_ROWS]
     top = max(float(np.nan_to_num(found.high[order]).max()), 1e-12)
-    table.add_column(f"0{top * 100:>{_PICTURE - 1}.2f}", no_wrap=True)
-    table.add_column("p", justify="right")
-    for at in order.tolist():
-        share, low, high = float(found.share[at]), float(found.low[at]), float(found.high[at])
-        cells: tuple[Any, ...] = ("unknown", "", "", "")
-        if np.isfinite(share):
-            interval = f"{low * 100:.2f} .. {high * 100:.2f}"
-            chance = f"{found.p_value[at]:.2g}"
-            cells = (
-                f"{share * 100:.2f}",
-                interval,
-                picture(low / top, share / top, high / top),
-                chance,
-            )
-        # No control character of a candidate reaches the terminal.
-        letters = (
-            c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in decoded.candidates[at]
+    numbers = (found.share, found.low, found.high)
+    rows = [
+        (
+            decoded.candidates[at],
+            estimate_of(SHARES, *(float(each[at]) for each in numbers), axis=(0.0, top)),
+            p_value(float(found.p_value[at])),
         )
-        table.add_row(Text("".join(letters)), *cells, style=None if found.detected[at] else "dim")
-    console.print(table)
-    if hidden := len(found.share) - len(order):
-        console.print(f"and {hidden:,} more candidates: --csv or --json has all", style="dim")
-    if not found.detected[order].all():
-        console.print("Dim: not distinguishable from a string that nobody has.", style="dim")
-    low, rest, high = found.unexplained
-    console.print(
-        f"The detected candidates explain {found.explained_share * 100:.2f}% of the devices. "
-        f"The other {rest * 100:.2f}% ({low * 100:.2f} .. {high * 100:.2f}) have strings "
-        "that are not in the map, or too rare to be distinguished from noise.",
-        highlight=False,
+        for at in order.tolist()
+    ]
+    columns = (
+        Column("string", "String", "name"),
+        Column(
+            *("share", SHARE, "estimate"),
+            interval=interval_title(found.level),
+            scale=("0", SHARES.full(top, 0.01)),
+        ),
+        Column("p_value", "p"),
     )
+    tones: list[Tone] = ["plain" if each else "quiet" for each in found.detected[order]]
+    notes = []
+    if hidden := len(found.share) - len(order):
+        notes.append(f"and {hidden:,} more candidates: --csv or --json has all")
+    if "quiet" in tones:
+        notes.append("Dim: not distinguishable from a string that nobody has.")
+    low, left, high = found.unexplained
+    rest = estimate_of(SHARES, left, low, high)
+    told = (
+        f"The detected candidates explain {SHARES.full(1 - left, (high - low) / 2)} of the "
+        f"devices. The other {rest.text} ({rest.between}) have strings that are not in the map, or "
+        "too rare to be distinguished from noise."
+    )
+    frame = Frame("candidates", "", columns, rows, tones, tuple(notes))
+    return Document("rappor", about, Note(told), frames=(frame,))
 
 
 def _file(name: str, content: str) -> Callable[[Function], Function]:
@@ -449,19 +404,20 @@ def decode_command(
         level=level,
     )
     decoded = Decoded(names, found, params.m == 1 and not direct and len(names) > params.k)
-    if form == "json":
+
+    def data() -> dict[str, Any]:
         rows = [dict(zip(_COLUMNS, row, strict=True)) for row in decoded.rows()]
-        whole = {"n": found.n, "explained_share": found.explained_share, "candidates": rows}
-        click.echo(json.dumps(whole, ensure_ascii=False, allow_nan=False))
-    elif form == "csv":
+        return {"n": found.n, "explained_share": found.explained_share, "candidates": rows}
+
+    def table() -> str:
         lines = ((*row[:-1], "true" if row[-1] else "false") for row in decoded.rows())
-        click.echo(csv_text(_COLUMNS, lines), nl=False)
-    else:
-        _show(decoded, Console())
+        return csv_text(_COLUMNS, lines)
+
+    say(form, data, lambda: _document(decoded), table)
     for warning in decoded.warnings():
         click.secho(f"Note: {warning}.", err=True, fg="yellow")
     if found.n == 0:
-        sys.exit(_NO_DATA)
+        sys.exit(NO_DATA)
 
 
 @command(

@@ -23,7 +23,7 @@ from deniable.device.transport import Reply
 from deniable.protocol import windows
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
-from deniable_estimator.analyses.sampling import sample_numbers, sample_tally
+from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.planning import retention_crowd
 from deniable_estimator.planning.retention_crowd import Life
 
@@ -164,7 +164,7 @@ def _drawn(metric, labels, rng, crowds=(700, 20, 1300, 400)):
         for place, _ in enumerate(metric.scheme.combinations):
             if metric.type.name == "number":
                 numbers, counts = np.unique(rng.normal(3, 2, devices), return_counts=True)
-                tallies.append(sample_numbers(metric.scheme, numbers, counts, rng))
+                tallies.append(sample_tally(metric.scheme, counts, rng, values=numbers))
                 continue
             shares = 1 / np.arange(1, len(strings or metric.values) + 1)
             counts = rng.multinomial(devices // (1 + 20 * place), shares / shares.sum())

@@ -11,7 +11,7 @@ from datetime import date, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable_estimator.analyses.sampling import sample_numbers, sample_tally
+from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.planning import retention_crowd
 from deniable_estimator.planning.retention_crowd import Life
 
@@ -91,7 +91,7 @@ def tally_of(metric, scheme, label, devices, rng):
             else:
                 numbers = rng.poisson(6.5, devices).astype(np.float64)
             some, counts = np.unique(numbers, return_counts=True)
-            found.append(sample_numbers(scheme, some, counts, rng))
+            found.append(sample_tally(scheme, counts, rng, values=some))
             continue
         shares = np.roll(shares_of(metric, label), place)
         values = STRINGS.get(metric.name) or (list(PLUGINS) if metric.name == "plugin" else None)

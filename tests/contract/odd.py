@@ -20,7 +20,7 @@ from deniable.protocol.types.number import Number
 from deniable.protocol.types.retention import Retention
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
-from deniable_estimator.analyses.sampling import sample_numbers, sample_tally
+from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.planning.retention_crowd import Life, tallies_of
 
 from .crowd import LAST_DAY, NOW, STORE
@@ -112,7 +112,7 @@ def _drawn(metric: Metric) -> Iterator[tuple[str, list]]:
 def _tally(metric, devices, shift, rng):
     if isinstance(metric.type, Number):
         numbers, counts = np.unique(rng.lognormal(2 + shift / 4, 1.1, devices), return_counts=True)
-        return sample_numbers(metric.scheme, numbers, counts, rng)
+        return sample_tally(metric.scheme, counts, rng, values=numbers)
     values = None
     if isinstance(metric.type, Discovery) or metric.needs_candidates:
         values = ["git", "vim", "hg"]

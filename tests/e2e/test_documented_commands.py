@@ -31,7 +31,7 @@ from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.analyses.sampling import sample_numbers, sample_tally
+from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.dashboard.sharing.links import SharedLinks
 from deniable_estimator.planning.retention_crowd import Life, tallies_of
 
@@ -319,7 +319,7 @@ def drawn(metric, day, rng):
     about = {"metric": metric.name, "window": day}
     if metric.type.name == "number":
         numbers = np.linspace(0.2, 5, 20)
-        return sample_numbers(metric.scheme, numbers, np.full(20, 100), rng, **about)
+        return sample_tally(metric.scheme, np.full(20, 100), rng, values=numbers, **about)
     if metric.type.name == "discovery":
         thousands = np.full(3, 2_000)
         rows = analysis_of(metric.scheme.mechanism).sample_rows(HOSTS.split(), thousands, rng)

@@ -19,6 +19,7 @@ from deniable_estimator.analyses import ANALYSES
 from deniable_estimator.analyses.base import OracleAnalysis, Support
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers import answer_of, answers_of
+from deniable_estimator.answers import combine as combine_answers
 from deniable_estimator.answers.basis import Part
 from deniable_estimator.answers.shares_making import combine
 from deniable_estimator.errors import EstimateError
@@ -305,4 +306,4 @@ def test_different_questions_are_refused(make_scheme, make_tally):
         [answer_of(tally, scheme), answer_of(tally, scheme, level=0.9)],
     ):
         with pytest.raises(EstimateError):
-            combine(parts)
+            combine_answers(parts)

@@ -17,7 +17,7 @@ from deniable_estimator.analyses import (
 from deniable_estimator.analyses.base import OracleAnalysis
 from deniable_estimator.analyses.hashed import HashedAnalysis
 from deniable_estimator.analyses.numbers import SlidingWindowAnalysis
-from deniable_estimator.analyses.sampling import sample_numbers, sample_tally
+from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.errors import EstimateError
 
 from .test_outsider_enumeration import CASES
@@ -135,7 +135,7 @@ def test_numbers_are_drawn_as_their_positions():
     window = SlidingWindow.design(NumberRange("0", "10"), 1.0)
     scheme = Scheme("number", window, ())
     numbers, counts = np.array([11.0, 2.5, -3.0, 2.5]), np.array([3, 1000, 2, 500])
-    tally = sample_numbers(scheme, numbers, counts, np.random.default_rng(1))
+    tally = sample_tally(scheme, counts, np.random.default_rng(1), values=numbers)
     assert tally.reports == tally.rows[0].cells.sum() == counts.sum()
     positions = np.array([-1, window.range.position(2.5), 1 << 30])
     (row,) = SlidingWindowAnalysis(window).sample_rows(

@@ -112,8 +112,8 @@ def test_mistakes_are_named(tmp_path, file, text, line, message):
         tmp_path, *{"params": PARAMS, "counts": COUNTS, "map": MAP, file: text}.values()
     )
     assert result.exit_code == 1
-    where = f"{tmp_path / file}.csv" if line is None else f"{tmp_path / file}.csv, line {line}"
-    assert result.stderr.startswith(f"Error: {where}: ")
+    where = f"{tmp_path / file}.csv" if line is None else f"{tmp_path / file}.csv, line {line}:"
+    assert result.stderr.startswith(f"Error: {where} ")
     assert message in result.stderr
 
 

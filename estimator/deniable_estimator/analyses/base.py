@@ -7,7 +7,7 @@ has any, add to all that. Nothing else in the estimator asks which mechanism it 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Generic, NamedTuple, Self, TypeAlias, TypeVar
@@ -225,6 +225,26 @@ class OracleAnalysis(Analysis[AnyOracle]):
     def together(self) -> float:
         """By how much values that move together inflate the variance of a count of values."""
         return 1.0
+
+
+def sample_each_row(
+    channel: Analysis[Any],
+    width: int,
+    rows: int,
+    places: Iterable[Sequence[int] | Counts],
+    counts: Counts,
+    rng: np.random.Generator,
+) -> tuple[TallyRow, ...]:
+    """A tally whose rows devices draw by lot; in each row its channel reports one of `width` cells.
+    `places` says for each row in which cell of it the i-th of `counts` is."""
+    left, found = np.array(counts, np.int64), list[TallyRow]()
+    for row, at in enumerate(places):
+        here = rng.binomial(left, 1 / (rows - row))
+        left -= here
+        crowd = np.zeros(width, np.int64)
+        np.add.at(crowd, at, here)
+        found += channel.sample_rows(range(width), crowd, rng)
+    return tuple(found)
 
 
 class OneRowAnalysis(OracleAnalysis[AnyOracle]):

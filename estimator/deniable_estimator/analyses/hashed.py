@@ -43,6 +43,7 @@ from deniable_estimator.analyses.base import (
     Ones,
     OracleAnalysis,
     Support,
+    sample_each_row,
 )
 from deniable_estimator.analyses.own_columns import UnaryEncodingAnalysis
 from deniable_estimator.analyses.planes import HadamardResponseAnalysis
@@ -125,17 +126,8 @@ class HashedAnalysis(OracleAnalysis[AnyHashed]):
     def sample_rows(
         self, items: Items, counts: Counts, rng: np.random.Generator
     ) -> tuple[TallyRow, ...]:
-        mechanism, channel = self.mechanism, self.channel
-        every = np.arange(mechanism.width)
-        left = np.array(counts, np.int64)
-        rows: list[TallyRow] = []
-        for row, places in enumerate(hash_places(mechanism, list(items))):
-            here = rng.binomial(left, 1 / (mechanism.hashes - row))
-            left -= here
-            crowd = np.zeros(mechanism.width, np.int64)
-            np.add.at(crowd, places, here)
-            rows += channel.sample_rows(every, crowd, rng)
-        return tuple(rows)
+        rows, places = self.mechanism.hashes, hash_places(self.mechanism, list(items))
+        return sample_each_row(self.channel, self.mechanism.width, rows, places, counts, rng)
 
 
 class CountMeanSketchAnalysis(HashedAnalysis[CountMeanSketch]):

@@ -233,10 +233,6 @@ class Ratio(NamedTuple):
         """Where the devices of the cohort are too few to tell."""
         return np.isnan(self.value) & ~self.empty
 
-    def at(self, places: int | NDArray[np.intp] | slice) -> Ratio:
-        """That of some groups."""
-        return Ratio(*(each[..., places] for each in self))
-
 
 @dataclass(frozen=True, eq=False)
 class AskedPart:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ def sample_tally(
     counts: NDArray[np.int64],
     rng: np.random.Generator,
     *,
-    values: Sequence[str] | None = None,
+    values: Sequence[str] | FloatArray | None = None,
     metric: str = "simulated",
     window: str = "simulated",
 ) -> Tally:
@@ -30,44 +31,25 @@ def sample_tally(
 
     Args:
         counts: shape (d,), non-negative.
-        values: the strings, if the scheme is for strings.
+        values: the strings or the numbers, if the scheme does not list its values. Numbers may lie
+            outside of the range.
 
     Raises:
         EstimateError: no sampler for this mechanism, or not one count for each value.
     """
-    is_open = scheme.needs_candidates or isinstance(scheme.mechanism, PrefixTree)
-    if is_open and values is None:
-        raise EstimateError("this metric's domain is open: say which strings the counts are for")
-    items: Items = values or () if is_open else scheme.items
+    mechanism, counts = scheme.mechanism, np.asarray(counts, np.int64)
+    items: Items
+    if not isinstance(mechanism, (Numeric, PrefixTree)) and not scheme.needs_candidates:
+        items = scheme.items
+    elif values is None:
+        raise EstimateError("this metric's domain is open: say which values the counts are for")
+    elif isinstance(mechanism, Numeric):
+        places = [mechanism.range.position(float(each)) for each in values]
+        items, index = np.unique(np.array(places, np.int64), return_inverse=True)
+        counts = np.bincount(index, weights=counts, minlength=len(items)).astype(np.int64)
+    else:
+        items = cast("Sequence[str]", values)
     if len(items) != len(counts):
         raise EstimateError(f"{len(counts)} counts for {len(items)} values: give one for each")
-    rows = analysis_of(scheme.mechanism).sample_rows(items, np.asarray(counts, np.int64), rng)
-    return Tally(metric, scheme.fingerprint, (window,), rows)
-
-
-def sample_numbers(
-    scheme: Scheme,
-    numbers: FloatArray,
-    counts: NDArray[np.int64],
-    rng: np.random.Generator,
-    *,
-    metric: str = "simulated",
-    window: str = "simulated",
-) -> Tally:
-    """One window's tally of `counts.sum()` devices, `counts[i]` of which have `numbers[i]`.
-
-    Args:
-        numbers: shape (k,), inside of the range or outside.
-        counts: shape (k,), non-negative.
-
-    Raises:
-        EstimateError: the scheme is not one of numbers.
-    """
-    mechanism = scheme.mechanism
-    if not isinstance(mechanism, Numeric):
-        raise EstimateError(f"{mechanism.name} is no mechanism for numbers")
-    positions = np.array([mechanism.range.position(each) for each in numbers.tolist()], np.int64)
-    some, places = np.unique(positions, return_inverse=True)
-    each = np.bincount(places, weights=counts, minlength=len(some)).astype(np.int64)
-    rows = analysis_of(mechanism).sample_rows(some, each, rng)
+    rows = analysis_of(mechanism).sample_rows(items, counts, rng)
     return Tally(metric, scheme.fingerprint, (window,), rows)

@@ -223,9 +223,9 @@ def caveats(basis: Basis, smallest: float, skewness: float, *, complete: bool) -
 
     `smallest` is the share that noise alone can look like, and `skewness` that of the noise.
     """
-    if basis.n == 0:
-        return (message("no reports yet"),)
-    warnings = list(_few_notes(basis.n))
+    warnings = list(few_notes(basis.n))
+    if not basis.n:
+        return tuple(warnings)
     if smallest > USABLE_SHARE:
         warnings.append(
             message(
@@ -268,12 +268,13 @@ def footnotes(basis: Basis, *, complete: bool) -> tuple[str, ...]:
 
 def number_caveats(basis: Basis) -> tuple[str, ...]:
     """The same of numbers."""
-    if basis.n == 0:
+    return (*few_notes(basis.n), *number_footnotes(basis))
+
+
+def few_notes(n: int) -> tuple[str, ...]:
+    """That there are no reports, or too few."""
+    if not n:
         return (message("no reports yet"),)
-    return (*_few_notes(basis.n), *number_footnotes(basis))
-
-
-def _few_notes(n: int) -> tuple[str, ...]:
     if n >= _FEW:
         return ()
     return (message("too few reports (only {n}) to draw conclusions about all devices", n=n),)

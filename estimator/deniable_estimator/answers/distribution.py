@@ -94,16 +94,6 @@ class Distribution(NumberAnswer):
         errors[-1] = self.mean.std_error
         return Series((*names, self.mean.name), value, errors, lows, highs)
 
-    @property
-    def below(self) -> RangeShare:
-        """The share below `low`."""
-        return self.found.below
-
-    @property
-    def above(self) -> RangeShare:
-        """The share at `high` and above."""
-        return self.found.above
-
     def share_below(self, limit: float) -> RangeShare:
         """The share of numbers below a limit in the unit. Inside of a cell, numbers count as evenly
         spread; the interval holds wherever they are.
@@ -192,8 +182,8 @@ class Distribution(NumberAnswer):
         cells = found.starts, found.ends, found.shares
         return {
             **super().numbers(),
-            "below": _share(self.below, self.n),
-            "above": _share(self.above, self.n),
+            "below": _share(self.found.below, self.n),
+            "above": _share(self.found.above, self.n),
             "cells": records(("from", "to", "share"), *cells) if self.n else [],
             "cdf": records(("at", *_EDGE), *self._edges) if self.n else [],
         }

@@ -1,4 +1,4 @@
-"""Numbers and texts as files have them; every CSV is written here."""
+"""Numbers and texts as files have them; every CSV is written and read here."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from deniable.protocol.errors import ValueListError
 
 _UNSAFE = re.compile("[;\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
@@ -28,6 +31,35 @@ def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]], *, raw: bool 
     lines = chain((header,), rows)
     writer.writerows(lines if raw else (map(_harmless_cell, line) for line in lines))
     return text.getvalue()
+
+
+def utf8_text(path: Path) -> str:
+    """The text of a file, without a byte order mark.
+
+    Raises:
+        ValueListError: it cannot be read, or is not UTF-8.
+    """
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise ValueListError(str(path), None, f"cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        told = "is not UTF-8 text; save the file in that encoding"
+        raise ValueListError(str(path), line, told) from None
+
+
+def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a CSV file that hold anything, with their lines; its errors are those of
+    `utf8_text`, and that it is not CSV."""
+    # Only line ends end a row: splitlines would break a string at U+2028.
+    rows = csv.reader(utf8_text(path).replace("\r\n", "\n").split("\n"), strict=True)
+    try:
+        for row in rows:
+            if row:
+                yield rows.line_num, row
+    except csv.Error as error:
+        raise ValueListError(str(path), rows.line_num, f"is not CSV: {error}") from None
 
 
 def plain(column: Iterable[Any]) -> list[Any]:

@@ -19,12 +19,11 @@ from deniable_estimator.analyses.discovery import DecodedRows, FoundHead, Prefix
 from deniable_estimator.analyses.discovery.prior import Prior, shipped_prior
 from deniable_estimator.analyses.discovery.tree import LEVEL
 from deniable_estimator.analyses.poisoning import Exposure
-from deniable_estimator.answers.basis import Basis, Part, footnotes, vars_of
+from deniable_estimator.answers.basis import Basis, Part, few_notes, footnotes, vars_of
 from deniable_estimator.answers.finds import Explained, Find, Finds, explained_by
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.shares_making import combine, infer
 from deniable_estimator.forecasting.discovery_forecast import Reach
-from deniable_estimator.messages import message
 from deniable_estimator.statistics.intervals import Noise, debias
 
 
@@ -67,24 +66,37 @@ def find_strings(
         for head, value in found:
             values[head] = min(value, values.get(head, 1.0))
         before += each.mechanism.levels + 1
-    whole = _shares(decoded, list(values), level)
-    none = _shares(decoded, [FoundHead(b"", False)], level)
+    whole, heads = _shares(decoded, list(values), level), {_name(head): head for head in values}
+    every: list[Find] = []
+    if whole is not None:
+        for at in np.argsort(-whole.share, kind="stable").tolist():
+            head = heads[whole.values[at]]
+            every.append(_find(whole, at, head, values[head]))
+    kept = [each for each in every if not rule.denies(each.text)]
+    finds = [each for each in kept if each.share >= rule.minimum_share]
+    shown = [FoundHead(each.head, each.cut) for each in finds]
+    shares = _shares(decoded, shown, level)
+    cut = -NormalDist().inv_cdf(max(1e-300, *values.values())) if values else None
     basis = Basis.merged([part.basis for part in informed or parts[:1]])
-    if whole is None:
-        return _answer(
-            basis, decoded, none, None, (), rule, prior, level, (0, 0), explained_by(None)
-        )
-    heads = {_name(head): head for head in values}
-    order = [whole.values[at] for at in np.argsort(-whole.share, kind="stable")]
-    denied = [name for name in order if rule.denies(heads[name].text())]
-    kept = [name for name in order if name not in set(denied)]
-    shown = [name for name in kept if whole.share[whole.places((name,))[0]] >= rule.minimum_share]
-    left = (len(kept) - len(shown), len(denied))
-    finds = tuple(_find(whole, name, heads[name], values[heads[name]]) for name in shown)
-    shares = _shares(decoded, [heads[name] for name in shown], level)
-    cut = -NormalDist().inv_cdf(max(1e-300, *values.values()))
-    explained = explained_by(_shares(decoded, _apart([heads[name] for name in shown]), level), cut)
-    return _answer(basis, decoded, none, shares, finds, rule, prior, level, left, explained)
+    notes = shares.notes if shares is not None else ()
+    return Finds(
+        **vars_of(basis),
+        level=level,
+        finds=tuple(finds),
+        explained=explained_by(_shares(decoded, _apart(shown), level), cut),
+        withheld=_withheld(_shares(decoded, [FoundHead(b"", False)], level)),
+        minimum_share=rule.minimum_share,
+        below=len(kept) - len(finds),
+        denied=len(every) - len(kept),
+        reach=min((_reach(part) for part, _ in decoded), default=None),
+        prior=prior.source,
+        verdict=Verdict.of([figure for part, _ in decoded for figure in _figures(part)]),
+        shares=shares,
+        warnings=(
+            *(notes if basis.n else few_notes(0)),
+            *footnotes(basis, complete=True),
+        ),
+    )
 
 
 def _apart(heads: Sequence[FoundHead]) -> list[FoundHead]:
@@ -178,50 +190,8 @@ def _figures(part: Part) -> tuple[Figure, ...]:
     return discovery_figures(part.tally, PrefixTreeAnalysis(_mechanism(part)).commonest())
 
 
-def _find(shares: Shares, name: str, head: FoundHead, value: float) -> Find:
-    (at,) = shares.places((name,)).tolist()
-    return Find(
-        head.text(),
-        head.data,
-        head.cut,
-        float(shares.share[at]),
-        float(shares.std_error[at]),
-        float(shares.low[at]),
-        float(shares.high[at]),
-        value,
+def _find(shares: Shares, at: int, head: FoundHead, p_value: float) -> Find:
+    share, std_error, low, high = (
+        each.item(at) for each in (shares.share, shares.std_error, shares.low, shares.high)
     )
-
-
-def _answer(
-    basis: Basis,
-    decoded: Sequence[tuple[Part, DecodedRows]],
-    none: Shares | None,
-    shares: Shares | None,
-    finds: tuple[Find, ...],
-    rule: Rule,
-    prior: Prior,
-    level: float,
-    left: tuple[int, int],
-    explained: Explained,
-) -> Finds:
-    seen = [figure for part, _ in decoded for figure in _figures(part)]
-    reach = min((_reach(part) for part, _ in decoded), default=None)
-    notes = shares.notes if shares is not None else ()
-    if not basis.n:
-        notes = (message("no reports yet"),)
-    told = footnotes(basis, complete=True)
-    return Finds(
-        **vars_of(basis),
-        level=level,
-        finds=finds,
-        explained=explained,
-        withheld=_withheld(none),
-        minimum_share=rule.minimum_share,
-        below=left[0],
-        denied=left[1],
-        reach=reach,
-        prior=prior.source,
-        verdict=Verdict.of(seen),
-        shares=shares,
-        warnings=(*notes, *told),
-    )
+    return Find(head.text(), head.data, head.cut, share, std_error, low, high, p_value)

@@ -84,12 +84,6 @@ class RetentionUnit(ShareUnit):
             return NAMES[name]
         return after_words(self.window, int(name.removeprefix("age ")))
 
-    def text(self, number: float, spread: float) -> str:
-        return self.unknown if math.isnan(number) else super().text(number, spread)
-
-    def full(self, number: float, spread: float) -> str:
-        return self.unknown if math.isnan(number) else super().full(number, spread)
-
 
 class Around(NamedTuple):
     """A number and the ends of its interval."""

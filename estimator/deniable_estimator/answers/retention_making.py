@@ -15,7 +15,7 @@ from deniable_estimator.analyses import oracle_analysis
 from deniable_estimator.analyses.anomalies import Verdict
 from deniable_estimator.analyses.candidates import check_tally
 from deniable_estimator.analyses.retention import AskedPart, CohortCounts, WindowedTally
-from deniable_estimator.answers.basis import Basis, Part, vars_of
+from deniable_estimator.answers.basis import Basis, Part, few_notes, vars_of
 from deniable_estimator.answers.retention import LifeWindow, RetentionAnswer
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.shares_making import combine as combine_shares
@@ -24,9 +24,6 @@ from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import counted, message
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import Adjustment
-
-_FEW = 30
-"""Fewer reports than this say nothing about the population."""
 
 _LONG = 12
 """Devices that report in so many windows are enough for the lifecycle, which looks back one."""
@@ -185,14 +182,7 @@ def _merged(lives: Sequence[LifeWindow]) -> tuple[LifeWindow, ...]:
 
 
 def _caveats(basis: Basis, lifecycle: Shares | None) -> tuple[str, ...]:
-    if basis.n == 0:
-        return (message("no reports yet"),)
-    if lifecycle is not None and lifecycle.n:
-        return lifecycle.warnings
-    if basis.n < _FEW:
-        few = message("too few reports (only {n}) to draw conclusions about all devices", n=basis.n)
-        return (few,)
-    return ()
+    return lifecycle.warnings if lifecycle is not None and lifecycle.n else few_notes(basis.n)
 
 
 def _missing(count: int) -> tuple[str, ...]:

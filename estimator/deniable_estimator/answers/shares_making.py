@@ -29,7 +29,6 @@ from deniable_estimator.analyses.candidates import asked_values, check_tally
 from deniable_estimator.analyses.poisoning import Exposure
 from deniable_estimator.answers.basis import Basis, Part, caveats, vars_of
 from deniable_estimator.answers.shares import Shares
-from deniable_estimator.errors import EstimateError
 from deniable_estimator.forecasting.detection import critical_value
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.counts import share_interval
@@ -144,16 +143,7 @@ def combine(estimates: Sequence[Shares]) -> Shares:
 
     Values are in the order in which they first appear. A value that only some schemes have is
     estimated from these, and a warning says so.
-
-    Raises:
-        EstimateError: there are none, or they are of different metrics, levels or adjustments.
     """
-    questions = {(each.metric, each.level, each.adjustment) for each in estimates}
-    if len(questions) != 1:
-        raise EstimateError(
-            "only estimates of one metric, level and adjustment can be combined: "
-            "estimate them again alike"
-        )
     informed = [each for each in estimates if each.n]
     if len(informed) < 2:
         return informed[0] if informed else estimates[0]

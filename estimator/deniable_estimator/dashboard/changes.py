@@ -21,7 +21,7 @@ from deniable_estimator.document.document import Column, Estimate, Frame, Worded
 from deniable_estimator.document.plot.marks import BarRow, Bars, Folded
 from deniable_estimator.document.plot.scales import Scale
 from deniable_estimator.document.plot.ticks import Tick, nice_step
-from deniable_estimator.document.units import half_width, signed
+from deniable_estimator.document.units import SHARES, half_width
 from deniable_estimator.messages import counted, joined, message, spaced
 
 _STEPS = 5
@@ -109,7 +109,7 @@ def _together(comparison: Comparison, shown: list[int]) -> tuple[Scale, tuple[Ti
     ticks = range(math.ceil(bottom / step), math.floor(top / step) + 1)
     scale = Scale(bottom, top)
     return scale, tuple(
-        Tick(scale.across(tick * step), signed(tick * step, step)) for tick in ticks
+        Tick(scale.across(tick * step), SHARES.signed(tick * step, step)) for tick in ticks
     )
 
 

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from deniable import Metric, Registry
 from deniable.protocol import windows
 from deniable.protocol.mechanisms.number_range import NumberRange
-from deniable.protocol.mechanisms.numeric import Numeric
 from deniable.protocol.types.discovery import Discovery
 from deniable.protocol.types.number import Number
 from deniable.protocol.types.pair import Pair
@@ -32,7 +31,7 @@ from deniable_collector.intake import Intake
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import Tally
-from deniable_estimator.analyses.sampling import sample_numbers, sample_tally
+from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.development.gate import at_once
 from deniable_estimator.messages import message
 from deniable_estimator.planning.population import lognormal_crowd, normal_crowd, zipf_shares
@@ -137,7 +136,8 @@ class SimulatedCrowd:
                 # On a given day each device takes part with the probability that is declared.
                 counts = rng.binomial(counts, metric.rate)
                 if label != labels[-1] or self.drawn:
-                    tally = draw_tally(metric, made.values, counts, rng, label)
+                    about = {"metric": metric.name, "window": label}
+                    tally = sample_tally(metric.scheme, counts, rng, values=made.values, **about)
                     fold_tally(store, metric, tally, place, now)
                 else:
                     reports = _reports(metric, made.values, counts, place, label)
@@ -229,23 +229,6 @@ def _made_up_numbers(metric: Metric, numbers: NumberRange) -> MadeUp:
         some = np.rint(some)
     texts = [metric.normalize(float(each)) for each in some.tolist()]
     return MadeUp(texts, np.full(len(texts), 1 / len(texts)), told)
-
-
-def draw_tally(
-    metric: Metric,
-    values: Sequence[str],
-    counts: NDArray[np.int64],
-    rng: np.random.Generator,
-    label: str,
-) -> Tally:
-    """The tally of one window, from its exact distribution; `values` are normalized texts, and
-    `counts[i]` devices have the i-th."""
-    scheme = metric.scheme
-    if isinstance(scheme.mechanism, Numeric):
-        numbers = np.array([float(each) for each in values])
-        return sample_numbers(scheme, numbers, counts, rng, metric=metric.name, window=label)
-    strings = None if scheme.values else values
-    return sample_tally(scheme, counts, rng, values=strings, metric=metric.name, window=label)
 
 
 def fold_tally(store: Store, metric: Metric, tally: Tally, place: int, now: float) -> None:

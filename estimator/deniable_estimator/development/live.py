@@ -21,7 +21,9 @@ from deniable.tools.starting.example import example_of
 from deniable_collector.stores import StoreError
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.finds import Finds
+from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.words.finds import name_of_find
+from deniable_estimator.answers.words.texts import series_name, series_text
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.discovery import finds_at
@@ -313,9 +315,8 @@ def found_so_far(reading: PageReading, state: Live, shown: ShownEstimate) -> Sho
             state.finds[metric.name] = (scheme, days, now, found)
     finds, lines = found.finds if found else (), []
     for each in finds[:SERIES]:
-        spread = (each.high - each.low) / 2
-        interval = SHARES.interval(each.low, each.high, spread)
-        lines.append((name_of_find(each), SHARES.full(each.share, spread), interval))
+        text = series_text(SHARES, each.share, each.low, each.high)
+        lines.append((name_of_find(each), text.estimate, text.between))
     return replace(
         shown,
         n=n,
@@ -329,19 +330,12 @@ def found_so_far(reading: PageReading, state: Live, shown: ShownEstimate) -> Sho
 
 def _shown_series(answer: Answer) -> tuple[list[tuple[str, str, str]], int]:
     """The largest of its values, or its numbers, as text; and how many there are beside these."""
-    series, unit = answer.series, answer.unit
-    places = range(len(series.names))
-    if answer.kind == "shares":
-        places = sorted(places, key=lambda place: -series.value[place])  # type: ignore[assignment]
+    series = answer.series
+    count = len(series.names)
+    places = answer.order.tolist() if isinstance(answer, Shares) else list(range(count))
     lines = []
-    for place in list(places)[:SERIES]:
-        low, high = float(series.low[place]), float(series.high[place])
-        spread = (high - low) / 2 if math.isfinite(high - low) else float(series.std_error[place])
-        lines.append(
-            (
-                unit.label(series.names[place]),
-                unit.full(float(series.value[place]), spread),
-                unit.interval(low, high, spread),
-            )
-        )
-    return lines, max(0, len(series.names) - SERIES)
+    for place in places[:SERIES]:
+        numbers = (each.item(place) for each in (series.value, series.low, series.high))
+        text = series_text(answer.unit, *numbers)
+        lines.append((series_name(answer, series.names[place]), text.estimate, text.between))
+    return lines, max(0, count - SERIES)

@@ -69,8 +69,6 @@ _OPEN = (message("no lower limit"), message("no upper limit"))
 
 _NOTHING = message("unknown")
 
-_TOO_FEW = message("too few")
-
 _SERIES = {"mean": message("mean"), "geometric mean": message("geometric mean")}
 """The series that have a name in words."""
 
@@ -189,6 +187,8 @@ class ShareUnit(Unit):
         return "share", "%"
 
     def text(self, number: float, spread: float) -> str:
+        if math.isnan(number):
+            return self.unknown
         decimals = 1
         if 0 < spread < 0.001:
             decimals = min(4, math.ceil(-math.log10(spread * 100)) + 1)
@@ -196,7 +196,8 @@ class ShareUnit(Unit):
         return (text.lstrip("-") if float(text) == 0 else text).replace("-", _MINUS)
 
     def full(self, number: float, spread: float) -> str:
-        return f"{self.text(number, spread)}%"
+        text = self.text(number, spread)
+        return text if math.isnan(number) else f"{text}%"
 
     def change(self, number: float, spread: float) -> str:
         return self.text(number, spread)
@@ -309,16 +310,10 @@ class ConditionalUnit(ShareUnit):
     """Shares of some devices, which may be too few to say anything of them."""
 
     of_all = False
-    unknown = _TOO_FEW
+    unknown = message("too few")
 
     def label(self, name: str) -> str:
         return cell_words(name)
-
-    def text(self, number: float, spread: float) -> str:
-        return _TOO_FEW if math.isnan(number) else super().text(number, spread)
-
-    def full(self, number: float, spread: float) -> str:
-        return _TOO_FEW if math.isnan(number) else super().full(number, spread)
 
 
 SHARES = ShareUnit()
@@ -345,13 +340,3 @@ def _decimals(step: float) -> int:
     decimals = max(0, -math.floor(math.log10(step) + 1e-9))
     exact = math.isclose(step * 10**decimals, round(step * 10**decimals), rel_tol=1e-6)
     return decimals if exact else decimals + 1
-
-
-def points(difference: float, spread: float) -> str:
-    """A difference of shares in percentage points, with the digits that its uncertainty allows."""
-    return SHARES.text(difference, spread)
-
-
-def signed(difference: float, spread: float) -> str:
-    """The same with its sign, also if that is a plus."""
-    return SHARES.signed(difference, spread)

@@ -29,6 +29,7 @@ proposed.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
@@ -217,11 +218,9 @@ def smallest_lifetime(
 
         if largest < 1 or told(largest).information < target:
             continue
-        low, high = 0, largest
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if told(middle).information >= target else (middle, high)
-        found = told(high)
+        steps = range(1, largest)
+        enough = bisect_left(steps, target, key=lambda each: told(each).information)
+        found = told(enough + 1)
     return found
 
 

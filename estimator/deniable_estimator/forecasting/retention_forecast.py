@@ -17,6 +17,7 @@ from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
 from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 from deniable.protocol.metric import Metric
 from deniable.protocol.windows import IN_A
+from deniable_estimator.forecasting.lifetime_split import report_variance
 from deniable_estimator.forecasting.number_forecast import Z
 
 NEW = 0.1
@@ -51,11 +52,9 @@ class RetentionForecast(NamedTuple):
         answers = active / len(channels)
         exact = lifecycle = cohort = average = None
         if channel := channels.get("lifecycle"):
-            shares = [place / 100 for place in range(101)]
-            exact = max(Z * math.sqrt(_noise(channel, f) / answers) for f in shares)
-            lifecycle = max(
-                Z * math.sqrt((_noise(channel, f) + f * (1 - f)) / answers) for f in shares
-            )
+            found = [report_variance(channel, place / 100) for place in range(101)]
+            exact = max(Z * math.sqrt(each.noise / answers) for each in found)
+            lifecycle = max(Z * math.sqrt(each.total / answers) for each in found)
         if channel := channels.get("cohorts"):
             cohort = _quotient(channel, answers, new, 1)
             average = _quotient(channel, answers, new, mechanism.ages)
@@ -110,11 +109,6 @@ def retention_words(metric: Metric) -> str | None:
             f"{mechanism.ages} cohorts, if {NEW:.0%} of the devices are new"
         )
     return "; ".join(told)
-
-
-def _noise(channel: MemoizedSubsetSelection, share: float) -> float:
-    p, q = float(channel.p), float(channel.q)
-    return (share * p * (1 - p) + (1 - share) * q * (1 - q)) / (p - q) ** 2
 
 
 def _quotient(channel: MemoizedSubsetSelection, answers: float, new: float, cohorts: int) -> float:

@@ -37,7 +37,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from deniable.protocol import windows
-from deniable_estimator.analyses.anomalies import LEAST_REPORTS, Figure
+from deniable_estimator.analyses.anomalies import LEAST_REPORTS, Figure, Verdict
 from deniable_estimator.answers.base import Answer, ChangeTest, Comparison
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.history import look
@@ -179,7 +179,7 @@ def judge(
     if newest.n < _HALF * usual:
         return None
     seen = look(window, newest)
-    figures = _alarms(seen.figures, level.anomaly) if seen else ()
+    figures = Verdict.of(seen.figures).alarms(level.anomaly) if seen else ()
     if any(part.unnamed for part in newest.parts):
         return Judgement(window, newest.n, figures=figures)
     told: dict[str, WatchedChange] = {}
@@ -192,12 +192,6 @@ def judge(
             sizes = zip(_details(found), found.difference.tolist(), strict=True)
             leaning = frozenset(detail for detail, size in sizes if abs(size) > 0)
     return Judgement(window, newest.n, tuple(told.values()), leaning, figures)
-
-
-def _alarms(figures: Sequence[Figure], level: float) -> tuple[Figure, ...]:
-    from deniable_estimator.analyses.anomalies import Verdict
-
-    return Verdict.of(figures).alarms(level)
 
 
 def _changes(

@@ -12,6 +12,7 @@ from deniable import Metric
 from deniable.protocol import windows
 from deniable.protocol.mechanisms import FrequencyOracle
 from deniable_estimator.answers.files import plain
+from deniable_estimator.answers.words.texts import series_name
 from deniable_estimator.asking.query import LENGTHS
 from deniable_estimator.forecasting.detection import detectable_share, reports_to_detect
 from deniable_estimator.judging.changes import Judgement, MetricRules, WatchedChange
@@ -21,7 +22,6 @@ FindingKind: TypeAlias = Literal["change", "anomaly", "expires", "stale", "few"]
 
 KINDS: tuple[FindingKind, ...] = ("change", "anomaly", "expires", "stale", "few")
 
-_HALVES = {"true": message("yes"), "false": message("no")}
 _ANOMALOUS = sentence("{window} looks dishonest: {reasons}")
 _EXPIRES = sentence("expires on {day}: then devices stop reporting")
 _EXPIRED = sentence("expired on {day}: devices have stopped reporting")
@@ -130,9 +130,6 @@ def _change(metric: Metric, change: WatchedChange, window: str, end: float) -> M
         "low": found.low,
         "high": found.high,
     }
-    # As cards and pages call it.
-    halves = metric.type.name == "boolean"
-    series = _HALVES[change.series] if halves else unit.label(change.series)
     return MetricFinding(
         metric=metric.name,
         kind="change",
@@ -141,7 +138,7 @@ def _change(metric: Metric, change: WatchedChange, window: str, end: float) -> M
             "{series} {change}, {span} vs {count} earlier window",
             "{series} {change}, {span} vs {count} earlier windows",
             len(found.before.windows),
-            series=series,
+            series=series_name(found.after, change.series),
             change=found.describe(place),
             span=span,
         ),

@@ -14,6 +14,7 @@ and so are those that report.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -266,7 +267,4 @@ class LifetimeCrowd:
             return split.epsilon
         if not enough(high):
             return None
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if enough(middle) else (middle, high)
-        return high / _STEPS
+        return bisect_left(range(high), True, low + 1, high, key=enough) / _STEPS

@@ -3,16 +3,23 @@
 The mean's half width is for the number that is hidden worst, and numbers spread evenly over the
 range. From a distribution it also has what the widths of the cells leave open, which more devices
 do not reduce. Quantiles are planned by the average noise over all edges, and in quantiles of the
-truth, since nothing is known of the numbers: the interval of p95 may reach from p90 to p99
-(`deniable_estimator.analyses.numbers.mean` has the formulas).
+truth, since nothing is known of the numbers: the interval of p95 may reach from p90 to p99.
+
+The interval of quantile p ends about where the true shares below are p - D and p + D, with
+D = z sqrt(V / n). It has an upper limit only if D is less than 1 - p, and is useful if D is half of
+that. So a quantile needs ::
+
+    n(p) = 4 z**2 [V + p (1 - p)] / min(p, 1 - p)**2            V the average over edges
 """
 
 from __future__ import annotations
 
 import json
 import math
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from deniable import SchemeError
 from deniable.protocol.mechanisms import AUTO
@@ -21,22 +28,17 @@ from deniable.protocol.mechanisms.number_range import NumberRange, number_text
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.types.number import QUESTIONS, Number
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.analyses.numbers import HierarchicalHistogramAnalysis, NumberAnalysis
+from deniable_estimator.analyses.numbers import NumberAnalysis
 from deniable_estimator.analyses.numbers.mean import (
     EVEN_SPREAD,
-    HistogramVariances,
     MeanEstimate,
     cell_points,
-    mean_half_width,
-    quantile_reach,
-    reports_for_mean,
-    reports_for_quantile,
     tree_share_of_both,
 )
 from deniable_estimator.analyses.numbers.poisoning import cdf_attack
 from deniable_estimator.document.document import Column, Document, Fact, Frame, Note, WordedValue
 from deniable_estimator.document.units import SHARES, NumberUnit, Unit
-from deniable_estimator.forecasting.number_forecast import QUANTILES, mean_variance
+from deniable_estimator.forecasting.number_forecast import QUANTILES, Z, edge_variance
 from deniable_estimator.inputs import Asked, InputError
 from deniable_estimator.messages import counted, message
 from deniable_estimator.planning import words
@@ -103,18 +105,20 @@ def planned(asked: Asked) -> Planned:
     except SchemeError as error:
         raise InputError("low", str(error)) from error
     assert isinstance(chosen, (SlidingWindow, HierarchicalHistogram))
+    analysis = analysis_of(chosen)
+    assert isinstance(analysis, NumberAnalysis)
+    noise, rounding = analysis.planned_mean(), 0.0
+    quantiles: tuple[QuantilePlan, ...] = ()
+    below_limit: tuple[Fact, ...] = ()
+    usable = Z * math.sqrt(noise / crowd.reports) < 1
     if isinstance(chosen, HierarchicalHistogram):
-        variances = HierarchicalHistogramAnalysis(chosen).variances()
-        noise, rounding = variances.mean, cell_points(chosen)[1]
+        rounding = cell_points(chosen)[1]
         if chosen.mean is not None:
             rounding *= tree_share_of_both(chosen)
-        quantiles = tuple(_quantiles(variances, crowd))
+        quantiles = tuple(_quantiles(edge_variance(chosen), crowd))
         usable = quantiles[0].low is not None
-        below_limit = tuple(_limit_facts(chosen, variances, crowd))
-    else:
-        noise, rounding, quantiles, below_limit = mean_variance(chosen), 0.0, (), ()
-        usable = mean_half_width(noise, crowd.reports, spread=0.0) < 1
-    mean = _mean(chosen, noise, rounding, crowd)
+        below_limit = tuple(_limit_facts(chosen, crowd))
+    mean = _mean(analysis, noise, rounding, crowd)
     unit = SHARES if asked["scale"] == "log" else NumberUnit(asked["unit"])
     lifetime = crowd.lifetime(chosen.epsilon)
     reason = "named by you"
@@ -213,19 +217,17 @@ def in_units(numbers: NumberRange, width: float) -> float:
 
 
 def _mean(
-    chosen: SlidingWindow | HierarchicalHistogram,
+    analysis: NumberAnalysis[Any],
     noise: float,
     rounding: float,
     crowd: words.PlannedCrowd,
 ) -> MeanPlan:
     """Between -1 and 1 first, then in the unit, or as a part of a geometric mean."""
-    numbers, desired = chosen.range, crowd.asked["half_width"]
+    numbers, desired = analysis.mechanism.range, crowd.asked["half_width"]
     log, half = numbers.scale == "log", half_extent(numbers)
     if desired is None:
         desired = _GOOD_FACTOR if log else 2 * half / _GOOD
     needed = _reports(noise, rounding, (math.log1p(desired) if log else desired) / half)
-    analysis = analysis_of(chosen)
-    assert isinstance(analysis, NumberAnalysis)
     return MeanPlan(
         std_error=in_units(numbers, math.sqrt((noise + EVEN_SPREAD) / crowd.reports)),
         half_width=in_units(numbers, _half_width(noise, rounding, crowd.reports)),
@@ -246,26 +248,27 @@ def _reports(noise: float, rounding: float, half_width: float) -> int | None:
     """With how many reports the interval is this narrow; None if never."""
     if half_width <= rounding:
         return None
-    low = high = reports_for_mean(noise, half_width)
-    while _half_width(noise, rounding, high) > half_width:
+    low = high = math.ceil((Z / half_width) ** 2 * (noise + EVEN_SPREAD))
+
+    def narrow(reports: int) -> bool:
+        return _half_width(noise, rounding, reports) <= half_width
+
+    while not narrow(high):
         low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _half_width(noise, rounding, middle) > half_width:
-            low = middle
-        else:
-            high = middle
-    return high
+    return bisect_left(range(high), True, low, high, key=narrow)
 
 
-def _quantiles(variances: HistogramVariances, crowd: words.PlannedCrowd) -> Iterator[QuantilePlan]:
+def _quantiles(edge: float, crowd: words.PlannedCrowd) -> Iterator[QuantilePlan]:
+    """From the variance of the share below an edge that one report leaves, on average."""
     for p in QUANTILES:
-        reach = quantile_reach(variances, p, crowd.reports)
-        needed = reports_for_quantile(variances, p)
+        variance = edge + p * (1 - p)
+        reach = Z * math.sqrt(variance / crowd.reports)
+        low, high = p - reach, p + reach
+        needed = math.ceil(4 * Z**2 * variance / min(p, 1 - p) ** 2)
         yield QuantilePlan(
             p,
-            reach.low,
-            reach.high,
+            low if low > 0 else None,
+            high if high < 1 else None,
             math.ceil(needed / 4 / crowd.rate),
             math.ceil(needed / crowd.rate),
             crowd.reports >= needed,
@@ -327,11 +330,9 @@ def _mean_facts(mean: MeanPlan, unit: Unit) -> Iterator[Fact]:
     )
 
 
-def _limit_facts(
-    chosen: HierarchicalHistogram, variances: HistogramVariances, crowd: words.PlannedCrowd
-) -> Iterator[Fact]:
+def _limit_facts(chosen: HierarchicalHistogram, crowd: words.PlannedCrowd) -> Iterator[Fact]:
     """How well the share below a limit is known, and what fakes could add to it."""
-    width = mean_half_width(variances.cdf, crowd.reports, spread=0.25)
+    width = Z * math.sqrt((edge_variance(chosen) + 0.25) / crowd.reports)
     yield Fact(
         "share_half_width",
         message("Share below a limit"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import unicodedata
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from statistics import NormalDist
 import numpy as np
 
 from deniable.protocol.errors import ValueListError
+from deniable_estimator.answers.files import csv_rows
 from deniable_estimator.statistics.intervals import FloatArray
 
 _STEPS = 10_000
@@ -83,12 +83,10 @@ def read_numbers(path: str | Path) -> Crowd:
     """
     source = str(path)
     numbers, weights = [], []
-    reader = csv.reader(_text(source).splitlines())
-    for fields in reader:
-        if fields:
-            number, weight = _number_line(source, reader.line_num, fields)
-            numbers.append(number)
-            weights.append(weight)
+    for line, fields in csv_rows(Path(path)):
+        number, weight = _number_line(source, line, fields)
+        numbers.append(number)
+        weights.append(weight)
     if not math.fsum(weights) > 0:
         raise ValueListError(source, None, "gives no number a weight above 0")
     return Crowd.of(np.array(numbers), np.array(weights))
@@ -148,15 +146,6 @@ def normal_scores() -> FloatArray:
     return np.array([normal.inv_cdf((each + 0.5) / _STEPS) for each in range(_STEPS)])
 
 
-def _text(source: str) -> str:
-    try:
-        return Path(source).read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise ValueListError(source, None, f"cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError:
-        raise ValueListError(source, None, "is not UTF-8 text; save it in that encoding") from None
-
-
 def _number_line(source: str, line: int, fields: list[str]) -> tuple[float, float]:
     try:
         number, weight = float(fields[0]), float(fields[1]) if len(fields) > 1 else 1.0
@@ -176,9 +165,7 @@ def _read_weights(
     form = ",".join(["value"] * len(lists) + ["weight"])
     known = [None if each is None else frozenset(each) for each in lists]
     weights: dict[tuple[str, ...], float] = {}
-    reader = csv.reader(_text(source).splitlines())
-    for fields in filter(None, reader):
-        line = reader.line_num
+    for line, fields in csv_rows(Path(source)):
         # The form in which values are declared.
         *named, text = (unicodedata.normalize("NFC", each) for each in fields)
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
@@ -15,6 +15,7 @@ from deniable.protocol.mechanisms import MAX_MEMO_EPSILON
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable.protocol.metric import Answer, Platform
 from deniable.protocol.windows import Kind
+from deniable_estimator.document.document import plain
 from deniable_estimator.forecasting.discovery_forecast import Reach
 from deniable_estimator.privacy.scope import learned_by, not_covered
 
@@ -66,19 +67,6 @@ class Bound:
         odds = None if self.epsilon > 700 else math.nextafter(float(self.odds), math.inf)
         belief = min(1.0, math.nextafter(float(self.belief), 1.0))
         return {"epsilon": self.epsilon, "odds": odds, "belief": belief}
-
-
-def _as_json(value: Any) -> Any:
-    """Bounds, and what holds them, for JSON: under the names of its fields."""
-    if isinstance(value, Bound | Guarantee):
-        return value.to_dict()
-    if is_dataclass(value):
-        return {each.name: _as_json(getattr(value, each.name)) for each in fields(value)}
-    if isinstance(value, CrowdNeeded):
-        return value._asdict()
-    if isinstance(value, Mapping):
-        return {name: _as_json(each) for name, each in value.items()}
-    return [_as_json(each) for each in value] if isinstance(value, tuple) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +137,9 @@ class SameValues:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON, where one report of each stands at the top."""
-        found: dict[str, Any] = _as_json(self)
-        return {"metrics": found.pop("metrics"), **found.pop("report"), **found}
+        years = {"typical_year": self.typical_year, "worst_year": self.worst_year}
+        found = {**years, "lifetime": self.lifetime}
+        return {"metrics": list(self.metrics), **self.report.to_dict(), **plain(found)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,9 +192,7 @@ class Guarantee:
         """The guarantee for JSON, under its fields' names, with who learns what. `segments` are
         there for metrics that have some, `same_values` and `reported_by` for pairs and their
         metrics alone, `discovery` for a discovery."""
-        same = self.same_values
-        found = {name: _as_json(getattr(self, name)) for name in _TOLD}
-        found["same_values"] = None if same is None else same.to_dict()
+        found = {name: plain(getattr(self, name)) for name in _TOLD}
         return {name: each for name, each in found.items() if each or name not in _RARE}
 
     @property
@@ -246,7 +233,7 @@ class Together:
 
     def to_dict(self) -> dict[str, Any]:
         """The guarantee for JSON, under its fields' names."""
-        return {each.name: _as_json(getattr(self, each.name)) for each in fields(self)}
+        return {each.name: plain(getattr(self, each.name)) for each in fields(self)}
 
 
 _RARE = ("segments", "same_values", "reported_by", "discovery")

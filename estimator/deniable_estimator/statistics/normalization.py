@@ -79,17 +79,20 @@ def normalize(share: FloatArray, detected: NDArray[np.bool_], *, complete: bool)
     return normalized
 
 
-def nearest(share: FloatArray, total: float) -> FloatArray:
-    """The point nearest to `share`, shape (d,), that is non-negative and sums to `total`.
+def nearest(share: FloatArray, total: float | FloatArray) -> FloatArray:
+    """The point nearest to `share`, shape (..., d), that is non-negative and sums to `total`, shape
+    (...).
 
     The j largest are kept, and each is reduced by (their sum - total) / j, with the largest j for
     which all of them stay positive (Held, Wolfe and Crowder, Math. Programming 1974).
     """
-    if total <= 0 or not len(share):
-        return np.zeros(len(share))
-    falling = np.sort(share)[::-1]
-    loss = (np.cumsum(falling) - total) / np.arange(1, len(share) + 1)
+    if not share.size:
+        return np.zeros(share.shape)
+    sums = np.maximum(total, 0.0)[..., np.newaxis]
+    falling = -np.sort(-share, axis=-1)
+    loss = (np.cumsum(falling, axis=-1) - sums) / np.arange(1, share.shape[-1] + 1)
     # The largest always stays, even if rounding hides it because the total is nearly zero.
-    kept = max(1, int(np.count_nonzero(falling > loss)))
-    found: FloatArray = np.maximum(share - loss[kept - 1], 0.0)
+    kept = np.maximum(np.count_nonzero(falling > loss, axis=-1, keepdims=True), 1)
+    by = np.take_along_axis(loss, kept - 1, axis=-1)
+    found: FloatArray = np.where(sums > 0, np.maximum(share - by, 0.0), 0.0)
     return found

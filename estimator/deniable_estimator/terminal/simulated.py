@@ -228,7 +228,7 @@ def _simulate_numbers(
 ) -> None:
     import numpy as np
 
-    from deniable_estimator.analyses.sampling import sample_numbers
+    from deniable_estimator.analyses.sampling import sample_tally
     from deniable_estimator.answers import answer_of
     from deniable_estimator.answers.files import plain
     from deniable_estimator.planning.population import Crowd
@@ -241,7 +241,7 @@ def _simulate_numbers(
     with progress(f"Simulating {counted(devices, 'device')}"):
         counts = rng.multinomial(devices, population.weights / population.weights.sum())
         reporting = rng.binomial(counts, declared.rate)
-        tally = sample_numbers(declared.scheme, numbers, reporting, rng, metric=name)
+        tally = sample_tally(declared.scheme, reporting, rng, values=numbers, metric=name)
         answer = answer_of(tally, declared.scheme, unit=declared.type.unit)
     truth = Crowd.of(numbers, counts.astype(np.float64))
     told = [truth.series(each) for each in answer.series.names]

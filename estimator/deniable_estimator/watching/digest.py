@@ -25,6 +25,7 @@ from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.annotations import Annotation, between
 from deniable_estimator.answers.base import NO_CHANGE, Answer, ChangeTest, Comparison
+from deniable_estimator.answers.words.texts import series_text
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.listed import listed_strings
 from deniable_estimator.asking.query import Query
@@ -32,7 +33,6 @@ from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import Selection, select
 from deniable_estimator.asking.since import Moment, SinceDays, days_since, kept_from, since_headline
 from deniable_estimator.dashboard.language import LANGUAGES
-from deniable_estimator.document.units import half_width
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.isolation import isolated
 from deniable_estimator.judging.changes import Judgement, MetricRules, newest_settled
@@ -273,15 +273,11 @@ def _changes(found: Comparison) -> str:
 
 def _leading(answer: Answer) -> str:
     """The series that is shown where there is room for one, with its interval."""
-    series, unit = answer.series, answer.unit
-    place = series.place(answer.leading) or 0
-    value, low, high = series.at(series.names[place])
-    spread = half_width(value, low, high)
+    series = answer.series
+    name = series.names[series.place(answer.leading) or 0]
+    text = series_text(answer.unit, *series.at(name))
     return message(
-        _VALUE,
-        series=unit.label(series.names[place]),
-        value=unit.full(value, spread),
-        interval=unit.interval(low, high, spread),
+        _VALUE, series=answer.unit.label(name), value=text.estimate, interval=text.between
     )
 
 

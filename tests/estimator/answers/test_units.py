@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from deniable_estimator.document.units import SHARES, NumberUnit, half_width, points
+from deniable_estimator.document.units import SHARES, NumberUnit, half_width
 
 SECONDS = NumberUnit("s")
 
@@ -55,7 +55,7 @@ def test_an_open_side_is_as_wide_as_the_other():
 )  # fmt: skip
 def test_points_have_the_digits_that_they_deserve(difference, spread, text):
     """No more digits than the uncertainty leaves, and no minus before nothing."""
-    assert points(difference, spread) == text
+    assert SHARES.text(difference, spread) == text
 
 
 def test_a_unit_of_percent_takes_no_space():

@@ -211,7 +211,7 @@ def test_one_average_for_all_questions(make_tree):
     below = sum(weight * part.below for weight, part in zip(weights, parts, strict=True))
     np.testing.assert_allclose(found.below, below, atol=1e-12)
     question = (np.arange(64) < 20)[None].astype(float)
-    value, covariance = found.linear(question)
+    value, covariance = found.fresh(question)
     assert value[0] == pytest.approx(found.below[20])
     assert covariance[0, 0] == pytest.approx(found.variance[20])
     assert found.share(0, 20) == pytest.approx((found.below[20], found.variance[20]))

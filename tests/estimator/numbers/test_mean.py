@@ -10,17 +10,16 @@ from scipy import stats
 from deniable.protocol.mechanisms import Report
 from deniable.protocol.mechanisms.number_range import TOP, NumberRange
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.numbers import HierarchicalHistogramAnalysis
 from deniable_estimator.analyses.numbers.mean import (
     MeanEstimate,
     both_mean,
     cell_points,
     cells_mean,
     level_noise,
-    reports_for_quantile,
     window_mean,
 )
 from deniable_estimator.analyses.numbers.sampling import window_rates
+from deniable_estimator.analyses.numbers.scores import scores
 from deniable_estimator.analyses.numbers.tree import estimate_tree
 from deniable_estimator.forecasting.number_forecast import mean_variance
 
@@ -135,25 +134,12 @@ def test_noise_of_a_number(make_window, epsilon):
 def test_devices_and_servers_plan_alike(make_tree, mean):
     """The variances that the registry's check computes without numpy are the same ones."""
     tree = make_tree(2.0, 64, mean=mean)
-    edges = tree.edge_variances()
-    found = HierarchicalHistogramAnalysis(tree).variances()
-    clamped = max(edges[0], edges[-1])
-    assert (found.cdf, found.clamped) == pytest.approx((np.mean(edges), clamped))
-
-
-@pytest.mark.parametrize(("p", "known"), [(0.5, 1.5e3), (0.9, 3.7e4), (0.95, 1.5e5), (0.99, 3.7e6)])
-def test_reports_for_a_quantile(make_tree, p, known):
-    """At epsilon 1, as computed once without the sampling of devices; alike on the other side."""
-    variances = HierarchicalHistogramAnalysis(make_tree(1.0)).variances()
-    assert reports_for_quantile(variances, p) == pytest.approx(known, rel=0.03)
-    other = reports_for_quantile(variances, 1 - p)
-    assert other == pytest.approx(reports_for_quantile(variances, p), abs=1)
+    part = 3 / 4 if mean else 1
+    assert tree.edge_variances() == pytest.approx(scores(tree).planned_edges()[1:-1] / part)
 
 
 def test_an_interval_at_its_limits():
-    """Without noise it is as wide as the cells leave open; where nothing is known it has no end.
-    The position of a mean is that of its place in the range."""
+    """Without noise it is as wide as the cells leave open; where nothing is known it has no end."""
     exact = MeanEstimate(0.5, 0.0, 10, rounding=0.01)
     assert exact.interval(0.95) == (0.49, 0.51)
-    assert exact.position == 0.75 * TOP
     assert MeanEstimate(0.0, math.inf, 0).interval(0.95) == (-math.inf, math.inf)

@@ -46,8 +46,8 @@ def _flooded(tree, rows, weights, fakes, sign):
         cells = row.cells.copy()
         cells[int((sign * each[0]).argmax())] += count
         attacked.append(TallyRow(row.reports + count, cells))
-    before = estimate_tree(tree, rows).linear(weights[None])[0][0]
-    after = estimate_tree(tree, attacked).linear(weights[None])[0][0]
+    before = estimate_tree(tree, rows).fresh(weights[None])[0][0]
+    after = estimate_tree(tree, attacked).fresh(weights[None])[0][0]
     return float(after - before)
 
 

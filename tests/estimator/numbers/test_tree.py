@@ -93,7 +93,7 @@ def test_all_questions_agree(make_tree, striped):
     found = estimate_tree(tree, striped(tree), least=1)
     questions = np.zeros((3, 64))
     questions[0, :20] = questions[1, 5:20] = questions[2, 20:] = 1
-    value, covariance = found.linear(questions)
+    value, covariance = found.fresh(questions)
     assert value == pytest.approx([found.below[20], found.share(5, 20)[0], 1 - found.below[20]])
     variances = [found.variance[20], found.share(5, 20)[1], found.variance[20]]
     assert np.diag(covariance) == pytest.approx(variances)
@@ -113,7 +113,7 @@ def test_without_the_last_row(make_tree, striped, empty):
     assert np.isfinite(found.variance).tolist() == [edge % 4 == 0 for edge in range(65)]
     assert found.share(4, 12)[1] < math.inf
     assert found.share(4, 11)[1] == math.inf
-    value, covariance = found.linear(np.eye(64)[:1])
+    value, covariance = found.fresh(np.eye(64)[:1])
     assert np.isfinite(value).all()
     assert covariance[0, 0] == math.inf
 

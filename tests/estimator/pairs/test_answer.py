@@ -19,8 +19,12 @@ from deniable_estimator.answers import answer_of, combine
 from deniable_estimator.answers.base import ChangeTest
 from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.answers.pair_estimate import LEAST_FOR_TEST
-from deniable_estimator.answers.pair_words import conditional_words, remarks, verdict_words
 from deniable_estimator.answers.shares import Shares
+from deniable_estimator.answers.words.pair_sentences import (
+    conditional_words,
+    remarks,
+    verdict_words,
+)
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.history import Look, look
 from deniable_estimator.asking.query import Query

@@ -49,7 +49,7 @@ def of_cells(path):
         (of_values, b"a,-1\n", 1, "at least 0"),
         (of_values, b"a,0\n", None, "no value a weight"),
         (of_values, b"", None, "no value a weight"),
-        (of_values, b"\xff\xfe", None, "UTF-8"),
+        (of_values, b"\xff\xfe", 1, "UTF-8"),
         (read_strings, b"a,1\na,2\n", 2, "names 'a' a second time"),
         (of_cells, b"a,3\n", 1, "value,value,weight"),
         (of_cells, b"a,y,1\nd,z,3\n", 2, "names 'z', which the metric does not declare"),

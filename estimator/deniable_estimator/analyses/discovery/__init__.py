@@ -16,7 +16,7 @@ import numpy as np
 
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.analyses.base import Analysis, Counts, Items, Support
+from deniable_estimator.analyses.base import Analysis, Counts, Items, Support, sample_each_row
 from deniable_estimator.analyses.discovery.prior import Prior
 from deniable_estimator.analyses.discovery.tree import Supported, candidates, p_value
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
@@ -125,13 +125,6 @@ class PrefixTreeAnalysis(Analysis[PrefixTree]):
         self, items: Items, counts: Counts, rng: np.random.Generator
     ) -> tuple[TallyRow, ...]:
         code = self.mechanism
-        every = np.arange(code.width)
-        left = np.array(counts, np.int64)
-        rows: list[TallyRow] = []
-        for row in range(code.levels + 1):
-            here = rng.binomial(left, 1 / (code.levels + 1 - row))
-            left -= here
-            crowd = np.zeros(code.width, np.int64)
-            np.add.at(crowd, [code.place(row, item) for item in items], here)
-            rows += self.channel.sample_rows(every, crowd, rng)
-        return tuple(rows)
+        rows = range(code.levels + 1)
+        places = ([code.place(row, item) for item in items] for row in rows)
+        return sample_each_row(self.channel, code.width, len(rows), places, counts, rng)

@@ -30,7 +30,6 @@ from deniable_estimator.analyses.numbers.honesty import (
     window_figures,
 )
 from deniable_estimator.analyses.numbers.mean import (
-    HistogramVariances,
     MeanEstimate,
     both_mean,
     cell_points,
@@ -119,16 +118,9 @@ class HistogramAnalysis(NumberAnalysis[AnyHistogram]):
         """
         raise NotImplementedError
 
-    def variances(self) -> HistogramVariances:
-        """n times the variances of the noise, before any report."""
-        raise NotImplementedError
-
     def curve_attack(self, fakes: float) -> Attack:
         """How far so many fakes move the share below an edge at most, whichever edge it is."""
         raise NotImplementedError
-
-    def planned_mean(self) -> float:
-        return self.variances().mean
 
 
 class DBitFlipAnalysis(HistogramAnalysis[DBitFlip], MemoryAnalysis):
@@ -146,16 +138,12 @@ class DBitFlipAnalysis(HistogramAnalysis[DBitFlip], MemoryAnalysis):
     def mean(self, tally: Tally, repeats: float) -> MeanEstimate:
         return cells_mean(self.mechanism, estimate_bits(self.mechanism, tally.rows, repeats))
 
-    def variances(self) -> HistogramVariances:
+    def planned_mean(self) -> float:
         """With W, its average w and the planned variance V of one cell's share, V times the sum of
         (W - w)**2."""
-        each, edges = float(self.mechanism.share_variance), self.mechanism.edge_variances()
         points, _ = cell_points(self.mechanism)
-        return HistogramVariances(
-            sum(edges) / len(edges),
-            max(edges[0], edges[-1]),
-            each * float(np.square(points - points.mean()).sum()),
-        )
+        squares = float(np.square(points - points.mean()).sum())
+        return float(self.mechanism.share_variance) * squares
 
     def curve_attack(self, fakes: float) -> Attack:
         """That of a crowd spread evenly over all cells."""
@@ -199,17 +187,15 @@ class HierarchicalHistogramAnalysis(HistogramAnalysis[HierarchicalHistogram]):
     def mean(self, tally: Tally, repeats: float) -> MeanEstimate:
         return both_mean(self.mechanism, tally.rows, repeats)
 
-    def variances(self) -> HistogramVariances:
+    def planned_mean(self) -> float:
         """With the rows' declared shares of devices."""
-        table, window = scores(self.mechanism), self.mechanism.mean
+        window, (points, _) = self.mechanism.mean, cell_points(self.mechanism)
         part = 1.0 if window is None else 1 - MEAN_SHARE
-        inner = table.planned_edges()[1:-1] / part
-        points, _ = cell_points(self.mechanism)
-        mean = float(table.planned(points[None])[0]) / part
-        if window is not None:
-            weight = tree_share_of_both(self.mechanism)
-            mean = weight**2 * mean + (1 - weight) ** 2 * mean_variance(window) / MEAN_SHARE
-        return HistogramVariances(float(inner.mean()), float(max(inner[0], inner[-1])), mean)
+        mean = float(scores(self.mechanism).planned(points[None])[0]) / part
+        if window is None:
+            return mean
+        weight = tree_share_of_both(self.mechanism)
+        return weight**2 * mean + (1 - weight) ** 2 * mean_variance(window) / MEAN_SHARE
 
     def curve_attack(self, fakes: float) -> Attack:
         """That of a crowd spread evenly over all cells."""

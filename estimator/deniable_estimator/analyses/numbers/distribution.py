@@ -39,6 +39,7 @@ from deniable_estimator.analyses.numbers.sums import CellSums, combine_sums
 from deniable_estimator.analyses.numbers.tree import estimate_tree
 from deniable_estimator.statistics.counts import share_interval
 from deniable_estimator.statistics.intervals import FloatArray, Noise
+from deniable_estimator.statistics.normalization import nearest
 
 _LEAST = 1e-18
 """Variances below it count as it: a curve needs weights that are finite."""
@@ -195,7 +196,7 @@ class DistributionEstimate:
         while len(shares) < self.cells:
             nodes = len(shares) * ARITY
             found = np.diff(self.sums.below[:: self.cells // nodes])
-            shares = _nearest_shares(found.reshape(-1, ARITY), shares).ravel()
+            shares = nearest(found.reshape(-1, ARITY), shares).ravel()
         return shares
 
     def _edge(self, position: int) -> float:
@@ -267,20 +268,6 @@ def monotone(values: FloatArray, weights: FloatArray) -> FloatArray:
         mass.append(weight)
         count.append(size)
     return np.repeat(level, count)
-
-
-def _nearest_shares(found: FloatArray, total: FloatArray) -> FloatArray:
-    """The nearest non-negative numbers that sum to `total`, row by row: (r, 4) and (r,).
-
-    All are lowered alike, and what falls below 0 is cut (Wang and Carreira-Perpinan, 2013).
-    """
-    falling = -np.sort(-found, axis=1)
-    count = np.arange(1, found.shape[1] + 1)
-    lowered = (np.cumsum(falling, axis=1) - total[:, None]) / count
-    kept = np.maximum((falling > lowered).sum(axis=1), 1)
-    by = lowered[np.arange(len(found)), kept - 1]
-    nearest: FloatArray = np.maximum(found - by[:, None], 0.0)
-    return nearest
 
 
 MOST_CLAMPED = 0.01

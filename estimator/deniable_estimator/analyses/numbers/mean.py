@@ -29,12 +29,6 @@ random ::
 
 with E_i = E[a**2] at level i; `forecasting.number_forecast` has the largest. For the share F below
 an edge it is the V of `deniable_estimator.analyses.numbers.scores` plus F (1 - F).
-
-The interval of quantile p ends about where the true shares below are p - D and p + D, with
-D = z sqrt(V / n). It has an upper limit only if D is less than 1 - p, and is useful if D is half of
-that. So a quantile needs ::
-
-    n(p) = 4 z**2 [V + p (1 - p)] / min(p, 1 - p)**2            V the average over edges
 """
 
 from __future__ import annotations
@@ -56,7 +50,6 @@ from deniable_estimator.analyses.numbers.scores import MEAN_SHARE, scores
 from deniable_estimator.analyses.numbers.sums import LEAST_ROW, CellSums
 from deniable_estimator.analyses.numbers.tree import estimate_tree
 from deniable_estimator.forecasting.detection import deviations
-from deniable_estimator.forecasting.number_forecast import Z
 from deniable_estimator.statistics.intervals import FloatArray
 
 _CAUTION = 2.0
@@ -92,11 +85,6 @@ class MeanEstimate:
         """The square root of the variance."""
         return math.sqrt(self.variance)
 
-    @property
-    def position(self) -> float:
-        """The mean as a position, 0 to 2**30."""
-        return to_position(self.mean)
-
     def interval(self, level: float) -> tuple[float, float]:
         """The ends, between -1 and 1 like the mean, of an interval of this level, wherever in the
         cells the numbers are (Armstrong and Kolesár, Econometrica 2018)."""
@@ -105,11 +93,6 @@ class MeanEstimate:
         error = self.std_error
         half = self.rounding if error == 0 else _reach(self.rounding / error, level) * error
         return self.mean - half, self.mean + half
-
-
-def to_position(x: float) -> float:
-    """The position of a number between -1 and 1; infinities stay."""
-    return (x + 1) / 2 * TOP
 
 
 def window_channel(window: SlidingWindow) -> tuple[float, float]:
@@ -243,57 +226,3 @@ def _most_spread(mean: float, error: float) -> float:
     """The largest variance of numbers with this mean, give or take two standard errors."""
     nearest = max(0.0, abs(mean) - _CAUTION * error)
     return max(0.0, 1 - nearest**2)
-
-
-@dataclass(frozen=True)
-class HistogramVariances:
-    """n times the variance of the noise, for one question each."""
-
-    cdf: float
-    """The share below an edge, on average over the edges."""
-    clamped: float
-    """The larger one of the shares below `low` and from `high` on."""
-    mean: float
-    """The mean between -1 and 1; with a mean's row, from all rows."""
-
-
-@dataclass(frozen=True)
-class QuantileReach:
-    """Which quantiles of the truth the interval of quantile p will reach, about."""
-
-    p: float
-    low: float | None
-    """None if there will be no lower limit."""
-    high: float | None
-    """None if there will be no upper limit: the most that can be said is "at least ..."."""
-
-
-def mean_half_width(noise: float, reports: float, spread: float = EVEN_SPREAD) -> float:
-    """Half of the width of the 95% interval of a mean, between -1 and 1.
-
-    Args:
-        noise: `forecasting.number_forecast.mean_variance`, or `HistogramVariances.mean`.
-        spread: the variance of the numbers.
-    """
-    return Z * math.sqrt((noise + spread) / reports)
-
-
-def reports_for_mean(noise: float, half_width: float) -> int:
-    """The number of reports with which the 95% interval of the mean is this narrow."""
-    return math.ceil((Z / half_width) ** 2 * (noise + EVEN_SPREAD))
-
-
-def reports_for_quantile(variances: HistogramVariances, p: float) -> int:
-    """The number of reports with which the 95% interval of quantile p is useful (see above).
-
-    A quarter of it is needed for the interval to have both limits at all.
-    """
-    edge = min(p, 1 - p)
-    return math.ceil(4 * Z**2 * (variances.cdf + p * (1 - p)) / edge**2)
-
-
-def quantile_reach(variances: HistogramVariances, p: float, reports: float) -> QuantileReach:
-    """How far the 95% interval of quantile p will reach, from so many reports."""
-    reach = Z * math.sqrt((variances.cdf + p * (1 - p)) / reports)
-    low, high = p - reach, p + reach
-    return QuantileReach(p, low if low > 0 else None, high if high < 1 else None)

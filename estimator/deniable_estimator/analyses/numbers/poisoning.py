@@ -27,6 +27,7 @@ lie between where the curve reaches p - G and where it reaches p + H.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -83,24 +84,23 @@ def _even_attack(
 
     It depends on the mechanism alone, and takes longer than all else that a window is asked for.
     """
-    # g_l up and down for the rows and the edges 1 to d - 1, shape (2, h, d - 1).
-    pulls = np.empty((2, len(columns), table.cells - 1))
-    for row, width in enumerate(columns):
-        rate = np.full(width, 1 / width)
-        for edge in range(1, table.cells):
-            score = table.below(row, edge)
-            mean = float(score @ rate)
-            pulls[:, row, edge - 1] = float(score.max()) - mean, mean - float(score.min())
-    shares = np.array(sizes)
-    return Attack(*(max(flooded(each, shares, fakes) for each in side.T) for side in pulls))
+    found = _pulls(
+        [table.at_edges(row) for row in range(len(columns))],
+        [np.full(width, 1 / width) for width in columns],
+    )
+    return _worst(found, np.array(sizes), fakes)
 
 
 @lru_cache(maxsize=16)
 def bits_curve_attack(cells: int, rows: int, flipped: float, fakes: float) -> Attack:
     """`cdf_attack` for dBitFlip."""
-    shares = np.full(rows, 1 / rows)
     found = bit_pulls(np.tri(cells - 1, cells), rows, flipped)
-    return Attack(*(max(flooded(each, shares, fakes) for each in pulls) for pulls in found))
+    return _worst(found, np.full(rows, 1 / rows), fakes)
+
+
+def _worst(pulls: tuple[FloatArray, FloatArray], shares: FloatArray, fakes: float) -> Attack:
+    """That of the question that fakes move most, up and down, by its g_l, shape (f, h) each."""
+    return Attack(*(max(flooded(each, shares, fakes) for each in side) for side in pulls))
 
 
 def bit_pulls(weights: FloatArray, rows: int, flipped: float) -> tuple[FloatArray, FloatArray]:
@@ -134,11 +134,19 @@ def row_pulls(
 ) -> tuple[FloatArray, ...]:
     """g_l for W, up and down, shape (h,) each; `rates` says how often honest devices send each
     column of each row."""
-    found = scores(mechanism).of(np.asarray(weights, np.float64)[None])
-    means = [float(each[0] @ rate) for each, rate in zip(found, rates, strict=True)]
-    up = [float(each.max()) - mean for each, mean in zip(found, means, strict=True)]
-    down = [mean - float(each.min()) for each, mean in zip(found, means, strict=True)]
-    return np.array(up), np.array(down)
+    found = _pulls(scores(mechanism).of(np.asarray(weights, np.float64)[None]), rates)
+    return tuple(each[0] for each in found)
+
+
+def _pulls(
+    scored: Sequence[FloatArray], rates: Sequence[FloatArray]
+) -> tuple[FloatArray, FloatArray]:
+    """g_l up and down for f questions, shape (f, h) each, by their column scores in each row, shape
+    (f, K), and how often honest devices send these columns."""
+    means = [each @ rate for each, rate in zip(scored, rates, strict=True)]
+    up = [each.max(axis=1) - mean for each, mean in zip(scored, means, strict=True)]
+    down = [mean - each.min(axis=1) for each, mean in zip(scored, means, strict=True)]
+    return np.stack(up, axis=1), np.stack(down, axis=1)
 
 
 def flooded(pulls: FloatArray, shares: FloatArray, fakes: float) -> float:

@@ -136,22 +136,6 @@ class CellSums:
         """d, with the one below `low` and the one from `high` on."""
         return len(self.below) - 1
 
-    def linear(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Sums W . f over the cells, for f questions: their values, shape (f,), and covariances,
-        shape (f, f).
-
-        Args:
-            weights: W, shape (f, d).
-
-        A question that the rows cannot answer has an infinite variance and covariances of 0. What
-        devices keep is in the variances alone.
-        """
-        weights = np.asarray(weights, np.float64)
-        value, covariance = self.fresh(weights)
-        if self.shared:
-            covariance += np.diag(self.kept(weights) * self.shared)
-        return value, covariance
-
     def kept(self, weights: FloatArray) -> FloatArray:
         """Bounds of the variances over devices of W at a device's number, shape (f,)."""
         value, _ = self.fresh(weights)
@@ -203,7 +187,11 @@ class CellSums:
         return Noise(np.maximum(a, 0.0), b, c, np.maximum(c, 0.0), kept)
 
     def fresh(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """`linear` without what devices keep, other than memos."""
+        """Sums W . f over the cells, for f questions with weights W, shape (f, d): their values,
+        shape (f,), and covariances, shape (f, f), without what devices keep, other than memos.
+
+        A question that the rows cannot answer has an infinite variance and covariances of 0.
+        """
         value = weights.mean(axis=1)
         covariance = np.zeros((len(weights), len(weights)))
         blind = np.zeros(len(weights), np.bool_)

@@ -190,7 +190,6 @@ class Effect:
     v: float
     low: float
     high: float
-    phi2: float
     lumped: tuple[tuple[int, ...], tuple[int, ...]]
     """The places of the values that were lumped, of rows and columns."""
 
@@ -204,7 +203,7 @@ def effect(table: FloatArray, covariance: Covariance, level: float) -> Effect:
     rows, columns = small.sum(axis=1), small.sum(axis=0)
     least = min(len(rows), len(columns)) - 1
     if least < 1:
-        return Effect(math.nan, 0.0, 1.0, math.nan, lumped)
+        return Effect(math.nan, 0.0, 1.0, lumped)
     sizes = np.outer(by_row.sum(axis=1), by_column.sum(axis=1)).ravel()
     cells = covariance.matrix(small.ravel(), sizes)
     z = deviations(level)
@@ -213,9 +212,8 @@ def effect(table: FloatArray, covariance: Covariance, level: float) -> Effect:
         phi, error = _signed(small, cells, a, b)
         ends = abs(phi) - z * error, abs(phi) + z * error
         low, high = (min(1.0, max(0.0, each)) for each in ends)
-        phi2 = phi**2 - error**2
-        v = min(1.0, math.sqrt(max(phi2, 0.0)))
-        return Effect(v, min(low, v), max(high, v), phi2, lumped)
+        v = min(1.0, math.sqrt(max(phi**2 - error**2, 0.0)))
+        return Effect(v, min(low, v), max(high, v), lumped)
     product = np.outer(a, b)
     scale = 1 / np.sqrt(product).ravel()
     first, second = np.eye(len(rows)) - rows[:, None], np.eye(len(columns)) - columns[:, None]
@@ -236,7 +234,7 @@ def effect(table: FloatArray, covariance: Covariance, level: float) -> Effect:
     low, v, high = (
         min(1.0, math.sqrt(max(each, 0.0) / least)) for each in (middle - half, phi2, middle + half)
     )
-    return Effect(v, min(low, v), max(high, v), phi2, lumped)
+    return Effect(v, min(low, v), max(high, v), lumped)
 
 
 def _signed(

@@ -20,7 +20,7 @@ from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.mean import Mean
-from deniable_estimator.answers.words.texts import percent, series_text
+from deniable_estimator.answers.words.texts import described, percent, series_text
 from deniable_estimator.document.plot.lines import path, thousandths
 from deniable_estimator.document.plot.marks import (
     BarRow,
@@ -34,7 +34,7 @@ from deniable_estimator.document.plot.marks import (
 from deniable_estimator.document.plot.scales import STRIP, NumberAxis, end_text
 from deniable_estimator.document.plot.ticks import Label, Tick, nice_step
 from deniable_estimator.document.units import SHARES
-from deniable_estimator.messages import counted, joined, message, sentence
+from deniable_estimator.messages import message, sentence
 from deniable_estimator.statistics.intervals import FloatArray
 
 MOST_BARS = 64
@@ -93,7 +93,7 @@ def histogram_chart(
     return Columns(
         name=name,
         title=message("{metric}: how the numbers are distributed", metric=answer.metric),
-        description=described(answer, marks),
+        description=_described(answer, marks),
         height=height,
         columns=tuple(columns),
         levels=tuple(
@@ -123,7 +123,7 @@ def curve_chart(
         form="numbers",
         name=name,
         title=message("{metric}: the share of devices below each number", metric=answer.metric),
-        description=described(answer, marks_of(answer, axis)),
+        description=_described(answer, marks_of(answer, axis)),
         height=height,
         lines=(band_line(across, down(cells.curve), down(cells.low), down(cells.high)),),
         levels=tuple(Tick((1 - part / 4) * height, f"{part * 25}%") for part in range(5)),
@@ -208,7 +208,7 @@ def scale_chart(answer: Mean, *, name: str) -> Dots:
     return Dots(
         name=name,
         title=message("{metric}: the mean on its scale", metric=answer.metric),
-        description=described(answer, rows),
+        description=_described(answer, rows),
         rows=rows,
         ticks=_ticks(axis, (end_text(axis.low), end_text(axis.high))),
     )
@@ -240,22 +240,17 @@ def marks_of(answer: Answer, axis: NumberAxis) -> tuple[BarRow, ...]:
     return tuple(marks)
 
 
-def described(answer: Answer, marks: Sequence[BarRow]) -> str:
-    """A description of the picture for screen readers."""
-    parts = (
-        message(
-            _TOLD,
-            name=mark.label,
-            estimate=mark.number,
-            low=mark.low_text,
-            high=mark.high_text,
-        )
-        for mark in marks
-    )
-    return counted(
-        "From {count:,} report, with {level:.0%} intervals: {told}.",
-        "From {count:,} reports, with {level:.0%} intervals: {told}.",
-        answer.n,
-        level=answer.level,
-        told=joined(parts),
+def _described(answer: Answer, marks: Sequence[BarRow]) -> str:
+    return described(
+        answer,
+        (
+            message(
+                _TOLD,
+                name=mark.label,
+                estimate=mark.number,
+                low=mark.low_text,
+                high=mark.high_text,
+            )
+            for mark in marks
+        ),
     )

@@ -253,8 +253,8 @@ def _outside(answer: Distribution, shown: Shown) -> Frame:
     rows = [
         (name, None if true is None else SHARES.full(true, 0.001), _share(found), _error(found))
         for name, true, found in (
-            (message("below {number}", number=low), known[0], answer.below),
-            (message("{number} or above", number=high), known[1], answer.above),
+            (message("below {number}", number=low), known[0], answer.found.below),
+            (message("{number} or above", number=high), known[1], answer.found.above),
         )
     ]
     columns = (

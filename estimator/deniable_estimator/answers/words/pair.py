@@ -11,14 +11,14 @@ import numpy as np
 
 from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.answers.pair_estimate import Given
-from deniable_estimator.answers.pair_words import (
+from deniable_estimator.answers.words.base import Kind, Shown
+from deniable_estimator.answers.words.numbers import poisoning
+from deniable_estimator.answers.words.pair_sentences import (
     fakes_words,
     finding_words,
     remarks,
     verdict_words,
 )
-from deniable_estimator.answers.words.base import Kind, Shown
-from deniable_estimator.answers.words.numbers import poisoning
 from deniable_estimator.answers.words.texts import (
     NOISE,
     NOTHING_STANDS_OUT,

@@ -10,7 +10,10 @@ import numpy as np
 
 from deniable_estimator.answers.files import plain
 from deniable_estimator.answers.retention import NAMES, RetentionAnswer
-from deniable_estimator.answers.retention_words import (
+from deniable_estimator.answers.words.base import Kind, Shown
+from deniable_estimator.answers.words.number_charts import band_line
+from deniable_estimator.answers.words.numbers import poisoning, series_frame
+from deniable_estimator.answers.words.retention_sentences import (
     devices_between,
     devices_text,
     finding_words,
@@ -18,9 +21,6 @@ from deniable_estimator.answers.retention_words import (
     impossible_words,
     quick_text,
 )
-from deniable_estimator.answers.words.base import Kind, Shown
-from deniable_estimator.answers.words.number_charts import band_line
-from deniable_estimator.answers.words.numbers import poisoning, series_frame
 from deniable_estimator.answers.words.share_charts import bar_chart
 from deniable_estimator.answers.words.texts import (
     NOTHING_STANDS_OUT,

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable_estimator.answers.shares import Shares
-from deniable_estimator.answers.words.texts import percent, series_name
+from deniable_estimator.answers.words.texts import described, percent, series_name
 from deniable_estimator.document.plot.marks import BarRow, Bars, Folded
 from deniable_estimator.document.plot.scales import scale_from_zero
 from deniable_estimator.document.plot.ticks import Tick
 from deniable_estimator.document.units import SHARES
-from deniable_estimator.messages import counted, joined, message, sentence
+from deniable_estimator.messages import message, sentence
 from deniable_estimator.statistics.intervals import FloatArray
 
 _NORMALIZED = sentence("{metric}: normalized shares")
@@ -158,10 +158,4 @@ def _describe(estimate: Shares, rows: list[BarRow]) -> str:
     told = told[:10]
     if rest := len(rows) - len(told) if told else 0:
         told.append(message("and {count} more", count=rest))
-    return counted(
-        "From {count:,} report, with {level:.0%} intervals: {told}.",
-        "From {count:,} reports, with {level:.0%} intervals: {told}.",
-        estimate.n,
-        level=estimate.level,
-        told=joined(told or [message("no value can be told from noise")]),
-    )
+    return described(estimate, told or [message("no value can be told from noise")])

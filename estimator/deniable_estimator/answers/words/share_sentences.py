@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deniable_estimator.answers.shares import Shares
-from deniable_estimator.answers.words.texts import percent
+from deniable_estimator.answers.words.texts import percent, series_text
 from deniable_estimator.messages import listed, message, sentence
 
 _NAMED = 3
@@ -23,14 +23,13 @@ def headline(estimate: Shares) -> str:
     first = order[0]
     spread = float(estimate.high[first] - estimate.low[first]) / 2
     if estimate.values == ("true", "false"):
-        yes = float(estimate.share[0])
-        low, high = float(estimate.low[0]), float(estimate.high[0])
+        text = series_text(estimate.unit, *estimate.series.at("true"))
         return message(
             "{share} say yes; the {level:.0%} interval is {low} to {high}.",
-            share=percent(yes, spread),
+            share=text.estimate,
             level=estimate.level,
-            low=percent(low, spread),
-            high=percent(high, spread),
+            low=text.low,
+            high=text.high,
         )
     if not estimate.detected[first]:
         return message(

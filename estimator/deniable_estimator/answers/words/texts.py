@@ -13,8 +13,8 @@ from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.basis import Basis, Result
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.document.document import Column, Estimate, Note
-from deniable_estimator.document.units import NumberUnit, Unit, half_width, points
-from deniable_estimator.messages import Dated, counted, message
+from deniable_estimator.document.units import SHARES, NumberUnit, Unit, half_width
+from deniable_estimator.messages import Dated, counted, joined, message
 
 _HALVES = {"true": message("yes"), "false": message("no")}
 NOTHING_STANDS_OUT = message(
@@ -30,9 +30,7 @@ _KINDS = {"day": message("day"), "week": message("week"), "month": message("mont
 
 def percent(share: float, spread: float) -> str:
     """A share in percent, with as many digits as its uncertainty (`spread`, a share) allows."""
-    if not math.isfinite(share):
-        return _UNKNOWN
-    return points(share, spread) + "%"
+    return SHARES.full(share, spread) if math.isfinite(share) else _UNKNOWN
 
 
 def share_text(share: float) -> str:
@@ -172,6 +170,17 @@ def estimate_of(
         low_at, at, high_at = ((each - base) / long for each in (low, number, high))
         drawn = max(low_at, 0.0), at, min(high_at, 1.0)
     return Estimate(number, text.estimate, between=text.between, drawn=drawn)
+
+
+def described(answer: Answer, told: Iterable[str]) -> str:
+    """What a picture shows, for screen readers."""
+    return counted(
+        "From {count:,} report, with {level:.0%} intervals: {told}.",
+        "From {count:,} reports, with {level:.0%} intervals: {told}.",
+        answer.n,
+        level=answer.level,
+        told=joined(told),
+    )
 
 
 def interval_title(level: float) -> str:

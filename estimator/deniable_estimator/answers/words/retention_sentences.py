@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 
 from deniable.protocol import windows
+from deniable.protocol.mechanisms.memoized_retention import LIFECYCLE
 from deniable_estimator.answers.retention import Around, RetentionAnswer, WindowGrowth
+from deniable_estimator.answers.words.texts import series_text
 from deniable_estimator.document.units import half_width
 from deniable_estimator.messages import message, sentence, spaced
 
@@ -46,14 +48,9 @@ def finding_words(answer: RetentionAnswer) -> str:
     if answer.cohorts is not None:
         told.append(_age_words(answer))
     if answer.lifecycle is not None and answer.lifecycle.n:
-        found = answer.lifecycle
-        texts = [
-            answer.unit.full(value, half_width(value, low, high))
-            for value, low, high in zip(
-                *(each.tolist() for each in (found.share, found.low, found.high)), strict=True
-            )
-        ]
-        new, stayed, returned = texts
+        new, stayed, returned = (
+            series_text(answer.unit, *answer.series.at(each)).estimate for each in LIFECYCLE
+        )
         told.append(
             message(
                 _LIFECYCLE,
@@ -114,13 +111,13 @@ def impossible_words(answer: RetentionAnswer) -> str | None:
 def _age_words(answer: RetentionAnswer) -> str:
     curve = answer.curve
     assert curve is not None
-    value, low, high = (float(each[0]) for each in (curve.value, curve.low, curve.high))
-    if math.isnan(value):
+    numbers = answer.series.at("age 1")
+    if math.isnan(numbers[0]):
         return message(_NONE if curve.empty[0] else _TOO_FEW)
-    spread = half_width(value, low, high)
+    text = series_text(answer.unit, *numbers)
     return message(
         _AGE[answer.window],
-        retention=answer.unit.full(value, spread),
+        retention=text.estimate,
         level=answer.level * 100,
-        between=answer.unit.interval(low, high, spread),
+        between=text.between,
     )

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.answers.pair_estimate import LEAST_FOR_TEST, Given
-from deniable_estimator.document.units import CONDITIONALS, cell_words, half_width
+from deniable_estimator.answers.words.texts import SeriesText, series_text
+from deniable_estimator.document.units import CONDITIONALS, cell_words
 from deniable_estimator.messages import counted, listed, message, sentence
 
 Place: TypeAlias = tuple[int, int]
@@ -106,10 +107,10 @@ def finding_words(pair: PairAnswer, given: Given = "first") -> tuple[str, tuple[
         "of those with {other_given}.",
         first=first,
         second=second,
-        share=texts[0][2],
+        share=texts[0][2].estimate,
         given=texts[0][0],
         value=texts[0][1],
-        other=texts[1][2],
+        other=texts[1][2].estimate,
         other_given=texts[1][0],
     ), (more, less)
 
@@ -119,7 +120,7 @@ def _place(numbers: NDArray[np.float64]) -> Place:
     return int(row), int(column)
 
 
-def _conditional_texts(pair: PairAnswer, given: Given, place: Place) -> tuple[str, str, str]:
+def _conditional_texts(pair: PairAnswer, given: Given, place: Place) -> tuple[str, str, SeriesText]:
     """What is given, the value, and its share, as text."""
     found = pair.conditionals[given]
     texts = [
@@ -127,8 +128,8 @@ def _conditional_texts(pair: PairAnswer, given: Given, place: Place) -> tuple[st
         for name, margin, at in zip(pair.names, pair.margins, place, strict=True)
     ]
     condition, value = texts if given == "first" else texts[::-1]
-    share, low, high = (float(each[place]) for each in (found.share, found.low, found.high))
-    return condition, value, CONDITIONALS.full(share, half_width(share, low, high))
+    numbers = (float(each[place]) for each in (found.share, found.low, found.high))
+    return condition, value, series_text(CONDITIONALS, *numbers)
 
 
 def fakes_words(pair: PairAnswer) -> tuple[str, ...]:
@@ -162,15 +163,13 @@ def conditional_words(pair: PairAnswer, given: Given, row: int, column: int) -> 
     condition, value, text = _conditional_texts(pair, given, place)
     if not found.known[place]:
         return message(_NOT_OF, given=condition, value=value)
-    share, low, high = (float(each[place]) for each in (found.share, found.low, found.high))
-    spread = half_width(share, low, high)
     return message(
         _OF,
         given=condition,
         value=value,
-        share=text,
+        share=text.estimate,
         level=pair.level,
-        between=CONDITIONALS.interval(low, high, spread),
+        between=text.between,
     )
 
 
