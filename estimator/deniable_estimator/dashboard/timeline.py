@@ -11,9 +11,11 @@ from deniable import Metric
 from deniable.protocol import windows
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.words import kind_of
-from deniable_estimator.answers.words.texts import estimate, window, with_ends
+from deniable_estimator.answers.words.texts import estimate, window
+from deniable_estimator.answers.words.texts import kind as kind_text
 from deniable_estimator.asking.stepping import step_of
 from deniable_estimator.asking.trend import GROUPS, Period, Trend
+from deniable_estimator.asking.trend_words import trend_frame
 from deniable_estimator.dashboard.alarms import Alarm
 from deniable_estimator.dashboard.annotation_file import annotations_of
 from deniable_estimator.dashboard.ranges import DayRange, one_of
@@ -21,6 +23,7 @@ from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.trends import chart_of_lines, lines_of
 from deniable_estimator.dashboard.view import View
+from deniable_estimator.document.document import Frame
 from deniable_estimator.document.plot.marks import MOST_LINES, LineChart
 from deniable_estimator.messages import listed, message, sentence
 
@@ -39,7 +42,7 @@ class Timeline:
     trend: Trend
     values: tuple[str, ...]
     """Those that are drawn."""
-    labels: tuple[str, ...]
+    label: str
     """What people call them."""
     newest: str
     """The newest change of the only value, as a sentence."""
@@ -50,19 +53,9 @@ class Timeline:
     """The trend of each of the largest values, with its share of all these days, how it is drawn
     among the chosen ones (0 if it is not), and the view with it or without it; empty where there is
     nothing to choose."""
-    steps: list[dict[str, Any]]
-    """The table of periods, the newest first: the numbers are estimate, low and high of each value
-    that is drawn, and the change is that of the only one."""
-
-    @property
-    def label(self) -> str:
-        """The values in words."""
-        return listed(self.labels)
-
-    @property
-    def alarmed(self) -> bool:
-        """Whether any of the periods raises an alarm."""
-        return any(step["alarmed"] for step in self.steps)
+    table: Frame
+    alarmed: bool
+    """Whether any of the periods raises an alarm."""
 
 
 def grouping(metric: Metric, days: DayRange) -> windows.Kind:
@@ -140,12 +133,19 @@ def timeline(
     return Timeline(
         trend=found,
         values=values,
-        labels=tuple(found.unit.label(value) for value in values),
+        label=listed(found.unit.label(value) for value in values),
         newest=_newest(found.reported, values[0], alarmed) if len(values) == 1 else "",
         step=_stepped(metric, found, values[0]) if len(values) == 1 and not alarmed else None,
         chart=chart,
         small_charts=small_charts,
-        steps=[_step(period, values, alarmed) for period in reversed(found.reported)],
+        table=trend_frame(
+            found,
+            values,
+            title=message("Every {kind}", kind=kind_text(found.by)),
+            charted=True,
+            alarmed=alarmed,
+        ),
+        alarmed=bool(alarmed),
     )
 
 
@@ -204,35 +204,3 @@ def _newest(periods: Sequence[Period], value: str, alarmed: frozenset[str]) -> s
                 change=change.describe(change.values.index(value)),
             )
     return ""
-
-
-def _label(period: Period) -> str:
-    if period.unfinished:
-        return message("{period} (unfinished)", period=window(period.label))
-    if period.partial:
-        return message("{period} (partial)", period=window(period.label))
-    return window(period.label)
-
-
-def _step(period: Period, values: Sequence[str], alarmed: frozenset[str]) -> dict[str, Any]:
-    change, told, changed = period.change, "", False
-    if alarmed.intersection((period.label, period.since)):
-        told = message("not compared: anomalous") if change else ""
-    elif len(values) == 1 and change is not None and values[0] in change.values:
-        index = change.values.index(values[0])
-        told, changed = change.describe(index), bool(change.changed[index])
-    return {
-        "label": _label(period),
-        "n": period.n,
-        "numbers": [_numbers(period, value) for value in values],
-        "change": told,
-        "changed": changed,
-        "alarmed": period.label in alarmed,
-    }
-
-
-def _numbers(period: Period, value: str) -> tuple[str, str, str]:
-    answer = period.estimate
-    if answer is None or value not in answer.series.names:
-        return "", "", ""
-    return with_ends(answer.unit, *answer.series.at(value))

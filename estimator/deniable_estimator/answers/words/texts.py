@@ -174,6 +174,16 @@ def estimate_of(
     return Estimate(number, text.estimate, between=text.between, drawn=drawn)
 
 
+def series_cell(answer: Answer, name: str, axis: tuple[float, float] | None) -> Estimate | None:
+    """The number of a series as such a cell, which may be unknown; None if there is no such series."""
+    if name not in answer.series.names:
+        return None
+    numbers = answer.series.at(name)
+    if not math.isfinite(numbers[0]):
+        return Estimate(None, answer.unit.unknown)
+    return estimate_of(answer.unit, *numbers, axis=axis)
+
+
 def interval_title(level: float) -> str:
     """What stands over intervals."""
     return message("{level}% interval", level=f"{level * 100:g}")
