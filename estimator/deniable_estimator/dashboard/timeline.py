@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from deniable import Metric
 from deniable.protocol import windows
@@ -29,10 +29,34 @@ from deniable_estimator.messages import listed, message, sentence
 
 _AGAINST = sentence("{period} vs {since}: {change}.")
 
+_T = TypeVar("_T")
+
 _HEIGHT = 220
 _SMALL_HEIGHT = 44
 _LONG_DAYS: dict[windows.Kind, int] = {"day": 92, "week": 731, "month": 10_000}
 """Up to so many days a trend is drawn by day, by week, by month."""
+
+
+@dataclass(frozen=True, slots=True)
+class SmallChart:
+    """One of the lines that can be chosen, by itself."""
+
+    label: str
+    chart: LineChart
+    style: int
+    """That of its line in the large chart; 0 if it is not drawn there."""
+    chosen: Any
+    """What the page draws if it is chosen, or chosen no more; None where there is no room."""
+    share: str = ""
+    """Its number over all days."""
+
+
+def toggled(drawn: Sequence[_T], each: _T) -> tuple[_T, ...] | None:
+    """What is drawn if this one is chosen, or chosen no more; None where there is no room, and
+    where nothing would be left."""
+    if each in drawn:
+        return tuple(one for one in drawn if one != each) or None
+    return (*drawn, each) if len(drawn) < MOST_LINES else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +73,9 @@ class Timeline:
     step: str | None
     """When the only value made its one step; None if it made none, or several."""
     chart: LineChart
-    small_charts: list[dict[str, Any]]
-    """The trend of each of the largest values, with its share of all these days, how it is drawn
-    among the chosen ones (0 if it is not), and the view with it or without it; empty where there is
-    nothing to choose."""
+    small_charts: list[SmallChart]
+    """The trend of each of the largest values, with the view with it or without it; empty where
+    there is nothing to choose."""
     table: Frame
     alarmed: bool
     """Whether any of the periods raises an alarm."""
@@ -120,15 +143,15 @@ def timeline(
             gridlines=False,
         )
         if small is not None:
+            chosen, style = toggled(values, each), values.index(each) + 1 if each in values else 0
             small_charts.append(
-                {
-                    "value": each,
-                    "label": found.unit.label(each),
-                    "share": _number(answer, each),
-                    "chart": small,
-                    "style": values.index(each) + 1 if each in values else 0,
-                    "query": _toggled(view, values, each),
-                }
+                SmallChart(
+                    found.unit.label(each),
+                    small,
+                    style,
+                    view.choosing(chosen) if chosen else None,
+                    estimate(answer.unit, *answer.series.at(each)),
+                )
             )
     return Timeline(
         trend=found,
@@ -174,20 +197,6 @@ def _stepped(metric: Metric, found: Trend, value: str) -> str | None:
     noted = annotations_of(metric, found.periods[0].first, found.periods[-1].last)
     step = step_of(found, value, noted or ())
     return step.told(window) if step else None
-
-
-def _toggled(
-    view: View, values: Sequence[str], value: str
-) -> Mapping[str, str | Sequence[str] | None] | None:
-    """The view in which a value is drawn too, or no more."""
-    if value in values:
-        rest = [each for each in values if each != value]
-        return view.choosing(rest) if rest else None
-    return view.choosing([*values, value]) if len(values) < MOST_LINES else None
-
-
-def _number(answer: Answer, name: str) -> str:
-    return estimate(answer.unit, *answer.series.at(name))
 
 
 def _newest(periods: Sequence[Period], value: str, alarmed: frozenset[str]) -> str:

@@ -6,7 +6,6 @@ import math
 
 from deniable_estimator.answers.finds import Explained, Find, Finds
 from deniable_estimator.answers.words.texts import (
-    SHARE,
     estimate_of,
     heading,
     interval_title,
@@ -37,7 +36,7 @@ def finds_document(finds: Finds, rows: int) -> Document:
     columns = (
         Column("text", message("String"), "name"),
         Column(
-            *("share", SHARE, "estimate"),
+            *("share", message("Share of all reports"), "estimate"),
             interval=interval_title(finds.level),
             scale=("0", SHARES.full(top, top / 10)),
         ),
@@ -47,7 +46,9 @@ def finds_document(finds: Finds, rows: int) -> Document:
         (
             WordedValue(each.text, name_of_find(each), tag=_CUT if each.cut else ""),
             estimate_of(SHARES, each.share, each.low, each.high, axis=(0.0, top)),
-            ", ".join(each.followed),
+            WordedValue(each.followed, ", ".join(each.followed))
+            if each.followed
+            else WordedValue((), message("nobody"), "quiet"),
         )
         for each in finds.finds[:rows]
     ]

@@ -169,13 +169,12 @@ def estimate_of(
         base, top = axis
         # An axis without a length is that of shares that are all 0 or below it.
         long = max(top - base, 1e-12)
-        low_at, at, high_at = ((each - base) / long for each in (low, number, high))
-        drawn = max(low_at, 0.0), at, min(high_at, 1.0)
+        drawn = (low - base) / long, (number - base) / long, (high - base) / long
     return Estimate(number, text.estimate, between=text.between, drawn=drawn)
 
 
 def series_cell(answer: Answer, name: str, axis: tuple[float, float] | None) -> Estimate | None:
-    """The number of a series as such a cell, which may be unknown; None if there is no such series."""
+    """The number of a series as such a cell: unknown without one, None without the series."""
     if name not in answer.series.names:
         return None
     numbers = answer.series.at(name)
