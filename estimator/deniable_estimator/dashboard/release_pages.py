@@ -22,7 +22,8 @@ from deniable_collector.operation.events import tell
 from deniable_estimator.answers.words import texts
 from deniable_estimator.asking.results import digest
 from deniable_estimator.dashboard.source import current_source, settings_in_force
-from deniable_estimator.document.plot.marks import BarRow, DrawnLine, LineChart, RuleLine
+from deniable_estimator.document.document import Column, Estimate, Frame
+from deniable_estimator.document.plot.marks import DrawnLine, LineChart, RuleLine
 from deniable_estimator.document.plot.ticks import Label, Tick, levels_from_zero
 from deniable_estimator.document.units import NumberUnit, cell_words, value_words
 from deniable_estimator.messages import message
@@ -71,17 +72,14 @@ def view_of(found: KeptRelease, most: int) -> dict[str, Any]:
     manifest, data = whole["manifest"], whole["data"]
     columns, rows = data["columns"], data["rows"]
     leader = rows[0][0] if columns == ["leader"] else None
-    trend = columns[0] == "window"
     shown = [] if leader is not None else rows[:most]
     # The newest windows of a trend matter most.
-    if trend:
+    if columns[0] == "window":
         shown = rows[-most:] if most else []
     return {
         **line_of(ListedRelease(found.id, found.made, manifest)),
-        "rows": _released_rows(shown, manifest, trend=trend, shares=of_shares(manifest)),
-        "more": 0 if leader is not None else len(rows) - len(shown),
+        "table": _released_frame(shown, manifest, len(rows) - len(shown)) if shown else None,
         "leader": leader,
-        "trend": trend,
         "statement": statement(manifest),
         "assumed": tuple(assumed(manifest["method"], manifest["reports_of_a_device"])),
         "noise": added_noise(manifest["noise"]),
@@ -89,29 +87,42 @@ def view_of(found: KeptRelease, most: int) -> dict[str, Any]:
     }
 
 
-def _released_rows(
-    rows: list[list[Any]], manifest: Mapping[str, Any], *, trend: bool, shares: bool
-) -> list[tuple[str, BarRow]]:
-    """Each row with its window, if it has one."""
-    told = [row[2:] if trend else row for row in rows]
+def _released_frame(rows: list[list[Any]], manifest: Mapping[str, Any], more: int) -> Frame:
+    """The numbers with their bars, each with its window where it has one; `more` are not shown."""
+    shares, unit = of_shares(manifest), manifest["unit"]
+    # A trend has its window, and how many reports it has, in front.
+    told = [row[-5:] for row in rows]
     ends = [each for row in told for each in (row[1], row[3], row[4]) if each is not None]
     low, high = min([0.0, *ends]), max([0.0, *ends])
     span = (high - low) or 1.0
 
     def text(value: float | None) -> str:
-        return _number_text(value, shares=shares, unit=manifest["unit"])
+        return _number_text(value, shares=shares, unit=unit)
 
     def at(value: float | None, missing: float) -> float:
-        place: float = missing if value is None else value
-        return float(round(100 * (place - low) / span, 2))
+        return float((missing if value is None else value) - low) / span
 
-    found = []
+    lines = []
     for row, (name, estimate, _, start, end) in zip(rows, told, strict=True):
-        places = at(estimate, low), at(start, low), at(end, high)
-        texts = text(start), text(end)
-        drawn = BarRow(_row_name(manifest, name), text(estimate), *places, *texts)
-        found.append((row[0] if trend else "", drawn))
-    return found
+        cell = Estimate(
+            estimate,
+            text(estimate),
+            between=message("{low} to {high}", low=text(start), high=text(end)),
+            drawn=(at(start, low), at(estimate, low), at(end, high)),
+        )
+        lines.append((*row[:-5][:1], _row_name(manifest, name), cell))
+    columns = (
+        *([Column("window", message("Window"))] if rows and len(rows[0]) > 5 else ()),
+        Column("value", message("Value"), "name"),
+        Column(
+            *("estimate", message("Estimate"), "estimate"),
+            interval=texts.interval_title(manifest["level"]),
+            scale=("" if low else "0", text(high)),
+            zero=at(0.0, 0.0),
+        ),
+    )
+    notes = (texts.not_listed(more),) if more else ()
+    return Frame("released", message("Released numbers"), columns, lines, notes=notes)
 
 
 def _row_name(manifest: Mapping[str, Any], name: str) -> str:

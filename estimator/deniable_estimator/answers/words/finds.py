@@ -9,6 +9,7 @@ from deniable_estimator.answers.words.texts import (
     estimate_of,
     heading,
     interval_title,
+    not_listed,
     series_text,
     share_text,
     strange,
@@ -138,13 +139,7 @@ def _notes(finds: Finds, more: int) -> tuple[str, ...]:
     """What the list leaves out."""
     told: list[str] = []
     if more > 0:
-        told.append(
-            counted(
-                "{count:,} more is not listed; CSV and JSON have it.",
-                "{count:,} more are not listed; CSV and JSON have them.",
-                more,
-            )
-        )
+        told.append(not_listed(more))
     if any(each.cut for each in finds.finds):
         told.append(_CUT_NOTE)
     if finds.below:

@@ -12,11 +12,12 @@ from deniable_estimator.answers.words.changes import change_cells
 from deniable_estimator.answers.words.texts import (
     estimate_title,
     interval_title,
+    not_listed,
     series_cell,
     series_name,
 )
 from deniable_estimator.document.document import Column, Estimate, Frame
-from deniable_estimator.messages import counted, message
+from deniable_estimator.messages import message
 
 _MARGIN = 1.04
 """A scale is so much longer than what it shows: an arrow at its end means "no limit"."""
@@ -58,7 +59,7 @@ def segment_frames(found: Segmented, names: Sequence[str]) -> tuple[Frame, ...]:
         title = series_name(found.total, name)
         frames.append(Frame(f"series-{len(frames)}", title, columns, rows, subtitle=differs))
     if more := len(found.names) - len(names):
-        frames[-1] = replace(frames[-1], notes=(_rest(more),))
+        frames[-1] = replace(frames[-1], notes=(not_listed(more),))
     return tuple(frames)
 
 
@@ -72,11 +73,3 @@ def _difference(found: Segmented, group: Group | None, name: str) -> Estimate | 
     comparison = found.comparisons.get(group.key) if group else None
     cell = change_cells(comparison, [name]).get(name)
     return cell and replace(cell, tag="")
-
-
-def _rest(more: int) -> str:
-    return counted(
-        "{count:,} more is not listed; CSV and JSON have it.",
-        "{count:,} more are not listed; CSV and JSON have them.",
-        more,
-    )

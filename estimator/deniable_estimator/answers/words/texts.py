@@ -143,6 +143,15 @@ def values_below_noise(count: int) -> str:
     )
 
 
+def not_listed(more: int) -> str:
+    """How many rows a table leaves out."""
+    return counted(
+        "{count:,} more is not listed; CSV and JSON have it.",
+        "{count:,} more are not listed; CSV and JSON have them.",
+        more,
+    )
+
+
 def day(date: date) -> str:
     """A date in which the month cannot be confused with the day."""
     return Dated.of(f"{date.day} {date:%b %Y}", date, "yMMMd")
