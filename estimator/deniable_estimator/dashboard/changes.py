@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from deniable_estimator.answers.base import Answer, Comparison
-from deniable_estimator.answers.words.changes import change_title, order_of
+from deniable_estimator.answers.words.changes import change_cells, change_title, order_of
 from deniable_estimator.answers.words.texts import (
     NOISE,
     estimate,
@@ -174,23 +174,16 @@ def change_frame(comparison: Comparison, limit: int) -> Frame:
     order = order_of(comparison)[:limit]
     if len(comparison.values) > 2 and any(changed):
         order.sort(key=lambda place: not changed[place])
-    rows = []
+    cells, rows = change_cells(comparison, comparison.values), []
     for place in order:
-        value, difference = comparison.values[place], float(comparison.difference[place])
-        ends = float(comparison.low[place]), float(comparison.high[place])
-        spread = half_width(difference, *ends)
-        low, high = comparison.ends(place)
-        text, between = (
-            after.unit.signed(difference, spread),
-            message("{low} to {high}", low=low, high=high),
-        )
+        value, spread = comparison.values[place], half_width(*comparison.at(place))
         name = series_name(after, value)
         rows.append(
             (
                 WordedValue(value, name, tag="" if changed[place] else NOISE),
                 _of_period(before, value, spread),
                 _of_period(after, value, spread),
-                Estimate(difference, text, between=between),
+                cells.get(value, Estimate(None, after.unit.unknown)),
             )
         )
     noise = [place for place in order if not changed[place]]

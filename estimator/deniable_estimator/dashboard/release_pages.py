@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,10 +22,8 @@ from deniable_collector.operation.events import tell
 from deniable_estimator.answers.words import texts
 from deniable_estimator.asking.results import digest
 from deniable_estimator.dashboard.source import current_source, settings_in_force
-from deniable_estimator.document.document import Column, Estimate, Frame
 from deniable_estimator.document.plot.marks import DrawnLine, LineChart, RuleLine
 from deniable_estimator.document.plot.ticks import Label, Tick, levels_from_zero
-from deniable_estimator.document.units import NumberUnit, cell_words, value_words
 from deniable_estimator.messages import message
 from deniable_estimator.releasing.charge import ReleaseAccount
 from deniable_estimator.releasing.ledger import (
@@ -45,8 +43,8 @@ from deniable_estimator.releasing.words import (
     form_name,
     holds_against,
     method_name,
-    of_shares,
     pair_part,
+    released_frame,
     statement,
 )
 
@@ -70,73 +68,17 @@ def view_of(found: KeptRelease, most: int) -> dict[str, Any]:
     assert found.document is not None
     whole = json.loads(found.document)
     manifest, data = whole["manifest"], whole["data"]
-    columns, rows = data["columns"], data["rows"]
-    leader = rows[0][0] if columns == ["leader"] else None
-    shown = [] if leader is not None else rows[:most]
-    # The newest windows of a trend matter most.
-    if columns[0] == "window":
-        shown = rows[-most:] if most else []
+    rows = data["rows"]
+    leader = rows[0][0] if data["columns"] == ["leader"] else None
     return {
         **line_of(ListedRelease(found.id, found.made, manifest)),
-        "table": _released_frame(shown, manifest, len(rows) - len(shown)) if shown else None,
+        "table": released_frame(manifest, data, most) if rows and leader is None else None,
         "leader": leader,
         "statement": statement(manifest),
         "assumed": tuple(assumed(manifest["method"], manifest["reports_of_a_device"])),
         "noise": added_noise(manifest["noise"]),
         "against": holds_against(manifest["method"]),
     }
-
-
-def _released_frame(rows: list[list[Any]], manifest: Mapping[str, Any], more: int) -> Frame:
-    """The numbers with their bars, each with its window where it has one; `more` are not shown."""
-    shares, unit = of_shares(manifest), manifest["unit"]
-    # A trend has its window, and how many reports it has, in front.
-    told = [row[-5:] for row in rows]
-    ends = [each for row in told for each in (row[1], row[3], row[4]) if each is not None]
-    low, high = min([0.0, *ends]), max([0.0, *ends])
-    span = (high - low) or 1.0
-
-    def text(value: float | None) -> str:
-        return _number_text(value, shares=shares, unit=unit)
-
-    def at(value: float | None, missing: float) -> float:
-        return float((missing if value is None else value) - low) / span
-
-    lines = []
-    for row, (name, estimate, _, start, end) in zip(rows, told, strict=True):
-        cell = Estimate(
-            estimate,
-            text(estimate),
-            between=message("{low} to {high}", low=text(start), high=text(end)),
-            drawn=(at(start, low), at(estimate, low), at(end, high)),
-        )
-        lines.append((*row[:-5][:1], _row_name(manifest, name), cell))
-    columns = (
-        *([Column("window", message("Window"))] if rows and len(rows[0]) > 5 else ()),
-        Column("value", message("Value"), "name"),
-        Column(
-            *("estimate", message("Estimate"), "estimate"),
-            interval=texts.interval_title(manifest["level"]),
-            scale=("" if low else "0", text(high)),
-            zero=at(0.0, 0.0),
-        ),
-    )
-    notes = (texts.not_listed(more),) if more else ()
-    return Frame("released", message("Released numbers"), columns, lines, notes=notes)
-
-
-def _row_name(manifest: Mapping[str, Any], name: str) -> str:
-    """What people call a row: that of a pair, or of a number that a pair cuts, in words."""
-    pair = manifest.get("pair")
-    if pair is None:
-        return NumberUnit().label(name) if not of_shares(manifest) else name
-    return value_words(name) if pair["name"] != manifest["metric"] else cell_words(name)
-
-
-def _number_text(value: float | None, *, shares: bool, unit: str | None) -> str:
-    if value is None:
-        return "?"
-    return f"{value:z.2%}" if shares else f"{value:.4g}{f' {unit}' if unit else ''}"
 
 
 HEIGHT = 150
