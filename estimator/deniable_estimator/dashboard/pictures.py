@@ -160,17 +160,11 @@ def rows_picture(metric: Metric, found: Result, headline: str, frame: Frame) -> 
     assert column.scale is not None
     zero = 100 * column.zero
     chart = Bars(rows=tuple(rows), ticks=(Tick(zero, "0"), Tick(100, column.scale[1])), zero=zero)
-    caption: str = message(
-        "{metric}, {n} reports, {period}; estimates with {level}% intervals",
-        metric=metric.name,
-        n=f"{found.n:,}",
-        period=texts.period(found.windows),
-        level=f"{found.level * 100:g}",
-    )
+    caption = texts.caption(found)
     if frame.title:
         caption = joined((caption, frame.title))
     head = [("title", metric.description), ("said", headline), ("sub", caption)]
-    foot = _foot([message("Every number is an estimate: each device added its own noise.")], None)
+    foot = _foot([texts.ESTIMATES], None)
     return picture(PictureFrame(headline, metric.description, head, foot), (chart,), told)
 
 

@@ -24,6 +24,8 @@ SHARE = message("Share")
 """Over a column of shares."""
 NOISE = message("noise")
 """Beside a number that cannot be told from it."""
+ESTIMATES = message("Every number is an estimate: each device added its own noise.")
+"""Below numbers that leave their page."""
 _UNKNOWN = message("unknown")
 _KINDS = {"day": message("day"), "week": message("week"), "month": message("month")}
 
@@ -132,6 +134,17 @@ def period(labels: Sequence[str]) -> str:
     if first == last:
         return window(first)
     return message("{first} to {last}", first=window(first), last=window(last))
+
+
+def caption(found: Result) -> str:
+    """What a file with a picture of some numbers is about, in a line."""
+    return message(
+        "{metric}, {n} reports, {period}; estimates with {level}% intervals",
+        metric=found.metric,
+        n=f"{found.n:,}",
+        period=period(found.windows),
+        level=f"{found.level * 100:g}",
+    )
 
 
 def values_below_noise(count: int) -> str:

@@ -8,6 +8,7 @@ from flask import render_template, request
 from flask.typing import ResponseReturnValue
 
 from deniable_estimator.answers.words.texts import kind
+from deniable_estimator.asking.since import with_others
 from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
 from deniable_estimator.dashboard.overview.cache import latest_days
 from deniable_estimator.dashboard.overview.listing import Listing, list_metrics, read_overview
@@ -48,7 +49,6 @@ _NOT_COMPARED: dict[NoChange, str] = {
     "incomplete": sentence("no {kind} after it is complete yet"),
     "uneven": sentence("not compared, because the two do not hold the same weekdays"),
 }
-_OTHERS = sentence("{told}; {count} more changed")
 _NAMED = sentence("{series}: {change}")
 
 
@@ -87,8 +87,7 @@ def change_text(change: WeekChange | NoChange, window: str) -> str:
         period = kind("month" if window == "month" else "week")
         return message(_NOT_COMPARED[change], kind=period)
     label = message("yes") if change.label == "true" else change.label
-    told = message(_NAMED, series=label, change=change.text)
-    return message(_OTHERS, told=told, count=change.others) if change.others else told
+    return with_others(message(_NAMED, series=label, change=change.text), change.others)
 
 
 def _notes(summary: MetricSummary, now: float) -> list[str]:
