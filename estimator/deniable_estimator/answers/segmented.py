@@ -38,7 +38,7 @@ def name_of(labels: Mapping[str, str]) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Segment:
+class LabelledSegment:
     """One segment, or one combination of two."""
 
     labels: Mapping[str, str]
@@ -56,7 +56,7 @@ class Segment:
 
 
 @dataclass(frozen=True, eq=False)
-class Group(Segment):
+class Group(LabelledSegment):
     """The answer of one."""
 
     answer: Answer

@@ -11,6 +11,7 @@ from deniable_estimator.answers.words.texts import kind
 from deniable_estimator.asking.since import with_others
 from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
 from deniable_estimator.dashboard.overview.cache import latest_days
+from deniable_estimator.dashboard.overview.filters import filter_choices
 from deniable_estimator.dashboard.overview.listing import Listing, list_metrics, read_overview
 from deniable_estimator.dashboard.overview.summary import MetricSummary, standing_notes
 from deniable_estimator.dashboard.overview.week import LEVEL, NoChange, WeekChange
@@ -56,7 +57,7 @@ def overview_page(refused: RangeError | None) -> ResponseReturnValue:
     """The page; with `refused`, a mistake in the address, of all metrics."""
     source = current_source()
     now, asked = source.clock(), request.args
-    view = read_overview({} if refused else asked, source.registry, now)
+    view = read_overview({} if refused else asked, now)
     listing = list_metrics(source, view, PAGE_PATIENCE)
     page = render_template(
         "overview.html",
@@ -70,7 +71,8 @@ def overview_page(refused: RangeError | None) -> ResponseReturnValue:
         presets=[*presets(now), *since_presets(None, now)],
         false_changes=LEVEL,
         states=STATE_NAMES,
-        types={name: type_name(name) for name in view.filters.types},
+        choices=(choices := filter_choices(source.registry)),
+        types={name: type_name(name) for name in choices["type"]},
         sorts=SORT_NAMES,
         strip=STRIP,
         folded=FOLDED,
