@@ -270,23 +270,36 @@ def _rare_days_of(kind):
 
 _PLANNED = {
     "": {
-        **{"size": (2, 3, 12, 90, 900), "segment-share": (None, None, 0.2)},
-        **{"share": (None, 0.01, 0.3), "memoize": (None, None, "")},
+        "size": (2, 3, 12, 90, 900),
+        "segment-share": (None, None, 0.2),
+        "share": (None, 0.01, 0.3),
+        "memoize": (None, None, ""),
     },
     " number": {
-        **{"ask": ("mean", "distribution", "both"), "low": (-4, 0, 0.5), "high": (3, 70)},
-        **{"scale": (None, "log"), "integer": (None, ""), "half-width": (None, 0.1)},
+        "ask": ("mean", "distribution", "both"),
+        "low": (-4, 0, 0.5),
+        "high": (3, 70),
+        "scale": (None, "log"),
+        "integer": (None, ""),
+        "half-width": (None, 0.1),
     },
     " pair": {"effect": (None, 0, 0.4, 1), "segment-share": (None, 0.3)},
     " discovery": {"max-length": (None, 2, 6, 24), "share": (None, 0.05)},
     " retention": {
-        **{"asks": (None, "lifecycle", "cohorts"), "ages": (None, 1, 5), "new": (None, 0.4)},
+        "asks": (None, "lifecycle", "cohorts"),
+        "ages": (None, 1, 5),
+        "new": (None, 0.4),
         "window": (None, "day", "month"),
     },
     " lifetime": {
-        **{"ask": (None, "share", "mean", "distribution"), "years": (0.1, 1, 7)},
-        **{"turnover": (None, 0.1, 0.8), "window": (None, "week", "month"), "low": (1,)},
-        **{"high": (30,), "size": (None, 9), "scale": (None, "log")},
+        "ask": (None, "share", "mean", "distribution"),
+        "years": (0.1, 1, 7),
+        "turnover": (None, 0.1, 0.8),
+        "window": (None, "week", "month"),
+        "low": (1,),
+        "high": (30,),
+        "size": (None, 9),
+        "scale": (None, "log"),
     },
 }
 """Options of each plan; None: it is not given."""

@@ -38,12 +38,11 @@ def name_of(labels: Mapping[str, str]) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class LabelledSegment:
     """One segment, or one combination of two."""
 
     labels: Mapping[str, str]
     """The name of each segment with its value."""
-    answer: Answer
 
     @property
     def name(self) -> str:
@@ -54,6 +53,13 @@ class Group:
     def key(self) -> tuple[str, ...]:
         """Its values, which no other one has."""
         return tuple(self.labels.values())
+
+
+@dataclass(frozen=True, eq=False)
+class Group(LabelledSegment):
+    """The answer of one."""
+
+    answer: Answer
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from deniable import Registry
 from deniable.protocol import windows
 from deniable.protocol.segments import LEAST_REPORTS
 from deniable_estimator.answers.files import csv_text
-from deniable_estimator.answers.segmented import name_of
+from deniable_estimator.answers.segmented import LabelledSegment, name_of
 from deniable_estimator.asking.query import Query
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import select
@@ -26,16 +26,10 @@ from deniable_estimator.messages import counted, message
 
 
 @dataclass(frozen=True, eq=False)
-class SegmentTrend:
-    """The trend of one segment."""
+class SegmentTrend(LabelledSegment):
+    """The trend of one."""
 
-    labels: Mapping[str, str]
     trend: Trend
-
-    @property
-    def name(self) -> str:
-        """Its values in words."""
-        return name_of(self.labels)
 
 
 @dataclass(frozen=True, eq=False)

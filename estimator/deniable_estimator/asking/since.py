@@ -24,7 +24,6 @@ from deniable_estimator.files import nearest
 from deniable_estimator.messages import message, sentence
 
 _HEADLINE = sentence("{series}: {value}, {change} since {moment}")
-_OTHERS = sentence("{told}; {count} more changed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +163,12 @@ def since_headline(metric: str, found: Comparison, moment: str) -> str:
         change=found.describe(place),
         moment=moment,
     )
-    return message(_OTHERS, told=told, count=others) if others else told
+    return with_others(told, others)
+
+
+def with_others(told: str, others: int) -> str:
+    """What is told of one series, and how many others changed."""
+    return message("{told}; {count} more changed", told=told, count=others) if others else told
 
 
 def chosen_series(found: Comparison, leading: str | None = None) -> tuple[int, int]:

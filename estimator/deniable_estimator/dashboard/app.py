@@ -58,7 +58,6 @@ from deniable_estimator.dashboard.sharing.opening import open_links
 from deniable_estimator.dashboard.sharing.share_pages import offer_share, sharing
 from deniable_estimator.dashboard.source import held_from, held_until, settings_in_force
 from deniable_estimator.dashboard.uploads import ListNotKept, offer_uploads
-from deniable_estimator.document.document import cell
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.files import ANNOTATIONS, LINKS, PEOPLE, SESSIONS, LastGood
 from deniable_estimator.isolation import isolated
@@ -166,7 +165,6 @@ def create_app(
         held_until=held_until,
         held_from=held_from,
         frames_lack=frames_lack(settings),
-        shares_releases=settings.share_releases,
         version=deniable.__version__,
     )
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
@@ -175,7 +173,6 @@ def create_app(
         chance=words.chance,
         day=texts.day,
         days=words.days_of,
-        cell=cell,
         kind=texts.kind,
         type=words.type_name,
         ask=words.asked_for,
@@ -185,7 +182,6 @@ def create_app(
         too_short=words.too_short,
         period=texts.period,
         window=texts.window,
-        changes_below_noise=words.changes_below_noise,
         isolated=isolated,
         is_day=is_day,
         **label_filters(),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from deniable_estimator.answers.base import Answer, Comparison
-from deniable_estimator.answers.words.changes import change_title, order_of
+from deniable_estimator.answers.words.changes import change_cells, change_title, order_of
 from deniable_estimator.answers.words.texts import (
     NOISE,
     estimate,
@@ -16,8 +16,7 @@ from deniable_estimator.answers.words.texts import (
     series_name,
     short,
 )
-from deniable_estimator.dashboard.words import changes_below_noise
-from deniable_estimator.document.document import Column, Estimate, Frame, WordedValue
+from deniable_estimator.document.document import Column, Estimate, Frame, Picture, WordedValue
 from deniable_estimator.document.plot.marks import BarRow, Bars, Folded
 from deniable_estimator.document.plot.scales import Scale
 from deniable_estimator.document.plot.ticks import Tick, nice_step
@@ -26,6 +25,51 @@ from deniable_estimator.messages import counted, joined, message, spaced
 
 _STEPS = 5
 _NAMED = 3
+
+
+_AMONG_ALL = message(
+    "The changes are those among all devices that could report. No report says whose it is, so the "
+    "two periods are taken for those of different devices: where the same devices reported in "
+    "both, the intervals are wider than they need be."
+)
+_OF_QUANTILES = message(
+    "Whether a quantile has changed is tested by the share of devices below it. The interval of "
+    "the change is more cautious, so it may hold zero although the quantile has changed."
+)
+
+
+def change_picture(comparison: Comparison, limit: int) -> Picture:
+    """The chart of changes, at most `limit` on each side of the fold, and how it is to be read."""
+    after, chart = comparison.after, change_chart(comparison, limit)
+    bars = message("change, in points")
+    if after.kind != "shares":
+        bars = message("change; each row has a scale of its own, with zero in the middle")
+    notes = [_AMONG_ALL, *(message("{what}.", what=each) for each in after.footnotes)]
+    if after.kind == "distribution":
+        notes.append(_OF_QUANTILES)
+    notes.append(
+        message(
+            "Each {level}% interval holds by itself. What counts as changed is corrected for how "
+            "many are compared.",
+            level=f"{comparison.level * 100:g}",
+        )
+    )
+    shown = [each for each in (chart.standing, chart.noise) if each]
+    if any(each.more for each in shown):
+        notes.append(
+            message(
+                "The chart shows {shown} of {values} values; the files hold them all.",
+                shown=sum(len(each.rows) for each in shown),
+                values=f"{len(comparison.values):,}",
+            )
+        )
+    legend = (
+        ("bar", bars),
+        ("whisker", interval_title(comparison.level)),
+        ("bar noise", message("cannot be told from noise")),
+    )
+    fold = _below_noise(chart.hidden)
+    return Picture(chart, fold=fold, legend=legend, notes=tuple(notes))
 
 
 def change_chart(comparison: Comparison, limit: int) -> Folded:
@@ -130,23 +174,16 @@ def change_frame(comparison: Comparison, limit: int) -> Frame:
     order = order_of(comparison)[:limit]
     if len(comparison.values) > 2 and any(changed):
         order.sort(key=lambda place: not changed[place])
-    rows = []
+    cells, rows = change_cells(comparison, comparison.values), []
     for place in order:
-        value, difference = comparison.values[place], float(comparison.difference[place])
-        ends = float(comparison.low[place]), float(comparison.high[place])
-        spread = half_width(difference, *ends)
-        low, high = comparison.ends(place)
-        text, between = (
-            after.unit.signed(difference, spread),
-            message("{low} to {high}", low=low, high=high),
-        )
+        value, spread = comparison.values[place], half_width(*comparison.at(place))
         name = series_name(after, value)
         rows.append(
             (
                 WordedValue(value, name, tag="" if changed[place] else NOISE),
                 _of_period(before, value, spread),
                 _of_period(after, value, spread),
-                Estimate(difference, text, between=between),
+                cells.get(value, Estimate(None, after.unit.unknown)),
             )
         )
     noise = [place for place in order if not changed[place]]
@@ -169,7 +206,7 @@ def change_frame(comparison: Comparison, limit: int) -> Frame:
         ["plain" if changed[place] else "quiet" for place in order],
         notes=(_rest(more),) if more else (),
         folded=folded,
-        fold=changes_below_noise(len(changed) - sum(changed)) if folded else "",
+        fold=_below_noise(len(changed) - sum(changed)) if folded else "",
     )
 
 
@@ -208,3 +245,12 @@ def change_headline(comparison: Comparison) -> str:
     if rest > 0:
         return message("{told}; and {rest:,} more have changed.", told=told, rest=rest)
     return message("{told}.", told=told)
+
+
+def _below_noise(count: int) -> str:
+    """How many changes are folded away."""
+    return counted(
+        "{count:,} change cannot be told from noise",
+        "{count:,} changes cannot be told from noise",
+        count,
+    )

@@ -14,7 +14,7 @@ from deniable_estimator.answers.base import Comparison
 from deniable_estimator.answers.words import kind_of
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of, left_out
-from deniable_estimator.dashboard.changes import change_chart, change_frame, change_headline
+from deniable_estimator.dashboard.changes import change_frame, change_headline, change_picture
 from deniable_estimator.dashboard.pages import keep_form, listed, unlisted
 from deniable_estimator.dashboard.privacy_label import even_guess
 from deniable_estimator.dashboard.ranges import (
@@ -75,7 +75,7 @@ def comparison_page(name: str) -> ResponseReturnValue:
         query=_query(earlier, later),
         obstacle=obstacle,
         comparison=comparison,
-        folded=shown and change_chart(shown, _CHART_BARS),
+        picture=shown and change_picture(shown, _CHART_BARS),
         headline=shown and _headline(shown, alarms),
         table=shown and change_frame(shown, _TABLE_LINES),
         guess=even_guess(metric, reading.source.registry),

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from dataclasses import replace
 
 from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound
 
 from deniable.protocol.types.discovery import Discovery
-from deniable_estimator.answers.finds import Find, Finds
-from deniable_estimator.answers.words.finds import finds_document, headline, name_of_find
-from deniable_estimator.answers.words.texts import series_text, share_text
+from deniable_estimator.answers.finds import Finds
+from deniable_estimator.answers.words.finds import finds_document, headline
 from deniable_estimator.asking.trend import GROUPS, Trend
 from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.calculations import finds_text, trend_text
@@ -21,7 +20,6 @@ from deniable_estimator.dashboard.overview.summary import standing_notes
 from deniable_estimator.dashboard.pages import head_of, keep_form
 from deniable_estimator.dashboard.pictures import rows_picture, send_picture
 from deniable_estimator.dashboard.ranges import (
-    DayRange,
     RangeError,
     check_names,
 )
@@ -30,9 +28,8 @@ from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.texts import asked_form, download
 from deniable_estimator.dashboard.timeline import grouping, grouping_asked
 from deniable_estimator.dashboard.trends import chart_of_lines, lines_of
-from deniable_estimator.document.plot.marks import BarRow, Bars, LineChart
-from deniable_estimator.document.plot.ticks import Tick
-from deniable_estimator.document.units import SHARES
+from deniable_estimator.document.document import Column, Frame
+from deniable_estimator.document.plot.marks import LineChart
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 
@@ -74,6 +71,7 @@ def finds_page(name: str) -> ResponseReturnValue:
             chart = _chart(trend, chosen)
     except (RangeError, EstimateError) as error:
         refused = keep_form(error)
+    document = finds_document(found, MOST_SHOWN) if found else None
     asked = {**days.query, **({"find": chosen} if chosen else {})}
     periods = trend.periods if trend and chart else ()
     page = render_template(
@@ -85,8 +83,8 @@ def finds_page(name: str) -> ResponseReturnValue:
         chosen=chosen,
         query={**asked, "by": by},
         found=found,
-        document=finds_document(found, MOST_SHOWN) if found else None,
-        lines=_find_lines(found, days, by, chosen) if found else (),
+        document=document,
+        table=document and _with_trends(document.frames[0]),
         alarms=found.verdict.alarms(found.alarm_level) if found else (),
         target=_target(found) if found else None,
         takers=any(each.type.name in _TAKERS for each in source.registry),
@@ -104,14 +102,10 @@ def finds_page(name: str) -> ResponseReturnValue:
 def finds_picture(name: str, form: str) -> ResponseReturnValue:
     """The commonest strings that were found."""
     reading, found = _asked(name, "scale")
-    metric, days = reading.metric, reading.days
     if not found.finds:
         raise NotFound(message("No string was found in these days, so there is nothing to draw."))
-    lines = _find_lines(found, days, grouping(metric, days), "")
-    most = share_text(max(each.high for each in found.finds))
-    rows = tuple(each["row"] for each in lines[:_DRAWN])
-    chart = Bars(rows=rows, ticks=(Tick(0, "0"), Tick(100, most)), zero=0.0)
-    text = rows_picture(metric, found, headline(found), "", chart)
+    table = finds_document(found, _DRAWN).frames[0]
+    text = rows_picture(reading.metric, found, headline(found), table)
     return send_picture(text, f"{name}-strings", form)
 
 
@@ -136,32 +130,10 @@ def _asked(name: str, *more: str) -> tuple[PageReading, Finds]:
     return reading, finds_at(reading).answer
 
 
-def _find_lines(found: Finds, days: DayRange, by: str, chosen: str) -> list[dict[str, Any]]:
-    """The lines of the table, each with its row and the address of the page with its trend."""
-    top = max((each.high for each in found.finds), default=1.0) or 1.0
-
-    def at(share: float) -> float:
-        return round(100 * min(max(share / top, 0.0), 1.0), 2)
-
-    lines = []
-    for each in found.finds[:MOST_SHOWN]:
-        share, between = _texts(each)
-        name, places = name_of_find(each), (at(each.share), at(each.low), at(each.high))
-        lines.append(
-            {
-                "row": BarRow(each.text, share, *places, between=between),
-                "cut": each.cut,
-                "followed": each.followed,
-                "query": {**days.query, "by": by, "find": name},
-                "current": name == chosen,
-            }
-        )
-    return lines
-
-
-def _texts(each: Find) -> tuple[str, str]:
-    text = series_text(SHARES, each.share, each.low, each.high)
-    return text.estimate, text.between
+def _with_trends(frame: Frame) -> Frame:
+    """The same with a column that leads to the trend of each."""
+    columns = (*frame.columns, Column("trend", message("Over time")))
+    return replace(frame, columns=columns, rows=[(*row, row[0].text) for row in frame.rows])
 
 
 def _target(found: Finds) -> str | None:

@@ -87,7 +87,7 @@ def post_worker_init(worker: Any) -> None:
 
 def _overview(application: Flask) -> None:
     source: DataSource = application.extensions["deniable_source"]
-    view = read_overview({}, source.registry, source.clock())
+    view = read_overview({}, source.clock())
     # A dashboard may be up before its store, and may end at once.
     with suppress(StoreError, WorkersClosed):
         list_metrics(replace(source, reader=source.reader.renewed()), view, _HOUR, whole=True)

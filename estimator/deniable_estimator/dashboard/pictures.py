@@ -30,7 +30,7 @@ from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.dashboard.source import current_source, declared_metric, settings_in_force
 from deniable_estimator.dashboard.timeline import timeline
 from deniable_estimator.dashboard.view import View, read_view
-from deniable_estimator.document.document import Picture
+from deniable_estimator.document.document import Frame, Picture, cell
 from deniable_estimator.document.plot.drawing import draw
 from deniable_estimator.document.plot.marks import Bars
 from deniable_estimator.document.plot.page import Page
@@ -46,6 +46,7 @@ from deniable_estimator.document.plot.parts import (
     spark,
     strip,
 )
+from deniable_estimator.document.plot.ticks import Tick
 from deniable_estimator.messages import counted, joined, message, sentence, spaced
 
 pictures = Blueprint("pictures", __name__)
@@ -148,20 +149,22 @@ def trend_picture(name: str, form: str) -> ResponseReturnValue:
     return send_picture(picture(frame, (found.chart,), told, flags), f"{name}-trend", form)
 
 
-def rows_picture(metric: Metric, found: Result, headline: str, series: str, chart: Bars) -> str:
-    """Bars from zero, one for each segment or string, of what was `found`; `series` is which number
-    of the metric it is, and empty where there is only one."""
-    caption: str = message(
-        "{metric}, {n} reports, {period}; estimates with {level}% intervals",
-        metric=metric.name,
-        n=f"{found.n:,}",
-        period=texts.period(found.windows),
-        level=f"{found.level * 100:g}",
+def rows_picture(metric: Metric, found: Result, headline: str, frame: Frame) -> str:
+    """The rows of a table of what was `found` as bars from zero, each a segment or a string; its
+    title says which number of the metric it is, if there are several."""
+    (at,) = (place for place, each in enumerate(frame.columns) if each.key in frame.bars)
+    column, rows = (
+        frame.columns[at],
+        [row[at].bar(cell(frame.columns[0], row[0])) for row in frame.rows],
     )
-    if series:
-        caption = joined((caption, series))
+    assert column.scale is not None
+    zero = 100 * column.zero
+    chart = Bars(rows=tuple(rows), ticks=(Tick(zero, "0"), Tick(100, column.scale[1])), zero=zero)
+    caption = texts.caption(found)
+    if frame.title:
+        caption = joined((caption, frame.title))
     head = [("title", metric.description), ("said", headline), ("sub", caption)]
-    foot = _foot([message("Every number is an estimate: each device added its own noise.")], None)
+    foot = _foot([texts.ESTIMATES], None)
     return picture(PictureFrame(headline, metric.description, head, foot), (chart,), told)
 
 

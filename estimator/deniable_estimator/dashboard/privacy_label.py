@@ -19,6 +19,7 @@ from deniable import Metric, Registry
 from deniable.protocol.mechanisms import FrequencyOracle, Mechanism
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes, digest
 from deniable_estimator.dashboard.data import DataSource
+from deniable_estimator.document.document import Column, Frame
 from deniable_estimator.messages import message
 from deniable_estimator.planning.words import mechanism_words
 from deniable_estimator.privacy import USEFUL, Bound, Guarantee, guarantee, guarantee_in
@@ -162,36 +163,35 @@ def released_sums(source: DataSource, metric: Metric) -> dict[str, Any] | None:
 
 
 def _label_of(by_size: list[Outsider], memo: Bound | None) -> dict[str, Any]:
-    """The figures of each size; `memo` is what all reports of one value reveal, with memos. A row
-    has a span, how many sums have a report of the device (empty where nothing limits that), what
-    the device's own reports reveal, and what a reader of sums learns, for each of `SIZES`."""
+    """The figures of each size; `memo` is what all reports of one value reveal, with memos."""
     first, *_ = by_size
-    rows: list[tuple[str, str, str, tuple[str, ...]]] = []
+    columns = (
+        Column("span", message("Published")),
+        Column("windows", message("Reports of a device"), "count"),
+        Column("device", message("Seen one by one")),
+        *(Column(f"n{size}", message("In sums of {n}", n=f"{size:,}")) for size in SIZES),
+    )
+    rows: list[tuple[Any, ...]] = []
     for span in SPANS:
         if span not in first.spans:
-            rows.append((span_words(span), "", message("no bound"), ()))
+            # Nothing limits how many sums have a report of the device.
+            rows.append((span_words(span), None, message("no bound"), *(None for _ in SIZES)))
             continue
         found = [each.spans[span] for each in by_size]
-        windows = f"{found[0].windows:,}"
-        device = figure(found[0].device)
-        rows.append(
-            (span_words(span), windows, device, tuple(figure(each.epsilon) for each in found))
-        )
-        steady = [each.steady for each in found]
-        if found[0].windows > 1 and memo is not None:
+        windows, device = found[0].windows, found[0].device
+        readers = (figure(each.epsilon) for each in found)
+        rows.append((span_words(span), windows, figure(device), *readers))
+        if windows > 1 and memo is not None:
+            steady = message("{span}, of a value that never changes", span=span_words(span))
+            least = figure(min(device, memo, key=lambda bound: bound.epsilon))
             rows.append(
-                (
-                    message("{span}, of a value that never changes", span=span_words(span)),
-                    windows,
-                    figure(min(found[0].device, memo, key=lambda bound: bound.epsilon)),
-                    tuple(figure(each) for each in steady if each is not None),
-                )
+                (steady, windows, least, *(each.steady and figure(each.steady) for each in found))
             )
     known = all(each.known for outsider in by_size for each in outsider.spans.values())
+    title, subtitle = message("Published sums"), message("Epsilon, at most")
     return {
-        "sizes": SIZES,
         "delta": plain_delta(DELTA),
-        "rows": rows,
+        "table": Frame("published", title, columns, rows, subtitle=subtitle),
         "assumed": first.assumed,
         "unknown": not known,
     }

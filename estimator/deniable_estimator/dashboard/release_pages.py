@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,9 +22,8 @@ from deniable_collector.operation.events import tell
 from deniable_estimator.answers.words import texts
 from deniable_estimator.asking.results import digest
 from deniable_estimator.dashboard.source import current_source, settings_in_force
-from deniable_estimator.document.plot.marks import BarRow, DrawnLine, LineChart, RuleLine
+from deniable_estimator.document.plot.marks import DrawnLine, LineChart, RuleLine
 from deniable_estimator.document.plot.ticks import Label, Tick, levels_from_zero
-from deniable_estimator.document.units import NumberUnit, cell_words, value_words
 from deniable_estimator.messages import message
 from deniable_estimator.releasing.charge import ReleaseAccount
 from deniable_estimator.releasing.ledger import (
@@ -44,8 +43,8 @@ from deniable_estimator.releasing.words import (
     form_name,
     holds_against,
     method_name,
-    of_shares,
     pair_part,
+    released_frame,
     statement,
 )
 
@@ -69,63 +68,17 @@ def view_of(found: KeptRelease, most: int) -> dict[str, Any]:
     assert found.document is not None
     whole = json.loads(found.document)
     manifest, data = whole["manifest"], whole["data"]
-    columns, rows = data["columns"], data["rows"]
-    leader = rows[0][0] if columns == ["leader"] else None
-    trend = columns[0] == "window"
-    shown = [] if leader is not None else rows[:most]
-    # The newest windows of a trend matter most.
-    if trend:
-        shown = rows[-most:] if most else []
+    rows = data["rows"]
+    leader = rows[0][0] if data["columns"] == ["leader"] else None
     return {
         **line_of(ListedRelease(found.id, found.made, manifest)),
-        "rows": _released_rows(shown, manifest, trend=trend, shares=of_shares(manifest)),
-        "more": 0 if leader is not None else len(rows) - len(shown),
+        "table": released_frame(manifest, data, most) if rows and leader is None else None,
         "leader": leader,
-        "trend": trend,
         "statement": statement(manifest),
         "assumed": tuple(assumed(manifest["method"], manifest["reports_of_a_device"])),
         "noise": added_noise(manifest["noise"]),
         "against": holds_against(manifest["method"]),
     }
-
-
-def _released_rows(
-    rows: list[list[Any]], manifest: Mapping[str, Any], *, trend: bool, shares: bool
-) -> list[tuple[str, BarRow]]:
-    """Each row with its window, if it has one."""
-    told = [row[2:] if trend else row for row in rows]
-    ends = [each for row in told for each in (row[1], row[3], row[4]) if each is not None]
-    low, high = min([0.0, *ends]), max([0.0, *ends])
-    span = (high - low) or 1.0
-
-    def text(value: float | None) -> str:
-        return _number_text(value, shares=shares, unit=manifest["unit"])
-
-    def at(value: float | None, missing: float) -> float:
-        place: float = missing if value is None else value
-        return float(round(100 * (place - low) / span, 2))
-
-    found = []
-    for row, (name, estimate, _, start, end) in zip(rows, told, strict=True):
-        places = at(estimate, low), at(start, low), at(end, high)
-        texts = text(start), text(end)
-        drawn = BarRow(_row_name(manifest, name), text(estimate), *places, *texts)
-        found.append((row[0] if trend else "", drawn))
-    return found
-
-
-def _row_name(manifest: Mapping[str, Any], name: str) -> str:
-    """What people call a row: that of a pair, or of a number that a pair cuts, in words."""
-    pair = manifest.get("pair")
-    if pair is None:
-        return NumberUnit().label(name) if not of_shares(manifest) else name
-    return value_words(name) if pair["name"] != manifest["metric"] else cell_words(name)
-
-
-def _number_text(value: float | None, *, shares: bool, unit: str | None) -> str:
-    if value is None:
-        return "?"
-    return f"{value:z.2%}" if shares else f"{value:.4g}{f' {unit}' if unit else ''}"
 
 
 HEIGHT = 150

@@ -9,10 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 from deniable.protocol import windows
-from deniable_estimator.answers.base import Answer, ChangeTest
-from deniable_estimator.answers.segmented import Group, Segmented, shown_series
-from deniable_estimator.answers.shares import Shares
-from deniable_estimator.answers.words.changes import change_cells
+from deniable_estimator.answers.base import ChangeTest
+from deniable_estimator.answers.segmented import Segmented, shown_series
 from deniable_estimator.answers.words.texts import series_name
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.segment_trends import SegmentTrend, SegmentTrends
@@ -20,10 +18,9 @@ from deniable_estimator.asking.since import chosen_series
 from deniable_estimator.asking.trend import Period
 from deniable_estimator.dashboard.ranges import before
 from deniable_estimator.dashboard.reading import PageReading
+from deniable_estimator.dashboard.timeline import SmallChart, toggled
 from deniable_estimator.dashboard.trends import TrendLine, axis_of, draw_trend, lines_of
-from deniable_estimator.document.document import Estimate
-from deniable_estimator.document.plot.marks import MOST_LINES, BarRow, LineChart
-from deniable_estimator.document.units import half_width
+from deniable_estimator.document.plot.marks import MOST_LINES, LineChart
 from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import counted, message
 
@@ -32,130 +29,11 @@ _MOST_LINES = 240
 
 _MOST_PANELS = 12
 
-_MARGIN = 0.04
-"""So much of a scale is left free at its end: an arrow there means "no limit"."""
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentLine:
-    """A series of one segment. Its row has no dot where nothing is known, or only one limit."""
-
-    row: BarRow
-    n: int
-    difference: Estimate | None
-    """From the reference; None for the reference itself."""
-    kind: str
-    """segment, rest or total."""
-
-
-@dataclass(frozen=True, slots=True)
-class Panel:
-    """One series in all segments."""
-
-    series: str
-    name: str
-    """What people call the series."""
-    differs: bool
-    lines: tuple[SegmentLine, ...]
-    zero: float
-    """Where zero lies, in percent of the width."""
-    most: str
-    """The number at the right end of the scale, with its unit."""
-
-    @property
-    def endless(self) -> bool:
-        """Whether an interval has no limit on one side."""
-        return any(line.row.open_low or line.row.open_high for line in self.lines)
-
-
-@dataclass(frozen=True, slots=True)
-class _PanelScale:
-    """Where numbers lie across a panel, which begins at zero, or below it where a number does.
-    Ends without a limit lie at its edges."""
-
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, numbers: Sequence[float]) -> _PanelScale:
-        """One that shows these numbers."""
-        known = [each for each in numbers if math.isfinite(each)]
-        low, high = min(0.0, *known, 0.0), max(0.0, *known, 0.0)
-        return cls(low, high + (high - low) * _MARGIN or 1.0)
-
-    def at(self, number: float) -> float:
-        part = (number - self.low) / (self.high - self.low)
-        return round(100 * min(max(part, 0.0), 1.0), 2)
-
 
 def panels_shown(found: Segmented) -> list[str]:
     """The series that there is room for."""
     lines = len(found.groups) + 2
     return shown_series(found, max(1, min(_MOST_PANELS, _MOST_LINES // lines)))
-
-
-def panels(found: Segmented, names: Sequence[str]) -> tuple[Panel, ...]:
-    """A panel for each of these series. Shares have one scale in all panels; the numbers of a
-    metric (its mean, its quantiles) differ in size, so each has its own. All begin at zero."""
-    answers: list[tuple[str, Answer, str, Group | None]] = [
-        (each.name, each.answer, "segment", each) for each in found.groups
-    ]
-    if found.rest is not None:
-        answers.append((message("rest"), found.rest, "rest", None))
-    answers.append((message("all"), found.total, "total", None))
-    ends = {
-        name: [end for _, it, *_ in answers for end in it.series.at(name)[1:]] for name in names
-    }
-    unit, drawn = found.total.unit, []
-    common = None
-    if isinstance(found.total, Shares):
-        common = _PanelScale.of([end for each in ends.values() for end in each])
-    for name in names:
-        scale = common or _PanelScale.of(ends[name])
-        lines = tuple(_line(found, name, scale, *each) for each in answers)
-        title = series_name(found.total, name)
-        differs = bool(found.differs[found.names.index(name)])
-        most = unit.full(scale.high, scale.high / 10)
-        drawn.append(Panel(name, title, differs, lines, scale.at(0.0), most))
-    return tuple(drawn)
-
-
-def _line(
-    found: Segmented,
-    name: str,
-    scale: _PanelScale,
-    label: str,
-    answer: Answer,
-    kind: str,
-    group: Group | None,
-) -> SegmentLine:
-    unit, (value, low, high) = answer.unit, answer.series.at(name)
-    if not math.isfinite(value):
-        return SegmentLine(BarRow(label, "", known=False), answer.n, None, kind)
-    spread = half_width(value, low, high)
-    least, most = unit.text(low, spread), unit.text(high, spread)
-    open_low, open_high = low == -math.inf, high == math.inf
-    number = unit.text(value, spread)
-    at: float | None = scale.at(value)
-    if open_low or open_high:
-        # Nothing tells where in such an interval the number is: a point would mislead.
-        at = None
-        number = unit.unknown
-        if not open_low:
-            number = message("at least {number}", number=least)
-        elif not open_high:
-            number = message("at most {number}", number=most)
-    comparison = found.comparisons.get(group.key) if group else None
-    changes = change_cells(comparison, [name])
-    row = BarRow(
-        label,
-        number,
-        *(at, scale.at(low), scale.at(high)),
-        between=message("{low} to {high}", low=least, high=most),
-        open_low=open_low,
-        open_high=open_high,
-    )
-    return SegmentLine(row=row, n=answer.n, difference=changes.get(name), kind=kind)
 
 
 MOST_CELLS = 30_000
@@ -166,18 +44,6 @@ _HEIGHT, _SMALL_HEIGHT = 220, 56
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentChart:
-    """One segment by itself."""
-
-    group: Group
-    chart: LineChart
-    style: int
-    """That of its line in the large chart; 0 if it is not drawn there."""
-    keys: tuple[tuple[str, ...], ...] | None
-    """The segments to draw if it is chosen, or chosen no more; None where there is no room."""
-
-
-@dataclass(frozen=True, slots=True)
 class OverTime:
     """One series over time in all segments."""
 
@@ -185,7 +51,8 @@ class OverTime:
     by: windows.Kind
     level: float
     chart: LineChart
-    small: tuple[SegmentChart, ...]
+    small: tuple[SmallChart, ...]
+    """Each with the segments to draw."""
     periods: tuple[Period, ...]
 
 
@@ -259,7 +126,7 @@ def over_time(
         )
         if alone is not None:
             style = drawn.index(group.key) + 1 if group.key in drawn else 0
-            small.append(SegmentChart(group, alone, style, _toggled(drawn, group.key)))
+            small.append(SmallChart(group.name, alone, style, toggled(drawn, group.key)))
     return OverTime(series, longest.by, longest.level, chart, tuple(small), periods)
 
 
@@ -285,15 +152,6 @@ def _counted(
         )
         for each in periods
     ]
-
-
-def _toggled(
-    drawn: Sequence[tuple[str, ...]], key: tuple[str, ...]
-) -> tuple[tuple[str, ...], ...] | None:
-    if key in drawn:
-        rest = tuple(each for each in drawn if each != key)
-        return rest or None
-    return (*drawn, key) if len(drawn) < MOST_LINES else None
 
 
 def moved_most(reading: PageReading, found: Segmented) -> str | None:

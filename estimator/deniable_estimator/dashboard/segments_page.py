@@ -16,6 +16,7 @@ from deniable import Metric, ValueListError
 from deniable.protocol import windows
 from deniable_estimator.answers.segmented import Group, Segmented
 from deniable_estimator.answers.words.segment_sentences import finding, leading_series
+from deniable_estimator.answers.words.segments import segment_frames
 from deniable_estimator.answers.words.texts import series_name
 from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.about import planner_address
@@ -33,15 +34,12 @@ from deniable_estimator.dashboard.segments import (
     MOST_CELLS,
     moved_most,
     over_time,
-    panels,
     panels_shown,
     trends_of_segments,
 )
 from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.texts import asked_form, download, file_of, of_segments
 from deniable_estimator.dashboard.timeline import grouping, grouping_asked
-from deniable_estimator.document.plot.marks import Bars
-from deniable_estimator.document.plot.ticks import Tick
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.isolation import isolated
 from deniable_estimator.messages import message
@@ -103,6 +101,7 @@ def segments_page(name: str) -> ResponseReturnValue:
             obstacle = message("{mistake}.", mistake=str(error))
     days, where = reading.days, dict(reading.days.where)
     shown = panels_shown(found) if found and found.total.n else []
+    panels = segment_frames(found, shown) if found and shown else ()
     drawn, cells, kind = None, 0, grouping(metric, days.around)
     if found and shown and found.groups:
         try:
@@ -127,9 +126,9 @@ def segments_page(name: str) -> ResponseReturnValue:
         choices=_choices(metric),
         others=[each for each in metric.segments if each.name not in by],
         found=found,
-        panels=panels(found, shown) if found else (),
+        panels=panels,
+        endless=any(row[2] and row[2].bar().endless for frame in panels for row in frame.rows),
         headline=finding(found) if found else None,
-        hidden=len(found.names) - len(shown) if found and shown else 0,
         refused=refused,
         ignored=ignored,
         drawn=drawn,
@@ -161,10 +160,8 @@ def segments_picture(name: str, form: str) -> ResponseReturnValue:
     if not shown:
         raise NotFound(message("There are no reports in these days, so there is nothing to draw."))
     asked = {"series": request.args.get("series") or leading_series(found) or shown[0]}
-    (panel,) = panels(found, [_series(found, shown, asked)])
-    ticks = (Tick(panel.zero, "0"), Tick(100, panel.most))
-    chart = Bars(rows=tuple(each.row for each in panel.lines), ticks=ticks, zero=panel.zero)
-    text = rows_picture(metric, found.total, finding(found), panel.name, chart)
+    (panel,) = segment_frames(found, [_series(found, shown, asked)])
+    text = rows_picture(metric, found.total, finding(found), panel)
     return send_picture(text, f"{name}-segments", form)
 
 

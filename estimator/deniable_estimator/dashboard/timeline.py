@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from deniable import Metric
 from deniable.protocol import windows
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.words import kind_of
-from deniable_estimator.answers.words.texts import estimate, window, with_ends
+from deniable_estimator.answers.words.texts import estimate, window
+from deniable_estimator.answers.words.texts import kind as kind_text
 from deniable_estimator.asking.stepping import step_of
 from deniable_estimator.asking.trend import GROUPS, Period, Trend
+from deniable_estimator.asking.trend_words import trend_frame
 from deniable_estimator.dashboard.alarms import Alarm
 from deniable_estimator.dashboard.annotation_file import annotations_of
 from deniable_estimator.dashboard.ranges import DayRange, one_of
@@ -21,15 +23,40 @@ from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.trends import chart_of_lines, lines_of
 from deniable_estimator.dashboard.view import View
+from deniable_estimator.document.document import Frame
 from deniable_estimator.document.plot.marks import MOST_LINES, LineChart
 from deniable_estimator.messages import listed, message, sentence
 
 _AGAINST = sentence("{period} vs {since}: {change}.")
 
+_T = TypeVar("_T")
+
 _HEIGHT = 220
 _SMALL_HEIGHT = 44
 _LONG_DAYS: dict[windows.Kind, int] = {"day": 92, "week": 731, "month": 10_000}
 """Up to so many days a trend is drawn by day, by week, by month."""
+
+
+@dataclass(frozen=True, slots=True)
+class SmallChart:
+    """One of the lines that can be chosen, by itself."""
+
+    label: str
+    chart: LineChart
+    style: int
+    """That of its line in the large chart; 0 if it is not drawn there."""
+    chosen: Any
+    """What the page draws if it is chosen, or chosen no more; None where there is no room."""
+    share: str = ""
+    """Its number over all days."""
+
+
+def toggled(drawn: Sequence[_T], each: _T) -> tuple[_T, ...] | None:
+    """What is drawn if this one is chosen, or chosen no more; None where there is no room, and
+    where nothing would be left."""
+    if each in drawn:
+        return tuple(one for one in drawn if one != each) or None
+    return (*drawn, each) if len(drawn) < MOST_LINES else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,30 +66,19 @@ class Timeline:
     trend: Trend
     values: tuple[str, ...]
     """Those that are drawn."""
-    labels: tuple[str, ...]
+    label: str
     """What people call them."""
     newest: str
     """The newest change of the only value, as a sentence."""
     step: str | None
     """When the only value made its one step; None if it made none, or several."""
     chart: LineChart
-    small_charts: list[dict[str, Any]]
-    """The trend of each of the largest values, with its share of all these days, how it is drawn
-    among the chosen ones (0 if it is not), and the view with it or without it; empty where there is
-    nothing to choose."""
-    steps: list[dict[str, Any]]
-    """The table of periods, the newest first: the numbers are estimate, low and high of each value
-    that is drawn, and the change is that of the only one."""
-
-    @property
-    def label(self) -> str:
-        """The values in words."""
-        return listed(self.labels)
-
-    @property
-    def alarmed(self) -> bool:
-        """Whether any of the periods raises an alarm."""
-        return any(step["alarmed"] for step in self.steps)
+    small_charts: list[SmallChart]
+    """The trend of each of the largest values, with the view with it or without it; empty where
+    there is nothing to choose."""
+    table: Frame
+    alarmed: bool
+    """Whether any of the periods raises an alarm."""
 
 
 def grouping(metric: Metric, days: DayRange) -> windows.Kind:
@@ -127,25 +143,32 @@ def timeline(
             gridlines=False,
         )
         if small is not None:
+            chosen, style = toggled(values, each), values.index(each) + 1 if each in values else 0
             small_charts.append(
-                {
-                    "value": each,
-                    "label": found.unit.label(each),
-                    "share": _number(answer, each),
-                    "chart": small,
-                    "style": values.index(each) + 1 if each in values else 0,
-                    "query": _toggled(view, values, each),
-                }
+                SmallChart(
+                    found.unit.label(each),
+                    small,
+                    style,
+                    view.choosing(chosen) if chosen else None,
+                    estimate(answer.unit, *answer.series.at(each)),
+                )
             )
     return Timeline(
         trend=found,
         values=values,
-        labels=tuple(found.unit.label(value) for value in values),
+        label=listed(found.unit.label(value) for value in values),
         newest=_newest(found.reported, values[0], alarmed) if len(values) == 1 else "",
         step=_stepped(metric, found, values[0]) if len(values) == 1 and not alarmed else None,
         chart=chart,
         small_charts=small_charts,
-        steps=[_step(period, values, alarmed) for period in reversed(found.reported)],
+        table=trend_frame(
+            found,
+            values,
+            title=message("Every {kind}", kind=kind_text(found.by)),
+            charted=True,
+            alarmed=alarmed,
+        ),
+        alarmed=bool(alarmed),
     )
 
 
@@ -176,20 +199,6 @@ def _stepped(metric: Metric, found: Trend, value: str) -> str | None:
     return step.told(window) if step else None
 
 
-def _toggled(
-    view: View, values: Sequence[str], value: str
-) -> Mapping[str, str | Sequence[str] | None] | None:
-    """The view in which a value is drawn too, or no more."""
-    if value in values:
-        rest = [each for each in values if each != value]
-        return view.choosing(rest) if rest else None
-    return view.choosing([*values, value]) if len(values) < MOST_LINES else None
-
-
-def _number(answer: Answer, name: str) -> str:
-    return estimate(answer.unit, *answer.series.at(name))
-
-
 def _newest(periods: Sequence[Period], value: str, alarmed: frozenset[str]) -> str:
     """The newest change that there is, as a sentence."""
     for period in reversed(periods):
@@ -204,35 +213,3 @@ def _newest(periods: Sequence[Period], value: str, alarmed: frozenset[str]) -> s
                 change=change.describe(change.values.index(value)),
             )
     return ""
-
-
-def _label(period: Period) -> str:
-    if period.unfinished:
-        return message("{period} (unfinished)", period=window(period.label))
-    if period.partial:
-        return message("{period} (partial)", period=window(period.label))
-    return window(period.label)
-
-
-def _step(period: Period, values: Sequence[str], alarmed: frozenset[str]) -> dict[str, Any]:
-    change, told, changed = period.change, "", False
-    if alarmed.intersection((period.label, period.since)):
-        told = message("not compared: anomalous") if change else ""
-    elif len(values) == 1 and change is not None and values[0] in change.values:
-        index = change.values.index(values[0])
-        told, changed = change.describe(index), bool(change.changed[index])
-    return {
-        "label": _label(period),
-        "n": period.n,
-        "numbers": [_numbers(period, value) for value in values],
-        "change": told,
-        "changed": changed,
-        "alarmed": period.label in alarmed,
-    }
-
-
-def _numbers(period: Period, value: str) -> tuple[str, str, str]:
-    answer = period.estimate
-    if answer is None or value not in answer.series.names:
-        return "", "", ""
-    return with_ends(answer.unit, *answer.series.at(value))

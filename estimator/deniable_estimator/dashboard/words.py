@@ -12,7 +12,7 @@ from deniable.protocol.types.number import Number
 from deniable_estimator.answers.words.texts import day
 from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.document.units import NumberUnit
-from deniable_estimator.messages import counted, message, sentence
+from deniable_estimator.messages import message, sentence
 
 EXPIRED = sentence("Expired on {day}: devices have stopped reporting.")
 EXPIRES = sentence("Expires on {day}: then devices stop reporting.")
@@ -98,15 +98,6 @@ def freshness(label: str, now: float) -> str:
     if days == 1:
         return message("yesterday")
     return message("{days} days ago", days=days)
-
-
-def changes_below_noise(count: int) -> str:
-    """How many changes are folded away."""
-    return counted(
-        "{count:,} change cannot be told from noise",
-        "{count:,} changes cannot be told from noise",
-        count,
-    )
 
 
 def days_of(days: DayRange) -> str:

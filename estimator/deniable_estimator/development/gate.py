@@ -24,7 +24,7 @@ from deniable.protocol.addresses import is_loopback_host
 from deniable.protocol.wire import SealedReport, is_development, unmarked
 from deniable_collector.documents import documents
 from deniable_collector.intake import Intake
-from deniable_collector.serving.problems import answered, problem
+from deniable_collector.serving.problems import answered
 from deniable_collector.serving.responses import HttpResponse, head
 from deniable_collector.settings import Settings
 from deniable_collector.stores import Store
@@ -321,5 +321,10 @@ def _problem(
     status: int, code: str, detail: str, headers: dict[str, str] | None = None
 ) -> Response:
     """A problem document (RFC 9457)."""
-    found = problem(code, status, code.replace("-", " ").capitalize(), detail)
-    return Response(found.body, status, headers, found.content_type)
+    document = {
+        "type": f"urn:deniable:problem:{code}",
+        "title": code.replace("-", " ").capitalize(),
+        "status": status,
+        "detail": detail,
+    }
+    return Response(json.dumps(document), status, headers, "application/problem+json")

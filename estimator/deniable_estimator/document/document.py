@@ -8,11 +8,12 @@ of facts, frames and columns are those of its JSON.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from deniable_estimator.document.plot.marks import Chart, Folded
+from deniable_estimator.document.plot.marks import BarRow, Chart, Folded
 
 Kind: TypeAlias = Literal["text", "words", "name", "count", "number", "share", "estimate"]
 """How a cell is written: `share` in percent, a count with thousands separators, `words` from the
@@ -41,6 +42,8 @@ class Column:
     """What stands over the intervals of estimates."""
     scale: tuple[str, str] | None = None
     """What stands over their bars: the ends of the axis."""
+    zero: float = 0.0
+    """Where on that axis, from 0 to 1, lies zero."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,24 @@ class Estimate(WordedValue):
 
     between: str = ""
     drawn: tuple[float, float, float] | None = None
-    """Where on the axis, from 0 to 1, are the lower end, the number and the upper end."""
+    """Where on the axis, from 0 to 1, are the lower end, the number and the upper end. An end may
+    lie outside of it, or have no limit."""
+
+    def bar(self, label: str = "") -> BarRow:
+        """The same as a row of a chart."""
+        if self.drawn is None:
+            return BarRow(label, self.text, known=False)
+        open_low, open_high = self.drawn[0] == -math.inf, self.drawn[2] == math.inf
+        low, at, high = (round(100 * min(max(each, 0.0), 1.0), 2) for each in self.drawn)
+        return BarRow(
+            label,
+            self.text,
+            # Nothing tells where in such an interval the number is: a point would mislead.
+            *(None if open_low or open_high else at, low, high),
+            between=self.between,
+            open_low=open_low,
+            open_high=open_high,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +133,15 @@ class Frame:
     def shown(self) -> tuple[int, ...]:
         """The places of the columns that people see."""
         return tuple(at for at, each in enumerate(self.columns) if not each.data_only)
+
+    @property
+    def bars(self) -> frozenset[str]:
+        """The keys of the columns that have bars."""
+        return frozenset(
+            self.columns[at].key
+            for at in self.shown
+            if any(isinstance(row[at], Estimate) and row[at].drawn for row in self.rows)
+        )
 
     def laid(
         self, first: int = 0, end: int | None = None

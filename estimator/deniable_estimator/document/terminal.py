@@ -115,7 +115,7 @@ class _Fitting:
 
 
 def _table(frame: Frame, *, drawn: bool) -> Table:
-    bars = {at for row in frame.rows for at in frame.shown if getattr(row[at], "drawn", None)}
+    bars = frame.bars
     # Words begin at the left, so they need room after a number; a bar takes what room there is.
     apart = 2 if not bars and any(each.kind in _LEFT for each in frame.columns) else 1
     table = Table(box=None, header_style="bold", padding=(0, apart, 0, 0), pad_edge=False)
@@ -126,19 +126,23 @@ def _table(frame: Frame, *, drawn: bool) -> Table:
         table.add_column(_heading(column.title, justify), justify=justify, overflow="fold")
         if column.kind == "estimate":
             table.add_column(_heading(column.interval, "right"), justify="right", no_wrap=True)
-            if drawn and place in bars:
+            if drawn and column.key in bars:
                 low, high = column.scale or ("", "")
                 ends = f"{low}{high:>{BAR - len(low)}}"
                 table.add_column(_heading(ends, "left"), no_wrap=True)
     for tone, row in frame.laid():
         cells: list[Text] = []
-        for place, (column, text, worded) in zip(frame.shown, row, strict=True):
+        for column, text, worded in row:
             style = (_STYLES[worded.tone] if worded else None) or ""
             told = isolated(printable(text)) if column.kind == "name" else text
-            cells.append(Text(f"{told}  {worded.tag}" if worded and worded.tag else told, style))
+            if worded and worded.tag:
+                told = f"{told}  {worded.tag}"
+            if column.kind != "estimate" and isinstance(worded, Estimate) and worded.between:
+                told = f"{told} ({worded.between})"
+            cells.append(Text(told, style))
             if isinstance(worded, Estimate) and column.kind == "estimate":
                 cells.append(Text(worded.between, style))
-                if drawn and place in bars:
+                if drawn and column.key in bars:
                     cells.append(picture(*worded.drawn) if worded.drawn else Text())
         table.add_row(*cells, style=_STYLES[tone])
     return table

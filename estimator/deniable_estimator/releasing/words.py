@@ -6,6 +6,9 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from deniable_estimator.answers.words.texts import interval_title, not_listed
+from deniable_estimator.document.document import Column, Estimate, Frame
+from deniable_estimator.document.units import NumberUnit, cell_words, value_words
 from deniable_estimator.messages import message
 from deniable_estimator.privacy.outsider import MAY_FAIL, OPERATOR
 from deniable_estimator.privacy.words import rounded_up
@@ -157,3 +160,65 @@ def figure(epsilon: float) -> str:
 def of_shares(manifest: Mapping[str, Any]) -> bool:
     """Whether the estimates are shares, and no numbers in a unit."""
     return bool(manifest["estimates"] == "shares")
+
+
+def released_frame(manifest: Mapping[str, Any], data: Mapping[str, Any], most: int) -> Frame:
+    """The numbers of a release, at most so many rows; of a trend the newest, which matter most."""
+    columns, rows = data["columns"], data["rows"]
+    title = message("Released numbers")
+    if columns == ["leader"]:
+        leader = Column("leader", message("Probably the most common value"), "name")
+        return Frame("released", title, (leader,), rows)
+    dated = columns[0] == "window"
+    shown = rows[max(0, len(rows) - most) :] if dated else rows[:most]
+    told = [row[2:] if dated else row for row in shown]
+    ends = [each for row in told for each in (row[1], row[3], row[4]) if each is not None]
+    low, high = min([0.0, *ends]), max([0.0, *ends])
+    span = (high - low) or 1.0
+
+    def text(value: float | None) -> str:
+        return _number_text(value, manifest)
+
+    def at(value: float | None, missing: float) -> float:
+        return float((missing if value is None else value) - low) / span
+
+    lines = []
+    for row, (name, estimate, error, start, end) in zip(shown, told, strict=True):
+        cell = Estimate(
+            estimate,
+            text(estimate),
+            between=message("{low} to {high}", low=text(start), high=text(end)),
+            drawn=(at(start, low), at(estimate, low), at(end, high)),
+        )
+        window = row[:2] if dated else ()
+        lines.append((*window, _row_name(manifest, name), cell, text(error)))
+    of_windows = Column("window", message("Window")), Column("n", message("Reports"), "count")
+    told_columns = (
+        *(of_windows if dated else ()),
+        Column("value", message("Value"), "name"),
+        Column(
+            *("estimate", message("Estimate"), "estimate"),
+            interval=interval_title(manifest["level"]),
+            scale=("" if low else "0", text(high)),
+            zero=at(0.0, 0.0),
+        ),
+        Column("std_error", message("Standard error"), aside=True),
+    )
+    more = len(rows) - len(shown)
+    notes = (not_listed(more),) if more else ()
+    return Frame("released", title, told_columns, lines, notes=notes)
+
+
+def _row_name(manifest: Mapping[str, Any], name: str) -> str:
+    """What people call a row: that of a pair, or of a number that a pair cuts, in words."""
+    pair = manifest.get("pair")
+    if pair is None:
+        return NumberUnit().label(name) if not of_shares(manifest) else name
+    return value_words(name) if pair["name"] != manifest["metric"] else cell_words(name)
+
+
+def _number_text(value: float | None, manifest: Mapping[str, Any]) -> str:
+    if value is None:
+        return "?"
+    unit = manifest["unit"]
+    return f"{value:z.2%}" if of_shares(manifest) else f"{value:.4g}{f' {unit}' if unit else ''}"

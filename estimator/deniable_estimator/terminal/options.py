@@ -101,20 +101,6 @@ candidates_folder_option = click.option(
 )
 
 
-def parse_segments(
-    _: click.Context, option: click.Parameter, texts: tuple[str, ...]
-) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for each in texts:
-        name, equals, value = each.partition("=")
-        if not (name and equals and value):
-            raise click.BadParameter(f"{each!r} is not like platform=web", param=option)
-        if name in found:
-            raise click.BadParameter(f"names {name} twice", param=option)
-        found[name] = value
-    return found
-
-
 candidates_option = click.option(
     "--candidates",
     type=click.Path(path_type=Path),

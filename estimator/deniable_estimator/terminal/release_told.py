@@ -11,18 +11,23 @@ from typing import Any
 from deniable.protocol.coded_message import counted
 from deniable_estimator.document.document import Column, Document, Fact, Frame, Note
 from deniable_estimator.document.terminal import MOST_ROWS, printable
-from deniable_estimator.isolation import isolated
 from deniable_estimator.releasing.charge import Charge, ReleaseAccount, ReleasesSpent
 from deniable_estimator.releasing.ledger import KeptRelease, ReleaseLedger
 from deniable_estimator.releasing.making import Release
 from deniable_estimator.releasing.manifest import ManifestError
 from deniable_estimator.releasing.prepared import Prepared
-from deniable_estimator.releasing.words import figure, of_shares, pair_part, statement, verdict
+from deniable_estimator.releasing.words import (
+    figure,
+    pair_part,
+    released_frame,
+    statement,
+    verdict,
+)
 
 
 def release_document(found: Release, out: Path | None) -> Document:
     """The numbers, if they are not written to a file, and what they reveal."""
-    frames = () if out else (_release_frame(found.manifest, found.data),)
+    frames = () if out else (released_frame(found.manifest, found.data, MOST_ROWS),)
     notes = [
         f"Wrote {out}" if out else "",
         statement(found.manifest),
@@ -178,30 +183,6 @@ def _heading(manifest: Mapping[str, Any]) -> str:
     part = f", {pair}" if (pair := pair_part(manifest)) else ""
     name = printable(manifest["metric"])
     return f"{name}  {days}{where}{part}, {manifest['reports']:,} reports"
-
-
-def _release_frame(manifest: Mapping[str, Any], data: Mapping[str, Any]) -> Frame:
-    names, shares = data["columns"], of_shares(manifest)
-    rows = [
-        [_cell(name, value, shares=shares) for name, value in zip(names, row, strict=True)]
-        for row in data["rows"][:MOST_ROWS]
-    ]
-    columns = tuple(Column(each, each, "words" if each in _WORDS else "text") for each in names)
-    more = len(data["rows"]) - MOST_ROWS
-    return Frame("rows", "", columns, rows, notes=(f"... {more:,} more",) if more > 0 else ())
-
-
-_WORDS = ("window", "value", "series", "leader")
-
-
-def _cell(name: str, value: Any, *, shares: bool) -> str:
-    if isinstance(value, str):
-        return isolated(printable(value))
-    if value is None:
-        return ""
-    if name == "n":
-        return f"{value:,}"
-    return f"{value:z.2%}" if shares else f"{value:.5g}"
 
 
 def _total(spent: ReleasesSpent) -> str:

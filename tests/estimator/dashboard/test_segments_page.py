@@ -53,9 +53,9 @@ def reader(segmented):
 def rows_of(text, panel):
     """Of each line of a panel: what is drawn, where it begins, how wide it is, where its point or
     arrow is, in percent, and what it says."""
-    caption = re.search(rf"<caption>{panel}( <strong>differs</strong>)?</caption>", text)
-    assert caption is not None, panel
-    table = text[caption.start() : text.index("</table>", caption.start())]
+    title = re.search(rf'<h3 id="series-\d+">{panel}</h3>\s*(<p class="sub">differs</p>)?', text)
+    assert title is not None, panel
+    table = text[title.start() : text.index("</table>", title.start())]
     found = {}
     for name, line in re.findall(r'<tr[^>]*><th scope="row">(.*?)</th>(.*?)</tr>', table, re.S):
         svg = re.sub(
@@ -66,13 +66,13 @@ def rows_of(text, panel):
         ends = re.findall(r'(?:[c]?x|width)="([0-9.]+)%"', svg)
         told = [re.sub(r"<[^>]*>", "", each) for each in cells]
         found[name] = (drawn, [*map(float, ends)], [told[0], *told[2:]])
-    return {"differs": ("", [], []), **found} if caption[1] else found
+    return {"differs": ("", [], []), **found} if title[1] else found
 
 
 def check_scale(rows):
     """All lines of a panel are drawn on one scale, which begins at zero."""
     spots = [
-        (float(number), at)
+        (number_in(number), at)
         for drawn, (_, start, width, point), (_, value, between, _) in [*rows.values()][1:]
         if drawn == "interval dot"
         for number, at in zip(
@@ -85,8 +85,13 @@ def check_scale(rows):
         assert at == pytest.approx(far * number / most, abs=1)
 
 
+def number_in(text):
+    """A number without its unit."""
+    return float(text.partition(" ")[0].rstrip("%"))
+
+
 def near(found, wanted):
-    return abs(float(found) - wanted) < 0.05 * wanted
+    return abs(number_in(found) - wanted) < 0.05 * wanted
 
 
 def test_shares(reader):
@@ -98,10 +103,10 @@ def test_shares(reader):
     assert [[*each] for each in rows.values()] == [names] * 2
     assert "2 of 2 series differ between segments" in text
     told = {name: said for name, (_, _, said) in rows["light"].items()}
-    assert told["web"] == ["60,000", "50.0", "49.3 to 50.7", ""]
-    assert told["desktop"] == ["60,000", "70.0", "69.4 to 70.6", "+20.0 (+19.1 to +20.9)"]
-    assert told["a,b"] == ["400", "50.0", "41.8 to 58.2", "0.0 (−8.2 to +8.2)"]
-    assert told["all"] == ["120,740", "59.9", "59.5 to 60.4", ""]
+    assert told["web"] == ["60,000", "50.0%", "49.3% to 50.7%", ""]
+    assert told["desktop"] == ["60,000", "70.0%", "69.4% to 70.6%", "+20.0 (+19.1 to +20.9)"]
+    assert told["a,b"] == ["400", "50.0%", "41.8% to 58.2%", "0.0 (−8.2 to +8.2)"]
+    assert told["all"] == ["120,740", "59.9%", "59.5% to 60.4%", ""]
     for panel in rows.values():
         assert all(drawn == "interval dot" for drawn, _, _ in [*panel.values()][1:])
         check_scale(panel)
@@ -178,7 +183,7 @@ def test_a_list_with_a_mistake(segmented, tmp_path):
     text = text_of(client, "/metric/word/segments")
     assert "This cannot be shown" in text
     assert "word.txt" in text
-    assert "caption" not in text
+    assert "panel" not in text
 
 
 def test_one_series_is_no_choice(reader):
@@ -186,5 +191,5 @@ def test_one_series_is_no_choice(reader):
     for metric, links in (("crashed", 0), ("theme", 1)):
         page = text_of(reader, f"/metric/{metric}/segments")
         assert "Over time: " in page
-        section = page[page.index('<h2 id="trend">') : page.index('<ul class="choices">')]
+        section = page[page.index('<h2 id="trend">') : page.index('<ul class="choices"')]
         assert section.count('<p class="since">') == links

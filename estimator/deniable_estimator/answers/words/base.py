@@ -9,10 +9,16 @@ from typing import Any, Generic, TypeVar
 
 from deniable import Metric
 from deniable_estimator.answers.base import Answer, Comparison
-from deniable_estimator.answers.words.texts import alarms, heading, noted, period, warned
+from deniable_estimator.answers.words.texts import (
+    ESTIMATES,
+    alarms,
+    caption,
+    heading,
+    noted,
+    warned,
+)
 from deniable_estimator.document.document import Document, Frame, Note, Picture
 from deniable_estimator.document.plot.marks import Chart
-from deniable_estimator.messages import message
 
 AnyAnswer = TypeVar("AnyAnswer", bound=Answer)
 
@@ -97,17 +103,11 @@ class Kind(ABC, Generic[AnyAnswer]):
 
     def caption(self, answer: AnyAnswer, shown: Shown) -> str:
         """What a file with its picture is about, in a line."""
-        return message(
-            "{metric}, {n} reports, {period}; estimates with {level}% intervals",
-            metric=answer.metric,
-            n=f"{answer.n:,}",
-            period=period(answer.windows),
-            level=f"{answer.level * 100:g}",
-        )
+        return caption(answer)
 
     def footnote(self, answer: AnyAnswer) -> str:
         """What has to be known of the numbers of such a file."""
-        return message("Every number is an estimate: each device added its own noise.")
+        return ESTIMATES
 
     def said(self, answer: AnyAnswer, shown: Shown) -> str:
         """A sentence over the picture in a file, if there is one."""

@@ -6,10 +6,10 @@ import math
 
 from deniable_estimator.answers.finds import Explained, Find, Finds
 from deniable_estimator.answers.words.texts import (
-    SHARE,
     estimate_of,
     heading,
     interval_title,
+    not_listed,
     series_text,
     share_text,
     strange,
@@ -37,7 +37,7 @@ def finds_document(finds: Finds, rows: int) -> Document:
     columns = (
         Column("text", message("String"), "name"),
         Column(
-            *("share", SHARE, "estimate"),
+            *("share", message("Share of all reports"), "estimate"),
             interval=interval_title(finds.level),
             scale=("0", SHARES.full(top, top / 10)),
         ),
@@ -47,7 +47,9 @@ def finds_document(finds: Finds, rows: int) -> Document:
         (
             WordedValue(each.text, name_of_find(each), tag=_CUT if each.cut else ""),
             estimate_of(SHARES, each.share, each.low, each.high, axis=(0.0, top)),
-            ", ".join(each.followed),
+            WordedValue(each.followed, ", ".join(each.followed))
+            if each.followed
+            else WordedValue((), message("nobody"), "quiet"),
         )
         for each in finds.finds[:rows]
     ]
@@ -137,13 +139,7 @@ def _notes(finds: Finds, more: int) -> tuple[str, ...]:
     """What the list leaves out."""
     told: list[str] = []
     if more > 0:
-        told.append(
-            counted(
-                "{count:,} more is not listed; CSV and JSON have it.",
-                "{count:,} more are not listed; CSV and JSON have them.",
-                more,
-            )
-        )
+        told.append(not_listed(more))
     if any(each.cut for each in finds.finds):
         told.append(_CUT_NOTE)
     if finds.below:

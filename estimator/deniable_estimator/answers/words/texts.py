@@ -24,6 +24,8 @@ SHARE = message("Share")
 """Over a column of shares."""
 NOISE = message("noise")
 """Beside a number that cannot be told from it."""
+ESTIMATES = message("Every number is an estimate: each device added its own noise.")
+"""Below numbers that leave their page."""
 _UNKNOWN = message("unknown")
 _KINDS = {"day": message("day"), "week": message("week"), "month": message("month")}
 
@@ -132,12 +134,32 @@ def period(labels: Sequence[str]) -> str:
     return message("{first} to {last}", first=window(first), last=window(last))
 
 
+def caption(found: Result) -> str:
+    """What a file with a picture of some numbers is about, in a line."""
+    return message(
+        "{metric}, {n} reports, {period}; estimates with {level}% intervals",
+        metric=found.metric,
+        n=f"{found.n:,}",
+        period=period(found.windows),
+        level=f"{found.level * 100:g}",
+    )
+
+
 def values_below_noise(count: int) -> str:
     """How many values are folded away."""
     return counted(
         "{count:,} value cannot be told from noise",
         "{count:,} values cannot be told from noise",
         count,
+    )
+
+
+def not_listed(more: int) -> str:
+    """How many rows a table leaves out."""
+    return counted(
+        "{count:,} more is not listed; CSV and JSON have it.",
+        "{count:,} more are not listed; CSV and JSON have them.",
+        more,
     )
 
 
@@ -167,8 +189,7 @@ def estimate_of(
         base, top = axis
         # An axis without a length is that of shares that are all 0 or below it.
         long = max(top - base, 1e-12)
-        low_at, at, high_at = ((each - base) / long for each in (low, number, high))
-        drawn = max(low_at, 0.0), at, min(high_at, 1.0)
+        drawn = (low - base) / long, (number - base) / long, (high - base) / long
     return Estimate(number, text.estimate, between=text.between, drawn=drawn)
 
 
@@ -181,6 +202,16 @@ def described(answer: Answer, told: Iterable[str]) -> str:
         level=answer.level,
         told=joined(told),
     )
+
+
+def series_cell(answer: Answer, name: str, axis: tuple[float, float] | None) -> Estimate | None:
+    """The number of a series as such a cell: unknown without one, None without the series."""
+    if name not in answer.series.names:
+        return None
+    numbers = answer.series.at(name)
+    if not math.isfinite(numbers[0]):
+        return Estimate(None, answer.unit.unknown)
+    return estimate_of(answer.unit, *numbers, axis=axis)
 
 
 def interval_title(level: float) -> str:

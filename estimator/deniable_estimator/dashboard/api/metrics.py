@@ -56,7 +56,7 @@ def metrics(asked: ListParameters, form: Form) -> Response:
     """All metrics that the token reaches, or those that are looked for."""
     source = current_source()
     days = asked_range(source, asked)
-    filters = read_filters(request.args, source.registry)
+    filters = read_filters(request.args)
     rows = [
         _listed(PageReading(source, metric, days))
         for metric in source.registry
@@ -80,7 +80,7 @@ def overview(asked: OverviewParameters, form: Form) -> Response:
     wanted = {
         name: text for name, text in request.args.items() if name not in Common.__struct_fields__
     }
-    view = read_overview(wanted, source.registry, source.seen_until)
+    view = read_overview(wanted, source.seen_until)
     reachable = [metric for metric in source.registry if may_read(metric)]
     found = list_metrics(source, view, source.patience, reachable=reachable, whole=True)
     if found.blank:

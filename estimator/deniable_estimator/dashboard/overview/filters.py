@@ -35,33 +35,24 @@ ValuesOf: TypeAlias = Callable[[Metric], SearchedValues]
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The search and filters, and the choices."""
+    """The search and the filters, under the names of `FILTERS`; empty where none is chosen."""
 
-    search: str
+    q: str
     owner: str
     tag: str
     type: str
     state: str
     platform: str
-    owners: tuple[str, ...]
-    tags: tuple[str, ...]
-    types: tuple[str, ...]
-    platforms: tuple[str, ...]
-
-    @property
-    def active(self) -> bool:
-        return any(self.query.values())
 
     @property
     def query(self) -> dict[str, str]:
         """The filters as an address carries them."""
-        chosen = (self.search, self.owner, self.tag, self.type, self.state, self.platform)
-        return {name: text for name, text in zip(FILTERS, chosen, strict=True) if text}
+        return {name: text for name in FILTERS if (text := getattr(self, name))}
 
     @property
     def words(self) -> list[str]:
         """The words of the search, ready to be compared."""
-        return self.search.casefold().split()
+        return self.q.casefold().split()
 
     def admit(self, metric: Metric, values: ValuesOf | None = None) -> bool:
         """Whether every word of the search is in the metric's name, description, owner, tags or
@@ -77,7 +68,7 @@ class Filters:
         )
 
 
-def read_filters(arguments: Mapping[str, str], registry: Registry) -> Filters:
+def read_filters(arguments: Mapping[str, str]) -> Filters:
     """The filters of an address.
 
     Raises:
@@ -92,18 +83,18 @@ def read_filters(arguments: Mapping[str, str], registry: Registry) -> Filters:
         raise RangeError(
             message("“q” can have {most} characters at most.", most=LONGEST_SEARCH), "q"
         )
-    return Filters(
-        search=search,
-        owner=arguments.get("owner", ""),
-        tag=arguments.get("tag", ""),
-        type=arguments.get("type", ""),
-        state=state,
-        platform=arguments.get("platform", ""),
-        owners=tuple(sorted({metric.owner for metric in registry})),
-        tags=tuple(sorted({tag for metric in registry for tag in metric.tags})),
-        types=tuple(sorted({metric.type.name for metric in registry})),
-        platforms=tuple(sorted({each for metric in registry for each in metric.platform})),
-    )
+    chosen = {name: arguments.get(name, "") for name in FILTERS}
+    return Filters(**{**chosen, "q": search})
+
+
+def filter_choices(registry: Registry) -> dict[str, list[str]]:
+    """What the filters can be, by their names."""
+    return {
+        "owner": sorted({metric.owner for metric in registry}),
+        "tag": sorted({tag for metric in registry for tag in metric.tags}),
+        "type": sorted({metric.type.name for metric in registry}),
+        "platform": sorted({each for metric in registry for each in metric.platform}),
+    }
 
 
 def found_values(metric: Metric, words: Collection[str], values: SearchedValues) -> list[str]:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from deniable import Metric, Registry, ValueListError
+from deniable import Metric, ValueListError
 from deniable.protocol import windows
 from deniable_estimator.asking.listed import Listed, SearchedValues
 from deniable_estimator.dashboard.data import DataSource
@@ -112,14 +112,14 @@ class Listing:
     """How many of these did, by more than noise."""
 
 
-def read_overview(arguments: Mapping[str, str], registry: Registry, now: float) -> OverviewView:
+def read_overview(arguments: Mapping[str, str], now: float) -> OverviewView:
     """The view of an address.
 
     Raises:
         RangeError: it asks for what there is not; the message names the parameter.
     """
     check_names(arguments, NAMES)
-    filters = read_filters(arguments, registry)
+    filters = read_filters(arguments)
     days = None
     if any(arguments.get(key) for key in _OF_DAYS):
         days = read_range({key: arguments.get(key, "") for key in _OF_DAYS}, now)

@@ -8,8 +8,10 @@ from flask import render_template, request
 from flask.typing import ResponseReturnValue
 
 from deniable_estimator.answers.words.texts import kind
+from deniable_estimator.asking.since import with_others
 from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
 from deniable_estimator.dashboard.overview.cache import latest_days
+from deniable_estimator.dashboard.overview.filters import filter_choices
 from deniable_estimator.dashboard.overview.listing import Listing, list_metrics, read_overview
 from deniable_estimator.dashboard.overview.summary import MetricSummary, standing_notes
 from deniable_estimator.dashboard.overview.week import LEVEL, NoChange, WeekChange
@@ -48,7 +50,6 @@ _NOT_COMPARED: dict[NoChange, str] = {
     "incomplete": sentence("no {kind} after it is complete yet"),
     "uneven": sentence("not compared, because the two do not hold the same weekdays"),
 }
-_OTHERS = sentence("{told}; {count} more changed")
 _NAMED = sentence("{series}: {change}")
 
 
@@ -56,7 +57,7 @@ def overview_page(refused: RangeError | None) -> ResponseReturnValue:
     """The page; with `refused`, a mistake in the address, of all metrics."""
     source = current_source()
     now, asked = source.clock(), request.args
-    view = read_overview({} if refused else asked, source.registry, now)
+    view = read_overview({} if refused else asked, now)
     listing = list_metrics(source, view, PAGE_PATIENCE)
     page = render_template(
         "overview.html",
@@ -70,7 +71,8 @@ def overview_page(refused: RangeError | None) -> ResponseReturnValue:
         presets=[*presets(now), *since_presets(None, now)],
         false_changes=LEVEL,
         states=STATE_NAMES,
-        types={name: type_name(name) for name in view.filters.types},
+        choices=(choices := filter_choices(source.registry)),
+        types={name: type_name(name) for name in choices["type"]},
         sorts=SORT_NAMES,
         strip=STRIP,
         folded=FOLDED,
@@ -87,8 +89,7 @@ def change_text(change: WeekChange | NoChange, window: str) -> str:
         period = kind("month" if window == "month" else "week")
         return message(_NOT_COMPARED[change], kind=period)
     label = message("yes") if change.label == "true" else change.label
-    told = message(_NAMED, series=label, change=change.text)
-    return message(_OTHERS, told=told, count=change.others) if change.others else told
+    return with_others(message(_NAMED, series=label, change=change.text), change.others)
 
 
 def _notes(summary: MetricSummary, now: float) -> list[str]:

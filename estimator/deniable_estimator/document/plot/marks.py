@@ -43,6 +43,11 @@ class BarRow(NamedTuple):
     known: bool = True
     """Whether anything is known, so that there is something to draw."""
 
+    @property
+    def endless(self) -> bool:
+        """Whether its interval has no limit on one side."""
+        return self.open_low or self.open_high
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:

@@ -112,16 +112,14 @@ def spark(line: Sparkline, label: str) -> Markup:
     )
 
 
-def strip(row: BarRow, zero: float | None = None) -> Markup:
-    """A row in a cell of a table: its interval and its dot, on a track, or with a bar from zero."""
-    width = max(round(row.high - row.low, 2), 0.3)
-    parts = ['<rect class="track" width="100%" height="14" rx="3"/>'] if zero is None else []
-    top, tall = (3, 8) if zero is None else (2, 10)
-    if zero is not None and row.at is not None:
+def strip(row: BarRow, zero: float) -> Markup:
+    """A row in a cell of a table: its interval and its dot, with a bar from zero."""
+    width, parts = max(round(row.high - row.low, 2), 0.3), []
+    if row.at is not None:
         start, part = min(row.at, zero), round(abs(row.at - zero), 2)
         parts.append(f'<rect class="bar" x="{start}%" y="4" width="{part}%" height="6" rx="1"/>')
     parts.append(
-        f'<rect class="interval" x="{row.low}%" y="{top}" width="{width}%" height="{tall}" rx="2"/>'
+        f'<rect class="interval" x="{row.low}%" y="2" width="{width}%" height="10" rx="2"/>'
     )
     if row.open_low:
         parts.append('<path class="open" d="M8 2L1 7L8 12"/>')
