@@ -9,7 +9,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from deniable import DeniableError, Registry
-from deniable.protocol.compiled import to_document
 
 DESIGNS = Path(__file__).with_name("designs.txt")
 EPSILONS = (0.05, 0.3, 0.7, 1.0, 1.6, 2.0, 3.0, 4.0, 5.0, 6.5, 8.0, 10.0)
@@ -90,7 +89,7 @@ def designed(lines):
         registry = Registry.parse(f"{HEAD}{PLATFORM}[metrics.m]\ndescription = '?'\n{lines}\n")
     except DeniableError as error:
         return " ".join(str(error).split())
-    found = to_document(registry)["metrics"]["m"]
+    found = registry.compile()["metrics"]["m"]
     return f"{found['mechanism']} {found['parameters']} of {found['epsilon']}"
 
 

@@ -147,7 +147,7 @@ def drawings():
     rows = [ROW, ROW._replace(at=5.0), OPEN, OPEN._replace(open_low=True), ROW._replace(low=29.9)]
     yield from (line for each in charts for line in on_page(each).splitlines())
     yield from (line for each in charts for line in of(each).splitlines())
-    yield from (str(strip(row, zero)) for row in rows for zero in (None, 12.0))
+    yield from (str(strip(row, 12.0)) for row in rows)
     yield from (str(small_bar(row, 12.0)) for row in rows)
     yield str(flags((FLAG,), 90, Page(), "notes"))
     columns = CHARTS["columns"]
