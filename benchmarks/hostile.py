@@ -40,7 +40,8 @@ from deniable import Metric, Registry
 from deniable.protocol import wire
 from deniable.protocol.mechanisms import Report
 from deniable_collector.stores import Store, open_store
-from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Commit, TallyKey, increments_of
+from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.sampling import sample_tally
 from ingest import METRICS, WINDOW, Outcome, Server, batch_of, fresh, load, redis
 
@@ -57,7 +58,6 @@ description = "Discovery."
 epsilon = 4.0
 lifetime_epsilon = 8.0
 """
-DAYS = 90
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
@@ -204,12 +204,12 @@ def dense(quick: bool) -> Iterator[Table]:
 def fill_densely(store: Store, metric: Metric) -> None:
     """Add a million reports."""
     rng, key = np.random.default_rng(1), TallyKey(metric.name, metric.scheme.fingerprint, WINDOW)
-    rows = {}
-    for number, row in enumerate(metric.scheme.rows):
-        reports = MILLION // len(metric.scheme.rows)
-        cells = np.bincount(rng.integers(row.width, size=reports), minlength=row.width)
-        rows[TallyRowKey(key, number)] = Increment(row.width, reports, range(row.width), cells)
-    store.fold(Commit((secrets.token_hex(16),), rows), time.time())
+    reports = MILLION // len(metric.scheme.rows)
+    rows = [
+        TallyRow(reports, np.bincount(rng.integers(row.width, size=reports), minlength=row.width))
+        for row in metric.scheme.rows
+    ]
+    store.fold(Commit((secrets.token_hex(16),), increments_of(key, rows)), time.time())
 
 
 def written(pids: Sequence[int]) -> int:
@@ -231,11 +231,11 @@ def collecting(
         (folder / "metrics.toml").write_text(metrics)
         server = Server(folder, store or f"sqlite:///{folder}/store.db", pid, **settings)
         stack.callback(server.stop)
-        yield (
-            server,
-            pool,
-            lambda seconds: load(server, request, int(HONEST * seconds), HONEST, 50),
-        )
+
+        def honest(seconds: float) -> Outcome:
+            return load(server, request, int(HONEST * seconds), HONEST, 50)
+
+        yield server, pool, honest
 
 
 @contextmanager
@@ -276,18 +276,15 @@ def fill(folder: Path) -> None:
         for day in days():
             counts = rng.multinomial(20_000, [1 / len(metric.values)] * len(metric.values))
             tally = sample_tally(metric.scheme, counts, rng, metric=metric.name, window=f"{day}")
-            (row,) = tally.rows
-            key = TallyRowKey(TallyKey(metric.name, metric.scheme.fingerprint, f"{day}"), 0)
-            cells = Increment(
-                len(row.cells), row.reports, list(range(len(row.cells))), row.cells.tolist()
-            )
-            store.fold(Commit((secrets.token_hex(16),), {key: cells}), time.time())
+            key = TallyKey(metric.name, metric.scheme.fingerprint, f"{day}")
+            rows = increments_of(key, tally.rows)
+            store.fold(Commit((secrets.token_hex(16),), rows), time.time())
 
 
 def days() -> list[date]:
-    """The newest first."""
+    """The last 90, the newest first."""
     today = datetime.now(UTC).date()
-    return [today - timedelta(days=ago) for ago in range(1, DAYS + 1)]
+    return [today - timedelta(days=ago) for ago in range(1, 91)]
 
 
 def waited(place: Place, path: str, seconds: float) -> float:
@@ -308,19 +305,16 @@ def strangers(quick: bool) -> Iterator[Table]:
     seconds = 5 if quick else 10
     with dashboard() as place, collecting(DENIABLE_RATE="20/second") as (server, pool, honest):
         reader = place.signed_in("127.0.0.1")
+
+        def read() -> float:
+            return waited(reader, "/plan", seconds)
+
+        def send() -> float:
+            return 1000 * honest(seconds).latency(0.99)
+
         for title, address, paths, measure in (
-            (
-                "dashboard",
-                place.address,
-                ("/login", "/login"),
-                lambda: waited(reader, "/plan", seconds),
-            ),
-            (
-                "collector",
-                server.address,
-                ("/v1/reports", "/v1/registry"),
-                lambda: 1000 * honest(seconds).latency(0.99),
-            ),
+            ("dashboard", place.address, ("/login", "/login"), read),
+            ("collector", server.address, ("/v1/reports", "/v1/registry"), send),
         ):
             measure()
             for kind in KINDS:

@@ -27,7 +27,8 @@ from flask.testing import FlaskClient
 from common.tables import Table, run
 from deniable import Registry
 from deniable_collector.stores import Store, open_store
-from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Commit, TallyKey, increments_of
+from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.asking.query import Query
 from deniable_estimator.asking.reading import read
@@ -81,7 +82,7 @@ def registry() -> Registry:
 def fill(store: Store, declared: Registry, days: int) -> None:
     store.publish({metric.name: [metric.scheme] for metric in declared})
     rng = np.random.default_rng(1)
-    drawn: dict[tuple[int, int], Increment] = {}
+    drawn: dict[tuple[int, int], TallyRow] = {}
     for ago in range(1, days + 1):
         day = (TODAY - timedelta(days=ago)).isoformat()
         increments = {}
@@ -90,13 +91,9 @@ def fill(store: Store, declared: Registry, days: int) -> None:
             if known not in drawn:
                 counts = rng.multinomial(DEVICES, zipf_shares(len(metric.values), 1.1))
                 tally = sample_tally(metric.scheme, counts, rng, metric=metric.name, window=day)
-                (row,) = tally.rows
-                used = np.flatnonzero(row.cells)
-                drawn[known] = Increment(
-                    len(row.cells), row.reports, used.tolist(), row.cells[used].tolist()
-                )
-            key = TallyRowKey(TallyKey(metric.name, metric.scheme.fingerprint, day), 0)
-            increments[key] = drawn[known]
+                (drawn[known],) = tally.rows
+            key = TallyKey(metric.name, metric.scheme.fingerprint, day)
+            increments |= increments_of(key, [drawn[known]])
         store.fold(Commit((secrets.token_hex(16),), increments), NOW)
 
 

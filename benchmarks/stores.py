@@ -57,14 +57,10 @@ class Case:
         cells = f"{self.cells:,} of {rows[0].width:,}"
         return f"{len(rows)} rows, each {cells}" if len(rows) > 1 else cells
 
-    def columns(self) -> list[np.ndarray | range]:
-        """Columns of each row, side by side where they are all."""
-        return [
-            range(row.width)
-            if self.cells == row.width
-            else np.sort(DRAW.permutation(row.width)[: self.cells])
-            for row in self.scheme.mechanism.rows
-        ]
+    def columns(self) -> list[np.ndarray]:
+        """Columns of each row."""
+        rows = self.scheme.mechanism.rows
+        return [np.sort(DRAW.permutation(row.width)[: self.cells]) for row in rows]
 
 
 CASES = (

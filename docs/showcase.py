@@ -18,7 +18,7 @@ import numpy as np
 from deniable import Metric, Registry
 from deniable.protocol.types.number import Number
 from deniable_collector.stores import Store, open_store
-from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Commit, TallyKey, increments_of
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.sampling import sample_tally
@@ -353,15 +353,9 @@ def _report(
 
 
 def _fold(store: Store, tally: Tally) -> None:
-    increments = {}
-    for number, row in enumerate(tally.rows):
-        columns = np.flatnonzero(row.cells)
-        key = TallyRowKey(TallyKey(tally.metric, tally.scheme, tally.windows[0]), number)
-        increments[key] = Increment(
-            len(row.cells), row.reports, columns.tolist(), row.cells[columns].tolist()
-        )
+    key = TallyKey(tally.metric, tally.scheme, tally.windows[0])
     now = datetime.now(UTC).timestamp()
-    store.fold(Commit((secrets.token_hex(16),), increments), now)
+    store.fold(Commit((secrets.token_hex(16),), increments_of(key, tally.rows)), now)
 
 
 def _tally_of_numbers(

@@ -22,7 +22,13 @@ from deniable import Client, Registry, Scheme
 from deniable.device.transport import Reply
 from deniable.protocol import windows
 from deniable_collector.stores import open_store
-from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import (
+    Commit,
+    Increment,
+    TallyKey,
+    TallyRowKey,
+    increments_of,
+)
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.planning import retention_crowd
 from deniable_estimator.planning.retention_crowd import Life
@@ -105,18 +111,11 @@ def _draw_mechanisms(folder, name, drawn):
     store.publish({each.name: [each.scheme] for each in declared})
     found = {}
     for metric in declared:
-        scheme = metric.scheme
         last = windows.window_at(metric.window, windows.start(LAST_DAY))
         labels = [windows.shifted(last, -back) for back in (12, 11, 10, 9)]
         for label, tallies in zip(labels, drawn(metric, labels, rng), strict=True):
-            rows = [row for each in tallies for row in each.rows]
-            for number, (row, within) in enumerate(zip(rows, scheme.rows, strict=True)):
-                places = np.flatnonzero(row.cells)
-                found[TallyRowKey(TallyKey(metric.name, scheme.fingerprint, label), number)] = (
-                    Increment(
-                        within.width, int(row.reports), places.tolist(), row.cells[places].tolist()
-                    )
-                )
+            key = TallyKey(metric.name, metric.scheme.fingerprint, label)
+            found |= increments_of(key, [row for each in tallies for row in each.rows])
     assert not store.fold(Commit((f"{1:032x}",), found), NOW)
     store.close()
 

@@ -12,7 +12,7 @@ import pytest
 from deniable import Registry, Scheme
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_collector.stores import open_store
-from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Commit, TallyKey, increments_of
 from deniable_collector.tally import Tally, TallyRow
 
 MakeScheme: TypeAlias = Callable[..., Scheme]
@@ -104,13 +104,7 @@ def fill(store):
     def fold(tally, scheme):
         store.publish({tally.metric: [scheme]})
         (window,) = tally.windows
-        increments = {}
-        for number, row in enumerate(tally.rows):
-            columns = np.flatnonzero(row.cells)
-            key = TallyRowKey(TallyKey(tally.metric, tally.scheme, window), number)
-            increments[key] = Increment(
-                len(row.cells), row.reports, columns.tolist(), row.cells[columns].tolist()
-            )
+        increments = increments_of(TallyKey(tally.metric, tally.scheme, window), tally.rows)
         assert not store.fold(Commit((f"{next(ids):032x}",), increments), NOW)
 
     return fold

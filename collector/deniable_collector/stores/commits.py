@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from deniable import Scheme, SchemeError
 from deniable_collector.stores.errors import StoreError
+from deniable_collector.tally import TallyRow
 
 ID_RETENTION = 8 * 86_400.0
 """Seconds for which a store is guaranteed to remember a batch id, unless `Commit.remember` asks
@@ -60,6 +61,19 @@ class Increment:
     reports: int
     columns: Numbers
     counts: Numbers
+
+
+def increments_of(
+    tally: TallyKey, rows: Iterable[TallyRow], first: int = 0
+) -> dict[TallyRowKey, Increment]:
+    """What adds these rows to a tally, from its row `first` on; nothing for one without reports."""
+    found = {}
+    for number, row in enumerate(rows, first):
+        if row.reports:
+            columns = np.flatnonzero(row.cells)
+            increment = Increment(len(row.cells), row.reports, columns, row.cells[columns])
+            found[TallyRowKey(tally, number)] = increment
+    return found
 
 
 @dataclass(frozen=True)

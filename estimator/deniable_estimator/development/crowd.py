@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
@@ -29,7 +29,7 @@ from deniable.protocol.types.retention import Retention
 from deniable.protocol.wire import SealedReport, encode_batch, new_batch_id, pack_columns
 from deniable_collector.intake import Intake
 from deniable_collector.stores.base import Store
-from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Commit, TallyKey, increments_of
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.development.gate import at_once
@@ -233,17 +233,10 @@ def _made_up_numbers(metric: Metric, numbers: NumberRange) -> MadeUp:
 
 def fold_tally(store: Store, metric: Metric, tally: Tally, place: int, now: float) -> None:
     """Add a tally to the rows of one combination of segments."""
-    first = place * len(metric.scheme.mechanism.rows)
     (label,) = tally.windows
     key = TallyKey(tally.metric, tally.scheme, label)
-    increments: Mapping[TallyRowKey, Increment] = {
-        TallyRowKey(key, first + number): Increment(
-            len(row.cells), row.reports, range(len(row.cells)), row.cells
-        )
-        for number, row in enumerate(tally.rows)
-        if row.reports
-    }
-    store.fold(Commit((new_batch_id(),), increments), now)
+    first = place * len(metric.scheme.mechanism.rows)
+    store.fold(Commit((new_batch_id(),), increments_of(key, tally.rows, first)), now)
 
 
 def _reports(

@@ -19,7 +19,7 @@ from tests.registries import declared
 from deniable import Registry
 from deniable.protocol.types.number import Number
 from deniable_collector.stores import open_store
-from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Commit, TallyKey, increments_of
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.dashboard import create_app, source
@@ -109,13 +109,7 @@ NUMBERS = declared(
 def put(store, metric, rows, day=YESTERDAY, segment=0):
     """Add a day's sums to a store; they are of the segment at that place."""
     key = TallyKey(metric.name, metric.scheme.fingerprint, day)
-    increments = {}
-    for place, row in enumerate(rows, segment * len(rows)):
-        used = np.flatnonzero(row.cells)
-        if row.reports:
-            increments[TallyRowKey(key, place)] = Increment(
-                len(row.cells), row.reports, used.tolist(), row.cells[used].tolist()
-            )
+    increments = increments_of(key, rows, segment * len(rows))
     store.fold(Commit((secrets.token_hex(16),), increments), NOW)
 
 
