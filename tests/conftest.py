@@ -50,6 +50,20 @@ def pytest_addoption(parser):
     parser.addoption("--longest", type=float, help="Seconds that a test may calculate.")
 
 
+@pytest.fixture
+def stays(request):
+    """Compare lines with those of a file beside the test, which `--take` writes anew."""
+
+    def compare(name, lines):
+        file = request.path.with_name(name)
+        found = "".join(f"{each}\n" for each in lines)
+        if request.config.getoption("--take", default=False):
+            file.write_text(found, encoding="utf-8")
+        assert found.splitlines() == file.read_text(encoding="utf-8").splitlines()
+
+    return compare
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Mark the folders of the campaign, before `-m` chooses."""

@@ -6,11 +6,8 @@ refused. Where another design is meant, take it anew: `pytest tests/client/test_
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from deniable import DeniableError, Registry
 
-DESIGNS = Path(__file__).with_name("designs.txt")
 EPSILONS = (0.05, 0.3, 0.7, 1.0, 1.6, 2.0, 3.0, 4.0, 5.0, 6.5, 8.0, 10.0)
 HEAD = 'schema = 1\napp = "a"\n[defaults]\nowner = "a"\nexpires = 2027-06-30\n'
 PLATFORM = '[segments.platform]\nvalues = ["desktop", "laptop", "tablet"]\n'
@@ -93,12 +90,10 @@ def designed(lines):
     return f"{found['mechanism']} {found['parameters']} of {found['epsilon']}"
 
 
-def test_designs(request):
+def test_designs(stays):
     """Each declaration becomes what it did."""
     told = []
     for lines in tried():
         asked = lines if len(lines) < 300 else f"{lines[:60]}...{lines[-60:]}"
         told.append(f"{' '.join(asked.split())}: {designed(lines)}")
-    if request.config.getoption("--take", default=False):
-        DESIGNS.write_text("".join(f"{each}\n" for each in told), encoding="utf-8")
-    assert told == DESIGNS.read_text(encoding="utf-8").splitlines()
+    stays("designs.txt", told)

@@ -195,8 +195,6 @@ def test_an_unlisted_value_without_other():
     assert "secret-value" not in str(caught.value)
 
 
-def test_what_each_key_may_be():
+def test_what_each_key_may_be(stays):
     """What is said of a list that holds nothing of use: `keys.txt` has the sentence of each key."""
-    told = [f"{key} {check([None])}" for key, check in sorted(all_keys().items())]
-    expected = Path(__file__).with_name("keys.txt").read_text(encoding="utf-8")
-    assert told == expected.splitlines()
+    stays("keys.txt", (f"{key} {check([None])}" for key, check in sorted(all_keys().items())))
