@@ -23,9 +23,24 @@ HEADS = {"longerwords": 18_000, **{k: v for k, v in CROWD.items() if not k.start
 
 
 @pytest.fixture(scope="session")
-def finds(code, crowd, part):
+def steps():
+    """How many of how many rows were searched, each time that it was told."""
+    return []
+
+
+@pytest.fixture(scope="session")
+def finds(code, crowd, part, steps):
     """What is found in the crowd."""
-    return find_strings([part(code, crowd)], Rule())
+    return find_strings([part(code, crowd)], Rule(), progress=lambda *step: steps.append(step))
+
+
+def test_progress_is_told(finds, steps, code):
+    """The rows that are done grow to all of them."""
+    of = code.levels + 1
+    assert {each for _, each in steps} == {of}
+    assert [done for done, _ in steps] == sorted(done for done, _ in steps)
+    assert steps[-1] == (of, of)
+    assert len({done for done, _ in steps}) > 2
 
 
 def test_all_common_strings_are_found(finds):
