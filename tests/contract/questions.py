@@ -709,6 +709,7 @@ _ASKED = {
         deniable plan privacy --outsider
         deniable plan privacy --outsider --reports 50000 --delta 1e-6 --json
         deniable plan privacy load_time --outsider --reports 50000 --json
+        deniable plan privacy --report --reports 50000 --delta 1e-6 --registry others.toml
         GET /api/v1/privacy/outsider
         GET /api/v1/metrics/browser/privacy/outsider?reports=1000
         GET /api/v1/metrics/load_time/privacy/outsider?reports=2000&delta=1e-7
