@@ -15,8 +15,7 @@ from werkzeug.exceptions import NotFound
 from deniable import Metric, ValueListError
 from deniable.protocol import windows
 from deniable_estimator.answers.segmented import Group, Segmented
-from deniable_estimator.answers.words.segment_sentences import finding, leading_series
-from deniable_estimator.answers.words.segments import segment_frames
+from deniable_estimator.answers.words.segments import finding, leading_series, segment_frames
 from deniable_estimator.answers.words.texts import series_name
 from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.about import planner_address

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deniable_estimator.answers.segmented import Segmented, shown_series
-from deniable_estimator.answers.words.segments import segment_frames
+from deniable_estimator.answers.words.segments import finding, segment_frames
 from deniable_estimator.answers.words.texts import (
     heading,
     warned,
@@ -76,11 +76,14 @@ def trends_document(found: SegmentTrends, value: str | None) -> Document:
 
 
 def segments_document(found: Segmented) -> Document:
-    """The verdict, and each series by segment, with its difference from the reference."""
+    """What was found, and each series by segment, with its difference from the reference."""
     title = heading(found.total, "by " + ", ".join(found.by))
     if not found.total.n:
         return Document("segments", title, Note(""))
     names = shown_series(found, max(1, MOST_ROWS // (len(found.groups) + 2)))
-    verdict = Note(f"{found.verdict}.", "good" if found.differs.any() else "quiet")
+    told = dict.fromkeys((finding(found).rstrip("."), found.verdict))
+    verdict = Note(
+        "\n".join(f"{each}." for each in told), "good" if found.differs.any() else "quiet"
+    )
     notes = tuple(warned(found.notes))
     return Document("segments", title, verdict, frames=segment_frames(found, names), notes=notes)
