@@ -14,6 +14,7 @@ from deniable_collector.stores.summed.imported import (
 from deniable_collector.stores.summed.sums import bounds
 from deniable_collector.upkeep import importing
 from deniable_collector.upkeep.archive import ArchiveError, TallySelection, export
+from deniable_collector.upkeep.archive_reading import check
 from deniable_collector.upkeep.importing import load
 
 from .filling import commit
@@ -39,8 +40,8 @@ class Origin:
 
     def file(self, path, **chosen):
         """Its tallies as a file."""
-        selection = TallySelection(**chosen)
-        export(self.store, path, selection)
+        told = export(self.store, path, TallySelection(**chosen))
+        assert check(path) == told
         return path
 
 
