@@ -211,6 +211,8 @@ def test_nonsense_is_trouble():
         ("https://t.acme.example?", "has a query or fragment"),
         ("https://t.acme.example/#in", "has a query or fragment"),
         ("https://name:secret@t.acme.example", "holds a name or password"),
+        ("https://name@t.acme.example", "holds a name or password"),
+        ("https://:secret@t.acme.example", "holds a name or password"),
         ("https://t.acme example", "names no host that can be reached"),
         ("http://.example.com", "names no host that can be reached"),
         (f"https://{'a' * 64}.example", "names no host that can be reached"),

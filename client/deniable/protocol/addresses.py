@@ -40,7 +40,7 @@ def check_endpoint(endpoint: str) -> None:
         raise ValueError(f"the endpoint {endpoint!r} names no host that can be reached: {advice}")
     if not parts.path.isascii():
         raise ValueError(f"the path of {endpoint!r} must be ASCII: write other letters as %XX")
-    if parts.username is not None or parts.password is not None:
+    if parts.username is not None:
         raise ValueError(f"the endpoint holds a name or password, which is not sent: {advice}")
     if parts.query or parts.fragment or endpoint.endswith(("?", "#")):
         raise ValueError(f"the endpoint {endpoint!r} has a query or fragment: {advice}")

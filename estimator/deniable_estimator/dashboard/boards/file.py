@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 from deniable import Metric, Registry
 from deniable.protocol import windows
 from deniable.protocol.types.number import Number
+from deniable_estimator import annotations
 from deniable_estimator.answers.distribution import series_names
 from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.document.plot.marks import MOST_LINES
@@ -55,7 +56,6 @@ MOST_TITLE = 120
 MOST_DESCRIPTION = 500
 MOST_TEXT = 4_000
 MOST_DAYS = 3_660
-MOST_SINCE = 200
 MOST_VALUES = 20
 
 TOP_KEYS = ("schema", "title", "description", "items")
@@ -237,7 +237,7 @@ def _chart(keys: _Keys, registry: Registry) -> BoardChart:
         days=days,
         first=first,
         last=last,
-        since=keys.line("since", MOST_SINCE),
+        since=keys.line("since", annotations.MOST_TEXT),
         by=keys.one_of("by", GROUPS[metric.window if metric else "day"], None),
         values=_values(keys, view, metric),
         size=keys.one_of("size", SIZES, "half"),
