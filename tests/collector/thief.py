@@ -62,10 +62,16 @@ def _read_image(image, path):
 
 def redis_commands(folder):
     """All commands that the append-only files in this folder of Redis hold, in order."""
-    files = sorted(
-        folder.glob("appendonlydir/*.incr.aof"), key=lambda file: file.stat().st_mtime_ns
-    )
-    return [command for file in files for command in _commands(file.read_bytes())]
+    while True:
+        files = folder.glob("appendonlydir/*.incr.aof")
+        try:
+            kept = [
+                (file.stat().st_mtime_ns, file.name, tuple(_commands(file.read_bytes())))
+                for file in files
+            ]
+        except FileNotFoundError:
+            continue  # Redis has just removed one, as a rewrite is complete
+        return [command for *_, commands in sorted(kept) for command in commands]
 
 
 def _commands(data):
