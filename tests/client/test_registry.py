@@ -1,6 +1,6 @@
 """The registry: good files become metrics, bad ones a list of every mistake with its line."""
 
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
@@ -195,6 +195,21 @@ def test_an_unlisted_value_without_other():
     assert "secret-value" not in str(caught.value)
 
 
+THINGS: tuple[object, ...] = (
+    *(True, -1, 0, 1, 1.5, 53, 1e400, 10**16, "", "a", "a" * 300, "a\nb", "1.0.0", "day", "mean"),
+    *([], [None], [""], ["a"], ["a", "a"], ["a", "b"], ["a", "b", "c"], ["mean", "distribution"]),
+    *(["a" * 300], ["web", "ios"], [f"v{number}" for number in range(70)], [1, 2], [2, 1]),
+    *({}, {"a": "b"}, {"a": ["b"]}, {"a": [1]}, {"a": [1, 2]}, {"a": [2, 1]}, {"a": []}),
+    *({"a": [*range(63)]}, {"a": [*range(64)]}, {"a": [*range(65)]}, {"a b": [1]}, {"": [1]}),
+    *(date(2026, 11, 20), datetime(2026, 11, 20, 9, tzinfo=UTC)),
+)
+
+
 def test_what_each_key_may_be(stays):
-    """What is said of a list that holds nothing of use: `keys.txt` has the sentence of each key."""
-    stays("keys.txt", (f"{key} {check([None])}" for key, check in sorted(all_keys().items())))
+    """Which things a key may be, and what is said of others: `keys.txt` has the sentences."""
+    told = (
+        f"{key} {str(thing)[:60]!r}: {check(thing)}"
+        for key, check in sorted(all_keys().items())
+        for thing in THINGS
+    )
+    stays("keys.txt", told)
