@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -395,14 +395,24 @@ def test_vectors_of_designs(name, case):
     assert designed.parameters() == case["parameters"]
 
 
+THINGS = (None, -1, 0, 1, 2, 3, 7, 16, 64, 2**31, 2**52, 2**53, 2**60, "", "5", "linear", True, 1.5)
+THINGS += ([], [1], [0.5, 2], {})
+
+
 def test_what_each_parameter_may_be(stays):
-    """Each is refused in words, with its bounds, where it is something else: `parameters.txt` has
-    all these sentences."""
-    told = {}
-    for mechanism, _ in SMALL.values():
+    """Which things each parameter of a mechanism may be beside its others, and what is said of
+    those that it may not: `parameters.txt` has the sentences."""
+    told = []
+    for name, (mechanism, _) in SMALL.items():
         written = mechanism.parameters()
-        for name in written:
-            with pytest.raises(SchemeError) as caught:
-                type(mechanism).from_parameters({**written, name: None})
-            told[str(caught.value)] = True
-    stays("parameters.txt", sorted(told))
+        for parameter in written:
+            groups = defaultdict(list)
+            for thing in THINGS:
+                try:
+                    type(mechanism).from_parameters({**written, parameter: thing})
+                    said = "fine"
+                except SchemeError as error:
+                    said = str(error).replace(repr(thing), "it")
+                groups[said].append(repr(thing))
+            told += [f"{name}, {parameter}, {', '.join(of)}: {said}" for said, of in groups.items()]
+    stays("parameters.txt", told)

@@ -1,5 +1,6 @@
 """The registry: good files become metrics, bad ones a list of every mistake with its line."""
 
+from collections import defaultdict
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -207,9 +208,10 @@ THINGS: tuple[object, ...] = (
 
 def test_what_each_key_may_be(stays):
     """Which things a key may be, and what is said of others: `keys.txt` has the sentences."""
-    told = (
-        f"{key} {str(thing)[:60]!r}: {check(thing)}"
-        for key, check in sorted(all_keys().items())
-        for thing in THINGS
-    )
+    told = []
+    for key, check in sorted(all_keys().items()):
+        groups = defaultdict(list)
+        for thing in THINGS:
+            groups[check(thing)].append(f"{str(thing)[:40]!r}")
+        told += [f"{key}, {', '.join(of)}: {said or 'fine'}" for said, of in groups.items()]
     stays("keys.txt", told)
