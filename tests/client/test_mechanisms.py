@@ -412,7 +412,7 @@ def test_what_each_parameter_may_be(stays):
                     type(mechanism).from_parameters({**written, parameter: thing})
                     said = "fine"
                 except SchemeError as error:
-                    said = str(error).replace(repr(thing), "it")
+                    said = str(error).replace(f"not {thing!r}", "not it")
                 groups[said].append(repr(thing))
             told += [f"{name}, {parameter}, {', '.join(of)}: {said}" for said, of in groups.items()]
     stays("parameters.txt", told)
