@@ -508,6 +508,8 @@ _ASKED = {
         deniable estimate load_time --below 0.5 --json
         deniable estimate load_time --csv
         deniable estimate load_time --below 0.5 --below 200
+        deniable estimate load_time --below 0.01 --below 100
+        GET /metric/load_time?limit=100
         deniable estimate trend load_time --from 2026-11-14
         GET /metric/load_time
         GET /metric/load_time?lang=zh-Hans
