@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 from deniable import Metric, Registry
 from deniable.protocol import windows
 from deniable.protocol.types.number import Number
-from deniable_estimator import annotations
+from deniable_estimator.annotations import MOST_TEXT as MOST_ANNOTATION
 from deniable_estimator.answers.distribution import series_names
 from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.document.plot.marks import MOST_LINES
@@ -237,7 +237,7 @@ def _chart(keys: _Keys, registry: Registry) -> BoardChart:
         days=days,
         first=first,
         last=last,
-        since=keys.line("since", annotations.MOST_TEXT),
+        since=keys.line("since", MOST_ANNOTATION),
         by=keys.one_of("by", GROUPS[metric.window if metric else "day"], None),
         values=_values(keys, view, metric),
         size=keys.one_of("size", SIZES, "half"),
