@@ -806,6 +806,16 @@ _ASKED = {
         GET /api/v1/plan/lifetime?size=20&lifetime_epsilon=8&years=2&mechanism=magic
         GET /api/v1/plan/number?low=0&high=10&ask=mean&mechanism=magic&epsilon=1&devices=9
     """,
+    "another level": "\n".join(
+        f"GET /api/v1/metrics/{name}/{asked}"
+        for name in tomllib.loads((FILES / "metrics.toml").read_text(encoding="utf-8"))["metrics"]
+        for asked in (
+            "estimate?level=0.8&adjust=bonferroni",
+            f"comparison?level=0.8&{_FIVE}&{_BEFORE}",
+            f"trend?level=0.8&{_FIVE}",
+            "finds/trend?find=git",
+        )
+    ),
     "plans of every size": "\n".join(_plans()),
     "all mechanisms": """
         deniable lint mechanisms.toml
