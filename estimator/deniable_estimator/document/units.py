@@ -151,6 +151,11 @@ class Unit(ABC):
         digits is not drawn."""
 
 
+def _with_minus(text: str) -> str:
+    """A number with a minus in place of a hyphen; a zero has none."""
+    return (text if text.strip("-0.,") else text.lstrip("-")).replace("-", _MINUS)
+
+
 @dataclass(frozen=True)
 class ShareUnit(Unit):
     """Shares of 1, written in percent; their differences are percentage points."""
@@ -193,7 +198,7 @@ class ShareUnit(Unit):
         if 0 < spread < 0.001:
             decimals = min(4, math.ceil(-math.log10(spread * 100)) + 1)
         text = f"{number * 100:.{decimals}f}"
-        return (text.lstrip("-") if float(text) == 0 else text).replace("-", _MINUS)
+        return _with_minus(text)
 
     def full(self, number: float, spread: float) -> str:
         text = self.text(number, spread)
@@ -204,7 +209,7 @@ class ShareUnit(Unit):
 
     def tick(self, level: float, step: float) -> str:
         text = f"{level * 100:.{_decimals(step * 100)}f}"
-        return (text.lstrip("-") if float(text) == 0 else text).replace("-", _MINUS) + "%"
+        return f"{_with_minus(text)}%"
 
     def least_span(self, highest: float) -> float:
         return 1e-4
@@ -264,7 +269,7 @@ class NumberUnit(Unit):
         if number.is_integer() and (2 * spread).is_integer():
             decimals = min(decimals, 0)
         text = f"{round(number, decimals):,.{max(0, min(decimals, 12))}f}"
-        return (text.lstrip("-") if not text.strip("-0.,") else text).replace("-", _MINUS)
+        return _with_minus(text)
 
     def full(self, number: float, spread: float) -> str:
         text = self.text(number, spread)
@@ -292,7 +297,7 @@ class NumberUnit(Unit):
             text = f"{digits.removesuffix('.0')}e{int(power)}"
         else:
             text = f"{level:,.{_decimals(step)}f}"
-        text = (text.lstrip("-") if not text.strip("-0.,") else text).replace("-", _MINUS)
+        text = _with_minus(text)
         return self._with_unit(text)
 
     def least_span(self, highest: float) -> float:
