@@ -63,16 +63,10 @@ def increments(reports: Iterable[Accepted]) -> dict[TallyRowKey, Increment]:
         if reported * width <= _SMALL_BITS:
             small[width][key] = bitmaps
         else:
-            sums[key] = _increment(reported, count_bitmaps(bitmaps, width))
+            sums[key] = Increment.of(reported, count_bitmaps(bitmaps, width))
     for width, alike in small.items():
         sums.update(_sum_together(width, alike))
     return sums
-
-
-def _increment(reports: int, counts: NDArray[np.int64]) -> Increment:
-    """The increment of a row from the counts of all of its columns; shape (width,)."""
-    (touched,) = counts.nonzero()
-    return Increment(len(counts), reports, touched, counts[touched])
 
 
 def _sum_together(
@@ -88,7 +82,7 @@ def _sum_together(
         # Bytes are added in half the time, and are wide enough for nearly all.
         wide = np.uint8 if max(numbers) <= 255 else np.int64
         counts = np.add.reduceat(bits, starts, axis=0, dtype=wide).astype(np.int64)
-        yield from zip(block, map(_increment, numbers, counts), strict=True)
+        yield from zip(block, map(Increment.of, numbers, counts), strict=True)
 
 
 def count_bitmaps(bitmaps: Sequence[bytes], width: int) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,18 +62,22 @@ class Increment:
     columns: Numbers
     counts: Numbers
 
+    @classmethod
+    def of(cls, reports: int, cells: NDArray[np.int64]) -> Self:
+        """From the counts of all columns of a row; shape (width,)."""
+        (columns,) = cells.nonzero()
+        return cls(len(cells), reports, columns, cells[columns])
+
 
 def increments_of(
     tally: TallyKey, rows: Iterable[TallyRow], first: int = 0
 ) -> dict[TallyRowKey, Increment]:
     """What adds these rows to a tally, from its row `first` on; nothing for one without reports."""
-    found = {}
-    for number, row in enumerate(rows, first):
-        if row.reports:
-            columns = np.flatnonzero(row.cells)
-            increment = Increment(len(row.cells), row.reports, columns, row.cells[columns])
-            found[TallyRowKey(tally, number)] = increment
-    return found
+    return {
+        TallyRowKey(tally, number): Increment.of(row.reports, row.cells)
+        for number, row in enumerate(rows, first)
+        if row.reports
+    }
 
 
 @dataclass(frozen=True)
