@@ -240,6 +240,17 @@ def test_the_sampler_follows_the_likelihood(mechanism, items):
 
 
 @small
+def test_a_report_is_drawn_from_the_bits_that_are_given(mechanism, items):
+    """The same bits make the same report: none comes from another source. Seed 47."""
+    for item in items:
+        first, again = (
+            [mechanism.randomize(item, bits) for _ in range(30)]
+            for bits in (random.Random(47).getrandbits, random.Random(47).getrandbits)
+        )
+        assert first == again
+
+
+@small
 def test_parameters_rebuild_the_mechanism(mechanism, items):
     """A published scheme's parameters, after a trip through JSON, are the same mechanism."""
     again = rebuild(mechanism.name, json.loads(json.dumps(mechanism.parameters())))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import json
 import os
+import pwd
 import shutil
 import socket
 import ssl
@@ -105,6 +106,20 @@ def test_a_good_installation_has_no_error(running):
     assert (code, errors(found)) == (0, set())
     assert {e["level"] for e in found.values()} == {"ok"}
     assert {("registry", "accepted"), ("state", "values_wait")} <= {*found}
+
+
+def test_nobody_knows_where_the_state_is(monkeypatch):
+    """Without a home directory --state-dir is asked for."""
+
+    def nobody(number):
+        raise KeyError(number)
+
+    for name in ("XDG_STATE_HOME", "HOME"):
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    code, found = run()
+    assert (code, errors(found)) == (1, {"no_folder"})
+    assert "no home directory" in found["state", "no_folder"]["message"]
 
 
 def test_an_expired_metric():

@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -127,12 +129,18 @@ def test_only_at_the_private_address(running):
 
 
 def test_a_process_that_starts_is_no_error(tmp_path, monkeypatch):
-    """A file that a starting process has created, and not yet filled, is left out of a scrape."""
+    """A file that a starting process has created, and not yet filled, is left out of a scrape; what
+    others have counted is added up."""
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))
     registry = CollectorRegistry()
     _AllProcesses(registry)
     (tmp_path / "counter_1.db").touch()
     assert list(registry.collect()) == []
+    count = "from prometheus_client import Counter; Counter('seen', 'What was seen.').inc(3)"
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", count], check=True)
+    (seen,) = registry.collect()
+    assert [each.value for each in seen.samples] == [6]
 
 
 def test_alerts_ask_for_what_is_told(store, registry):

@@ -304,6 +304,25 @@ _PLANNED = {
 }
 """Options of each plan; None: it is not given."""
 
+_OF_ANOTHER_KIND = {
+    "addresses of another kind": (
+        "/api/v1/metrics/{}/estimate?below=2",
+        "/api/v1/metrics/{}/trend?value=mean",
+        "/api/v1/metrics/{}/segments?by=platform",
+        "/api/v1/metrics/{}/segments/trend?by=platform",
+        "/api/v1/metrics/{}/finds",
+        "/api/v1/metrics/{}/finds/trend?find=git",
+    ),
+    "pages of another kind": (
+        "/metric/{}/segments",
+        "/metric/{}/strings",
+        "/metric/{}/compare?value=firefox&without=2026-11-10",
+        "/metric/{}?given=dark_mode&limit=3&value=edge",
+        "/metric/{}/find?find=git",
+    ),
+}
+"""What few kinds of metrics have, and is asked of all."""
+
 
 def _plans():
     """Plans of every size: each with options at random."""
@@ -816,6 +835,14 @@ _ASKED = {
             "finds/trend?find=git",
         )
     ),
+    **{
+        title: "\n".join(
+            f"GET {address.format(name)}"
+            for name in tomllib.loads((FILES / "metrics.toml").read_text("utf-8"))["metrics"]
+            for address in addresses
+        )
+        for title, addresses in _OF_ANOTHER_KIND.items()
+    },
     "plans of every size": "\n".join(_plans()),
     "all mechanisms": """
         deniable lint mechanisms.toml
@@ -1111,6 +1138,15 @@ _OF_ODD = {
         GET /metric/{0}
         GET /metric/{0}.svg
         GET /metric/{0}.csv
+    """,
+    "odd answers of programs": """
+        GET /api/v1/metrics/{0}/estimate?level=0.7&adjust=bonferroni&limit=2
+        GET /api/v1/metrics/{0}/trend?level=0.99&by=week
+        GET /api/v1/metrics/{0}/comparison?since=2026-11-10&level=0.7
+        GET /api/v1/metrics/{0}/anomalies
+        GET /api/v1/metrics/{0}/segments?by=platform&level=0.7
+        GET /api/v1/metrics/{0}/finds?level=0.7
+        GET /api/v1/metrics/{0}/privacy?household=3
     """,
     "odd changes": """
         GET /metric/{0}/compare

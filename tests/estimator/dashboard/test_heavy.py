@@ -13,7 +13,7 @@ from flask import Flask
 from tests.registries import declared
 
 from deniable import Registry
-from deniable_estimator.asking.work import Workers
+from deniable_estimator.asking.work import TooHeavy, Workers
 from deniable_estimator.dashboard.access.tokens import ApiToken, digest_of_token, token_lines
 from deniable_estimator.dashboard.app import close_app
 
@@ -99,6 +99,21 @@ def test_a_full_queue_says_when(made, held):
             break
         time.sleep(0.05)
     assert answer.json["devices"] == 1003
+
+
+def test_what_is_too_heavy_is_a_wrong_question(made, monkeypatch):
+    """A calculation that needs more than one may have is refused as the reader's choice."""
+
+    def run(self, *arguments, **options):
+        raise TooHeavy(self.memory, self.seconds)
+
+    monkeypatch.setattr(Workers, "run", run)
+    api = program_of(made(dashboard_memory=300 << 20))
+    problem = api.get(f"/api/v1/plan?{PLAN}&devices=1003")
+    assert problem.status_code == 400
+    assert problem.json["type"] == "urn:deniable:problem:too-heavy"
+    assert problem.json["title"] == "Too much at once"
+    assert "the 300 MiB of memory" in problem.json["detail"]
 
 
 def test_one_reader_leaves_room_for_others(made, held):

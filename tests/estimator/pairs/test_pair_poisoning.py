@@ -1,6 +1,7 @@
 """What fakes can do to a conditional share and to the test of independence: formulas against all
 reports there are, and against attacked tallies."""
 
+import itertools
 import math
 from itertools import combinations
 
@@ -116,3 +117,26 @@ def test_the_kernel_is_the_test():
     weights = kernel(table.sum(axis=1), table.sum(axis=0), model)
     told = independence(table, model).statistic
     assert np.isclose(table.ravel() @ weights @ table.ravel(), told)
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (2, 5), (3, 4), (5, 3)])
+@pytest.mark.parametrize("cells", [1, 2, 3, 4, 5, 6])
+def test_the_effect_of_cells_that_are_spread(shape, cells):
+    """Fakes whose cells fill rows and columns as evenly as can be bring the effect that is told,
+    also where they do not fill them alike."""
+    rows, columns = shape
+    if cells > rows * columns:
+        return
+    fake, fakes = Fake(3.0, -1.0, cells, 0.9), 0.02
+
+    def chi(places):
+        table = np.zeros(shape)
+        for place in places:
+            table[place] = 1
+        found = fake.table(table)
+        apart = found - found.mean(0) - found.mean(1, keepdims=True) + found.mean()
+        return math.sqrt(rows * columns * float((apart**2).sum()) / (min(shape) - 1))
+
+    every = itertools.combinations(itertools.product(range(rows), range(columns)), cells)
+    worst = fakes * fake.rate * max(map(chi, every))
+    assert math.isclose(faked_effect(*shape, fake, fakes), min(1.0, worst), abs_tol=1e-9)
