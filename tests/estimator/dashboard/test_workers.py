@@ -12,6 +12,7 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from tests.ports import until
 
 from deniable import ValueListError
 from deniable.protocol.value_list import parse_values
@@ -86,11 +87,16 @@ def test_time_is_bounded(workers):
         assert workers.run(sum, range(10**7)) == 10**7 * (10**7 - 1) // 2
 
 
-def test_a_process_that_dies_is_replaced(workers):
+def sleeping(path, seconds):
+    """A task that sleeps, and makes a file when it begins."""
+    return eval, f"open({str(path)!r}, 'w').close() or __import__('time').sleep({seconds})"
+
+
+def test_a_process_that_dies_is_replaced(workers, tmp_path):
     """Whoever waited is told; the other process goes on, and the next task finds a new one."""
     with ThreadPoolExecutor(1) as pool:
-        other = pool.submit(workers.run, time.sleep, 1.5)
-        time.sleep(0.5)
+        other = pool.submit(workers.run, *sleeping(begun := tmp_path / "begun", 1.5))
+        until(begun.exists)
         for _ in range(3):
             with pytest.raises(TooHeavy):
                 workers.run(os._exit, 1)
@@ -98,7 +104,6 @@ def test_a_process_that_dies_is_replaced(workers):
         assert other.result(30) is None
     os.kill(process, signal.SIGKILL)
     assert gone(process)
-    time.sleep(0.5)
     assert workers.run(os.getpid) != process, "what died between tasks harms none"
 
 
@@ -151,12 +156,12 @@ def test_strings_of_a_file_do_not_travel(workers, tmp_path):
         others.close()
 
 
-def test_closing_ends_what_is_being_calculated(workers):
+def test_closing_ends_what_is_being_calculated(workers, tmp_path):
     """The processes end at once, in the middle of a task too, and nothing is begun any more."""
     process = workers.run(os.getpid)
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(workers.run, time.sleep, 60)
-        time.sleep(0.3)
+        waiting = pool.submit(workers.run, *sleeping(begun := tmp_path / "begun", 60))
+        until(begun.exists)
         workers.close()
         with pytest.raises(WorkersClosed):
             waiting.result(10)
