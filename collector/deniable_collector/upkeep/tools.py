@@ -123,7 +123,8 @@ def print_outcome(outcome: ImportResult, source: str, as_json: bool) -> None:
     elif not (known.rows or known.sums):
         click.echo(f"added {words[0]} of {source}")
     elif not (added.rows or added.sums):
-        click.echo(f"nothing was added: all of {source} is in the store already")
+        # Not "is there": windows that were dropped since are known for eight days.
+        click.echo(f"nothing was added: all of {source} had been added before")
     else:
         click.echo(f"added {words[0]} of {source}; {words[1]} had been added before")
 

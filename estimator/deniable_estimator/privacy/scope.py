@@ -88,8 +88,8 @@ def _thief(remembers: bool, at_once: bool) -> str:
         return message("the noisy reports it has made, and no true value")
     if remembers:
         return message(
-            "the true value of the window that is still open, and the noisy reports it has made; "
-            "also which values it has met so far, since its memory is kept by value"
+            "the true value of the window that is still open, the noisy reports it has made, and "
+            "the key of its memory, which gives away the values of these reports"
         )
     return message(
         "the true value of the window that is still open, and the noisy reports it has made"

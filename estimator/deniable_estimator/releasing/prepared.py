@@ -12,11 +12,13 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
+
 from deniable import Metric, Registry
 from deniable_estimator.asking.query import Query
 from deniable_estimator.asking.reading import Question
+from deniable_estimator.document.units import Unit
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.forecasting.detection import deviations
 from deniable_estimator.privacy import Bound, Guarantee
 from deniable_estimator.privacy.outsider import DELTA, LEAST_REPORTS, released_sums
 from deniable_estimator.privacy.spans import ReleasedSums
@@ -272,14 +274,20 @@ class Prepared:
         assert least.statistic is not None
         return least.statistic.variances(self.noise.variance)
 
-    def halves(self) -> tuple[float, float] | None:
-        """Half the width of an interval without the noise and with it, of the smallest piece;
-        None where the sums are published as they are."""
+    def widest(self) -> tuple[float, float, Unit] | None:
+        """Half of the widest interval that the smallest piece would have without the noise and
+        with it, and their unit; None where no numbers receive noise."""
         if self.noise is None:
             return None
-        own, added = self.variances()
-        z = deviations(LEVEL)
-        return z * own**0.5, z * (own + added) ** 0.5
+        statistic = min(self.pieces, key=lambda piece: piece.n).statistic
+        assert statistic is not None
+        exact = statistic.exact()
+        plain, noisy = (statistic.answer(exact, each) for each in (0.0, self.noise.variance))
+        own, both = ((each.series.high - each.series.low) / 2 for each in (plain, noisy))
+        known = np.isfinite(both)
+        if not known.any():
+            return None
+        return float(own[known].max()), float(both[known].max()), plain.unit
 
     def added(self) -> float:
         """The variance of the noise as a part of that of the devices' own."""

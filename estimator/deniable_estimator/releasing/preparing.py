@@ -147,7 +147,7 @@ def _settled(chosen: Selection, request: ReleaseRequest, now: float) -> Selectio
         state = "has not ended" if windows.end(first) > now else "still takes late reports"
         raise EstimateError(
             f"window {first} {state}: two readings of it would publish the few reports in "
-            f"between. Release it after {when.isoformat()}, or end the range before it with --to"
+            f"between. Release it from {when.isoformat()} on, or end the range before it with --to"
         )
     return chosen.within(settled)
 

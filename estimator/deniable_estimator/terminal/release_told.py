@@ -11,6 +11,7 @@ from typing import Any
 from deniable.protocol.coded_message import counted
 from deniable_estimator.document.document import Column, Document, Fact, Frame, Note
 from deniable_estimator.document.terminal import MOST_ROWS, printable
+from deniable_estimator.document.units import SHARES
 from deniable_estimator.releasing.charge import Charge, ReleaseAccount, ReleasesSpent
 from deniable_estimator.releasing.ledger import KeptRelease, ReleaseLedger
 from deniable_estimator.releasing.making import Release
@@ -47,7 +48,7 @@ def release_plan_document(
         EstimateError: beside the earlier charges it is not allowed.
     """
     epsilon, delta = prepared.guarantee()
-    halves = prepared.halves()
+    widest = prepared.widest()
     charges = [*earlier, prepared.charge_after(earlier)]
     after = ReleasesSpent.of(charges, delta_of_all, budget)
     first, last = prepared.labels[0], prepared.labels[-1]
@@ -59,14 +60,13 @@ def release_plan_document(
         "method": prepared.kind,
         "epsilon": f"{figure(epsilon)} at delta = {delta:g}, for one device",
     }
-    if halves is not None:
-        share = prepared.metric.type.unit is None and prepared.metric.type.name != "number"
-        unit = "percentage points" if share else "of half the range"
-        factor = 100 if share else 1
-        told["interval"] = (
-            f"± {factor * halves[0]:.3g} without the noise, ± {factor * halves[1]:.3g} with it, "
-            f"{unit}"
+    if widest is not None:
+        *halves, unit = widest
+        own, both = (
+            f"± {unit.text(each, each)} points" if unit is SHARES else f"± {unit.full(each, each)}"
+            for each in halves
         )
+        told["widest interval"] = f"{own} without the noise, {both} with it"
     no = " The budget does not allow it." if after.refused else ""
     return Document(
         "release plan",
@@ -109,7 +109,7 @@ def releases_document(ledger: ReleaseLedger) -> Document:
     account = _account(ledger, kept)
     columns = (
         *(Column(each, each, "words") for each in ("id", "made", "metric", "windows", "method")),
-        Column("epsilon", "epsilon"),
+        Column("epsilon", "epsilon charged"),
         Column("delta", "delta"),
     )
     rows = []
