@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import threading
 import time
@@ -210,6 +211,20 @@ def test_a_budget_refuses_and_leaves_no_file(run, tmp_path):
     plan = run("browser --epsilon 0.9 --plan", DENIABLE_RELEASE_BUDGET="1.5")
     assert "The budget does not allow it" in plan.output
     assert document(run("list --json"))["total"]["releases"] == 1
+
+
+@pytest.mark.parametrize("asked", ["browser --epsilon 1", "dark_mode --epsilon 0.2 --form trend"])
+def test_a_plan_tells_the_intervals_that_are_published(run, asked):
+    """The widest interval of the plan is that of the release: noise moves numbers, and hardly
+    their intervals."""
+    told = re.search(
+        r"points without the noise, ± ([\d.]+) points with it", run(f"{asked} --plan").output
+    )
+    data = document(run(f"{asked} --json"))["data"]
+    low, high = (data["columns"].index(each) for each in ("low", "high"))
+    widest = max(row[high] - row[low] for row in data["rows"])
+    assert told
+    assert float(told[1]) == pytest.approx(50 * widest, rel=0.1)
 
 
 def test_a_table_is_never_written_without_its_manifest(run, tmp_path):
