@@ -78,11 +78,9 @@ class Store(StoreContract):
                 there = part.around(labels, names)
                 plan = cover(labels, there)
                 vector = np.zeros(shape.size, np.int64)
-                sums = list(map(str, plan.sums))
-                asked = dict.fromkeys((*sums, *plan.windows), vector)
-                found = self.add(part.shard, metric, scheme, asked)
+                found = self.add(part.shard, metric, scheme, dict.fromkeys(plan, vector))
                 names = part.names()
-                whole = found.keys() >= set(sums)
+                whole = found.keys() >= set(filter(is_sum, plan))
                 if whole and there.kept_stamps == part.kept(labels, names).stamps:
                     break
                 # Windows were dropped meanwhile, or a copy of them.

@@ -18,10 +18,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import cached_property, lru_cache
+from math import inf
 from typing import NamedTuple
 
 import msgspec
@@ -190,14 +191,6 @@ class Holding:
         )
 
 
-@dataclass(frozen=True)
-class Cover:
-    """What to read for some windows: tallies of windows, and sums; nothing twice."""
-
-    windows: tuple[str, ...]
-    sums: tuple[SumName, ...]
-
-
 def relevant(names: Iterable[str], asked: Iterable[str]) -> list[SumName]:
     """The sums that a reader of these windows must know: all kept ones with windows of its range,
     and copies whose period lies within it."""
@@ -214,9 +207,10 @@ def relevant(names: Iterable[str], asked: Iterable[str]) -> list[SumName]:
     return found
 
 
-def cover(asked: Iterable[str], holding: Holding) -> Cover:
-    """The fewest reads whose sum is that of these windows. Windows that the holding does not know
-    are read as they are: they have no reports, or lie in no period of its sums.
+def cover(asked: Iterable[str], holding: Holding) -> list[str]:
+    """The names of the fewest tallies whose sum is that of these windows; none is named twice.
+    Windows that the holding does not know are read as they are: they have no reports, or lie in no
+    period of its sums.
 
     Raises:
         NotKept: some of them were dropped, and no kept sum lies within what is asked for.
@@ -228,72 +222,53 @@ def cover(asked: Iterable[str], holding: Holding) -> Cover:
             by_kind[windows.kind_of(label)].append(label)
         else:
             apart.append(label)
-    found = [_cover(kind, labels, holding) for kind, labels in by_kind.items()]
-    return Cover(
-        (*(each for part in found for each in part.windows), *apart),
-        tuple(each for part in found for each in part.sums),
-    )
+    return [each for one in by_kind.items() for each in _cover(*one, holding)] + apart
 
 
-def _cover(kind: str, labels: list[str], holding: Holding) -> Cover:
+def _cover(kind: str, labels: list[str], holding: Holding) -> list[str]:
     """What is in tallies of windows and what is in kept sums, each in the cheapest way."""
     labels.sort(key=windows.start)
     there = [label for label in labels if label in holding.windows]
     gone = [label for label in labels if label in holding.dropped]
-    copies = {
-        SumName("copy", its_kind, period): its_windows
-        for (its_kind, period), (its_windows, _) in holding.by_period.items()
-        if its_kind == kind and holding.valid(SumName("copy", its_kind, period))
-    }
+    own = {
+        str(copy): members
+        for (its_kind, period), (members, _) in holding.by_period.items()
+        if its_kind == kind and holding.valid(copy := SumName("copy", its_kind, period))
+    } | {label: [label] for label in there}
     kept = {
-        name: list(record.reports)
+        str(name): list(record.reports)
         for name, record in holding.sums.items()
         if name.kept and name.kind == kind and holding.whole(name)
     }
-    own, sums = _way(there, copies, alone=True), _way(gone, kept, alone=False)
-    if own is None or sums is None:
+    sums = _way(gone, kept)
+    if sums is None:
         raise _not_kept(labels, holding)
-    return Cover(own.windows, (*sums.sums, *own.sums))
+    return [*sums, *(_way(there, own) or ())]
 
 
-def _way(
-    labels: list[str], sums: Mapping[SumName, Collection[str]], *, alone: bool
-) -> Cover | None:
-    """The cheapest way through windows in their order. Each step is a sum whose windows are
-    neighbours among them, or (`alone`) the tally of a window. None if there is no way."""
+def _way(labels: list[str], parts: Mapping[str, list[str]]) -> list[str] | None:
+    """The fewest of these parts that make up all of these windows, in their order. A part is of use
+    if its windows are neighbours among them. None if there is no way."""
     places = {label: place for place, label in enumerate(labels)}
-    steps: list[list[tuple[int, Cover]]] = [[] for _ in labels]
-    for place, label in enumerate(labels):
-        if alone:
-            steps[place].append((place + 1, Cover((label,), ())))
-    for name, members in sums.items():
+    steps: list[list[tuple[int, str]]] = [[] for _ in labels]
+    for name, members in parts.items():
         if members and places.keys() >= set(members):
             found = [places[each] for each in members]
             first, after = min(found), max(found) + 1
             if after - first == len(found):
-                steps[first].append((after, Cover((), (name,))))
-    best: list[tuple[int, int, Cover] | None] = [None] * (len(labels) + 1)
-    best[0] = (0, -1, Cover((), ()))
-    for place in range(len(labels)):
-        here = best[place]
-        if here is None:
-            continue
-        for after, step in steps[place]:
-            known = best[after]
-            if known is None or here[0] + 1 < known[0]:
-                best[after] = (here[0] + 1, place, step)
-    at, way = len(labels), list[Cover]()
+                steps[first].append((after, name))
+    # Up to each place: how many parts, where the last one begins, and its name.
+    best = [(0.0, 0, ""), *[(inf, 0, "")] * len(labels)]
+    for place, onward in enumerate(steps):
+        for after, name in onward:
+            best[after] = min(best[after], (best[place][0] + 1, place, name))
+    at, way = len(labels), list[str]()
+    if best[at][0] == inf:
+        return None
     while at:
-        reached = best[at]
-        if reached is None:
-            return None
-        _, at, step = reached
-        way.append(step)
-    way.reverse()
-    return Cover(
-        tuple(each for step in way for each in step.windows),
-        tuple(each for step in way for each in step.sums),
-    )
+        _, at, name = best[at]
+        way.append(name)
+    return way[::-1]
 
 
 def _not_kept(labels: list[str], holding: Holding) -> NotKept:
