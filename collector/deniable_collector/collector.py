@@ -29,8 +29,7 @@ from deniable_collector.serving.batch_reader import BatchReader, Expected, ReadB
 from deniable_collector.serving.group import GroupCommit
 from deniable_collector.serving.http import HttpServer, Request
 from deniable_collector.serving.pages import PageHandler
-from deniable_collector.serving.problems import problem_of
-from deniable_collector.serving.responses import HttpResponse
+from deniable_collector.serving.responses import HttpResponse, problem_of
 from deniable_collector.stores import Store, store_of
 from deniable_collector.upkeep.journal import JournalKeeper
 from deniable_collector.upkeep.keeper import Keeper, Upkeep

@@ -32,8 +32,7 @@ from deniable_collector.refusals import IntakeError, too_large
 from deniable_collector.serving.admission import shows_key
 from deniable_collector.serving.batch_reader import BatchReader, Expected, ReadBody
 from deniable_collector.serving.http import Request, media_type
-from deniable_collector.serving.problems import answered
-from deniable_collector.serving.responses import HttpResponse, head, lines_of
+from deniable_collector.serving.responses import HttpResponse, answered, head, lines_of
 from deniable_collector.settings import Settings
 
 _TARGET = b"/v1/reports"

@@ -21,7 +21,7 @@ from prometheus_client.registry import Collector
 import deniable
 from deniable_collector.batches.batch import Receipt
 from deniable_collector.operation.metrics_folder import VARIABLE
-from deniable_collector.serving.problems import counting
+from deniable_collector.serving.responses import counting
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import Commit
 from deniable_collector.stores.errors import StoreError

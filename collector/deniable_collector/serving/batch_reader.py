@@ -14,8 +14,7 @@ from deniable_collector.intake import Intake
 from deniable_collector.refusals import IntakeError
 from deniable_collector.serving.admission import Admission, Cors, origin_refused
 from deniable_collector.serving.http import Request, is_text, media_type, token
-from deniable_collector.serving.problems import answered
-from deniable_collector.serving.responses import HttpResponse
+from deniable_collector.serving.responses import HttpResponse, answered
 from deniable_collector.settings import Settings
 
 JSON = "application/json"

@@ -19,9 +19,8 @@ from typing import Any, Protocol
 import msgspec
 
 from deniable_collector.refusals import IntakeError, not_http
-from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.rates import Peer, network_of
-from deniable_collector.serving.responses import Fields, Response
+from deniable_collector.serving.responses import Fields, Response, problem_of
 from deniable_collector.settings import ROOM, Settings, port_of
 
 _SLACK = 1 << 16
