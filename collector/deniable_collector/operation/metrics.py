@@ -20,7 +20,6 @@ from prometheus_client.registry import Collector
 
 import deniable
 from deniable_collector.batches.batch import Receipt
-from deniable_collector.operation.metrics_folder import VARIABLE
 from deniable_collector.serving.responses import counting
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import Commit
@@ -183,7 +182,8 @@ class _AllProcesses(MultiProcessCollector):
 def summed() -> CollectorRegistry:
     """The numbers of all processes, at each scrape; without the shared folder, of this one."""
     registry = CollectorRegistry()
-    if VARIABLE in os.environ:
+    # prometheus_client looks for it as well (`serving.gunicorn.begin_metrics`).
+    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
         _AllProcesses(registry)  # type: ignore[no-untyped-call]  # it registers itself
     else:
         registry.register(OWN)
