@@ -150,12 +150,18 @@ class Store(StoreContract):
         Raises:
             StoreError: the scheme was never published.
         """
-        labels = list(windows)
         groups = self.shape(metric, scheme).groups
-        known, left = self.sums.reports(metric, scheme, labels)
-        found = {label: known.get(label, np.zeros(groups, np.int64)) for label in labels}
-        if left:
-            rows = self.row_reports(metric, scheme, left)
+        found = {label: np.zeros(groups, np.int64) for label in windows}
+        told: Mapping[str, list[int]] = {}
+        for part in self.sums.parts(metric, scheme):
+            there = part.around(found, part.names())
+            # With more shards a copy tells of a part of them.
+            told = there.told if self.shards == 1 else {}
+            for some in (told, there.dropped):
+                for label in found.keys() & some.keys():
+                    found[label] = found[label] + some[label]
+        rows = self.row_reports(metric, scheme, [label for label in found if label not in told])
+        if rows:
             sums = np.array(list(rows.values())).reshape(len(rows), groups, -1).sum(axis=2)
             for label, each in zip(rows, sums, strict=True):
                 found[label] = found[label] + each

@@ -24,7 +24,6 @@ from deniable_collector.stores.summed.sums import (
     SumRecord,
     bounds,
     is_sum,
-    known_reports,
 )
 
 _IMPORTS = "imports"
@@ -85,23 +84,6 @@ class Sums:
                 for label in sorted(wanted.intersection(record.reports))
             ]
         return found
-
-    def reports(
-        self, metric: str, scheme: str, asked: Sequence[str]
-    ) -> tuple[dict[str, NDArray[np.int64]], list[str]]:
-        """The reports of windows by combination of segments, of what sums tell; and the windows
-        whose own tallies must be read and added as well. With more than one shard all of them."""
-        found: dict[str, NDArray[np.int64]] = {}
-        left = list(asked)
-        for part in self.parts(metric, scheme):
-            there = part.around(asked, part.names())
-            known = known_reports(asked, there) if self._store.shards == 1 else {}
-            left = [label for label in left if label not in known]
-            wanted = set(asked)
-            for each in (known, there.dropped):
-                for label in wanted.intersection(each):
-                    found[label] = found.get(label, 0) + np.array(each[label], np.int64)
-        return found, left
 
     def add_up(self, metric: str, scheme: str, kind: str, period: str) -> int:
         """Make the copy of a period, or bring it up to date. It is calculated from the windows

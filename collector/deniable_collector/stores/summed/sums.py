@@ -159,6 +159,17 @@ class Holding:
         return found
 
     @cached_property
+    def told(self) -> dict[str, list[int]]:
+        """The windows with a tally whose reports a copy tells, as they are now."""
+        return {
+            window: record.reports[window]
+            for name, record in self.sums.items()
+            if not name.kept
+            for window, stamp in record.stamps.items()
+            if self.windows.get(window) == stamp
+        }
+
+    @cached_property
     def by_period(self) -> dict[tuple[str, str], tuple[list[str], list[str]]]:
         """Kind and period -> its windows with a tally, and its dropped ones; of sums' periods."""
         wanted = {(name.kind, name.period) for name in self.sums}
@@ -282,16 +293,3 @@ def _not_kept(labels: list[str], holding: Holding) -> NotKept:
         key=bounds,
     )
     return NotKept(tuple(lost), tuple(periods))
-
-
-def known_reports(asked: Iterable[str], holding: Holding) -> dict[str, list[int]]:
-    """The reports of windows as sums tell them, for each combination of segments: of those that
-    valid copies have. Dropped ones are in `Holding.dropped`."""
-    wanted = set(asked)
-    found: dict[str, list[int]] = {}
-    for name, record in holding.sums.items():
-        if not name.kept:
-            for window, stamp in record.stamps.items():
-                if window in wanted and holding.windows.get(window) == stamp:
-                    found[window] = record.reports[window]
-    return found
