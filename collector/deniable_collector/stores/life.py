@@ -14,7 +14,7 @@ changed since it was read (`contract.Change`). So processes need not coordinate.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import filterfalse
 from typing import NamedTuple
 
@@ -39,9 +39,6 @@ from deniable_collector.stores.vectors import Shape
 
 ATTEMPTS = 5
 """How often a change is tried that others keep from being made."""
-
-_FEWEST = 2
-"""A copy of one window saves no read."""
 
 
 class Sealing(NamedTuple):
@@ -129,31 +126,20 @@ class ShardPart:
     def periods_due(self, asked: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
         """Those of these periods, each with the kind of its windows, for which `Sums.add_up` has
         something to do in this shard."""
-        due: set[tuple[str, str]] = set()
-        # With an absent copy, so that each period is among those that are judged.
-        wanted = {SumName("copy", *each) for each in asked} | set(self.sums())
-        found = self.holding(sorted(wanted))
-        judged = replace(found, sums={name: found.sums.get(name, SumRecord()) for name in wanted})
-        for each in asked:
-            copy, kept = SumName("copy", *each), SumName("kept", *each)
-            useless = kept in found.sums or len(judged.by_period[each][0]) < _FEWEST
-            if copy in found.sums if useless else not judged.valid(copy):
-                due.add(each)
-        return due
+        found = self.holding([SumName(form, *each) for form in ("copy", "kept") for each in asked])
+        return {each for each in asked if found.due(SumName("copy", *each))}
 
     def add_up(self, kind: str, period: str) -> int:
         """Make the copy of a period, or bring it up to date; see `Sums.add_up`."""
-        copy, kept = SumName("copy", kind, period), SumName("kept", kind, period)
-        found = self.holding((copy, kept))
-        there = [label for label in found.windows if copy.covers(label)]
-        if kept in found.sums or len(there) < _FEWEST:
-            if copy in found.sums:
-                self.change(Change(dropped=(str(copy),)))
+        copy = SumName("copy", kind, period)
+        found = self.holding((copy, SumName("kept", kind, period)))
+        if not found.due(copy):
             return 0
-        if found.valid(copy):
+        if found.useless(copy):
+            self.change(Change(dropped=(str(copy),)))
             return 0
         total, record = np.zeros(self.shape.size, np.int64), SumRecord()
-        for label in there:
+        for label in found.by_period[kind, period]:
             read, counters = self.read(label)
             if read is None:
                 return 0

@@ -32,6 +32,9 @@ from deniable.protocol import windows
 from deniable.protocol.keep import CALENDARS
 from deniable_collector.stores.errors import NotKept
 
+_FEWEST = 2
+"""Windows of a copy."""
+
 _QUARTER = re.compile(r"(\d{4})-Q([1-4])", re.ASCII)
 
 
@@ -170,19 +173,13 @@ class Holding:
         }
 
     @cached_property
-    def by_period(self) -> dict[tuple[str, str], tuple[list[str], list[str]]]:
-        """Kind and period -> its windows with a tally, and its dropped ones; of sums' periods."""
-        wanted = {(name.kind, name.period) for name in self.sums}
-        found: dict[tuple[str, str], tuple[list[str], list[str]]] = {
-            each: ([], []) for each in wanted
-        }
-        for place, labels in enumerate((self.windows, self.dropped)):
-            for label in labels:
-                kind = windows.kind_of(label)
-                for calendar in CALENDARS[kind]:
-                    key = (kind, period_of(calendar, label))
-                    if key in found:
-                        found[key][place].append(label)
+    def by_period(self) -> Mapping[tuple[str, str], list[str]]:
+        """Kind and period -> its windows with a tally."""
+        found: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        for label in self.windows:
+            kind = windows.kind_of(label)
+            for calendar in CALENDARS[kind]:
+                found[kind, period_of(calendar, label)].append(label)
         return found
 
     def valid(self, name: SumName) -> bool:
@@ -190,8 +187,17 @@ class Holding:
         record = self.sums.get(name)
         if record is None:
             return False
-        there = self.by_period[name.kind, name.period][0]
+        there = self.by_period.get((name.kind, name.period), ())
         return bool(there) and record.stamps == {each: self.windows[each] for each in there}
+
+    def useless(self, copy: SumName) -> bool:
+        """Whether a copy would save no read: of one window, or beside a kept sum."""
+        there = self.by_period.get((copy.kind, copy.period), ())
+        return len(there) < _FEWEST or copy._replace(form="kept") in self.sums
+
+    def due(self, copy: SumName) -> bool:
+        """Whether a copy must be made, brought up to date, or dropped as it is of no use."""
+        return copy in self.sums if self.useless(copy) else not self.valid(copy)
 
     def whole(self, name: SumName) -> bool:
         """Whether a kept sum has all reports of each of its windows. After an edit of `keep`, other
@@ -243,7 +249,7 @@ def _cover(kind: str, labels: list[str], holding: Holding) -> list[str]:
     gone = [label for label in labels if label in holding.dropped]
     own = {
         str(copy): members
-        for (its_kind, period), (members, _) in holding.by_period.items()
+        for (its_kind, period), members in holding.by_period.items()
         if its_kind == kind and holding.valid(copy := SumName("copy", its_kind, period))
     } | {label: [label] for label in there}
     kept = {
