@@ -10,7 +10,7 @@ from deniable import WindowError
 from deniable.protocol import windows
 from deniable.protocol.keep import CALENDARS, mistakes, read_keep, well_formed
 from deniable_collector.stores.errors import NotKept
-from deniable_collector.stores.summed.sums import (
+from deniable_collector.stores.sums import (
     Holding,
     SumName,
     SumRecord,

@@ -18,8 +18,8 @@ from deniable_collector.stores.contract import StoreContract
 from deniable_collector.stores.errors import StoreUnavailable
 from deniable_collector.stores.increments import Held
 from deniable_collector.stores.life import Sealing
-from deniable_collector.stores.summed.summing import Sums
-from deniable_collector.stores.summed.sums import cover, is_sum
+from deniable_collector.stores.summing import Sums
+from deniable_collector.stores.sums import cover, is_sum
 from deniable_collector.stores.vectors import rows_of
 from deniable_collector.tally import Tally
 

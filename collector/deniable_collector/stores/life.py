@@ -26,7 +26,7 @@ from deniable.protocol import windows
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.contract import Change, Found, Head, StoreContract
 from deniable_collector.stores.sealed import DamagedBlock, block_of
-from deniable_collector.stores.summed.sums import (
+from deniable_collector.stores.sums import (
     Holding,
     SumName,
     SumRecord,

@@ -14,7 +14,7 @@ import msgspec
 from deniable import Scheme, SchemeError, WindowError
 from deniable.protocol import windows
 from deniable.protocol.keep import CALENDARS
-from deniable_collector.stores.summed.sums import SumName, period_of
+from deniable_collector.stores.sums import SumName, period_of
 from deniable_collector.upkeep.archive import (
     FORMAT,
     VERSION,

@@ -25,9 +25,14 @@ from deniable_collector.stores.commits import (
     TallyRowKey,
     shard_of,
 )
-from deniable_collector.stores.summed.imported import TALLY, Imported, brought_before, source_of
-from deniable_collector.stores.summed.summing import KeptSum
-from deniable_collector.stores.summed.sums import SumName
+from deniable_collector.stores.summing import (
+    TALLY,
+    Imported,
+    KeptSum,
+    brought_before,
+    source_of,
+)
+from deniable_collector.stores.sums import SumName
 from deniable_collector.stores.vectors import shape_of
 from deniable_collector.upkeep.archive import (
     EVERYTHING,

@@ -1,7 +1,7 @@
 """Sealing: tallies that accept no more reports are compressed, exactly and for ever.
 
 When all windows of a week, month or quarter are sealed, their sum is added, as a copy, so that
-readers of a year need a dozen blocks (`stores/summed/sums.py`).
+readers of a year need a dozen blocks (`stores/sums.py`).
 
 Each collector process does this in its own thread, one tally at a time. Several processes may do so
 at once: whoever comes second finds the tally sealed.
@@ -22,7 +22,7 @@ from deniable_collector.operation.events import tell
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.errors import StoreUnavailable
-from deniable_collector.stores.summed.sums import bounds, period_of
+from deniable_collector.stores.sums import bounds, period_of
 from deniable_collector.upkeep.keeper import SETTLED, Upkeep
 
 _AGAIN_SECONDS = 3_600.0

@@ -50,7 +50,7 @@ from deniable_collector.stores.redis.forms import (
 )
 from deniable_collector.stores.redis.journal import AppendOnlyFiles
 from deniable_collector.stores.sealed import DamagedBlock
-from deniable_collector.stores.summed.sums import is_sum
+from deniable_collector.stores.sums import is_sum
 from deniable_collector.stores.vectors import Addition, gather
 
 _LAYOUT = b"2"

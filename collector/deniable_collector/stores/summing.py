@@ -1,33 +1,86 @@
 """What is done with sums: added up from windows, kept when windows are dropped, read, and imported.
 
 `life.ShardPart` has the steps, each of one shard; here they are done for all shards.
+
+A kept sum and the days that it was made of are different tallies. So the ids of imports, which are
+made of the content, do not tell that both bring the same reports. A memory of imports does: it has
+in which form each window of another store came, as a tally or in a sum.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable.protocol import windows
+from deniable.protocol.keep import CALENDARS
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.contract import Change, StoreContract
 from deniable_collector.stores.errors import StoreUnavailable
 from deniable_collector.stores.life import ATTEMPTS, Dropped, ShardPart, together
 from deniable_collector.stores.sealed import DamagedBlock
-from deniable_collector.stores.summed.imported import Imported
-from deniable_collector.stores.summed.sums import (
+from deniable_collector.stores.sums import (
     SumName,
     SumRecord,
     bounds,
     is_sum,
+    period_of,
 )
 
 _IMPORTS = "imports"
 """The name of the memory of imports: a sum of nothing, with a record, beside the tallies."""
+
+
+TALLY = "tally"
+"""The form of a window that came as a tally of its own."""
+
+
+class Imported(NamedTuple):
+    """One window of another store and how it came: as a TALLY, or as a part of a kept sum of the
+    calendar `form`, which was added under the id `batch`."""
+
+    source: str
+    form: str
+    batch: str
+    window: str
+
+    def ended(self, before: float) -> bool:
+        """Whether nothing that was dropped up to `before` (POSIX seconds) can leave a part of this
+        window in a sum: its longest period had ended."""
+        kind = windows.kind_of(self.window)
+        periods = [period_of(calendar, self.window) for calendar in CALENDARS[kind]]
+        ends = [bounds(each)[1] for each in periods]
+        return max([windows.end(self.window), *ends]) <= before
+
+
+def source_of(origin: str) -> str:
+    """A short name for the origin of a file, which may be any text; empty if it has none."""
+    return origin and sha256(origin.encode()).hexdigest()[:16]
+
+
+def brought_before(new: Iterable[Imported], known: Iterable[Imported]) -> Imported | None:
+    """What of an import would count a window twice, if anything: the window came before from the
+    same store, as a tally and now in a sum, or the other way round, or in another sum of the same
+    calendar. What came in the same form is recognized by its id. A month and its quarter may both
+    be there: readers take one of them.
+    """
+    there: dict[tuple[str, str], set[tuple[str, str]]] = {}
+    for each in known:
+        there.setdefault((each.source, each.window), set()).add((each.form, each.batch))
+    for each in new:
+        forms = there.get((each.source, each.window), set())
+        if (each.form, each.batch) in forms:
+            continue
+        for form, _ in forms:
+            if form == each.form or TALLY in (form, each.form):
+                return each
+    return None
 
 
 @dataclass(frozen=True, eq=False)
