@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric
 
 from deniable.protocol.oblivious.capsules import NoKey
 from deniable.protocol.oblivious.signed_keys import PATH
@@ -22,7 +23,7 @@ from deniable_collector.documents import documents
 from deniable_collector.inherited import Inherited, inherited
 from deniable_collector.intake import Intake
 from deniable_collector.oblivious.gateway import Gateway, key_refused
-from deniable_collector.operation.metrics import QUEUE, StoreFigures, summed
+from deniable_collector.operation.metrics import QUEUE, store_figures, summed
 from deniable_collector.operation.watch import WatchedStore
 from deniable_collector.refusals import IntakeError, too_large
 from deniable_collector.serving.batch_reader import BatchReader, Expected, ReadBody
@@ -149,10 +150,9 @@ class Collector(PageHandler):
         self._intake.prepare()
         self._store.ping()
 
-    def figures(self) -> CollectorRegistry:
-        found = summed()
-        found.register(StoreFigures(self._store, len(self._registry)))
-        return found
+    def collect(self) -> Iterator[Metric]:
+        yield from summed().collect()
+        yield from store_figures(self._store, len(self._registry))
 
     def problem(self, error: Exception) -> HttpResponse:
         """The response for an exception, which is counted."""

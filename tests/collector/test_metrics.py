@@ -138,7 +138,7 @@ def test_a_process_that_starts_is_no_error(tmp_path, monkeypatch):
 def test_alerts_ask_for_what_is_told(store, registry):
     """Every series of the alert rules is one that GET /metrics has; each rule has what Prometheus
     needs, and a severity."""
-    text = generate_latest(Collector(Inherited(Settings(), registry), store).figures()).decode()
+    text = generate_latest(Collector(Inherited(Settings(), registry), store)).decode()
     told = set()
     for kind, name in re.findall(r"^# TYPE (?=\S+ (\w+))(\S+)", text, re.MULTILINE):
         told.add(name) if kind != "histogram" else told.update(

@@ -37,10 +37,6 @@ from deniable_collector.settings import Settings
 
 _TARGET = b"/v1/reports"
 
-OVERHEAD = 1 << 10
-"""Bytes of a capsule that are neither batch nor padding: its key, its tag, and the request's
-header."""
-
 
 class Gateway:
     """Opens and seals; safe to call from several threads."""
@@ -48,8 +44,7 @@ class Gateway:
     def __init__(self, settings: Settings, held: KeyFile, batch_reader: BatchReader) -> None:
         self._held = held
         self._keys = {each.id: each for each in held.keys}
-        self._max_capsule = 2 * settings.max_body + OVERHEAD
-        """The most bytes of a capsule. Padding may double a batch."""
+        self._max_capsule = settings.max_capsule
         self._relay_keys = settings.relay_keys
         self._batch_reader = batch_reader
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeAlias
 
 from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client.core import Metric
 from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
 
 from deniable_collector.operation.metrics import count_answer
 from deniable_collector.refusals import IntakeError
@@ -26,7 +28,7 @@ _SAMPLE_SECONDS = 1.0
 """How often the bytes that wait are written down for the metrics."""
 
 
-class PageHandler(HttpHandler):
+class PageHandler(HttpHandler, Collector):
     """Answers by tasks of the event loop: `pages` are what GET gets, `posts` the paths that take
     POST. `held` is the figure of the bytes that wait."""
 
@@ -53,7 +55,7 @@ class PageHandler(HttpHandler):
         """
 
     @abstractmethod
-    def figures(self) -> CollectorRegistry:
+    def collect(self) -> Iterable[Metric]:
         """What Prometheus gets. It may wait."""
 
     async def start(self, server: HttpServer) -> None:
@@ -120,6 +122,8 @@ class PageHandler(HttpHandler):
 
     async def _tell_figures(self, request: Request) -> HttpResponse:
         encode, kind = choose_encoder(request.headers.get(b"accept", b"").decode("latin-1"))
+        figures = CollectorRegistry()
+        figures.register(self)
         # It reads files.
-        text = await asyncio.to_thread(lambda: encode(self.figures()))
+        text = await asyncio.to_thread(encode, figures)
         return HttpResponse(200, text, kind)

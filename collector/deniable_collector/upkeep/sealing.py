@@ -139,17 +139,9 @@ def _settled_periods(store: Store, now: float) -> list[tuple[str, ...]]:
 
 
 class Sealer(Upkeep):
-    """Seals the tallies of `store` in the background, about once an hour.
-
-    `clock` returns POSIX time in seconds.
-    """
+    """Seals the tallies of its store in the background, about once an hour."""
 
     name = "sealing"
-
-    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
-        super().__init__()
-        self._store = store
-        self._clock = clock
 
     def apply(self) -> float:
         """Seal what can be sealed. Returns after how many seconds to do so again."""
