@@ -108,6 +108,14 @@ class ShardPart:
         tally = TallyKey(self.metric, self.scheme, str(name))
         return msgspec.json.encode(record), block_of(tally, len(self.shape.widths), counters)
 
+    def grown(
+        self, there: Holding, name: SumName, more: SumRecord, counters: NDArray[np.int64]
+    ) -> tuple[bytes, bytes]:
+        """The record and the block of a kept sum, new or `there`, with what these add to it."""
+        record = there.sums.get(name, SumRecord())
+        record.add(more)
+        return self.written(name, record, self.read(str(name))[1] + counters)
+
     def seal(self, label: str) -> Sealing | None:
         """Seal a window; see `Store.seal`."""
         rows = len(self.shape.widths)
@@ -188,13 +196,10 @@ class ShardPart:
             there = self.holding(list(targets))
             put = {}
             for name, members in targets.items():
-                record = there.sums.get(name, SumRecord())
-                _, total = self.read(str(name))
-                for label in members:
-                    counters = read[label][1]
-                    total += counters
-                    record.add_reports({label: by_combination(self.shape, counters)})
-                put[str(name)] = self.written(name, record, total)
+                vectors = {label: read[label][1] for label in members}
+                reports = {label: by_combination(self.shape, vectors[label]) for label in members}
+                total = sum(vectors.values(), np.zeros(self.shape.size, np.int64))
+                put[str(name)] = self.grown(there, name, SumRecord(reports=reports), total)
             expected = {label: stamp for label, (stamp, _) in read.items()}
             expected |= {str(name): there.stamps.get(name, "") for name in targets}
             if self.change(Change(expected, [*read, *copies], {}, put)):
@@ -208,18 +213,16 @@ class ShardPart:
             return self.change(Change(dropped=(str(name),)))
         into = SumName("kept", name.kind, period_of("quarter", name.period))
         there = self.holding((name, into))
-        mine, theirs = there.sums.get(name), there.sums.get(into, SumRecord())
+        mine, theirs = there.sums.get(name), there.sums.get(into, SumRecord()).reports
         if mine is None:
             return True
         expected = {str(name): there.stamps[name], str(into): there.stamps.get(into, "")}
-        if all(theirs.reports.get(label) == each for label, each in mine.reports.items()):
+        if all(theirs.get(label) == each for label, each in mine.reports.items()):
             return self.change(Change(expected, (str(name),)))
-        if mine.reports.keys() & theirs.reports.keys():
+        if mine.reports.keys() & theirs.keys():
             return False
-        total = self.read(str(into))[1] + self.read(str(name))[1]
-        record = SumRecord({}, {**theirs.reports, **mine.reports}, theirs.added + mine.added)
-        put = {str(into): self.written(into, record, total)}
-        return self.change(Change(expected, (str(name),), {}, put))
+        put = self.grown(there, into, mine, self.read(str(name))[1])
+        return self.change(Change(expected, (str(name),), {}, {str(into): put}))
 
     def drop_ended(self, before: float) -> set[str]:
         """Drop the windows that had ended by `before` (POSIX seconds), the copies that have them,

@@ -207,7 +207,7 @@ class Sums:
             record = part.holding((name,)).sums.get(name)
             if record is not None:
                 total += part.read(str(name))[1]
-                whole.add_reports(record.reports)
+                whole.add(record)
         return KeptSum(name, whole.reports, total)
 
     def add(self, metric: str, scheme: str, brought: KeptSum, batch: str) -> bool:
@@ -221,13 +221,10 @@ class Sums:
         part, name = self._part(0, metric, scheme), brought.name
         for _ in range(ATTEMPTS):
             there = part.holding((name,))
-            record = there.sums.get(name, SumRecord())
-            if batch in record.added:
+            if name in there.sums and batch in there.sums[name].added:
                 return False
-            total = part.read(str(name))[1] + brought.counters
-            record.add_reports(brought.reports)
-            record.added.append(batch)
-            put = {str(name): part.written(name, record, total)}
+            more = SumRecord(reports=brought.reports, added=[batch])
+            put = {str(name): part.grown(there, name, more, brought.counters)}
             if part.change(Change({str(name): there.stamps.get(name, "")}, put=put)):
                 return True
         raise StoreUnavailable("others change the same sum all the time")

@@ -127,9 +127,10 @@ class SumRecord(msgspec.Struct):
     added: list[str] = []
     """The ids of what imports have added."""
 
-    def add_reports(self, more: Mapping[str, list[int]]) -> None:
-        """Add the reports of windows, member by member."""
-        for window, each in more.items():
+    def add(self, more: SumRecord) -> None:
+        """Add the reports of windows, member by member, and the ids of imports."""
+        self.added += more.added
+        for window, each in more.reports.items():
             known = self.reports.get(window, [0] * len(each))
             self.reports[window] = [a + b for a, b in zip(known, each, strict=True)]
 
