@@ -25,13 +25,7 @@ from deniable_collector.stores.contract import Change, StoreContract
 from deniable_collector.stores.errors import StoreUnavailable
 from deniable_collector.stores.life import ATTEMPTS, Dropped, ShardPart, together
 from deniable_collector.stores.sealed import DamagedBlock
-from deniable_collector.stores.sums import (
-    SumName,
-    SumRecord,
-    bounds,
-    is_sum,
-    period_of,
-)
+from deniable_collector.stores.sums import SumName, SumRecord, bounds, is_sum, period_of
 
 _IMPORTS = "imports"
 """The name of the memory of imports: a sum of nothing, with a record, beside the tallies."""
