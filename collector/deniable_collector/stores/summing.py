@@ -104,14 +104,6 @@ class Sums:
         found = {name for part in self.parts(metric, scheme) for name in part.sums()}
         return sorted(found, key=lambda name: (*bounds(name.period), name))
 
-    def dropped(self, metric: str, scheme: str, names: Sequence[Sequence[str]]) -> list[str]:
-        """The windows that were dropped and are in kept sums, oldest first. `names` are those of
-        the tallies of each shard."""
-        found: set[str] = set()
-        for part, some in zip(self.parts(metric, scheme), names, strict=True):
-            found.update(part.kept(names=some).dropped)
-        return sorted(found, key=windows.start)
-
     def calendars(self, metric: str, scheme: str) -> dict[str, set[str]]:
         """Each dropped window with the calendars whose kept sums have it."""
         found: dict[str, set[str]] = {}
