@@ -41,11 +41,6 @@ _LONG = b"0" * 40
 `_LARGE` bytes cannot hold enough of them to matter."""
 
 
-def is_compressed(encoding: str) -> bool:
-    """Whether a content encoding, in lower case, is any but `identity`."""
-    return encoding not in ("", "identity")
-
-
 def decompress(body: bytes, encoding: str, limit: int) -> bytes:
     """What was compressed into a body, of at most `limit` bytes; `encoding` is a Content-Encoding
     in lower case.

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from deniable_collector.batches.batch import Batch, Receipt
-from deniable_collector.batches.bodies import decompress, is_compressed
+from deniable_collector.batches.bodies import decompress
 from deniable_collector.batches.catalogue import MustWait
 from deniable_collector.intake import Intake
 from deniable_collector.refusals import IntakeError
@@ -82,7 +82,7 @@ class BatchReader:
             self._check_type(*(headers.get(name, b"").decode("latin-1") for name in _DESCRIBED))
         encoding = headers.get(b"content-encoding", b"").decode("latin-1")
         # Most have none.
-        if not encoding or not is_compressed(encoding := token(encoding)):
+        if not encoding or (encoding := token(encoding)) in ("", "identity"):
             return self._plain
 
         def read(body: bytes, wait: bool) -> ReadBody:
