@@ -108,8 +108,8 @@ class Collector(PageHandler):
         """Check the sender of a batch or a capsule, and what is announced.
 
         Raises:
-            IntakeError: as `Admission.admit` does, or a batch does not come like this; for all
-                but batches, the network sends too much; a relay that has a key may.
+            IntakeError: as `BatchReader.admit` does; for all but batches, the network sends too
+                much; a relay that has a key may.
         """
         resource = self._resources.get(request.path) if request.method == b"POST" else None
         if resource is not None or request.path == REPORTS:

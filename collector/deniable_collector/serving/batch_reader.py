@@ -65,9 +65,12 @@ class BatchReader:
         """Check who sends a batch, and what is announced.
 
         Raises:
-            IntakeError: as `Admission.admit` does; or no batch comes like this.
+            IntakeError: 429 if its network sends too much, 401 without a good key; or no batch
+                comes like this.
         """
-        self.admission.admit(request.connection.peer, request.headers, request.query)
+        # The rate comes first, so that it limits how fast keys can be guessed.
+        self.admission.pace(request.connection.peer, request.headers)
+        self.admission.check_key(request.headers, request.query)
         return self.expect(request.headers)
 
     def expect(self, headers: Mapping[bytes, bytes]) -> Expected:
