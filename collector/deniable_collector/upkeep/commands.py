@@ -25,6 +25,7 @@ from deniable_collector.stores import Store, StoreUnavailable, store_of
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.increments import Held
 from deniable_collector.stores.sealed import DamagedBlock
+from deniable_collector.stores.sums import is_sum
 from deniable_collector.upkeep.archive import Contents, TallySelection, export
 from deniable_collector.upkeep.archive_reading import check
 from deniable_collector.upkeep.importing import ImportResult, load
@@ -98,8 +99,9 @@ def info(store: str | None, as_json: bool) -> None:
             for fingerprint, scheme in sorted(schemes.items()):
                 labels = opened.windows(metric, fingerprint)
                 width = sum(row.width for row in scheme.rows)
-                reports, unreadable = _readable(opened, (metric, fingerprint), labels)
                 sums = opened.sums.names(metric, fingerprint)
+                names = [*labels, *map(str, sums)]
+                reports, unreadable = _readable(opened, (metric, fingerprint), names)
                 dropped = opened.dropped(metric, fingerprint)
                 damaged += unreadable
                 metrics.append({
@@ -130,26 +132,23 @@ def info(store: str | None, as_json: bool) -> None:
         raise SystemExit(1)
 
 
-def _readable(store: Store, of: tuple[str, str], labels: list[str]) -> tuple[int, list[str]]:
-    """The reports of these windows that can be read, and what is wrong with the others and with
-    kept sums."""
+def _readable(store: Store, of: tuple[str, str], names: list[str]) -> tuple[int, list[str]]:
+    """The reports of those of these windows that can be read; and what is wrong with the others and
+    with sums."""
     rows, reports, damaged = len(store.shape(*of).widths), 0, list[str]()
 
     def take(tally: TallyKey, held: Held) -> None:
         nonlocal reports
         try:
             # Without the cells, which the digest covers as well.
-            reports += int(held.reports(tally, rows).sum())
+            found = int(held.reports(tally, rows).sum())
         except DamagedBlock as error:
             damaged.append(str(error))
+        else:
+            reports += 0 if is_sum(tally.window) else found
 
     for shard in range(store.shards):
-        store.read(shard, *of, labels, take)
-    for name in store.sums.names(*of):
-        try:
-            store.sums.kept_sum(*of, name)
-        except DamagedBlock as error:
-            damaged.append(str(error))
+        store.read(shard, *of, names, take)
     return reports, damaged
 
 
