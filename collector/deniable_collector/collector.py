@@ -93,7 +93,6 @@ class Collector(PageHandler):
         warm.exception()
         for each in self.upkeep:
             each.start()
-        await super().start(server)
 
     async def stop(self) -> None:
         """Called when every request has been answered, and nothing waits for a commit."""

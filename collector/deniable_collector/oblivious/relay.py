@@ -85,7 +85,6 @@ class CapsuleRelay(PageHandler):
             skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding"),
             auto_decompress=False,
         )
-        await super().start(server)
 
     async def stop(self) -> None:
         """Close it, when every request has been answered."""

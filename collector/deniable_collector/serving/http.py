@@ -104,6 +104,9 @@ class HttpHandler(ABC):
         for task in self._tasks:
             task.cancel()
 
+    def note_held(self, held: int) -> None:  # noqa: B027
+        """Called twice a second with the bytes of bodies that wait."""
+
     @abstractmethod
     def admit(self, request: Request) -> int:
         """The most bytes that this request's body may have, of which only the header is known.
@@ -207,6 +210,7 @@ class HttpServer:
     def _look(self) -> None:
         self._timer = self.loop.call_later(_LOOK_SECONDS, self._look)
         self.date = b"date: " + formatdate(usegmt=True).encode()
+        self.handler.note_held(self.held)
         now = self.loop.time()
         for connection in tuple(self._open):
             connection.look(now)

@@ -16,16 +16,13 @@ from prometheus_client.registry import Collector
 from deniable_collector.operation.metrics import count_answer
 from deniable_collector.refusals import IntakeError
 from deniable_collector.serving.admission import Admission
-from deniable_collector.serving.http import HttpHandler, HttpServer, Request
+from deniable_collector.serving.http import HttpHandler, Request
 from deniable_collector.serving.responses import HttpResponse, Response
 from deniable_collector.settings import Settings, port_of
 
 Page: TypeAlias = Callable[[Request], Awaitable[HttpResponse]]
 
 _METRICS = b"/metrics"
-
-_SAMPLE_SECONDS = 1.0
-"""How often the bytes that wait are written down for the metrics."""
 
 
 class PageHandler(HttpHandler, Collector):
@@ -58,15 +55,10 @@ class PageHandler(HttpHandler, Collector):
     def collect(self) -> Iterable[Metric]:
         """What Prometheus gets. It may wait."""
 
-    async def start(self, server: HttpServer) -> None:
-        """Note the bytes that wait, where they are asked for."""
+    def note_held(self, held: int) -> None:
+        """Write the bytes that wait down, where they are asked for."""
         if self._private_port:
-            self.keep(self._sample(server))
-
-    async def _sample(self, server: HttpServer) -> None:
-        while True:
-            self._held.set(server.held)
-            await asyncio.sleep(_SAMPLE_SECONDS)
+            self._held.set(held)
 
     def admit(self, request: Request) -> int:
         """No page has a body.
