@@ -285,14 +285,6 @@ class ShardPart:
         return self.holding(sums, names) if sums else Holding({})
 
 
-def together(labels: Iterable[str]) -> list[list[str]]:
-    """Windows that are dropped by one step: those that lie in the same month."""
-    found: dict[str, list[str]] = {}
-    for label in sorted(labels, key=windows.start):
-        found.setdefault(period_of("month", label), []).append(label)
-    return list(found.values())
-
-
 def by_combination(shape: Shape, counters: NDArray[np.int64]) -> list[int]:
     """The reports of a vector, for each combination of segments."""
     found: list[int] = counters[: len(shape.widths)].reshape(shape.groups, -1).sum(axis=1).tolist()

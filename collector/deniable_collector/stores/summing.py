@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
+from itertools import groupby
 from typing import NamedTuple
 
 import msgspec
@@ -23,7 +25,7 @@ from deniable.protocol.keep import CALENDARS
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.contract import Change, StoreContract
 from deniable_collector.stores.errors import StoreUnavailable
-from deniable_collector.stores.life import ATTEMPTS, Dropped, ShardPart, together
+from deniable_collector.stores.life import ATTEMPTS, Dropped, ShardPart
 from deniable_collector.stores.sealed import DamagedBlock
 from deniable_collector.stores.sums import SumName, SumRecord, bounds, is_sum, period_of
 
@@ -94,10 +96,8 @@ class Sums:
 
     def parts(self, metric: str, scheme: str) -> list[ShardPart]:
         """The parts of the tallies of a metric and scheme, of each shard."""
-        return [self._part(shard, metric, scheme) for shard in range(self._store.shards)]
-
-    def _part(self, shard: int, metric: str, scheme: str) -> ShardPart:
-        return ShardPart(self._store, shard, metric, scheme)
+        shards = range(self._store.shards)
+        return [ShardPart(self._store, shard, metric, scheme) for shard in shards]
 
     def names(self, metric: str, scheme: str) -> list[SumName]:
         """All sums, in the order of their periods."""
@@ -151,7 +151,9 @@ class Sums:
                 for label in part.names()
                 if not is_sum(label) and windows.end(label) <= before
             ]
-            for some in together(due):
+            # By one step those that lie in the same month.
+            due.sort(key=windows.start)
+            for some in [list(each) for _, each in groupby(due, partial(period_of, "month"))]:
                 try:
                     done, why = part.drop_together(some, calendars)
                 except DamagedBlock as error:
@@ -204,7 +206,7 @@ class Sums:
             StoreError: the sum did not read back, or others change it all the time.
         """
         # All sums of a metric lie in one shard, where each can be judged by the others.
-        part, name = self._part(0, metric, scheme), brought.name
+        part, name = self.parts(metric, scheme)[0], brought.name
         for _ in range(ATTEMPTS):
             there = part.holding((name,))
             if name in there.sums and batch in there.sums[name].added:
@@ -232,7 +234,7 @@ class Sums:
         )
 
     def _memory(self, metric: str, scheme: str) -> ShardPart:
-        return self._part(0, metric, f"{scheme}.imports")
+        return self.parts(metric, f"{scheme}.imports")[0]
 
     def _change_imports(
         self, metric: str, scheme: str, edit: Callable[[list[Imported]], list[Imported]]
