@@ -131,11 +131,16 @@ class ShardPart:
         made = self.change(Change({label: found.stamp}, sealed={label: block}))
         return Sealing(found.size, len(block)) if made else None
 
-    def periods_due(self, asked: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
-        """Those of these periods, each with the kind of its windows, for which `Sums.add_up` has
-        something to do in this shard."""
-        found = self.holding([SumName(form, *each) for form in ("copy", "kept") for each in asked])
-        return {each for each in asked if found.due(SumName("copy", *each))}
+    def copies_due(self, before: float) -> set[SumName]:
+        """Those copies of periods that had ended by `before` (POSIX seconds) for which `add_up` has
+        something to do."""
+        names = self.names()
+        there = Holding(dict.fromkeys(filterfalse(is_sum, names), ""))
+        copies = {SumName("copy", *each) for each in there.by_period}
+        copies |= {name for name in map(SumName.parse, filter(is_sum, names)) if not name.kept}
+        ended = [name for name in copies if name.ended(before)]
+        found = self.holding([*ended, *(name._replace(form="kept") for name in ended)], names)
+        return {name for name in ended if found.due(name)}
 
     def add_up(self, kind: str, period: str) -> int:
         """Make the copy of a period, or bring it up to date; see `Sums.add_up`."""

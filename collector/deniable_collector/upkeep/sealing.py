@@ -17,12 +17,11 @@ from dataclasses import dataclass
 from deniable import DeniableError
 from deniable.protocol import windows
 from deniable.protocol.coded_message import counted
-from deniable.protocol.keep import CALENDARS
 from deniable_collector.operation.events import tell
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.errors import StoreUnavailable
-from deniable_collector.stores.sums import bounds, period_of
+from deniable_collector.stores.sums import SumName
 from deniable_collector.upkeep.keeper import SETTLED, Upkeep
 
 _AGAIN_SECONDS = 3_600.0
@@ -118,23 +117,12 @@ def _settled_periods(store: Store, now: float) -> list[tuple[str, ...]]:
     more reports at `now`, whose windows are sealed, and whose copy is missing, old or of no use."""
     found = list[tuple[str, ...]]()
     for metric, scheme, labels, sealed in _each_scheme(store):
-        periods: dict[tuple[str, str], list[str]] = {
-            (name.kind, name.period): []
-            for name in store.sums.names(metric, scheme)
-            if not name.kept
-        }
-        for label in labels:
-            kind = windows.kind_of(label)
-            for calendar in CALENDARS[kind]:
-                periods.setdefault((kind, period_of(calendar, label)), []).append(label)
-        settled = [
-            each
-            for each, members in periods.items()
-            if bounds(each[1])[1] + SETTLED <= now and sealed.issuperset(members)
+        parts = store.sums.parts(metric, scheme)
+        found += [
+            (metric, scheme, copy.kind, copy.period)
+            for copy in set[SumName]().union(*(part.copies_due(now - SETTLED) for part in parts))
+            if sealed.issuperset(label for label in labels if copy.covers(label))
         ]
-        parts = store.sums.parts(metric, scheme) if settled else []
-        due = set[tuple[str, str]]().union(*(part.periods_due(settled) for part in parts))
-        found += [(metric, scheme, *each) for each in due]
     return found
 
 
