@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric
 
 from deniable.protocol.oblivious.capsules import NoKey
 from deniable.protocol.oblivious.signed_keys import PATH
@@ -22,15 +23,14 @@ from deniable_collector.documents import documents
 from deniable_collector.inherited import Inherited, inherited
 from deniable_collector.intake import Intake
 from deniable_collector.oblivious.gateway import Gateway, key_refused
-from deniable_collector.operation.metrics import QUEUE, StoreFigures, summed
+from deniable_collector.operation.metrics import QUEUE, store_figures, summed
 from deniable_collector.operation.watch import WatchedStore
 from deniable_collector.refusals import IntakeError, too_large
 from deniable_collector.serving.batch_reader import BatchReader, Expected, ReadBody
 from deniable_collector.serving.group import GroupCommit
 from deniable_collector.serving.http import HttpServer, Request
 from deniable_collector.serving.pages import PageHandler
-from deniable_collector.serving.problems import problem_of
-from deniable_collector.serving.responses import HttpResponse
+from deniable_collector.serving.responses import HttpResponse, problem_of
 from deniable_collector.stores import Store, store_of
 from deniable_collector.upkeep.journal import JournalKeeper
 from deniable_collector.upkeep.keeper import Keeper, Upkeep
@@ -93,7 +93,6 @@ class Collector(PageHandler):
         warm.exception()
         for each in self.upkeep:
             each.start()
-        await super().start(server)
 
     async def stop(self) -> None:
         """Called when every request has been answered, and nothing waits for a commit."""
@@ -108,8 +107,8 @@ class Collector(PageHandler):
         """Check the sender of a batch or a capsule, and what is announced.
 
         Raises:
-            IntakeError: as `Admission.admit` does, or a batch does not come like this; for all
-                but batches, the network sends too much; a relay that has a key may.
+            IntakeError: as `BatchReader.admit` does; for all but batches, the network sends too
+                much; a relay that has a key may.
         """
         resource = self._resources.get(request.path) if request.method == b"POST" else None
         if resource is not None or request.path == REPORTS:
@@ -150,10 +149,9 @@ class Collector(PageHandler):
         self._intake.prepare()
         self._store.ping()
 
-    def figures(self) -> CollectorRegistry:
-        found = summed()
-        found.register(StoreFigures(self._store, len(self._registry)))
-        return found
+    def collect(self) -> Iterator[Metric]:
+        yield from summed().collect()
+        yield from store_figures(self._store, len(self._registry))
 
     def problem(self, error: Exception) -> HttpResponse:
         """The response for an exception, which is counted."""

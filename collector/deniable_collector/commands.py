@@ -6,9 +6,8 @@ from contextlib import closing
 
 import click
 
-from deniable import Registry
 from deniable.tools.command_line import command
-from deniable_collector.oblivious.key_file import KeyFile
+from deniable_collector.inherited import read_all
 from deniable_collector.oblivious.relay_settings import RelaySettings
 from deniable_collector.operation.events import announce
 from deniable_collector.options import (
@@ -18,7 +17,7 @@ from deniable_collector.options import (
     workers_option,
 )
 from deniable_collector.serving.gunicorn import become, cannot_listen, environment
-from deniable_collector.settings import Settings, SettingsError
+from deniable_collector.settings import SettingsError
 from deniable_collector.stores import StoreUnavailable, store_of
 
 
@@ -30,15 +29,14 @@ from deniable_collector.stores import StoreUnavailable, store_of
 def collect(**options: str | None) -> None:
     """Run the collector. Settings come from the environment; options override it."""
     environ = environment(**options)
-    settings = Settings.from_env(environ)
-    registry = Registry.load(settings.registry)
-    KeyFile.of(settings.gateway_keys)
+    found = read_all(environ)
+    settings = found.settings
     if problems := cannot_listen(settings.addresses):
         raise SettingsError(problems)
     with closing(store_of(settings)) as store:
         try:
             # Now, so that a mistake is reported here once, and not by every worker.
-            store.publish({metric.name: [metric.scheme] for metric in registry})
+            store.publish({metric.name: [metric.scheme] for metric in found.registry})
         except StoreUnavailable as error:
             # Devices keep their batches meanwhile; the workers try again.
             announce(settings.log_format, "store-away", str(error), warning=True)

@@ -10,10 +10,9 @@ from typing import Any
 
 from deniable import DeniableError
 from deniable_collector import inherited
-from deniable_collector.operation import metrics_folder
 from deniable_collector.operation.events import tell
-from deniable_collector.serving.gunicorn import cannot_listen, shared
-from deniable_collector.settings import Settings, SettingsError
+from deniable_collector.serving.gunicorn import end_metrics, shared
+from deniable_collector.settings import Settings
 
 _settings = Settings.from_env()
 
@@ -21,14 +20,12 @@ _settings = Settings.from_env()
 def _check() -> None:
     """Read what the workers inherit; with a mistake in it the collector cannot start."""
     try:
-        if problems := cannot_listen(_settings.addresses):
-            raise SettingsError(problems)
         inherited.read()
     except DeniableError as error:
         mistakes = inherited.mistakes_of(error)
         told = f"the collector cannot start: {'; '.join(mistakes)}"
         tell("error", "not-started", told, mistakes=list(mistakes))
-        metrics_folder.end()
+        end_metrics()
         sys.exit(1)
 
 

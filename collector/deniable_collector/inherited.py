@@ -7,6 +7,7 @@ gunicorn ends when a worker does not start.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def inherited() -> Inherited:
     Raises:
         SettingsError, RegistryError, KeyFileError: the latter have mistakes.
     """
-    return _held or _read()
+    return _held or read_all()
 
 
 def read() -> None:
@@ -47,7 +48,7 @@ def read() -> None:
         SettingsError, RegistryError, KeyFileError: they have mistakes.
     """
     global _held
-    _held = _read()
+    _held = read_all()
 
 
 def read_again() -> None:
@@ -55,7 +56,7 @@ def read_again() -> None:
     stays."""
     global _held
     try:
-        _held = _read()
+        _held = read_all()
     except Exception as error:
         # A bug too: an error that left here would end the master.
         mistakes = mistakes_of(error)
@@ -74,11 +75,16 @@ def read_again() -> None:
         tell("info", "reloaded", told, metrics=count)
 
 
-def _read() -> Inherited:
-    settings = Settings.from_env()
-    return Inherited(
-        settings, Registry.load(settings.registry), keys=KeyFile.of(settings.gateway_keys)
-    )
+def read_all(environ: Mapping[str, str] | None = None) -> Inherited:
+    """What an environment says, by default that of this process.
+
+    Raises:
+        SettingsError, RegistryError, KeyFileError: they have mistakes.
+    """
+    settings = Settings.from_env(environ)
+    registry = Registry.load(settings.registry)
+    keys = KeyFile.read(Path(settings.gateway_keys)) if settings.gateway_keys else None
+    return Inherited(settings, registry, keys=keys)
 
 
 def mistakes_of(error: Exception) -> tuple[str, ...]:

@@ -16,9 +16,9 @@ from msgspec import UNSET
 from deniable import Registry, WireError
 from deniable.protocol.coded_message import counted
 from deniable_collector.batches.batch import NAMED, Batch, Receipt, Rejection
+from deniable_collector.batches.bodies import read_batch
 from deniable_collector.batches.catalogue import Catalogue, Refused
 from deniable_collector.batches.folding import Accepted, increments
-from deniable_collector.batches.reports import read_batch
 from deniable_collector.operation.metrics import count_receipts
 from deniable_collector.refusals import IntakeError
 from deniable_collector.stores.base import Store

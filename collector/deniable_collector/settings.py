@@ -320,6 +320,12 @@ class Settings:
         """Where the collector listens, by the variable that says so."""
         return {f"{_PREFIX}BIND": self.bind, f"{_PREFIX}METRICS_BIND": self.metrics_bind}
 
+    @property
+    def max_capsule(self) -> int:
+        """The most bytes of a capsule: padding may double a batch, and 1 KiB has its key, its tag
+        and the header of its request."""
+        return 2 * self.max_body + (1 << 10)
+
     @classmethod
     def heeded(cls) -> list[Field[Any]]:
         """The fields that this server heeds."""

@@ -22,7 +22,8 @@ def admit(admission, address="", authorization="", key="", forwarded=""):
     """Let in a request with these headers, from that address."""
     named = {"authorization": authorization, "x-deniable-key": key, "x-forwarded-for": forwarded}
     headers = {name.encode(): text.encode() for name, text in named.items() if text}
-    admission.admit(Peer(address), headers)
+    admission.pace(Peer(address), headers)
+    admission.check_key(headers)
 
 
 def hashed(*keys):
@@ -175,6 +176,12 @@ def test_a_collector_with_keys(new_client, new_body):
     assert post(client, body, headers={"Authorization": f"Bearer {KEY}"}).json["accepted"] == 1
     assert post(client, new_body(), headers={"X-Deniable-Key": KEY}).json["accepted"] == 1
     assert client.get("/v1/registry").status_code == client.get("/healthz").status_code == 200
+
+
+def test_the_rate_limits_how_fast_keys_are_guessed(new_client, new_body):
+    """Beyond the rate no key is looked at."""
+    client = new_client(ingest_keys=hashed(KEY), rate="2/day")
+    assert [post(client, new_body()).status_code for _ in range(3)] == [401, 401, 429]
 
 
 def test_a_rate_of_all_other_requests(new_client, new_body):

@@ -12,14 +12,27 @@ from deniable_collector.stores.commits import MAX_CELL, TallyKey
 from deniable_collector.stores.sealed import (
     DamagedBlock,
     add,
+    add_counters,
     block_of,
-    counters_in,
-    decode,
     encode,
     reports_in,
 )
 
 TALLY = TallyKey("m", "abcdefabcdef", "2026-11-20")
+
+
+def decode(data, count):
+    """The numbers that were encoded."""
+    numbers = np.zeros(count, np.int64)
+    add(data, numbers)
+    return numbers
+
+
+def counters_in(tally, size, block):
+    """The vector in a block."""
+    counters = np.zeros(size, np.int64)
+    add_counters(tally, counters, block)
+    return counters
 
 
 def entropy(counts):

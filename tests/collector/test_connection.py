@@ -11,7 +11,7 @@ import pytest
 
 from deniable_collector.refusals import IntakeError
 from deniable_collector.serving.connection import MAX_LINES, Connection
-from deniable_collector.serving.problems import problem_of
+from deniable_collector.serving.responses import problem_of
 from deniable_collector.serving.wsgi import WsgiHandler
 from deniable_collector.settings import Settings
 

@@ -11,8 +11,8 @@ from deniable import WireError
 from deniable.protocol.mechanisms import Packing, Report, Row
 from deniable.protocol.wire import pack_columns, unpack_columns
 from deniable_collector.batches import folding
+from deniable_collector.batches.bodies import reader
 from deniable_collector.batches.folding import RowPlace, count_bitmaps, increments
-from deniable_collector.batches.reports import reader
 from deniable_collector.stores.commits import TallyKey, TallyRowKey
 
 

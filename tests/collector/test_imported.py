@@ -6,12 +6,12 @@ import pytest
 
 from deniable.protocol import windows
 from deniable_collector.stores import open_store
-from deniable_collector.stores.summed.imported import (
+from deniable_collector.stores.summing import (
     TALLY,
     Imported,
     brought_before,
 )
-from deniable_collector.stores.summed.sums import bounds
+from deniable_collector.stores.sums import bounds
 from deniable_collector.upkeep import importing
 from deniable_collector.upkeep.archive import ArchiveError, TallySelection, export
 from deniable_collector.upkeep.archive_reading import check

@@ -19,7 +19,7 @@ from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.life import Dropped
 from deniable_collector.stores.sealed import DamagedBlock
-from deniable_collector.stores.summed.summing import Sums
+from deniable_collector.stores.summing import Sums
 from deniable_collector.upkeep.keeper import Keeper
 
 from .filling import commit

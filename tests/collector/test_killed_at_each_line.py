@@ -8,13 +8,11 @@ from contextlib import closing
 import pytest
 
 from deniable.protocol import windows
-from deniable_collector.stores import base, life, open_store, sealed
+from deniable_collector.stores import base, life, open_store, sealed, summing
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.redis import store as redis_store
-from deniable_collector.stores.redis import strings as redis_strings
 from deniable_collector.stores.sqlite import store as sqlite_store
 from deniable_collector.stores.sqlite.file import SqliteFile
-from deniable_collector.stores.summed import summing
 
 from .filling import fill, scheme, whole  # noqa: F401  (fixtures)
 from .killing import in_a_child, kill_at
@@ -22,7 +20,7 @@ from .killing import in_a_child, kill_at
 pytestmark = pytest.mark.campaign
 STORES = ["sqlite", "redis", "cluster"]
 FILE = sys.modules[SqliteFile.__module__]
-SEALING = (sealed, base, life, sqlite_store, redis_store, redis_strings, FILE)
+SEALING = (sealed, base, life, sqlite_store, redis_store, FILE)
 SUMMING = (sealed, life, sqlite_store, redis_store, summing, FILE)
 
 

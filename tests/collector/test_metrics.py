@@ -17,8 +17,8 @@ from tests.ports import until
 import deniable
 from deniable_collector.collector import Collector
 from deniable_collector.inherited import Inherited
-from deniable_collector.operation import metrics_folder
 from deniable_collector.operation.metrics import _AllProcesses
+from deniable_collector.serving import gunicorn
 from deniable_collector.settings import Settings
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -146,7 +146,7 @@ def test_a_process_that_starts_is_no_error(tmp_path, monkeypatch):
 def test_alerts_ask_for_what_is_told(store, registry):
     """Every series of the alert rules is one that GET /metrics has; each rule has what Prometheus
     needs, and a severity."""
-    text = generate_latest(Collector(Inherited(Settings(), registry), store).figures()).decode()
+    text = generate_latest(Collector(Inherited(Settings(), registry), store)).decode()
     told = set()
     for kind, name in re.findall(r"^# TYPE (?=\S+ (\w+))(\S+)", text, re.MULTILINE):
         told.add(name) if kind != "histogram" else told.update(
@@ -167,8 +167,8 @@ def test_alerts_ask_for_what_is_told(store, registry):
 
 def test_gauges_end_with_their_process(tmp_path, monkeypatch):
     """What a process of the collector was doing leaves with it; what it has counted stays."""
-    monkeypatch.setenv(metrics_folder.VARIABLE, str(tmp_path))
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))
     for name in ("gauge_livesum_7.db", "gauge_livesum_8.db", "counter_7.db"):
         (tmp_path / name).touch()
-    metrics_folder.end_process(7)
+    gunicorn.end_gauges(7)
     assert {each.name for each in tmp_path.iterdir()} == {"gauge_livesum_8.db", "counter_7.db"}

@@ -210,7 +210,7 @@ def test_a_swap_that_is_always_overtaken(redis_server, scheme, new_id, noon, mon
     batch = new_id()
     with opened(redis_server, "overtaken") as store, opened(redis_server, "overtaken") as other:
         store.publish({"m": [scheme]})
-        read = store._strings.values
+        read = store._values
 
         def overtake(keys):
             found = read(keys)
@@ -218,7 +218,7 @@ def test_a_swap_that_is_always_overtaken(redis_server, scheme, new_id, noon, mon
                 other.fold(commit(scheme, new_id()), noon)
             return found
 
-        monkeypatch.setattr(store._strings, "values", overtake)
+        monkeypatch.setattr(store, "_values", overtake)
         with pytest.raises(StoreUnavailable, match="all the time"):
             store.fold(commit(scheme, batch, cells={0: 2**40}), noon)
         monkeypatch.undo()

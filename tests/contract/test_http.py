@@ -26,8 +26,8 @@ from tests.collector.conftest import METRICS, SocketClient, collecting
 from deniable import Registry
 from deniable_collector.batches.batch import NAMED, REASONS
 from deniable_collector.collector import Collector
+from deniable_collector.documents import description
 from deniable_collector.inherited import Inherited
-from deniable_collector.openapi import description
 from deniable_collector.refusals import PROBLEMS
 from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store

@@ -811,7 +811,7 @@ def stamps_of(home, store, tallies):
         with store._file.transaction("DEFERRED") as connection:
             return {stamp for (stamp,) in connection.execute("SELECT stamp FROM tallies")}
     keys = [store._tally_key(0, each) for each in tallies]
-    return {store._strings.client.getrange(key, 0, 7) for key in keys}
+    return {store._client.getrange(key, 0, 7) for key in keys}
 
 
 def test_a_store_has_a_name_of_its_own(home, store, scheme, make, new_id, noon):

@@ -17,8 +17,8 @@ from typing import Any
 from deniable import Metric, Registry, Scheme, WindowError
 from deniable.protocol import windows
 from deniable.protocol.wire import LATEST
+from deniable_collector.batches.bodies import Columns, reader
 from deniable_collector.batches.folding import RowPlace
-from deniable_collector.batches.reports import Columns, reader
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import ID_RETENTION, TallyKey, TallyRowKey
 from deniable_collector.stores.errors import StoreUnavailable

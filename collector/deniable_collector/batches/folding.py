@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.protocol.mechanisms import Packing, Row
-from deniable_collector.batches.reports import Columns
+from deniable_collector.batches.bodies import Columns
 from deniable_collector.stores.commits import Increment, TallyRowKey
 
 _CACHED_BITS = 1 << 17

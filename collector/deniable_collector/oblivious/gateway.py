@@ -32,15 +32,10 @@ from deniable_collector.refusals import IntakeError, too_large
 from deniable_collector.serving.admission import shows_key
 from deniable_collector.serving.batch_reader import BatchReader, Expected, ReadBody
 from deniable_collector.serving.http import Request, media_type
-from deniable_collector.serving.problems import answered
-from deniable_collector.serving.responses import HttpResponse, head, lines_of
+from deniable_collector.serving.responses import HttpResponse, answered, head, lines_of
 from deniable_collector.settings import Settings
 
 _TARGET = b"/v1/reports"
-
-OVERHEAD = 1 << 10
-"""Bytes of a capsule that are neither batch nor padding: its key, its tag, and the request's
-header."""
 
 
 class Gateway:
@@ -49,8 +44,7 @@ class Gateway:
     def __init__(self, settings: Settings, held: KeyFile, batch_reader: BatchReader) -> None:
         self._held = held
         self._keys = {each.id: each for each in held.keys}
-        self._max_capsule = 2 * settings.max_body + OVERHEAD
-        """The most bytes of a capsule. Padding may double a batch."""
+        self._max_capsule = settings.max_capsule
         self._relay_keys = settings.relay_keys
         self._batch_reader = batch_reader
 

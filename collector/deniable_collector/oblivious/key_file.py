@@ -76,15 +76,6 @@ class KeyFile:
         return cls(number.to_bytes(32, "big"), (new_private_key(secrets.randbelow(256), kem),))
 
     @classmethod
-    def of(cls, path: str) -> KeyFile | None:
-        """The keys in the file of this path; None for none.
-
-        Raises:
-            KeyFileError: as `read` does.
-        """
-        return cls.read(Path(path)) if path else None
-
-    @classmethod
     def read(cls, path: Path) -> KeyFile:
         """The file's keys.
 

@@ -13,13 +13,11 @@ import time
 from collections.abc import Iterable
 
 import aiohttp
-from prometheus_client import CollectorRegistry, Gauge, Histogram
+from prometheus_client import Gauge, Histogram
 from prometheus_client.core import Metric
-from prometheus_client.registry import Collector
 
 from deniable.protocol.oblivious.capsules import REQUEST_TYPE, RESPONSE_TYPE
 from deniable.protocol.oblivious.signed_keys import KEYS_TYPE, PATH, SIGNATURE
-from deniable_collector.oblivious.gateway import OVERHEAD
 from deniable_collector.oblivious.relay_settings import RelaySettings
 from deniable_collector.operation.metrics import OWN, build_info, summed
 from deniable_collector.refusals import IntakeError, too_large
@@ -40,22 +38,6 @@ HELD = Gauge(
     multiprocess_mode="livesum",
     registry=OWN,
 )
-
-_SHARED = "deniable_requests"
-"""The only one of the collector's metrics that a relay has too."""
-
-
-class _RelayFigures(Collector):
-    """What a relay counts, without the rest of what the collector's code counts."""
-
-    def __init__(self, source: CollectorRegistry) -> None:
-        self._source = source
-
-    def collect(self) -> Iterable[Metric]:
-        for family in self._source.collect():
-            if family.name == _SHARED or family.name.startswith("deniable_relay_"):
-                yield family
-        yield build_info()
 
 
 LARGEST_RESPONSE = 1 << 18
@@ -82,7 +64,7 @@ class CapsuleRelay(PageHandler):
         self.posts = frozenset((_PATH,))
         self._admission = Admission(settings)
         self._cors = Cors(settings.cors_origins, f"Retry-After, {SIGNATURE}")
-        self._most = 2 * settings.max_body + OVERHEAD
+        self._most = settings.max_capsule
         self._url = settings.relay_gateway + PATH
         self._headers = {"Content-Type": REQUEST_TYPE}
         if settings.relay_key:
@@ -103,7 +85,6 @@ class CapsuleRelay(PageHandler):
             skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding"),
             auto_decompress=False,
         )
-        await super().start(server)
 
     async def stop(self) -> None:
         """Close it, when every request has been answered."""
@@ -144,10 +125,12 @@ class CapsuleRelay(PageHandler):
         await self._read_keys()
         return HttpResponse(200, b'{"status": "ready"}')
 
-    def figures(self) -> CollectorRegistry:
-        chosen = CollectorRegistry()
-        chosen.register(_RelayFigures(summed()))
-        return chosen
+    def collect(self) -> Iterable[Metric]:
+        """What a relay counts, without the rest of what the collector's code counts."""
+        for family in summed().collect():
+            if family.name == "deniable_requests" or family.name.startswith("deniable_relay_"):
+                yield family
+        yield build_info()
 
     async def _tell_keys(self, request: Request) -> HttpResponse:
         response, signature = await self._read_keys()

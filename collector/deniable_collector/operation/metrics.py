@@ -16,12 +16,10 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
-from prometheus_client.registry import Collector
 
 import deniable
 from deniable_collector.batches.batch import Receipt
-from deniable_collector.operation.metrics_folder import VARIABLE
-from deniable_collector.serving.problems import counting
+from deniable_collector.serving.responses import counting
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import Commit
 from deniable_collector.stores.errors import StoreError
@@ -134,26 +132,21 @@ def _add(counter: Counter, numbers: Mapping[str, int]) -> None:
             counter.labels(label).inc(number)
 
 
-class StoreFigures(Collector):
-    """Metrics of a collector that are computed at each scrape."""
-
-    def __init__(self, store: Store, metrics: int) -> None:
-        self._store = store
-        self._metrics = metrics
-
-    def collect(self) -> Iterator[Metric]:
-        try:
-            self._store.ping()
-            up = 1
-        except StoreError:
-            up = 0
-        yield GaugeMetricFamily(
-            "deniable_store_up", "1 if the store can take a commit now, else 0.", up
-        )
-        yield GaugeMetricFamily(
-            "deniable_registry_metrics", "Metrics that the registry declares.", self._metrics
-        )
-        yield build_info()
+def store_figures(store: Store, metrics: int) -> Iterator[Metric]:
+    """Metrics of a collector that are computed at each scrape; `metrics` is how many its registry
+    declares."""
+    try:
+        store.ping()
+        up = 1
+    except StoreError:
+        up = 0
+    yield GaugeMetricFamily(
+        "deniable_store_up", "1 if the store can take a commit now, else 0.", up
+    )
+    yield GaugeMetricFamily(
+        "deniable_registry_metrics", "Metrics that the registry declares.", metrics
+    )
+    yield build_info()
 
 
 def build_info() -> Metric:
@@ -183,7 +176,8 @@ class _AllProcesses(MultiProcessCollector):
 def summed() -> CollectorRegistry:
     """The numbers of all processes, at each scrape; without the shared folder, of this one."""
     registry = CollectorRegistry()
-    if VARIABLE in os.environ:
+    # prometheus_client looks for it as well (`serving.gunicorn.begin_metrics`).
+    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
         _AllProcesses(registry)  # type: ignore[no-untyped-call]  # it registers itself
     else:
         registry.register(OWN)

@@ -24,7 +24,7 @@ from deniable_collector.settings import OFF, Settings
 
 
 class Admission:
-    """Admits a request or raises. `clock` returns seconds that never go back."""
+    """Lets a request pass or raises. `clock` returns seconds that never go back."""
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
         self._keys = settings.ingest_keys
@@ -32,21 +32,8 @@ class Admission:
         self._told = False
         self._rate = NetworkRate(settings.rate, clock) if settings.rate != OFF else None
 
-    def admit(self, peer: Peer, headers: Mapping[bytes, bytes], query: bytes = b"") -> None:
-        """Let one request in, with its header, whose names are in lower case.
-
-        A beacon has no headers of the page's choice, so its key is in the address's query, which
-        counts only where no header has one.
-
-        Raises:
-            IntakeError: 429 if the client's network sends too much, 401 without a good key.
-        """
-        # The rate comes first, so that it limits how fast keys can be guessed.
-        self.pace(peer, headers)
-        self.check_key(headers, query)
-
     def pace(self, peer: Peer, headers: Mapping[bytes, bytes]) -> None:
-        """Count one request, as `admit` does, and ask for no key.
+        """Count one request, with its header, whose names are in lower case.
 
         Raises:
             IntakeError: 429 if the client's network sends too much.
@@ -72,6 +59,9 @@ class Admission:
 
     def check_key(self, headers: Mapping[bytes, bytes], query: bytes = b"") -> None:
         """Ask for one of the keys, where there are any.
+
+        A beacon has no headers of the page's choice, so its key is in the address's query, which
+        counts only where no header has one.
 
         Raises:
             IntakeError: 401 without a good one.

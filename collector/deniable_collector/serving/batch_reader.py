@@ -8,14 +8,13 @@ from typing import NamedTuple
 import msgspec
 
 from deniable_collector.batches.batch import Batch, Receipt
-from deniable_collector.batches.bodies import decompress, is_compressed
+from deniable_collector.batches.bodies import decompress
 from deniable_collector.batches.catalogue import MustWait
 from deniable_collector.intake import Intake
 from deniable_collector.refusals import IntakeError
 from deniable_collector.serving.admission import Admission, Cors, origin_refused
 from deniable_collector.serving.http import Request, is_text, media_type, token
-from deniable_collector.serving.problems import answered
-from deniable_collector.serving.responses import HttpResponse
+from deniable_collector.serving.responses import HttpResponse, answered
 from deniable_collector.settings import Settings
 
 JSON = "application/json"
@@ -66,9 +65,12 @@ class BatchReader:
         """Check who sends a batch, and what is announced.
 
         Raises:
-            IntakeError: as `Admission.admit` does; or no batch comes like this.
+            IntakeError: 429 if its network sends too much, 401 without a good key; or no batch
+                comes like this.
         """
-        self.admission.admit(request.connection.peer, request.headers, request.query)
+        # The rate comes first, so that it limits how fast keys can be guessed.
+        self.admission.pace(request.connection.peer, request.headers)
+        self.admission.check_key(request.headers, request.query)
         return self.expect(request.headers)
 
     def expect(self, headers: Mapping[bytes, bytes]) -> Expected:
@@ -83,7 +85,7 @@ class BatchReader:
             self._check_type(*(headers.get(name, b"").decode("latin-1") for name in _DESCRIBED))
         encoding = headers.get(b"content-encoding", b"").decode("latin-1")
         # Most have none.
-        if not encoding or not is_compressed(encoding := token(encoding)):
+        if not encoding or (encoding := token(encoding)) in ("", "identity"):
             return self._plain
 
         def read(body: bytes, wait: bool) -> ReadBody:

@@ -12,15 +12,16 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import shutil
 import socket
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from signal import SIG_BLOCK, SIG_UNBLOCK, SIGINT, SIGQUIT, SIGTERM, pthread_sigmask
 from typing import Any, NoReturn
 
 import deniable
-from deniable_collector.operation import metrics_folder
 from deniable_collector.operation.events import announce, tell
 from deniable_collector.settings import ROOM, Settings
 
@@ -76,6 +77,38 @@ def open_files(connections: int) -> None:
             )
 
 
+_METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+"""The variable in which prometheus_client looks for the folder in which the processes of a server
+share their metrics: once, when it is first imported. So this file imports it as late as possible.
+"""
+
+
+def begin_metrics() -> None:
+    """Create a new folder, before the first process is forked, and name it to all of them.
+
+    Raises:
+        RuntimeError: prometheus_client was imported before, and would count only this process.
+    """
+    if "prometheus_client" in sys.modules:
+        raise RuntimeError("begin_metrics() must run before prometheus_client is imported")
+    os.environ[_METRICS_FOLDER] = tempfile.mkdtemp(prefix="deniable-metrics-")
+
+
+def end_gauges(pid: int) -> None:
+    """Remove the gauges of a process that has ended; its counters stay in the sums."""
+    if _METRICS_FOLDER in os.environ:
+        from prometheus_client.multiprocess import mark_process_dead
+
+        mark_process_dead(pid)  # type: ignore[no-untyped-call]
+
+
+def end_metrics() -> None:
+    """Remove the folder, after the last process has ended."""
+    folder = os.environ.pop(_METRICS_FOLDER, None)
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def environment(**options: str | None) -> dict[str, str]:
     """The environment, in which the options of a command override the settings of these names."""
     environ = dict(os.environ)
@@ -114,7 +147,7 @@ def shared(
     """
     if settings.metrics_bind:
         # Before gunicorn imports the app, which imports prometheus_client.
-        metrics_folder.begin()
+        begin_metrics()
 
     def on_starting(server: Any) -> None:
         """Raise the limit of open files; here, because the log is open now."""
@@ -137,12 +170,10 @@ def shared(
             announce(settings.log_format, "listening", told, place=name, address=address)
 
     def child_exit(server: Any, worker: Any) -> None:
-        """Remove the gauges of a worker that has ended."""
-        metrics_folder.end_process(worker.pid)
+        end_gauges(worker.pid)
 
     def on_exit(server: Any) -> None:
-        """Remove the folder that the processes shared, and log the end."""
-        metrics_folder.end()
+        end_metrics()
         tell("info", "stopped", f"the {place} has stopped")
 
     return COMMON | {

@@ -19,9 +19,8 @@ from typing import Any, Protocol
 import msgspec
 
 from deniable_collector.refusals import IntakeError, not_http
-from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.rates import Peer, network_of
-from deniable_collector.serving.responses import Fields, Response
+from deniable_collector.serving.responses import Fields, Response, problem_of
 from deniable_collector.settings import ROOM, Settings, port_of
 
 _SLACK = 1 << 16
@@ -104,6 +103,9 @@ class HttpHandler(ABC):
         """Called after the last response; ends all tasks."""
         for task in self._tasks:
             task.cancel()
+
+    def note_held(self, held: int) -> None:  # noqa: B027
+        """Called twice a second with the bytes of bodies that wait."""
 
     @abstractmethod
     def admit(self, request: Request) -> int:
@@ -208,6 +210,7 @@ class HttpServer:
     def _look(self) -> None:
         self._timer = self.loop.call_later(_LOOK_SECONDS, self._look)
         self.date = b"date: " + formatdate(usegmt=True).encode()
+        self.handler.note_held(self.held)
         now = self.loop.time()
         for connection in tuple(self._open):
             connection.look(now)

@@ -5,16 +5,18 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeAlias
 
 from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client.core import Metric
 from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
 
 from deniable_collector.operation.metrics import count_answer
 from deniable_collector.refusals import IntakeError
 from deniable_collector.serving.admission import Admission
-from deniable_collector.serving.http import HttpHandler, HttpServer, Request
+from deniable_collector.serving.http import HttpHandler, Request
 from deniable_collector.serving.responses import HttpResponse, Response
 from deniable_collector.settings import Settings, port_of
 
@@ -22,11 +24,8 @@ Page: TypeAlias = Callable[[Request], Awaitable[HttpResponse]]
 
 _METRICS = b"/metrics"
 
-_SAMPLE_SECONDS = 1.0
-"""How often the bytes that wait are written down for the metrics."""
 
-
-class PageHandler(HttpHandler):
+class PageHandler(HttpHandler, Collector):
     """Answers by tasks of the event loop: `pages` are what GET gets, `posts` the paths that take
     POST. `held` is the figure of the bytes that wait."""
 
@@ -53,18 +52,13 @@ class PageHandler(HttpHandler):
         """
 
     @abstractmethod
-    def figures(self) -> CollectorRegistry:
+    def collect(self) -> Iterable[Metric]:
         """What Prometheus gets. It may wait."""
 
-    async def start(self, server: HttpServer) -> None:
-        """Note the bytes that wait, where they are asked for."""
+    def note_held(self, held: int) -> None:
+        """Write the bytes that wait down, where they are asked for."""
         if self._private_port:
-            self.keep(self._sample(server))
-
-    async def _sample(self, server: HttpServer) -> None:
-        while True:
-            self._held.set(server.held)
-            await asyncio.sleep(_SAMPLE_SECONDS)
+            self._held.set(held)
 
     def admit(self, request: Request) -> int:
         """No page has a body.
@@ -120,6 +114,8 @@ class PageHandler(HttpHandler):
 
     async def _tell_figures(self, request: Request) -> HttpResponse:
         encode, kind = choose_encoder(request.headers.get(b"accept", b"").decode("latin-1"))
+        figures = CollectorRegistry()
+        figures.register(self)
         # It reads files.
-        text = await asyncio.to_thread(lambda: encode(self.figures()))
+        text = await asyncio.to_thread(encode, figures)
         return HttpResponse(200, text, kind)

@@ -17,9 +17,8 @@ from werkzeug.test import run_wsgi_app
 
 from deniable_collector.serving.admission import Admission, client_address
 from deniable_collector.serving.http import HttpHandler, Request
-from deniable_collector.serving.problems import problem_of
 from deniable_collector.serving.rates import network_of
-from deniable_collector.serving.responses import WsgiResponse
+from deniable_collector.serving.responses import WsgiResponse, problem_of
 from deniable_collector.settings import OFF, Settings
 
 _Sender: TypeAlias = tuple[bytes, ...]

@@ -18,8 +18,8 @@ from deniable_collector.stores.contract import StoreContract
 from deniable_collector.stores.errors import StoreUnavailable
 from deniable_collector.stores.increments import Held
 from deniable_collector.stores.life import Sealing
-from deniable_collector.stores.summed.summing import Sums
-from deniable_collector.stores.summed.sums import cover, is_sum
+from deniable_collector.stores.summing import Sums
+from deniable_collector.stores.sums import cover, is_sum
 from deniable_collector.stores.vectors import rows_of
 from deniable_collector.tally import Tally
 
@@ -42,23 +42,21 @@ class Store(StoreContract):
 
         `dropped` has those whose reports are only in sums.
         """
-        return _windows_of(self._names(metric, scheme))
+        parts = self.sums.parts(metric, scheme)
+        names = {name for part in parts for name in part.names() if not is_sum(name)}
+        return sorted(names, key=start)
 
     def dropped(self, metric: str, scheme: str) -> list[str]:
         """The windows that were dropped and whose reports are in kept sums, oldest first."""
-        return self.sums.dropped(metric, scheme, self._names(metric, scheme))
+        parts = self.sums.parts(metric, scheme)
+        return sorted({label for part in parts for label in part.kept().dropped}, key=start)
 
     def all_windows(self, metric: str, scheme: str) -> list[str]:
         """The windows with reports, oldest first: those with a tally of their own, and dropped
         ones."""
-        names = self._names(metric, scheme)
-        own, gone = _windows_of(names), self.sums.dropped(metric, scheme, names)
-        # Sorting a long list costs more than most metrics need.
-        return sorted({*own, *gone}, key=start) if gone else own
-
-    def _names(self, metric: str, scheme: str) -> list[list[str]]:
-        """The names of all tallies, of each shard."""
-        return [part.names() for part in self.sums.parts(metric, scheme)]
+        # Dropped ones last, so that one that goes meanwhile is among either.
+        both = {*self.windows(metric, scheme), *self.dropped(metric, scheme)}
+        return sorted(both, key=start)
 
     def tally(self, metric: str, scheme: str, windows: Iterable[str]) -> Tally:
         """The exact sum over these windows; windows without reports count as empty.
@@ -78,11 +76,9 @@ class Store(StoreContract):
                 there = part.around(labels, names)
                 plan = cover(labels, there)
                 vector = np.zeros(shape.size, np.int64)
-                sums = list(map(str, plan.sums))
-                asked = dict.fromkeys((*sums, *plan.windows), vector)
-                found = self.add(part.shard, metric, scheme, asked)
+                found = self.add(part.shard, metric, scheme, dict.fromkeys(plan, vector))
                 names = part.names()
-                whole = found.keys() >= set(sums)
+                whole = found.keys() >= set(filter(is_sum, plan))
                 if whole and there.kept_stamps == part.kept(labels, names).stamps:
                     break
                 # Windows were dropped meanwhile, or a copy of them.
@@ -97,7 +93,7 @@ class Store(StoreContract):
         Raises:
             StoreError: the scheme was never published.
         """
-        return self._own_tallies(tally.metric, tally.scheme, [tally.window])[0][tally.window]
+        return self._own_tallies(tally.metric, tally.scheme, [tally.window])[tally.window]
 
     def each_tally(self, metric: str, scheme: str, windows: Iterable[str]) -> dict[str, Tally]:
         """The tally of each of these windows alone, in the order given. All of them are in memory
@@ -107,28 +103,23 @@ class Store(StoreContract):
             StoreError: the scheme was never published.
             NotKept: a window was dropped, and the sum that has it has others too.
         """
-        found, names = self._own_tallies(metric, scheme, list(dict.fromkeys(windows)))
+        found = self._own_tallies(metric, scheme, list(dict.fromkeys(windows)))
         # Asked afterwards, so that a window that was dropped meanwhile is not read as empty.
-        for label in self.sums.dropped(metric, scheme, names):
+        for label in self.dropped(metric, scheme):
             if label in found:
                 found[label] = self.tally(metric, scheme, [label])
         return found
 
-    def _own_tallies(
-        self, metric: str, scheme: str, windows: Sequence[str]
-    ) -> tuple[dict[str, Tally], list[list[str]]]:
-        """What `own_tally` says of each of these windows; and the names that there were afterwards,
-        of each shard."""
+    def _own_tallies(self, metric: str, scheme: str, windows: Sequence[str]) -> dict[str, Tally]:
+        """What `own_tally` says of each of these windows."""
         shape = self.shape(metric, scheme)
         totals = dict(zip(windows, np.zeros((len(windows), shape.size), np.int64), strict=True))
         for shard in range(self.shards):
             self.add(shard, metric, scheme, totals)
-        names = self._names(metric, scheme)
-        found = {
+        return {
             label: Tally(metric, scheme, (label,), tuple(rows_of(shape, total)))
             for label, total in totals.items()
         }
-        return found, names
 
     def reports(self, metric: str, scheme: str, windows: Iterable[str]) -> dict[str, int]:
         """The number of reports in each of these windows, in the order given.
@@ -152,12 +143,18 @@ class Store(StoreContract):
         Raises:
             StoreError: the scheme was never published.
         """
-        labels = list(windows)
         groups = self.shape(metric, scheme).groups
-        known, left = self.sums.reports(metric, scheme, labels)
-        found = {label: known.get(label, np.zeros(groups, np.int64)) for label in labels}
-        if left:
-            rows = self.row_reports(metric, scheme, left)
+        found = {label: np.zeros(groups, np.int64) for label in windows}
+        told: Mapping[str, list[int]] = {}
+        for part in self.sums.parts(metric, scheme):
+            there = part.around(found, part.names())
+            # With more shards a copy tells of a part of them.
+            told = there.told if self.shards == 1 else {}
+            for some in (told, there.dropped):
+                for label in found.keys() & some.keys():
+                    found[label] = found[label] + some[label]
+        rows = self.row_reports(metric, scheme, [label for label in found if label not in told])
+        if rows:
             sums = np.array(list(rows.values())).reshape(len(rows), groups, -1).sum(axis=2)
             for label, each in zip(rows, sums, strict=True):
                 found[label] = found[label] + each
@@ -270,8 +267,3 @@ class Store(StoreContract):
                     gone += len(set().union(*(part.drop_ended(before) for part in parts)))
                     self.sums.forget_imports(metric, scheme, before)
         return gone
-
-
-def _windows_of(names: Iterable[Iterable[str]]) -> list[str]:
-    """The windows among the names of several shards, oldest first."""
-    return sorted({each for some in names for each in some if not is_sum(each)}, key=start)

@@ -68,7 +68,7 @@ class StoreContract(ABC):
     once for as long as its id is remembered. Every method raises `StoreUnavailable` when the store
     cannot answer. Then a retry changes nothing twice.
 
-    A tally is that of one window, or a sum of windows (`summed/sums.py`), which takes no commits
+    A tally is that of one window, or a sum of windows (`sums.py`), which takes no commits
     and has a record beside its counters. Its name, `TallyKey.window`, says which; the methods treat
     both alike. Each shard has a part of each tally.
     """

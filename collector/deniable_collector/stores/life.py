@@ -14,7 +14,7 @@ changed since it was read (`contract.Change`). So processes need not coordinate.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import filterfalse
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ from deniable.protocol import windows
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.contract import Change, Found, Head, StoreContract
 from deniable_collector.stores.sealed import DamagedBlock, block_of
-from deniable_collector.stores.summed.sums import (
+from deniable_collector.stores.sums import (
     Holding,
     SumName,
     SumRecord,
@@ -39,9 +39,6 @@ from deniable_collector.stores.vectors import Shape
 
 ATTEMPTS = 5
 """How often a change is tried that others keep from being made."""
-
-_FEWEST = 2
-"""A copy of one window saves no read."""
 
 
 class Sealing(NamedTuple):
@@ -111,6 +108,14 @@ class ShardPart:
         tally = TallyKey(self.metric, self.scheme, str(name))
         return msgspec.json.encode(record), block_of(tally, len(self.shape.widths), counters)
 
+    def grown(
+        self, there: Holding, name: SumName, more: SumRecord, counters: NDArray[np.int64]
+    ) -> tuple[bytes, bytes]:
+        """The record and the block of a kept sum, new or `there`, with what these add to it."""
+        record = there.sums.get(name, SumRecord())
+        record.add(more)
+        return self.written(name, record, self.read(str(name))[1] + counters)
+
     def seal(self, label: str) -> Sealing | None:
         """Seal a window; see `Store.seal`."""
         rows = len(self.shape.widths)
@@ -126,34 +131,28 @@ class ShardPart:
         made = self.change(Change({label: found.stamp}, sealed={label: block}))
         return Sealing(found.size, len(block)) if made else None
 
-    def periods_due(self, asked: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
-        """Those of these periods, each with the kind of its windows, for which `Sums.add_up` has
-        something to do in this shard."""
-        due: set[tuple[str, str]] = set()
-        # With an absent copy, so that each period is among those that are judged.
-        wanted = {SumName("copy", *each) for each in asked} | set(self.sums())
-        found = self.holding(sorted(wanted))
-        judged = replace(found, sums={name: found.sums.get(name, SumRecord()) for name in wanted})
-        for each in asked:
-            copy, kept = SumName("copy", *each), SumName("kept", *each)
-            useless = kept in found.sums or len(judged.by_period[each][0]) < _FEWEST
-            if copy in found.sums if useless else not judged.valid(copy):
-                due.add(each)
-        return due
+    def copies_due(self, before: float) -> set[SumName]:
+        """Those copies of periods that had ended by `before` (POSIX seconds) for which `add_up` has
+        something to do."""
+        names = self.names()
+        there = Holding(dict.fromkeys(filterfalse(is_sum, names), ""))
+        copies = {SumName("copy", *each) for each in there.by_period}
+        copies |= {name for name in map(SumName.parse, filter(is_sum, names)) if not name.kept}
+        ended = [name for name in copies if name.ended(before)]
+        found = self.holding([*ended, *(name._replace(form="kept") for name in ended)], names)
+        return {name for name in ended if found.due(name)}
 
     def add_up(self, kind: str, period: str) -> int:
         """Make the copy of a period, or bring it up to date; see `Sums.add_up`."""
-        copy, kept = SumName("copy", kind, period), SumName("kept", kind, period)
-        found = self.holding((copy, kept))
-        there = [label for label in found.windows if copy.covers(label)]
-        if kept in found.sums or len(there) < _FEWEST:
-            if copy in found.sums:
-                self.change(Change(dropped=(str(copy),)))
+        copy = SumName("copy", kind, period)
+        found = self.holding((copy, SumName("kept", kind, period)))
+        if not found.due(copy):
             return 0
-        if found.valid(copy):
+        if found.useless(copy):
+            self.change(Change(dropped=(str(copy),)))
             return 0
         total, record = np.zeros(self.shape.size, np.int64), SumRecord()
-        for label in there:
+        for label in found.by_period[kind, period]:
             read, counters = self.read(label)
             if read is None:
                 return 0
@@ -202,13 +201,10 @@ class ShardPart:
             there = self.holding(list(targets))
             put = {}
             for name, members in targets.items():
-                record = there.sums.get(name, SumRecord())
-                _, total = self.read(str(name))
-                for label in members:
-                    counters = read[label][1]
-                    total += counters
-                    record.add_reports({label: by_combination(self.shape, counters)})
-                put[str(name)] = self.written(name, record, total)
+                vectors = {label: read[label][1] for label in members}
+                reports = {label: by_combination(self.shape, vectors[label]) for label in members}
+                total = sum(vectors.values(), np.zeros(self.shape.size, np.int64))
+                put[str(name)] = self.grown(there, name, SumRecord(reports=reports), total)
             expected = {label: stamp for label, (stamp, _) in read.items()}
             expected |= {str(name): there.stamps.get(name, "") for name in targets}
             if self.change(Change(expected, [*read, *copies], {}, put)):
@@ -222,18 +218,16 @@ class ShardPart:
             return self.change(Change(dropped=(str(name),)))
         into = SumName("kept", name.kind, period_of("quarter", name.period))
         there = self.holding((name, into))
-        mine, theirs = there.sums.get(name), there.sums.get(into, SumRecord())
+        mine, theirs = there.sums.get(name), there.sums.get(into, SumRecord()).reports
         if mine is None:
             return True
         expected = {str(name): there.stamps[name], str(into): there.stamps.get(into, "")}
-        if all(theirs.reports.get(label) == each for label, each in mine.reports.items()):
+        if all(theirs.get(label) == each for label, each in mine.reports.items()):
             return self.change(Change(expected, (str(name),)))
-        if mine.reports.keys() & theirs.reports.keys():
+        if mine.reports.keys() & theirs.keys():
             return False
-        total = self.read(str(into))[1] + self.read(str(name))[1]
-        record = SumRecord({}, {**theirs.reports, **mine.reports}, theirs.added + mine.added)
-        put = {str(into): self.written(into, record, total)}
-        return self.change(Change(expected, (str(name),), {}, put))
+        put = self.grown(there, into, mine, self.read(str(name))[1])
+        return self.change(Change(expected, (str(name),), {}, {str(into): put}))
 
     def drop_ended(self, before: float) -> set[str]:
         """Drop the windows that had ended by `before` (POSIX seconds), the copies that have them,
@@ -294,14 +288,6 @@ class ShardPart:
         """What a reader of these windows must know of sums; `names` are those of all tallies."""
         sums = relevant(names, asked)
         return self.holding(sums, names) if sums else Holding({})
-
-
-def together(labels: Iterable[str]) -> list[list[str]]:
-    """Windows that are dropped by one step: those that lie in the same month."""
-    found: dict[str, list[str]] = {}
-    for label in sorted(labels, key=windows.start):
-        found.setdefault(period_of("month", label), []).append(label)
-    return list(found.values())
 
 
 def by_combination(shape: Shape, counters: NDArray[np.int64]) -> list[int]:

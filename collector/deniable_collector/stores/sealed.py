@@ -53,7 +53,11 @@ def block_of(
     reports = encode(counters[:rows], coded=coded)
     body = _HEAD.pack(rows, len(reports)) + reports + encode(counters[rows:], coded=coded)
     block = _digest(tally, body) + body
-    if coded and not np.array_equal(counters_in(tally, len(counters), block), counters):
+    if not coded:
+        return block
+    read = np.zeros_like(counters)
+    add_counters(tally, read, block)
+    if not np.array_equal(read, counters):
         raise StoreError(
             f"metric {tally.metric}, window {tally.window} was not sealed: its block does not read "
             "back as the same counts. Its counts are whole; please report this"
@@ -61,22 +65,11 @@ def block_of(
     return block
 
 
-def counters_in(tally: TallyKey, size: int, block: bytes) -> NDArray[np.int64]:
-    """The vector of shape (size,) in a block.
-
-    Raises:
-        DamagedBlock: it is damaged, or of another tally.
-    """
-    counters = np.zeros(size, np.int64)
-    add_counters(tally, counters, block)
-    return counters
-
-
 def add_counters(tally: TallyKey, total: NDArray[np.int64], block: bytes) -> None:
     """Add the counters in a block to a vector of the tally's size.
 
     Raises:
-        DamagedBlock: as `counters_in` does.
+        DamagedBlock: it is damaged, or of another tally.
     """
     rows, reports, cells = _parts(tally, block)
     try:
@@ -92,13 +85,15 @@ def reports_in(tally: TallyKey, block: bytes) -> NDArray[np.int64]:
     """The reports of each row in a block, without reading its cells.
 
     Raises:
-        DamagedBlock: as `counters_in` does.
+        DamagedBlock: as `add_counters` does.
     """
     rows, reports, _ = _parts(tally, block)
+    found = np.zeros(rows, np.int64)
     try:
-        return decode(reports, rows)
+        add(reports, found)
     except ValueError:
         raise damaged(tally) from None
+    return found
 
 
 def _parts(tally: TallyKey, block: bytes) -> tuple[int, bytes, bytes]:
@@ -134,7 +129,7 @@ no second vector of all numbers is made, which would take 64 MB for a large tall
 
 
 def encode(numbers: NDArray[np.int64], *, coded: bool = True) -> bytes:
-    """The bytes of numbers from 0 to 2**62, of shape (n,); `decode` needs n to read them. Without
+    """The bytes of numbers from 0 to 2**62, of shape (n,); `add` needs n to read them. Without
     `coded` all planes are as they are, which takes a tenth of the time."""
     lowest = int(numbers.min()) if len(numbers) else 0
     every = _planes(numbers, lowest, coded)
@@ -148,24 +143,14 @@ def encode(numbers: NDArray[np.int64], *, coded: bool = True) -> bytes:
     return _NUMBERS.pack(lowest, len(numbers)) + every
 
 
-def decode(data: bytes, count: int) -> NDArray[np.int64]:
-    """The `count` numbers that `encode` wrote, and nothing after them.
-
-    Raises:
-        ValueError: these are no bytes that `encode` writes for so many numbers.
-    """
-    numbers = np.zeros(count, np.int64)
-    add(data, numbers)
-    return numbers
-
-
 def add(data: bytes, total: NDArray[np.int64]) -> None:
-    """Add the numbers that `encode` wrote to those of `total`, of the same shape (n,).
+    """Add the numbers that `encode` wrote, and nothing after them, to those of `total`, of the same
+    shape (n,).
 
     Few numbers among many zeros are added without a vector of all of them.
 
     Raises:
-        ValueError: as `decode` does; nothing was added.
+        ValueError: these are no bytes that `encode` writes for so many numbers; nothing was added.
     """
     try:
         lowest, listed = _NUMBERS.unpack_from(data)

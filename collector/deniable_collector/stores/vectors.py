@@ -14,12 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable import Scheme
-from deniable_collector.stores.commits import (
-    MAX_CELL,
-    Increment,
-    TallyKey,
-    TallyRowKey,
-)
+from deniable_collector.stores.commits import MAX_CELL, Increment, TallyKey, TallyRowKey
 from deniable_collector.stores.errors import StoreError
 from deniable_collector.tally import TallyRow
 

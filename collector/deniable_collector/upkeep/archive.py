@@ -20,7 +20,7 @@ from deniable.protocol import windows
 from deniable_collector.files import written
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import MAX_CELL, TallyKey
-from deniable_collector.stores.summed.sums import SumName, bounds
+from deniable_collector.stores.sums import SumName, bounds
 from deniable_collector.stores.vectors import rows_of, shape_of
 
 FORMAT = "deniable-tallies"

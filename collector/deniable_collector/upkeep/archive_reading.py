@@ -14,7 +14,7 @@ import msgspec
 from deniable import Scheme, SchemeError, WindowError
 from deniable.protocol import windows
 from deniable.protocol.keep import CALENDARS
-from deniable_collector.stores.summed.sums import SumName, period_of
+from deniable_collector.stores.sums import SumName, period_of
 from deniable_collector.upkeep.archive import (
     FORMAT,
     VERSION,
@@ -107,53 +107,45 @@ class ArchiveReader:
         part: ArchivePart | None = None
         last: tuple[Any, ...] = ()
         for line in lines:
-            if isinstance(line, RowLine):
-                if latest is None:
-                    raise self._damaged()
-                place = self._check_row(latest[1], part, line)
-                if last and place <= last:
-                    raise self._damaged()
-                if part is None or part.sum is None:
-                    tallies += last[:2] != place[:2]
-                    reports += line.reports
-                    # A part of another window, or one that is large enough, is complete.
-                    if part and (part.name != line.window or cells + len(line.cells) > _CELLS):
-                        yield part
-                        part = None
-                if part is None:
-                    part, cells = ArchivePart(*latest, line.window, None, []), 0
-                part.rows.append(line)
-                cells += len(line.cells)
-                rows += 1
-                last = place
-                continue
-            if part is not None:
+            if part is not None and not isinstance(line, RowLine):
                 yield part
-            part, last = None, ()
-            if isinstance(line, SchemeLine):
-                if (line.metric, line.scheme) in self._schemes:
+                part, last = None, ()
+            match line:
+                case RowLine() if latest is not None:
+                    place = self._check_row(latest[1], part, line)
+                    if last and place <= last:
+                        raise self._damaged()
+                    if part is None or part.sum is None:
+                        tallies += last[:2] != place[:2]
+                        reports += line.reports
+                        # A part of another window, or one that is large enough, is complete.
+                        if part and (part.name != line.window or cells + len(line.cells) > _CELLS):
+                            yield part
+                            part = None
+                    if part is None:
+                        part, cells = ArchivePart(*latest, line.window, None, []), 0
+                    part.rows.append(line)
+                    cells += len(line.cells)
+                    rows += 1
+                    last = place
+                case SchemeLine() if (line.metric, line.scheme) not in self._schemes:
+                    scheme = self._schemes[line.metric, line.scheme] = self._scheme(line)
+                    latest = line.metric, scheme
+                case SumLine() if latest is not None:
+                    self._check_sum(latest[1], line)
+                    part = ArchivePart(*latest, line.name, line, [])
+                    if (*part.of, str(line.name)) in sums:
+                        raise self._damaged()
+                    sums.add((*part.of, str(line.name)))
+                case EndLine() if next(lines, None) is None:
+                    self._check_end(line, rows, reports)
+                    schemes = tuple((metric, each) for (metric, _), each in self._schemes.items())
+                    self.contents = Contents(
+                        line.sha256, head.origin, rows, reports, len(sums), tallies, schemes
+                    )
+                    return
+                case _:
                     raise self._damaged()
-                scheme = self._schemes[line.metric, line.scheme] = self._scheme(line)
-                latest = line.metric, scheme
-            elif isinstance(line, SumLine):
-                if latest is None:
-                    raise self._damaged()
-                self._check_sum(latest[1], line)
-                part = ArchivePart(*latest, line.name, line, [])
-                if (*part.of, str(line.name)) in sums:
-                    raise self._damaged()
-                sums.add((*part.of, str(line.name)))
-            elif isinstance(line, EndLine):
-                if next(lines, None) is not None:
-                    raise self._damaged()
-                self._check_end(line, rows, reports)
-                schemes = tuple((metric, each) for (metric, _), each in self._schemes.items())
-                self.contents = Contents(
-                    line.sha256, head.origin, rows, reports, len(sums), tallies, schemes
-                )
-                return
-            else:
-                raise self._damaged()
         raise self._truncated()
 
     def _lines(self) -> Iterator[Line]:

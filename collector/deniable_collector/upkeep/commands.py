@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import time
-from datetime import datetime
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
 
 from deniable.protocol import windows
 from deniable.protocol.coded_message import counted
 from deniable.tools.command_line import command, json_option
 from deniable_collector.options import store_option
-from deniable_collector.upkeep.tools import (
-    check_metrics,
-    facts,
-    midnight,
-    opened_store,
-    print_json,
-    print_outcome,
-    progress,
-    readable,
-    summary,
-)
-
-if TYPE_CHECKING:
-    from deniable_collector.upkeep.archive import TallySelection
-
-# numpy and rich take longer to import than `deniable --help` should.
-
+from deniable_collector.settings import Settings
+from deniable_collector.stores import Store, StoreUnavailable, store_of
+from deniable_collector.stores.commits import TallyKey
+from deniable_collector.stores.increments import Held
+from deniable_collector.stores.sealed import DamagedBlock
+from deniable_collector.stores.sums import is_sum
+from deniable_collector.upkeep.archive import Contents, TallySelection, export
+from deniable_collector.upkeep.archive_reading import check
+from deniable_collector.upkeep.importing import ImportResult, load
+from deniable_collector.upkeep.keeper import SETTLED
 
 _day = click.DateTime(["%Y-%m-%d"])
 _file = click.Path(path_type=Path, dir_okay=False)
@@ -46,15 +46,40 @@ _before = click.option(
 def _selection(
     metric: tuple[str, ...], since: datetime | None, before: datetime | None
 ) -> TallySelection:
-    from deniable_collector.upkeep.archive import TallySelection
-
     if since is not None and before is not None and since >= before:
         raise click.UsageError(
             f"no window begins on {since:%Y-%m-%d} or later and had ended when "
             f"{before:%Y-%m-%d} began: --since must be the earlier day"
         )
-    first, last = (None if day is None else midnight(day) for day in (since, before))
+    first, last = (None if day is None else _midnight(day) for day in (since, before))
     return TallySelection(frozenset(metric), first, last)
+
+
+@contextmanager
+def _opened_store(address: str | None, again: str = "") -> Iterator[tuple[Store, str]]:
+    """The store at that address, or of the environment, with its kind. `again` is what to know for
+    another try, if the store is away."""
+    settings = Settings.from_env()
+    settings = dataclasses.replace(settings, store=address or settings.store)
+    opened = store_of(settings)
+    try:
+        yield opened, settings.store.partition(":")[0]
+    except StoreUnavailable as error:
+        raise click.ClickException(f"{error}: try again later{again}") from error
+    finally:
+        opened.close()
+
+
+@contextmanager
+def _progress(text: str, quiet: bool) -> Iterator[Callable[[float], None]]:
+    """A progress bar in a terminal, which disappears at the end; nothing elsewhere."""
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield lambda share: None
+        return
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task(text, total=1.0)
+        yield lambda share: bar.update(task, completed=share)
 
 
 @command("deniable store info")
@@ -66,7 +91,7 @@ def info(store: str | None, as_json: bool) -> None:
     Checks the digest of each sealed window and kept sum. Exits with 1 if one is damaged, and names
     it.
     """
-    with opened_store(store) as (opened, kind), progress("reading", as_json) as advance:
+    with _opened_store(store) as (opened, kind), _progress("reading", as_json) as advance:
         metrics: list[dict[str, Any]] = []
         damaged: list[str] = []
         published = opened.schemes()
@@ -74,8 +99,9 @@ def info(store: str | None, as_json: bool) -> None:
             for fingerprint, scheme in sorted(schemes.items()):
                 labels = opened.windows(metric, fingerprint)
                 width = sum(row.width for row in scheme.rows)
-                reports, unreadable = readable(opened, metric, fingerprint, labels)
                 sums = opened.sums.names(metric, fingerprint)
+                names = [*labels, *map(str, sums)]
+                reports, unreadable = _readable(opened, (metric, fingerprint), names)
                 dropped = opened.dropped(metric, fingerprint)
                 damaged += unreadable
                 metrics.append({
@@ -99,18 +125,35 @@ def info(store: str | None, as_json: bool) -> None:
     for why in damaged:
         click.echo(f"warning: {why}", err=True)
     if as_json:
-        print_json(document)
+        _print_json(document)
     else:
         _print(document)
     if damaged:
         raise SystemExit(1)
 
 
+def _readable(store: Store, of: tuple[str, str], names: list[str]) -> tuple[int, list[str]]:
+    """The reports of those of these windows that can be read; and what is wrong with the others and
+    with sums."""
+    rows, reports, damaged = len(store.shape(*of).widths), 0, list[str]()
+
+    def take(tally: TallyKey, held: Held) -> None:
+        nonlocal reports
+        try:
+            # Without the cells, which the digest covers as well.
+            found = int(held.reports(tally, rows).sum())
+        except DamagedBlock as error:
+            damaged.append(str(error))
+        else:
+            reports += 0 if is_sum(tally.window) else found
+
+    for shard in range(store.shards):
+        store.read(shard, *of, names, take)
+    return reports, damaged
+
+
 def _print(document: dict[str, Any]) -> None:
     """What `info` shows in a terminal."""
-    from rich.console import Console
-    from rich.table import Table
-
     metrics = document["schemes"]
     sealed, tallies = (sum(each[name] for each in metrics) for name in ("sealed", "windows"))
     click.echo(
@@ -146,10 +189,8 @@ def drop(before: datetime, dry_run: bool, store: str | None, yes: bool, as_json:
 
     So are the sums of windows that were dropped before, if their week, month or quarter had ended.
     """
-    from deniable_collector.upkeep.keeper import SETTLED
-
-    moment = midnight(before)
-    with opened_store(store) as (opened, _):
+    moment = _midnight(before)
+    with _opened_store(store) as (opened, _):
         schemes = [
             (metric, fingerprint)
             for metric, published in sorted(opened.schemes().items())
@@ -184,7 +225,7 @@ def drop(before: datetime, dry_run: bool, store: str | None, yes: bool, as_json:
             opened.drop(moment)
     if as_json:
         tallies = [dict(zip(("metric", "scheme", "window"), each, strict=True)) for each in found]
-        print_json({
+        _print_json({
             "dropped": not dry_run,
             "before": f"{before:%Y-%m-%d}",
             "tallies": tallies,
@@ -219,18 +260,16 @@ def export_tallies(
     Reports may arrive during an export. Select windows that accept no more reports (--before a
     week ago), or later reports will be missing in the file.
     """
-    from deniable_collector.upkeep.archive import export
-
     selection = _selection(**chosen)
     if file.exists() and not force:
         raise click.ClickException(f"{file} is there already: name another file, or --force")
-    with opened_store(store) as (opened, _), progress("exporting", as_json) as advance:
-        check_metrics(selection, opened.schemes())
+    with _opened_store(store) as (opened, _), _progress("exporting", as_json) as advance:
+        _check_metrics(selection, opened.schemes())
         contents = export(opened, file, selection, advance=advance)
     if as_json:
-        print_json({"file": str(file), "bytes": file.stat().st_size, **facts(contents)})
+        _print_json({"file": str(file), "bytes": file.stat().st_size, **_facts(contents)})
     else:
-        click.echo(f"{file}: {summary(contents)}")
+        click.echo(f"{file}: {_summary(contents)}")
 
 
 @command("deniable store import sums.jsonl --dry-run")
@@ -250,22 +289,78 @@ def import_tallies(
     file in the last eight days are not added again. So run the same command again to complete
     an import that was interrupted.
     """
-    from deniable_collector.upkeep.archive_reading import check
-    from deniable_collector.upkeep.importing import load
-
     selection = _selection(**chosen)
-    with progress("importing", as_json) as advance:
+    with _progress("importing", as_json) as advance:
         if dry_run:
             contents, outcome = check(file, advance=advance), None
-            check_metrics(selection, dict(contents.schemes))
+            _check_metrics(selection, dict(contents.schemes))
         else:
             again = "; what this command has added is not added twice"
-            with opened_store(store, again) as (opened, _):
+            with _opened_store(store, again) as (opened, _):
                 outcome = load(file, opened, time.time(), selection, advance=advance)
             contents = outcome.contents
     if outcome is not None:
-        print_outcome(outcome, str(file), as_json)
+        _print_outcome(outcome, str(file), as_json)
     elif as_json:
-        print_json({"file": str(file), **facts(contents)})
+        _print_json({"file": str(file), **_facts(contents)})
     else:
-        click.echo(f"{file} is sound: {summary(contents)}")
+        click.echo(f"{file} is sound: {_summary(contents)}")
+
+
+def _check_metrics(selection: TallySelection, known: dict[str, Any]) -> None:
+    """Refuse metrics that do not exist."""
+    if unknown := sorted(selection.metrics - known.keys()):
+        listed = ", ".join(sorted(known)) or "none"
+        raise click.ClickException(f"no metric {', '.join(unknown)} here; there is: {listed}")
+
+
+def _facts(contents: Contents) -> dict[str, Any]:
+    """What a file contains, for JSON."""
+    return {
+        "origin": contents.origin,
+        "schemes": len(contents.schemes),
+        "tallies": contents.tallies,
+        "rows": contents.rows,
+        "reports": contents.reports,
+        "sums": contents.sums,
+        "sha256": contents.digest,
+    }
+
+
+def _summary(contents: Contents) -> str:
+    """What a file contains, in words."""
+    return (
+        f"{counted(contents.reports, 'report')} in "
+        f"{counted(contents.tallies, 'tally', 'tallies')} of "
+        f"{counted(len(contents.schemes), 'scheme')}{_and_sums(contents.sums)}"
+    )
+
+
+def _and_sums(count: int) -> str:
+    return f", and {counted(count, 'sum')} of dropped windows" if count else ""
+
+
+def _print_outcome(outcome: ImportResult, source: str, as_json: bool) -> None:
+    """Print what an import has added, and what was there already."""
+    added, known = outcome.added, outcome.known
+    words = [f"{counted(each.reports, 'report')}{_and_sums(each.sums)}" for each in (added, known)]
+    if as_json:
+        source_facts = _facts(outcome.contents)
+        _print_json({"added": vars(added), "known": vars(known), "source": source_facts})
+    elif not (known.rows or known.sums):
+        click.echo(f"added {words[0]} of {source}")
+    elif not (added.rows or added.sums):
+        # Not "is there": windows that were dropped since are known for eight days.
+        click.echo(f"nothing was added: all of {source} had been added before")
+    else:
+        click.echo(f"added {words[0]} of {source}; {words[1]} had been added before")
+
+
+def _print_json(document: dict[str, Any]) -> None:
+    """Print a document as JSON."""
+    click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def _midnight(day: datetime) -> float:
+    """The POSIX time at which a day (UTC) begins."""
+    return day.replace(tzinfo=UTC).timestamp()

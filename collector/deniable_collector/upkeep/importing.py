@@ -18,16 +18,9 @@ from numpy.typing import NDArray
 
 from deniable import Scheme
 from deniable_collector.stores.base import Store
-from deniable_collector.stores.commits import (
-    Commit,
-    Increment,
-    TallyKey,
-    TallyRowKey,
-    shard_of,
-)
-from deniable_collector.stores.summed.imported import TALLY, Imported, brought_before, source_of
-from deniable_collector.stores.summed.summing import KeptSum
-from deniable_collector.stores.summed.sums import SumName
+from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey, shard_of
+from deniable_collector.stores.summing import TALLY, Imported, KeptSum, brought_before, source_of
+from deniable_collector.stores.sums import SumName
 from deniable_collector.stores.vectors import shape_of
 from deniable_collector.upkeep.archive import (
     EVERYTHING,

@@ -47,10 +47,8 @@ class JournalKeeper(Upkeep):
     def __init__(
         self, store: Store, seconds: int, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        super().__init__()
-        self._store = store
+        super().__init__(store, clock)
         self._seconds = seconds
-        self._clock = clock
         self._clear_at = clock()
         self._trouble: DeniableError | None = None
         self._told_once = False

@@ -32,7 +32,10 @@ from deniable_collector.stores.life import Dropped
 
 
 class Upkeep(ABC):
-    """Work that says itself when it is due again."""
+    """Work on a store that says itself when it is due again.
+
+    `clock` returns POSIX time in seconds.
+    """
 
     name: str
     """Of the thread."""
@@ -40,7 +43,9 @@ class Upkeep(ABC):
     """It is done for the first time within so many seconds, at random, so that processes that start
     together do not work at the same time."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+        self._store = store
+        self._clock = clock
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self._told: set[TallyKey] = set()
@@ -108,10 +113,7 @@ def rules_of(metrics: Iterable[Metric], days: int) -> dict[str, KeepRule]:
 
 class Keeper(Upkeep):
     """Keeps each window of `store` for `days` after its end (0: for ever), and those of metrics
-    that have a rule by that.
-
-    `clock` returns POSIX time in seconds.
-    """
+    that have a rule by that."""
 
     name = "retention"
 
@@ -122,10 +124,8 @@ class Keeper(Upkeep):
         clock: Callable[[], float] = time.time,
         metrics: Iterable[Metric] = (),
     ) -> None:
-        super().__init__()
-        self._store = store
+        super().__init__(store, clock)
         self._days = days
-        self._clock = clock
         self._rules = rules_of(metrics, days)
 
     def start(self) -> None:

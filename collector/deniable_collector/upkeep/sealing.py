@@ -1,7 +1,7 @@
 """Sealing: tallies that accept no more reports are compressed, exactly and for ever.
 
 When all windows of a week, month or quarter are sealed, their sum is added, as a copy, so that
-readers of a year need a dozen blocks (`stores/summed/sums.py`).
+readers of a year need a dozen blocks (`stores/sums.py`).
 
 Each collector process does this in its own thread, one tally at a time. Several processes may do so
 at once: whoever comes second finds the tally sealed.
@@ -17,12 +17,11 @@ from dataclasses import dataclass
 from deniable import DeniableError
 from deniable.protocol import windows
 from deniable.protocol.coded_message import counted
-from deniable.protocol.keep import CALENDARS
 from deniable_collector.operation.events import tell
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.errors import StoreUnavailable
-from deniable_collector.stores.summed.sums import bounds, period_of
+from deniable_collector.stores.sums import SumName
 from deniable_collector.upkeep.keeper import SETTLED, Upkeep
 
 _AGAIN_SECONDS = 3_600.0
@@ -118,38 +117,19 @@ def _settled_periods(store: Store, now: float) -> list[tuple[str, ...]]:
     more reports at `now`, whose windows are sealed, and whose copy is missing, old or of no use."""
     found = list[tuple[str, ...]]()
     for metric, scheme, labels, sealed in _each_scheme(store):
-        periods: dict[tuple[str, str], list[str]] = {
-            (name.kind, name.period): []
-            for name in store.sums.names(metric, scheme)
-            if not name.kept
-        }
-        for label in labels:
-            kind = windows.kind_of(label)
-            for calendar in CALENDARS[kind]:
-                periods.setdefault((kind, period_of(calendar, label)), []).append(label)
-        settled = [
-            each
-            for each, members in periods.items()
-            if bounds(each[1])[1] + SETTLED <= now and sealed.issuperset(members)
+        parts = store.sums.parts(metric, scheme)
+        found += [
+            (metric, scheme, copy.kind, copy.period)
+            for copy in set[SumName]().union(*(part.copies_due(now - SETTLED) for part in parts))
+            if sealed.issuperset(label for label in labels if copy.covers(label))
         ]
-        parts = store.sums.parts(metric, scheme) if settled else []
-        due = set[tuple[str, str]]().union(*(part.periods_due(settled) for part in parts))
-        found += [(metric, scheme, *each) for each in due]
     return found
 
 
 class Sealer(Upkeep):
-    """Seals the tallies of `store` in the background, about once an hour.
-
-    `clock` returns POSIX time in seconds.
-    """
+    """Seals the tallies of its store in the background, about once an hour."""
 
     name = "sealing"
-
-    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
-        super().__init__()
-        self._store = store
-        self._clock = clock
 
     def apply(self) -> float:
         """Seal what can be sealed. Returns after how many seconds to do so again."""

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from sphinx.application import Sphinx
 
-from deniable_collector import openapi
+from deniable_collector.documents import description
 from deniable_estimator.dashboard.api import description as api_description
 
 Json: TypeAlias = Mapping[str, Any]
@@ -134,7 +134,7 @@ def _write(app: Sphinx) -> None:
     folder = root / ".make" / "openapi"
     folder.mkdir(parents=True, exist_ok=True)
     read = api_description.describe()
-    for name, document in {"collector": openapi.description(), "read": read}.items():
+    for name, document in {"collector": description(), "read": read}.items():
         (folder / f"{name}.md").write_text(describe(document), encoding="utf-8")
 
 

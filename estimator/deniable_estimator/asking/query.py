@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime, timedelta
 from deniable import Metric, MetricError, Registry, Scheme
 from deniable.protocol import windows
 from deniable_collector.stores.errors import NotKept
-from deniable_collector.stores.summed.sums import bounds
+from deniable_collector.stores.sums import bounds
 from deniable_collector.tally import Tally
 from deniable_estimator.errors import EstimateError, OnlyLongerError
 from deniable_estimator.messages import message

@@ -24,8 +24,7 @@ from deniable.protocol.addresses import is_loopback_host
 from deniable.protocol.wire import SealedReport, is_development, unmarked
 from deniable_collector.documents import documents
 from deniable_collector.intake import Intake
-from deniable_collector.serving.problems import answered
-from deniable_collector.serving.responses import HttpResponse, head
+from deniable_collector.serving.responses import HttpResponse, answered, head
 from deniable_collector.settings import Settings
 from deniable_collector.stores import Store
 

@@ -1,10 +1,10 @@
 """The store that scales out: tallies in Redis, one atomic script per fold.
 
-A tally is one string in each shard, and `forms.py` beside this file says what is in it. This file
-has what a store does; `strings.py` has the keys.
+All keys begin with one prefix, and the keys of a shard carry its tag, `{s}`, so that a commit stays
+in one slot of a cluster. Nothing here scans the keyspace.
 
-The script appends increments to a tally. Or the tally is read, merged, and swapped if nobody has
-changed it meanwhile.
+A tally is one string in each shard, and `forms.py` beside this file says what is in it. The script
+appends increments to it. Or it is read, merged, and swapped if nobody has changed it meanwhile.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from importlib.resources import files
 from itertools import compress
 from typing import Any, cast
 
+import redis
+
 from deniable import Scheme
+from deniable.protocol.coded_message import counted
 from deniable_collector.stores import ids
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import Commit, TallyKey, read_scheme
@@ -46,10 +49,12 @@ from deniable_collector.stores.redis.forms import (
     value_of,
 )
 from deniable_collector.stores.redis.journal import AppendOnlyFiles
-from deniable_collector.stores.redis.strings import RedisStrings
 from deniable_collector.stores.sealed import DamagedBlock
-from deniable_collector.stores.summed.sums import is_sum
+from deniable_collector.stores.sums import is_sum
 from deniable_collector.stores.vectors import Addition, gather
+
+_LAYOUT = b"2"
+"""The version of everything that RedisStore and its scripts write."""
 
 _CHANGED, _NEEDS_SWAP, _OTHER_SEED, _NO_RIGHT = 2, 3, 4, 5
 """What the script can answer beside that the commit is in, or that ids were seen."""
@@ -80,8 +85,10 @@ class RedisStore(Store):
     def __init__(self, driver: Driver, *, prefix: str = "deniable", shards: int = 1) -> None:
         super().__init__()
         self._driver = driver
-        self._strings = strings = RedisStrings(driver, prefix, shards)
-        self.key, self._tally_key = strings.key, strings.tally_key
+        self._prefix = prefix
+        self._layout_key, self._schemes_key = f"{prefix}:layout", f"{prefix}:schemes"
+        self._wished_shards = shards
+        self._found_shards: int | None = None
         self._fold = driver.script(_script("fold.lua"))
         self._change = driver.script(_script("change.lua"))
         self._files = AppendOnlyFiles(driver)
@@ -92,19 +99,46 @@ class RedisStore(Store):
 
     @property
     def shards(self) -> int:
-        return self._strings.shards
+        return self._laid_out() or self._wished_shards
+
+    @property
+    def _client(self) -> redis.Redis:
+        """The driver's client, if the store is one that this version can read."""
+        self._laid_out()
+        return self._driver.client
+
+    def _laid_out(self) -> int | None:
+        """How many shards the store has; None if nobody has published to it.
+
+        Raises:
+            StoreError: another version of deniable has written the store.
+        """
+        # Nothing is remembered of a store that is not laid out yet: its writer may still choose
+        # another number.
+        if self._found_shards is None:
+            with translated():
+                found = cast(dict[bytes, bytes], self._driver.client.hgetall(self._layout_key))
+            if found and found.get(b"version") != _LAYOUT:
+                raise StoreError(
+                    "another version of deniable has written this store: set another "
+                    "DENIABLE_REDIS_PREFIX, or install that version"
+                )
+            self._found_shards = int(found[b"shards"]) if found else None
+        return self._found_shards
 
     def identity(self) -> str:
-        return self._strings.identity()
+        with translated():
+            found = cast(dict[bytes, bytes], self._client.hgetall(self._layout_key))
+        return found.get(b"identity", b"").decode()
 
     def fold(self, commit: Commit, now: float) -> frozenset[str]:
         additions = gather(commit.increments, self.shape)
         tally_keys = [self._tally_key(commit.shard, tally) for tally in additions]
-        keys = [self.key(commit.shard, "ids", "seed"), self._unmerged_key(commit.shard)]
+        keys = [self._key(commit.shard, "ids", "seed"), self._unmerged_key(commit.shard)]
         for term, seconds in enumerate(ids.TERMS):
             days = f"{seconds / 86_400:.0f}d"
             keys += [
-                self.key(commit.shard, "ids", days, str(each))
+                self._key(commit.shard, "ids", days, str(each))
                 for each in ids.generations_at(now, term)
             ]
         for tally, key in zip(additions, tally_keys, strict=True):
@@ -115,7 +149,7 @@ class RedisStore(Store):
         told = json.dumps(lifetimes), json.dumps(limits), b"".join(stamps)
         terms = "".join(map(str, ids.terms_of(commit)))
         must_swap = {number for number, each in enumerate(additions.values()) if not fits(each)}
-        replicated = self.key(commit.shard, "replicated")
+        replicated = self._key(commit.shard, "replicated")
         with self._files.writing(), translated():
             master = self._driver.master_of(replicated)
             for attempt in range(_ATTEMPTS):
@@ -126,7 +160,7 @@ class RedisStore(Store):
                     number in must_swap or (attempt < _SWAPS and is_large(each))
                     for number, each in enumerate(additions.values())
                 ]
-                old = iter(self._strings.values(list(compress(tally_keys, swaps))))
+                old = iter(self._values(list(compress(tally_keys, swaps))))
                 for number, (tally, addition) in enumerate(additions.items()):
                     if swaps[number]:
                         way = self._swap(next(old), tally, stamps[number], addition)
@@ -161,19 +195,33 @@ class RedisStore(Store):
         return (old or b"")[: HEADER.size], value_of(stamp, *new)
 
     def publish(self, schemes: Mapping[str, Iterable[Scheme]]) -> None:
+        layout: dict[str, str | bytes] = {
+            "version": _LAYOUT,
+            "shards": str(self._wished_shards),
+            "identity": secrets.token_hex(8),
+        }
+        # By one step: nobody sees a store without its number of shards.
+        with translated(), self._driver.client.pipeline(transaction=True) as pipeline:
+            for name, value in layout.items():
+                pipeline.hsetnx(self._layout_key, name, value)
+            pipeline.execute()
+        if self.shards != self._wished_shards:
+            raise StoreError(
+                f"this store was laid out with {counted(self.shards, 'shard')}, which cannot "
+                f"change: set DENIABLE_SHARDS={self.shards}"
+            )
         fields = {
             f"{metric}:{scheme.fingerprint}": scheme.canonical()
             for metric, each in schemes.items()
             for scheme in each
         }
-        self._strings.lay_out()
         if fields:
             with translated():
-                self._strings.client.hset(self._strings.schemes_key, mapping=cast(Any, fields))
+                self._client.hset(self._schemes_key, mapping=cast(Any, fields))
 
     def schemes(self) -> dict[str, dict[str, Scheme]]:
         with translated():
-            found = self._strings.client.hgetall(self._strings.schemes_key)
+            found = self._client.hgetall(self._schemes_key)
         published: dict[str, dict[str, Scheme]] = {}
         for name, definition in cast(dict[bytes, bytes], found).items():
             metric, fingerprint = name.decode().split(":")
@@ -182,7 +230,7 @@ class RedisStore(Store):
 
     def names(self, shard: int, metric: str, scheme: str) -> list[str]:
         with translated():
-            found = self._strings.client.smembers(self._index_key(shard, metric, scheme))
+            found = self._client.smembers(self._index_key(shard, metric, scheme))
         return list(map(bytes.decode, cast(set[bytes], found)))
 
     def heads(self, shard: int, asked: Mapping[Of, Sequence[str]]) -> Heads:
@@ -190,11 +238,14 @@ class RedisStore(Store):
         keys = [self._tally_key(shard, tally) for tally in tallies]
         sizes = [_FIRST_READ if is_sum(tally.window) else HEADER.size for tally in tallies]
         found: Heads = {of: {} for of in asked}
-        values = self._strings.beginnings(keys, sizes)
+        with translated(), self._client.pipeline(transaction=False) as pipeline:
+            for key, size in zip(keys, sizes, strict=True):
+                pipeline.getrange(key, 0, size - 1)
+            values = pipeline.execute() if keys else []
         for tally, key, value in zip(tallies, keys, values, strict=True):
             head = head_of(value) if value else None
             if value and head is None:
-                (whole,) = self._strings.values([key])
+                (whole,) = self._values([key])
                 head = head_of(whole) if whole else None
             if head is not None:
                 found[tally[:2]][tally.window] = head
@@ -208,7 +259,7 @@ class RedisStore(Store):
         found: dict[str, Found] = {}
         for first in range(0, len(tallies), at_once):
             some = tallies[first : first + at_once]
-            values = self._strings.values([self._tally_key(shard, tally) for tally in some])
+            values = self._values([self._tally_key(shard, tally) for tally in some])
             for tally, value in zip(some, values, strict=True):
                 if value is not None:
                     take(tally, held_in(value, tally))
@@ -238,7 +289,7 @@ class RedisStore(Store):
         with translated():
             done = bool(self._change(keys, arguments) == 1)
             if done:
-                self._driver.wait_for_replicas(self.key(shard, "replicated"))
+                self._driver.wait_for_replicas(self._key(shard, "replicated"))
         return done
 
     def merge(self) -> None:
@@ -247,7 +298,7 @@ class RedisStore(Store):
         for shard in range(self.shards):
             try:
                 with translated():
-                    found = self._strings.client.smembers(self._unmerged_key(shard))
+                    found = self._client.smembers(self._unmerged_key(shard))
                 for key in map(bytes.decode, cast(set[bytes], found)):
                     try:
                         self._merge(shard, key)
@@ -262,7 +313,7 @@ class RedisStore(Store):
     def _merge(self, shard: int, key: str) -> None:
         begins = self._tally_key(shard, TallyKey("", "", "")).removesuffix("::")
         tally = TallyKey(*key.removeprefix(begins).split(":"))
-        (value,) = self._strings.values([key])
+        (value,) = self._values([key])
         if value is not None and held_in(value, tally).added:
             stamp = value[:8]
             _, new = self._swap(value, tally, stamp)
@@ -271,11 +322,23 @@ class RedisStore(Store):
                 expected = Change({tally.window: stamp.hex()})
                 self._put(shard, *tally[:2], {tally.window: new}, expected)
 
+    def _values(self, keys: Sequence[str]) -> list[bytes | None]:
+        """The strings at these keys of one slot; None where there is none."""
+        with translated():
+            return cast(list[bytes | None], self._client.mget(keys)) if keys else []
+
+    def _key(self, shard: int, *parts: str) -> str:
+        """The key of a shard that ends with these parts."""
+        return ":".join((self._prefix, f"{{{shard}}}", *parts))
+
+    def _tally_key(self, shard: int, tally: TallyKey) -> str:
+        return self._key(shard, "tally", *tally)
+
     def _unmerged_key(self, shard: int) -> str:
-        return self.key(shard, "unmerged")
+        return self._key(shard, "unmerged")
 
     def _index_key(self, shard: int, metric: str, scheme: str) -> str:
-        return self.key(shard, "windows", metric, scheme)
+        return self._key(shard, "windows", metric, scheme)
 
     def ping(self) -> None:
         trouble: StoreUnavailable | None = None
@@ -285,8 +348,8 @@ class RedisStore(Store):
                 with translated():
                     # A write: a replica, or a server that cannot save, answers a bare PING.
                     # Its expiry would be a time in Redis's log.
-                    self._strings.client.set(self.key(shard, "ping"), b"")
-                    self._driver.wait_for_replicas(self.key(shard, "replicated"))
+                    self._client.set(self._key(shard, "ping"), b"")
+                    self._driver.wait_for_replicas(self._key(shard, "replicated"))
                 return
             except StoreUnavailable as error:
                 trouble = error

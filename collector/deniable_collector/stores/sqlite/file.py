@@ -47,13 +47,6 @@ _TABLES = f"""
 record."""
 
 
-def create(connection: sqlite3.Connection) -> None:
-    """Create the tables, within a transaction."""
-    # Not with executescript, which commits first.
-    for statement in _TABLES.split(";"):
-        connection.execute(statement)
-
-
 _BUSY_SECONDS = 10.0
 
 _CLEAR_SECONDS = 0.25
@@ -288,8 +281,9 @@ def _check_tables(connection: sqlite3.Connection, path: Path) -> None:
     """
     if _marks(connection) == MARKS:
         return
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    # It commits, or takes all back after an error.
+    with connection:
+        connection.execute("BEGIN IMMEDIATE")
         # Another process may have created them while this one waited for the lock.
         if _marks(connection) != MARKS:
             if connection.execute("SELECT 1 FROM sqlite_master").fetchone():
@@ -297,12 +291,9 @@ def _check_tables(connection: sqlite3.Connection, path: Path) -> None:
                     f"{path} is no store of this version of deniable: name another path, or "
                     "install the version that wrote it"
                 )
-            create(connection)
-        connection.execute("COMMIT")
-    except BaseException:
-        with suppress(sqlite3.Error):
-            connection.execute("ROLLBACK")
-        raise
+            # Not with executescript, which commits first.
+            for statement in _TABLES.split(";"):
+                connection.execute(statement)
 
 
 def _marks(connection: sqlite3.Connection) -> tuple[int, int]:

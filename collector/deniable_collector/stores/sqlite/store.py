@@ -22,14 +22,7 @@ from deniable_collector.stores.increments import SEALED
 from deniable_collector.stores.sealed import DamagedBlock
 from deniable_collector.stores.sqlite.file import SqliteFile
 from deniable_collector.stores.sqlite.ids import prune, remember
-from deniable_collector.stores.sqlite.tallies import (
-    add_to,
-    forget,
-    held,
-    merge,
-    put_block,
-    tallies,
-)
+from deniable_collector.stores.sqlite.tallies import add_to, forget, held, merge, put_block, tallies
 from deniable_collector.stores.vectors import gather
 
 _AT_ONCE = 0.02

@@ -1,34 +1,82 @@
 """What is done with sums: added up from windows, kept when windows are dropped, read, and imported.
 
 `life.ShardPart` has the steps, each of one shard; here they are done for all shards.
+
+A kept sum and the days that it was made of are different tallies. So the ids of imports, which are
+made of the content, do not tell that both bring the same reports. A memory of imports does: it has
+in which form each window of another store came, as a tally or in a sum.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
+from itertools import groupby
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable.protocol import windows
+from deniable.protocol.keep import CALENDARS
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.contract import Change, StoreContract
 from deniable_collector.stores.errors import StoreUnavailable
-from deniable_collector.stores.life import ATTEMPTS, Dropped, ShardPart, together
+from deniable_collector.stores.life import ATTEMPTS, Dropped, ShardPart
 from deniable_collector.stores.sealed import DamagedBlock
-from deniable_collector.stores.summed.imported import Imported
-from deniable_collector.stores.summed.sums import (
-    SumName,
-    SumRecord,
-    bounds,
-    is_sum,
-    known_reports,
-)
+from deniable_collector.stores.sums import SumName, SumRecord, bounds, is_sum, period_of
 
 _IMPORTS = "imports"
 """The name of the memory of imports: a sum of nothing, with a record, beside the tallies."""
+
+
+TALLY = "tally"
+"""The form of a window that came as a tally of its own."""
+
+
+class Imported(NamedTuple):
+    """One window of another store and how it came: as a TALLY, or as a part of a kept sum of the
+    calendar `form`, which was added under the id `batch`."""
+
+    source: str
+    form: str
+    batch: str
+    window: str
+
+    def ended(self, before: float) -> bool:
+        """Whether nothing that was dropped up to `before` (POSIX seconds) can leave a part of this
+        window in a sum: its longest period had ended."""
+        kind = windows.kind_of(self.window)
+        periods = [period_of(calendar, self.window) for calendar in CALENDARS[kind]]
+        ends = [bounds(each)[1] for each in periods]
+        return max([windows.end(self.window), *ends]) <= before
+
+
+def source_of(origin: str) -> str:
+    """A short name for the origin of a file, which may be any text; empty if it has none."""
+    return origin and sha256(origin.encode()).hexdigest()[:16]
+
+
+def brought_before(new: Iterable[Imported], known: Iterable[Imported]) -> Imported | None:
+    """What of an import would count a window twice, if anything: the window came before from the
+    same store, as a tally and now in a sum, or the other way round, or in another sum of the same
+    calendar. What came in the same form is recognized by its id. A month and its quarter may both
+    be there: readers take one of them.
+    """
+    there: dict[tuple[str, str], set[tuple[str, str]]] = {}
+    for each in known:
+        there.setdefault((each.source, each.window), set()).add((each.form, each.batch))
+    for each in new:
+        forms = there.get((each.source, each.window), set())
+        if (each.form, each.batch) in forms:
+            continue
+        for form, _ in forms:
+            if form == each.form or TALLY in (form, each.form):
+                return each
+    return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,23 +96,13 @@ class Sums:
 
     def parts(self, metric: str, scheme: str) -> list[ShardPart]:
         """The parts of the tallies of a metric and scheme, of each shard."""
-        return [self._part(shard, metric, scheme) for shard in range(self._store.shards)]
-
-    def _part(self, shard: int, metric: str, scheme: str) -> ShardPart:
-        return ShardPart(self._store, shard, metric, scheme)
+        shards = range(self._store.shards)
+        return [ShardPart(self._store, shard, metric, scheme) for shard in shards]
 
     def names(self, metric: str, scheme: str) -> list[SumName]:
         """All sums, in the order of their periods."""
         found = {name for part in self.parts(metric, scheme) for name in part.sums()}
         return sorted(found, key=lambda name: (*bounds(name.period), name))
-
-    def dropped(self, metric: str, scheme: str, names: Sequence[Sequence[str]]) -> list[str]:
-        """The windows that were dropped and are in kept sums, oldest first. `names` are those of
-        the tallies of each shard."""
-        found: set[str] = set()
-        for part, some in zip(self.parts(metric, scheme), names, strict=True):
-            found.update(part.kept(names=some).dropped)
-        return sorted(found, key=windows.start)
 
     def calendars(self, metric: str, scheme: str) -> dict[str, set[str]]:
         """Each dropped window with the calendars whose kept sums have it."""
@@ -85,23 +123,6 @@ class Sums:
                 for label in sorted(wanted.intersection(record.reports))
             ]
         return found
-
-    def reports(
-        self, metric: str, scheme: str, asked: Sequence[str]
-    ) -> tuple[dict[str, NDArray[np.int64]], list[str]]:
-        """The reports of windows by combination of segments, of what sums tell; and the windows
-        whose own tallies must be read and added as well. With more than one shard all of them."""
-        found: dict[str, NDArray[np.int64]] = {}
-        left = list(asked)
-        for part in self.parts(metric, scheme):
-            there = part.around(asked, part.names())
-            known = known_reports(asked, there) if self._store.shards == 1 else {}
-            left = [label for label in left if label not in known]
-            wanted = set(asked)
-            for each in (known, there.dropped):
-                for label in wanted.intersection(each):
-                    found[label] = found.get(label, 0) + np.array(each[label], np.int64)
-        return found, left
 
     def add_up(self, metric: str, scheme: str, kind: str, period: str) -> int:
         """Make the copy of a period, or bring it up to date. It is calculated from the windows
@@ -130,7 +151,9 @@ class Sums:
                 for label in part.names()
                 if not is_sum(label) and windows.end(label) <= before
             ]
-            for some in together(due):
+            # By one step those that lie in the same month.
+            due.sort(key=windows.start)
+            for some in [list(each) for _, each in groupby(due, partial(period_of, "month"))]:
                 try:
                     done, why = part.drop_together(some, calendars)
                 except DamagedBlock as error:
@@ -172,7 +195,7 @@ class Sums:
             record = part.holding((name,)).sums.get(name)
             if record is not None:
                 total += part.read(str(name))[1]
-                whole.add_reports(record.reports)
+                whole.add(record)
         return KeptSum(name, whole.reports, total)
 
     def add(self, metric: str, scheme: str, brought: KeptSum, batch: str) -> bool:
@@ -183,16 +206,13 @@ class Sums:
             StoreError: the sum did not read back, or others change it all the time.
         """
         # All sums of a metric lie in one shard, where each can be judged by the others.
-        part, name = self._part(0, metric, scheme), brought.name
+        part, name = self.parts(metric, scheme)[0], brought.name
         for _ in range(ATTEMPTS):
             there = part.holding((name,))
-            record = there.sums.get(name, SumRecord())
-            if batch in record.added:
+            if name in there.sums and batch in there.sums[name].added:
                 return False
-            total = part.read(str(name))[1] + brought.counters
-            record.add_reports(brought.reports)
-            record.added.append(batch)
-            put = {str(name): part.written(name, record, total)}
+            more = SumRecord(reports=brought.reports, added=[batch])
+            put = {str(name): part.grown(there, name, more, brought.counters)}
             if part.change(Change({str(name): there.stamps.get(name, "")}, put=put)):
                 return True
         raise StoreUnavailable("others change the same sum all the time")
@@ -214,7 +234,7 @@ class Sums:
         )
 
     def _memory(self, metric: str, scheme: str) -> ShardPart:
-        return self._part(0, metric, f"{scheme}.imports")
+        return self.parts(metric, f"{scheme}.imports")[0]
 
     def _change_imports(
         self, metric: str, scheme: str, edit: Callable[[list[Imported]], list[Imported]]

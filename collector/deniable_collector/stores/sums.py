@@ -18,10 +18,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import cached_property, lru_cache
+from math import inf
 from typing import NamedTuple
 
 import msgspec
@@ -30,6 +31,9 @@ from deniable import WindowError
 from deniable.protocol import windows
 from deniable.protocol.keep import CALENDARS
 from deniable_collector.stores.errors import NotKept
+
+_FEWEST = 2
+"""Windows of a copy."""
 
 _QUARTER = re.compile(r"(\d{4})-Q([1-4])", re.ASCII)
 
@@ -123,9 +127,10 @@ class SumRecord(msgspec.Struct):
     added: list[str] = []
     """The ids of what imports have added."""
 
-    def add_reports(self, more: Mapping[str, list[int]]) -> None:
-        """Add the reports of windows, member by member."""
-        for window, each in more.items():
+    def add(self, more: SumRecord) -> None:
+        """Add the reports of windows, member by member, and the ids of imports."""
+        self.added += more.added
+        for window, each in more.reports.items():
             known = self.reports.get(window, [0] * len(each))
             self.reports[window] = [a + b for a, b in zip(known, each, strict=True)]
 
@@ -158,19 +163,24 @@ class Holding:
         return found
 
     @cached_property
-    def by_period(self) -> dict[tuple[str, str], tuple[list[str], list[str]]]:
-        """Kind and period -> its windows with a tally, and its dropped ones; of sums' periods."""
-        wanted = {(name.kind, name.period) for name in self.sums}
-        found: dict[tuple[str, str], tuple[list[str], list[str]]] = {
-            each: ([], []) for each in wanted
+    def told(self) -> dict[str, list[int]]:
+        """The windows with a tally whose reports a copy tells, as they are now."""
+        return {
+            window: record.reports[window]
+            for name, record in self.sums.items()
+            if not name.kept
+            for window, stamp in record.stamps.items()
+            if self.windows.get(window) == stamp
         }
-        for place, labels in enumerate((self.windows, self.dropped)):
-            for label in labels:
-                kind = windows.kind_of(label)
-                for calendar in CALENDARS[kind]:
-                    key = (kind, period_of(calendar, label))
-                    if key in found:
-                        found[key][place].append(label)
+
+    @cached_property
+    def by_period(self) -> Mapping[tuple[str, str], list[str]]:
+        """Kind and period -> its windows with a tally."""
+        found: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        for label in self.windows:
+            kind = windows.kind_of(label)
+            for calendar in CALENDARS[kind]:
+                found[kind, period_of(calendar, label)].append(label)
         return found
 
     def valid(self, name: SumName) -> bool:
@@ -178,8 +188,17 @@ class Holding:
         record = self.sums.get(name)
         if record is None:
             return False
-        there = self.by_period[name.kind, name.period][0]
+        there = self.by_period.get((name.kind, name.period), ())
         return bool(there) and record.stamps == {each: self.windows[each] for each in there}
+
+    def useless(self, copy: SumName) -> bool:
+        """Whether a copy would save no read: of one window, or beside a kept sum."""
+        there = self.by_period.get((copy.kind, copy.period), ())
+        return len(there) < _FEWEST or copy._replace(form="kept") in self.sums
+
+    def due(self, copy: SumName) -> bool:
+        """Whether a copy must be made, brought up to date, or dropped as it is of no use."""
+        return copy in self.sums if self.useless(copy) else not self.valid(copy)
 
     def whole(self, name: SumName) -> bool:
         """Whether a kept sum has all reports of each of its windows. After an edit of `keep`, other
@@ -188,14 +207,6 @@ class Holding:
         return record is not None and all(
             sum(reports) == sum(self.dropped[each]) for each, reports in record.reports.items()
         )
-
-
-@dataclass(frozen=True)
-class Cover:
-    """What to read for some windows: tallies of windows, and sums; nothing twice."""
-
-    windows: tuple[str, ...]
-    sums: tuple[SumName, ...]
 
 
 def relevant(names: Iterable[str], asked: Iterable[str]) -> list[SumName]:
@@ -214,9 +225,10 @@ def relevant(names: Iterable[str], asked: Iterable[str]) -> list[SumName]:
     return found
 
 
-def cover(asked: Iterable[str], holding: Holding) -> Cover:
-    """The fewest reads whose sum is that of these windows. Windows that the holding does not know
-    are read as they are: they have no reports, or lie in no period of its sums.
+def cover(asked: Iterable[str], holding: Holding) -> list[str]:
+    """The names of the fewest tallies whose sum is that of these windows; none is named twice.
+    Windows that the holding does not know are read as they are: they have no reports, or lie in no
+    period of its sums.
 
     Raises:
         NotKept: some of them were dropped, and no kept sum lies within what is asked for.
@@ -228,72 +240,53 @@ def cover(asked: Iterable[str], holding: Holding) -> Cover:
             by_kind[windows.kind_of(label)].append(label)
         else:
             apart.append(label)
-    found = [_cover(kind, labels, holding) for kind, labels in by_kind.items()]
-    return Cover(
-        (*(each for part in found for each in part.windows), *apart),
-        tuple(each for part in found for each in part.sums),
-    )
+    return [each for one in by_kind.items() for each in _cover(*one, holding)] + apart
 
 
-def _cover(kind: str, labels: list[str], holding: Holding) -> Cover:
+def _cover(kind: str, labels: list[str], holding: Holding) -> list[str]:
     """What is in tallies of windows and what is in kept sums, each in the cheapest way."""
     labels.sort(key=windows.start)
     there = [label for label in labels if label in holding.windows]
     gone = [label for label in labels if label in holding.dropped]
-    copies = {
-        SumName("copy", its_kind, period): its_windows
-        for (its_kind, period), (its_windows, _) in holding.by_period.items()
-        if its_kind == kind and holding.valid(SumName("copy", its_kind, period))
-    }
+    own = {
+        str(copy): members
+        for (its_kind, period), members in holding.by_period.items()
+        if its_kind == kind and holding.valid(copy := SumName("copy", its_kind, period))
+    } | {label: [label] for label in there}
     kept = {
-        name: list(record.reports)
+        str(name): list(record.reports)
         for name, record in holding.sums.items()
         if name.kept and name.kind == kind and holding.whole(name)
     }
-    own, sums = _way(there, copies, alone=True), _way(gone, kept, alone=False)
-    if own is None or sums is None:
+    sums = _way(gone, kept)
+    if sums is None:
         raise _not_kept(labels, holding)
-    return Cover(own.windows, (*sums.sums, *own.sums))
+    return [*sums, *(_way(there, own) or ())]
 
 
-def _way(
-    labels: list[str], sums: Mapping[SumName, Collection[str]], *, alone: bool
-) -> Cover | None:
-    """The cheapest way through windows in their order. Each step is a sum whose windows are
-    neighbours among them, or (`alone`) the tally of a window. None if there is no way."""
+def _way(labels: list[str], parts: Mapping[str, list[str]]) -> list[str] | None:
+    """The fewest of these parts that make up all of these windows, in their order. A part is of use
+    if its windows are neighbours among them. None if there is no way."""
     places = {label: place for place, label in enumerate(labels)}
-    steps: list[list[tuple[int, Cover]]] = [[] for _ in labels]
-    for place, label in enumerate(labels):
-        if alone:
-            steps[place].append((place + 1, Cover((label,), ())))
-    for name, members in sums.items():
+    steps: list[list[tuple[int, str]]] = [[] for _ in labels]
+    for name, members in parts.items():
         if members and places.keys() >= set(members):
             found = [places[each] for each in members]
             first, after = min(found), max(found) + 1
             if after - first == len(found):
-                steps[first].append((after, Cover((), (name,))))
-    best: list[tuple[int, int, Cover] | None] = [None] * (len(labels) + 1)
-    best[0] = (0, -1, Cover((), ()))
-    for place in range(len(labels)):
-        here = best[place]
-        if here is None:
-            continue
-        for after, step in steps[place]:
-            known = best[after]
-            if known is None or here[0] + 1 < known[0]:
-                best[after] = (here[0] + 1, place, step)
-    at, way = len(labels), list[Cover]()
+                steps[first].append((after, name))
+    # Up to each place: how many parts, where the last one begins, and its name.
+    best = [(0.0, 0, ""), *[(inf, 0, "")] * len(labels)]
+    for place, onward in enumerate(steps):
+        for after, name in onward:
+            best[after] = min(best[after], (best[place][0] + 1, place, name))
+    at, way = len(labels), list[str]()
+    if best[at][0] == inf:
+        return None
     while at:
-        reached = best[at]
-        if reached is None:
-            return None
-        _, at, step = reached
-        way.append(step)
-    way.reverse()
-    return Cover(
-        tuple(each for step in way for each in step.windows),
-        tuple(each for step in way for each in step.sums),
-    )
+        _, at, name = best[at]
+        way.append(name)
+    return way[::-1]
 
 
 def _not_kept(labels: list[str], holding: Holding) -> NotKept:
@@ -307,16 +300,3 @@ def _not_kept(labels: list[str], holding: Holding) -> NotKept:
         key=bounds,
     )
     return NotKept(tuple(lost), tuple(periods))
-
-
-def known_reports(asked: Iterable[str], holding: Holding) -> dict[str, list[int]]:
-    """The reports of windows as sums tell them, for each combination of segments: of those that
-    valid copies have. Dropped ones are in `Holding.dropped`."""
-    wanted = set(asked)
-    found: dict[str, list[int]] = {}
-    for name, record in holding.sums.items():
-        if not name.kept:
-            for window, stamp in record.stamps.items():
-                if window in wanted and holding.windows.get(window) == stamp:
-                    found[window] = record.reports[window]
-    return found

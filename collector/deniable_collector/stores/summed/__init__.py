@@ -1,1 +1,0 @@
-"""Sums of windows over weeks, months and quarters."""
