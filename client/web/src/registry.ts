@@ -186,12 +186,10 @@ export function readRegistry(document: unknown, { types, mechanisms, ...rest }: 
         segments.set(name, segment);
       }
     claim(cap === null || (cap > 0 && cap <= 1e4), "lifetime_epsilon");
-    for (const [name, fields] of Object.entries(top.metrics as Table))
-      if (!joint || !isPair(fields)) read(name, fields as Table);
+    const declared = Object.entries(top.metrics as Table<Table>);
     // A pair is read after its metrics.
-    if (joint)
-      for (const [name, fields] of Object.entries(top.metrics as Table))
-        if (isPair(fields)) read(name, fields as Table);
+    if (joint) declared.sort(([, one], [, other]) => +isPair(one) - +isPair(other));
+    for (const each of declared) read(...each);
   }
   if (mistakes[0] !== undefined) throw new RegistryError(mistakes);
   return { app: top.app as string, lifetimeEpsilon: cap, metrics, ...(FULL && { segments, joint }) } as ReadRegistry;
