@@ -1,6 +1,6 @@
 import { type Odds, within } from "./exact.ts";
 import { fingerprint } from "./fingerprint.ts";
-import { form, JOINT_METRIC, JOINT_TOP, METRIC, PEOPLE, REVEALS, SEGMENT, TOP } from "./form.ts";
+import { form, JOINT_METRIC, METRIC, REVEALS, SEGMENT, TOP } from "./form.ts";
 import { type Mechanism, refuse } from "./mechanisms/base.ts";
 import { type Declared, isValue, makeMetric, type Metric } from "./metric.ts";
 import type { Parts, ReadRegistry } from "./parts.ts";
@@ -18,12 +18,6 @@ export class RegistryError extends Error {
     this.name = "RegistryError";
   }
 }
-
-/** The form of the top of a document with these keys. */
-const topForm = (top: Table): Table<string> => ({
-  ...("segments" in top ? JOINT_TOP : TOP),
-  ...Object.fromEntries(Object.entries(PEOPLE).filter(([key]) => key in top)),
-});
 
 const isPair = (fields: unknown) => (Object(fields) as Table).type === "pair";
 
@@ -167,7 +161,7 @@ export function readRegistry(document: unknown, { types, mechanisms, ...rest }: 
   if (
     claim(top.format === 1 && (joint || DEVELOPMENT || !top.segments), "format") &&
     (joint || !DEVELOPMENT || claim(!top.segments, "segments")) &&
-    (!DEVELOPMENT || claims("", form(top, topForm(top))))
+    (!DEVELOPMENT || claims("", form(top, TOP)))
   ) {
     if (joint)
       for (const [name, segment] of Object.entries((top.segments ?? {}) as Table<Segment>)) {
