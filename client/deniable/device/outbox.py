@@ -97,11 +97,6 @@ class Entry(NamedTuple):
     """The scheme's canonical JSON, unless it is too long to be kept on a device."""
 
 
-def create(connection: Connection) -> None:
-    """Start without a pause."""
-    connection.execute("INSERT INTO pauses VALUES (0, 0, 0)")
-
-
 def queue(connection: Connection, report: SealedReport, ready: float) -> None:
     """Queue a report, to be sent from the POSIX time `ready` on."""
     connection.execute(
