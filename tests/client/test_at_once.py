@@ -81,7 +81,8 @@ def test_no_value_reaches_the_disk(make_client, registry, clock, tmp_path):
         registry, memory, None, clock=clock, bits=random.Random(1).getrandbits, spread=0.0
     )
     device.write([Record(registry["word"], secret, "2027-01-05")])
-    assert device.waiting() == 1
+    with memory.transaction() as connection:
+        assert outbox.queued(connection) == 1
     assert any("INSERT INTO reports" in each for each in statements)
     assert not any(secret in each for each in statements)
     memory.close()

@@ -25,6 +25,11 @@ LIMIT = 30.0
 work looks again after a minute at the earliest."""
 
 
+def soon():
+    """The `time.monotonic` at which something is missing."""
+    return time.monotonic() + LIMIT
+
+
 def await_that(found, expected):
     """Wait until so many are found."""
     until(lambda: found() >= expected, f"{expected} never came")
@@ -132,14 +137,14 @@ class Owner:
         self.steps: list[tuple[int, bool]] = []
         self.finished = threading.Event()
         self.idle = 3600.0
-        self.worker = Worker(self, Owner.step, lambda owner: owner.idle, self.finished.set, linger)
+        self.worker = Worker(self.step, self.finished.set, linger)
 
     def step(self, urgent):
         taken = len(self.work)
         for _ in range(taken):
             self.work.popleft()
         self.steps.append((taken, urgent))
-        return True
+        return True, self.idle
 
     def add(self):
         self.work.append(1)
@@ -163,7 +168,7 @@ def test_no_wake_is_lost(linger):
     for thread in threads:
         thread.join()
     await_that(lambda: sum(taken for taken, _ in owner.steps), 600)
-    owner.worker.stop(LIMIT)
+    owner.worker.stop(soon())
 
 
 def test_one_step_takes_what_comes_while_it_waits():
@@ -171,11 +176,11 @@ def test_one_step_takes_what_comes_while_it_waits():
     owner = Owner(linger=3600.0)
     for _ in range(50):
         owner.add()
-    assert owner.worker.run(LIMIT)
+    assert owner.worker.run(soon())
     assert owner.steps == [(50, True)]
-    assert owner.worker.run(LIMIT, urgent=False)
+    assert owner.worker.run(soon(), urgent=False)
     assert owner.steps == [(50, True), (0, False)]
-    owner.worker.stop(LIMIT)
+    owner.worker.stop(soon())
     assert owner.finished.is_set()
 
 

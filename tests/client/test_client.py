@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -422,10 +423,8 @@ def test_flush_gives_up_in_time_and_close_still_writes(make_client, clock, colle
     assert entered.wait(120)
     client.record("dark_mode", True)
     client.close(0.01)
-    sender = client._sender
-    assert sender is not None
     release.set()
-    sender.stop(30)
+    client._sender.stop(time.monotonic() + 30)
     clock.days(1)
     assert make_client().flush()
     assert {report["metric"] for report in collector.reports} == {"browser", "dark_mode"}
@@ -443,10 +442,8 @@ def test_the_thread_returns_after_an_error_was_raised_in_it(make_client, clock, 
     assert client.flush(30)
     clock.days(1)
     collector.replies = [TransportError("down")]
-    sender = client._sender
-    assert sender is not None
-    sender.wake()
-    thread = sender._thread
+    client._sender.wake()
+    thread = client._sender._thread
     assert thread is not None
     assert not client.flush(30)
     # What it raised is reported as it ends, and would be another test's warning.
@@ -534,15 +531,13 @@ def test_a_fork_records_nothing_twice(make_client, clock, collector):
     client = make_client(background=True)
     client.record("dark_mode", False)
     assert client.flush(30)  # the thread runs, the file is open
-    writer = client._writer
-    assert writer is not None
     queued = client._recorder.admit("dark_mode", False, clock())
     assert queued is not None
     client._records.extend([queued] * 5)  # in the queue, and the thread not yet told
 
     def child():
         assert client._state._connection is None
-        assert not writer.started
+        assert not client._writer.started
         client.record("dark_mode", False)
         assert client.flush(30)
         client.close(30)

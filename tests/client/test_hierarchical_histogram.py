@@ -107,7 +107,7 @@ BOTH: dict[str, Any] = dict(HierarchicalHistogram.design(UNIT, 1.0, 64, mean=Tru
         (GOOD | {"dimensions": [2, 4, 5]}, "randomized response has dimension 1, not 2"),
         (GOOD | {"dimensions": [1, 2, 5]}, "domain of 16"),
         (GOOD | {"thresholds": [1, 1, 1]}, "epsilon would not be positive"),
-        (GOOD | {"high": "0"}, "hierarchical_histogram: low 0 must be below high 0"),
+        (GOOD | {"high": "0"}, "^low 0 must be below high 0"),
         (BOTH | {"mean_levels": [0, TOP]}, "levels must be 33 integers"),
         (BOTH | {"mean_surplus": 1}, "unknown parameters mean_surplus"),
     ],

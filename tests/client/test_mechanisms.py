@@ -75,11 +75,11 @@ SMALL: dict[str, tuple[Mechanism[Any], list[Any]]] = {
         STRINGS,
     ),
     "prefix tree of 2 levels": (
-        PrefixTree("city", 2, ProjectiveGeometry(13, 3, 3, ONE // 2)),
+        PrefixTree("city", 2, "bytes", ProjectiveGeometry(13, 3, 3, ONE // 2)),
         STRINGS,
     ),
     "prefix tree over hexadecimal digits": (
-        PrefixTree("city", 3, ProjectiveGeometry(7, 2, 3, ONE * 2 // 3), "hex"),
+        PrefixTree("city", 3, "hex", ProjectiveGeometry(7, 2, 3, ONE * 2 // 3)),
         ["c0ffee", "c0ffe", "c0ff", "coffee", ""],
     ),
     "cohort local hashing": (

@@ -190,7 +190,7 @@ GOOD = CASES["both"].parameters()
     ("changes", "message"),
     [
         ({"window": "hour"}, "window must be one of day, week, month"),
-        ({"window": None}, "window must be one of"),
+        ({"window": None}, "window must be a text"),
         ({"ages": 0}, "with 0 ages"),
         ({"ages": 53}, "ages must be an integer from 0 to 52"),
         ({"lifecycle": [1, 2]}, "lifecycle must be k, memo and fresh, or nothing"),

@@ -172,7 +172,8 @@ def test_the_outbox_is_bounded(make_client, monkeypatch, collector):
     fill(client, 40)
     client._write()
     assert client.counters["dropped"] == 100
-    assert client._device.waiting() == 60
+    with client._state.transaction() as connection:
+        assert outbox.queued(connection) == 60
     assert client.flush()
     assert [len(json.loads(body)["reports"]) for body in collector.bodies] == [100, 60]
     assert status(client)[0] == ("dropped", "outbox_full")

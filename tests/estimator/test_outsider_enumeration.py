@@ -109,7 +109,7 @@ CASES: dict[str, tuple[Mechanism[Any], list[Any], int]] = {
         4,
     ),
     "prefix tree": (
-        PrefixTree("a", 1, ProjectiveGeometry.calibrated(None, 2, 3, Fraction(3))),
+        PrefixTree("a", 1, "bytes", ProjectiveGeometry.calibrated(None, 2, 3, Fraction(3))),
         ["ab", "abc", "xy"],
         3,
     ),

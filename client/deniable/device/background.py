@@ -6,6 +6,7 @@ Every trouble on the way is kept from the app (`deniable.device.diagnostics`).
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable
@@ -26,6 +27,7 @@ _LINGER = 0.2
 _SHORTEST_IDLE = 1.0
 _RETRY_DISK = 60.0
 _LONGEST_IDLE = 600.0
+_DAY = 86_400.0
 
 
 class Background:
@@ -66,16 +68,11 @@ class Background:
         self._writing = Lock()
         self._taking_back: Callable[[], None] | None = None
         """The deletion that the owner has asked for and that is not on the disk yet."""
-        self._writer = self._sender = None
-        if threads:
-            # Two threads, so that a slow collector does not delay writing values to the disk.
-            finish = self._state.close
-            self._writer = Worker(
-                self, Background._write_step, Background._write_idle, finish, _LINGER
-            )
-            self._sender = Worker(self, Background._send_step, Background._send_idle, finish, 0.0)
+        # Two threads, so that a slow collector does not delay writing values to the disk.
+        finish = self._state.close
+        self._writer = Worker(self._write_step, finish, _LINGER, threaded=threads)
+        self._sender = Worker(self._send_step, finish, 0.0, threaded=threads)
         self._owns_state = owns_state
-        self._workers = [each for each in (self._writer, self._sender) if each is not None]
         follow(self)
         if self.status in ("disabled", "no_consent"):
             self._withdraw()
@@ -96,13 +93,10 @@ class Background:
         agreed = self._consent and not self._switched_off and self._taking_back is None
         return "on" if agreed else "no_consent"
 
-    def _work(self, timeout: float | None, *, urgent: bool) -> bool:
-        """Run all steps, in both threads or in this one. Returns whether nothing is left."""
-        if self._writer is None or self._sender is None:
-            return self._write_step(urgent) and self._send_step(urgent)
-        deadline = None if timeout is None else time.monotonic() + timeout
-        return self._writer.run(timeout, urgent=urgent) and self._sender.run(
-            None if deadline is None else max(0.0, deadline - time.monotonic()), urgent=urgent
+    def _work(self, deadline: float | None, *, urgent: bool) -> bool:
+        """Write, then send, until a `time.monotonic`. Returns whether nothing is left."""
+        return self._writer.run(deadline, urgent=urgent) and self._sender.run(
+            deadline, urgent=urgent
         )
 
     def close(self, timeout: float | None = 2.0) -> None:
@@ -118,8 +112,8 @@ class Background:
         deadline = time.monotonic() + (_LONGEST_IDLE if timeout is None else timeout)
         self._state.until = deadline
         try:
-            if not self._disabled and (self._writer is None or self._writer.started):
-                self._work(timeout, urgent=False)
+            if not self._disabled and self._writer.started:
+                self._work(deadline, urgent=False)
             self._take_back()
             self._end(deadline)
         finally:
@@ -131,8 +125,8 @@ class Background:
         if self._records:
             self._write()
         self._closed = True
-        for worker in self._workers:
-            worker.stop(max(0.0, deadline - time.monotonic()))
+        for worker in (self._writer, self._sender):
+            worker.stop(deadline)
         self._state.close()
 
     def before_fork(self) -> None:
@@ -145,8 +139,8 @@ class Background:
         if child:
             # The parent still has these records and will write them.
             self._records.clear()
-            for worker in self._workers:
-                worker.reset()
+            self._writer.reset()
+            self._sender.reset()
         self._state.after_fork(child=child)
         self._writing.release()
 
@@ -156,17 +150,21 @@ class Background:
         if getattr(self, "_owns_state", False) and not self._closed:
             self._end(0.0)
 
-    def _write_step(self, urgent: bool) -> bool:
-        """Write everything to the disk. Returns whether that succeeded."""
-        if not self._carry_out() or self.status == "failed":
-            return False
-        if self.status != "on":
+    def _write_step(self, urgent: bool) -> tuple[bool, float]:
+        """Write everything to the disk. Returns whether that succeeded, and when to do it again:
+        at the latest when windows end, which they all do at midnight (UTC)."""
+        done = self._carry_out() and self.status != "failed"
+        if done and self.status == "on":
+            done = self._write()
+        elif done:
             self._heed()
-            return True
-        return self._write()
+        if self._records or self._taking_back is not None:  # the disk did not work
+            return done, _RETRY_DISK
+        return done, _idle(-self._device.clock() % _DAY)
 
-    def _send_step(self, urgent: bool) -> bool:
-        """Send the reports that are due, or all finished ones. Returns whether none is left."""
+    def _send_step(self, urgent: bool) -> tuple[bool, float]:
+        """Send the reports that are due, or all finished ones. Returns whether none is left, and
+        when the next one is due."""
         if self._closing and self.status == "on" and self._state.exists():
             self._troubles.guard(self._device.hurry)
         while self._device.transport is not None and self.status == "on":
@@ -174,8 +172,11 @@ class Background:
             if batch is None or not self._deliver(batch):
                 break
         if self.status != "on":
-            return self.status != "failed"
-        return not self._state.exists() or self._troubles.guard(self._device.waiting) == 0
+            return self.status != "failed", _LONGEST_IDLE
+        if not self._state.exists():
+            return True, _LONGEST_IDLE
+        due = self._troubles.guard(self._device.seconds_to_send)
+        return due == math.inf, _LONGEST_IDLE if due is None else _idle(due)
 
     def _heed(self) -> None:
         """Check whether the owner of the device has switched reporting off, or on again."""
@@ -192,12 +193,7 @@ class Background:
     def _take_back(self) -> None:
         """Carry out a deletion that was asked for, or leave it to the writer. In a state that
         cannot be trusted nothing is deleted."""
-        if (
-            not self._carry_out()
-            and self._writer is not None
-            and not self._closed
-            and self._state.failure is None
-        ):
+        if not self._carry_out() and not self._closed and self._state.failure is None:
             self._writer.wake()
 
     def _carry_out(self) -> bool:
@@ -236,7 +232,7 @@ class Background:
                 raise
         if dropped:
             self._troubles.counters["dropped"] += dropped
-        if waiting and self._sender is not None:
+        if waiting:
             self._sender.wake()
         return True
 
@@ -251,23 +247,13 @@ class Background:
             self._troubles.note(each)
         return True
 
-    def _write_idle(self) -> float:
-        idle = self._idle(self._device.seconds_to_write)
-        if self._records or self._taking_back is not None:  # the disk did not work
-            idle = min(_RETRY_DISK, idle)
-        return idle
-
-    def _send_idle(self) -> float:
-        return self._idle(self._device.seconds_to_send)
-
-    def _idle(self, seconds: Callable[[], float | None]) -> float:
-        found = None
-        if self.status == "on" and self._state.exists():
-            found = self._troubles.guard(seconds)
-        # A bounded wait: clocks are set, machines sleep, and other processes share the state.
-        return _LONGEST_IDLE if found is None else min(_LONGEST_IDLE, max(_SHORTEST_IDLE, found))
-
     def _resume(self) -> None:
         """Start work on what an earlier run has left, if there was one."""
-        if self._writer is not None and self.status == "on" and self._state.exists():
+        if self.status == "on" and self._state.exists():
             self._writer.wake()
+
+
+def _idle(seconds: float) -> float:
+    """How long to wait for something that is due: clocks are set, machines sleep, and other
+    processes share the state."""
+    return min(_LONGEST_IDLE, max(_SHORTEST_IDLE, seconds))

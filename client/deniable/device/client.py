@@ -253,8 +253,7 @@ class Client(Background):
         else:
             # No lock: a signal handler may call record while record is running.
             self._records.append(record)
-            if self._writer is not None:
-                self._writer.wake()
+            self._writer.wake()
 
     def flush(self, timeout: float | None = 5.0) -> bool:
         """Write all records and send every finished report now, without the usual delay.
@@ -265,7 +264,8 @@ class Client(Background):
         """
         if self._closed or self._disabled:
             return True
-        return self._work(timeout, urgent=True)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        return self._work(deadline, urgent=True)
 
     def sent(self) -> list[SentReport]:
         """The reports that this device has sent or will send, in words; the newest first."""

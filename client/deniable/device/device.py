@@ -133,23 +133,10 @@ class Device:
             retry_at = now + ROLLOUT_PAUSE + self._uniform(ROLLOUT_PAUSE)
             return outbox.acknowledge(connection, batch.id, rejected, now, retry_at)
 
-    def waiting(self) -> int:
-        """How many reports are sealed and not acknowledged."""
+    def seconds_to_send(self) -> float:
+        """How long until a batch is due; infinity when no report waits."""
         with self.state.transaction() as connection:
-            return outbox.queued(connection)
-
-    def seconds_to_write(self) -> float | None:
-        """How long until a window ends; None when none is open."""
-        with self.state.transaction() as connection:
-            (ends,) = connection.execute(
-                "SELECT min(ends) FROM windows WHERE state = 'open'"
-            ).fetchone()
-        return self._until(ends)
-
-    def seconds_to_send(self) -> float | None:
-        """How long until a batch is due; None when none will be."""
-        with self.state.transaction() as connection:
-            return self._until(outbox.next_attempt(connection))
+            return max(0.0, outbox.next_attempt(connection) - self.clock())
 
     def withdraw(self) -> None:
         """Delete open values and unsent reports (see `withdraw`)."""
@@ -158,9 +145,6 @@ class Device:
     def erase(self) -> None:
         """Delete values, reports, the history and the keys of memos (see `erase`)."""
         erase(self.state, self.clock())
-
-    def _until(self, time: float | None) -> float | None:
-        return None if time is None else max(0.0, time - self.clock())
 
     def owned(self) -> Owned:
         """What the state holds for the owner of the device."""

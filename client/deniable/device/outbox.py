@@ -9,6 +9,7 @@ is kept for the owner of the device to see.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -94,11 +95,6 @@ class Entry(NamedTuple):
     description: str
     definition: str | None
     """The scheme's canonical JSON, unless it is too long to be kept on a device."""
-
-
-def create(connection: Connection) -> None:
-    """Start without a pause."""
-    connection.execute("INSERT INTO pauses VALUES (0, 0, 0)")
 
 
 def queue(connection: Connection, report: SealedReport, ready: float) -> None:
@@ -223,14 +219,14 @@ def queued(connection: Connection) -> int:
     return int(count)
 
 
-def next_attempt(connection: Connection) -> float | None:
-    """The POSIX time from which a batch is due; None when nothing waits."""
+def next_attempt(connection: Connection) -> float:
+    """The POSIX time from which a batch is due; infinity when nothing waits."""
     (due,) = connection.execute(
         "SELECT min(due) FROM (SELECT min(leased) AS due FROM batches UNION ALL "
         "SELECT min(ready) FROM reports WHERE status = 'queued' AND batch IS NULL)"
     ).fetchone()
     if due is None:
-        return None
+        return math.inf
     (until,) = connection.execute("SELECT until FROM pauses").fetchone()
     return float(max(due, until))
 

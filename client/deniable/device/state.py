@@ -63,6 +63,14 @@ def default_directory(app: str) -> str:
     return os.path.join(states_root(), app)
 
 
+def _may_be_there(path: str) -> bool:
+    """Whether there is such a file, or none can be seen as the directory may not be read."""
+    try:
+        return is_there(path)
+    except OSError:
+        return True
+
+
 class Lock:
     """A lock for one thread at a time, which does not deadlock in signal handlers.
 
@@ -130,10 +138,7 @@ class State:
     def exists(self) -> bool:
         """Whether the device has a state already; also if the directory cannot be read, of which
         opening the state will say why."""
-        try:
-            return self.path is None or is_there(self.path)
-        except OSError:
-            return True
+        return self.path is None or _may_be_there(self.path)
 
     @property
     def patience(self) -> float:
@@ -184,12 +189,8 @@ class State:
     def switched_off(self) -> bool:
         """Whether the owner of the device has switched reporting off, for every app that keeps
         its state here, until they switch it on again."""
-        if self.path is None:
-            return False
-        try:
-            return is_there(self._off)
-        except OSError:
-            return True  # if it cannot be read, nothing is reported
+        # If it cannot be read, nothing is reported.
+        return self.path is not None and _may_be_there(self._off)
 
     def switch(self, *, on: bool) -> None:
         """Switch reporting on or off, permanently.

@@ -134,8 +134,7 @@ def _create_file(path: str, app: str | None) -> None:
         try:
             connection.execute("PRAGMA journal_mode = TRUNCATE")
             connection.execute("BEGIN IMMEDIATE")
-            _create_tables(connection)
-            begin(connection, app)
+            _create_tables(connection, app)
             connection.execute("COMMIT")
         finally:
             connection.close()
@@ -157,24 +156,24 @@ def _create_file(path: str, app: str | None) -> None:
 def _empty() -> sqlite3.Connection:
     """An empty state in memory; copying it is ten times as fast as creating it."""
     connection = _connect(MEMORY)
-    _create_tables(connection)
-    begin(connection, None)
+    _create_tables(connection, None)
     return connection
 
 
-def _create_tables(connection: sqlite3.Connection) -> None:
+def _create_tables(connection: sqlite3.Connection, app: str | None) -> None:
     for tables in (_TABLES, ledger.TABLES, open_windows.TABLES, outbox.TABLES):
         # One by one: `executescript` would end the transaction.
         for statement in tables.split(";"):
             connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {_APPLICATION}")
     connection.execute(f"PRAGMA user_version = {_VERSION}")
+    begin(connection, app)
 
 
 def begin(connection: sqlite3.Connection, app: str | None) -> None:
     """Put the first rows into empty tables."""
     connection.execute("INSERT INTO device VALUES (?, NULL)", (app,))
-    outbox.create(connection)
+    connection.execute("INSERT INTO pauses VALUES (0, 0, 0)")
 
 
 def _check(connection: sqlite3.Connection, app: str | None) -> None:

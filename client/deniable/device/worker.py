@@ -17,51 +17,41 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Any, Generic, TypeVar
-from weakref import WeakSet, ref
-
-_Owner = TypeVar("_Owner")
+from typing import Any
+from weakref import WeakMethod, WeakSet
 
 
-class _StepRequest:
-    """A caller that waits for a step."""
-
-    def __init__(self, urgent: bool) -> None:
-        self.urgent = urgent
-        self.done = threading.Event()
-        self.result = False
-
-
-class Worker(Generic[_Owner]):
-    """Runs `step(owner, urgent)` in a daemon thread, and again after `idle(owner)` seconds at the
-    latest.
+class Worker:
+    """Runs `step(urgent)`, a method, in a daemon thread. A step returns whether nothing is left to
+    do, and in how many seconds the next one follows at the latest.
 
     After work arrives, the thread waits `linger` seconds for more, so that one step handles all
-    of it. The thread keeps the owner alive during a step, but not while it waits; it ends when
-    the owner is collected. `finish` runs when the thread ends: for this reason, because it is
-    stopped, or because `step` raises.
+    of it. The thread keeps the method's owner alive during a step, but not while it waits; it ends
+    when the owner is collected. `finish` runs when the thread ends: for this reason, because it is
+    stopped, or because `step` raises. Without `threaded`, whoever asks for a step runs it, and
+    nobody else does.
     """
 
     def __init__(
         self,
-        owner: _Owner,
-        step: Callable[[_Owner, bool], bool],
-        idle: Callable[[_Owner], float],
+        step: Callable[[bool], tuple[bool, float]],
         finish: Callable[[], None],
         linger: float,
+        *,
+        threaded: bool = True,
     ) -> None:
-        self._owner = ref(owner)
-        self._step = step
-        self._idle = idle
+        self._step = WeakMethod(step)
         self._finish = finish
         self._linger = linger
+        self._threaded = threaded
         self.reset()
 
     def reset(self) -> None:
         """Start again without a thread, as in a forked child."""
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
-        self._requests: deque[_StepRequest] = deque()
+        # Callers that wait for a step: whether it is urgent, and where they wait for its result.
+        self._requests: deque[tuple[bool, SimpleQueue[bool]]] = deque()
         self._stopping = False
         # A step follows every token that is taken out. A token says whether that step must not
         # wait for more work. A SimpleQueue's put() may interrupt itself (in a signal handler); an
@@ -70,33 +60,41 @@ class Worker(Generic[_Owner]):
 
     @property
     def started(self) -> bool:
-        """Whether the thread was ever needed."""
-        return self._thread is not None
+        """Whether the thread was ever needed, or there is none."""
+        return self._thread is not None or not self._threaded
 
     def wake(self) -> None:
         """There is work: run a step soon. Does not block."""
+        if not self._threaded:
+            return
         if self._tokens.empty():  # the step after a token that waits does this work as well
             self._tokens.put(False)
         if self._thread is None:
             self._start()
 
-    def run(self, timeout: float | None, *, urgent: bool = True) -> bool:
-        """Run a step now and wait for its result; False if it takes too long."""
-        request = _StepRequest(urgent)
-        self._requests.append(request)
+    def run(self, deadline: float | None, *, urgent: bool = True) -> bool:
+        """Run a step now and return its result; False if that takes until a `time.monotonic`."""
+        if not self._threaded:
+            step = self._step()
+            return step is not None and step(urgent)[0]
+        result: SimpleQueue[bool] = SimpleQueue()
+        self._requests.append((urgent, result))
         self._tokens.put(True)
         self._start()
         if self._thread is None or self._stopping:
             return False
-        return request.done.wait(timeout) and request.result
+        try:
+            return result.get(timeout=_left(deadline))
+        except Empty:
+            return False
 
-    def stop(self, timeout: float | None) -> None:
-        """End the thread after its current step; wait for that at most `timeout` seconds."""
+    def stop(self, deadline: float | None) -> None:
+        """End the thread after its current step; wait for that until a `time.monotonic`."""
         self._stopping = True
         self._tokens.put(True)
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
-            thread.join(timeout)
+            thread.join(_left(deadline))
 
     def _start(self) -> None:
         if not self._starting.acquire(blocking=False):
@@ -122,31 +120,32 @@ class Worker(Generic[_Owner]):
                     gathered = time.monotonic() + self._linger
                     while not urgent and (left := gathered - time.monotonic()) > 0:
                         urgent = self._tokens.get(timeout=left)
-                found = self._take_step()
-                if found is None:
-                    break
-                idle = found
+                idle = self._take_step()
         finally:
             # If a step has raised, the next work starts another thread.
             self._thread = None
             while self._requests:
-                self._requests.popleft().done.set()
+                self._requests.popleft()[1].put(False)
             self._finish()
 
-    def _take_step(self) -> float | None:
-        """One step; the seconds until the next, or None if the owner is gone."""
-        owner = self._owner()
-        if owner is None:
-            return None
+    def _take_step(self) -> float:
+        """One step; the seconds until the next."""
+        step = self._step()
+        if step is None:
+            self._stopping = True
+            return 0.0
         requests = [self._requests.popleft() for _ in range(len(self._requests))]
+        done = False
         try:
-            result = self._step(owner, any(request.urgent for request in requests))
-            for request in requests:
-                request.result = result
+            done, idle = step(any(urgent for urgent, _ in requests))
         finally:
-            for request in requests:
-                request.done.set()
-        return self._idle(owner)
+            for _, result in requests:
+                result.put(done)
+        return idle
+
+
+def _left(deadline: float | None) -> float | None:
+    return None if deadline is None else max(0.0, deadline - time.monotonic())
 
 
 SWITCHES = ("DO_NOT_TRACK", "DENIABLE_DISABLED")

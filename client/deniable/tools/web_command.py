@@ -18,33 +18,16 @@ from deniable.tools.command_line import command, registry_argument, writing
 from deniable.tools.commands import load_registry, print_problems
 from deniable.tools.compile_command import to_text
 
-CLOSED = frozenset({"subset_selection"})
-"""The mechanisms of the closed entry, `client/web/src/entries/closed.ts`."""
-
-FULL = CLOSED | {
-    "projective_geometry",
-    "hashed_projective_geometry",
-    "sliding_window",
-    "hierarchical_histogram",
-}
-"""The mechanisms of the full entry, `client/web/src/entries/full.ts`: all that `auto` takes without
-memos for metrics of their own."""
-
-MEMOS = frozenset(
+ABSENT = frozenset(
     {
-        "memoized_subset_selection",
-        "memoized_local_hashing",
-        "memoized_retention",
-        "dbitflip",
-        "basic_rappor",
-        "rappor",
-        "one_time_rappor",
+        "hadamard_response",
+        "unary_encoding",
+        "cohort_local_hashing",
+        "count_mean_sketch",
+        "hadamard_count_mean_sketch",
     }
 )
-"""The mechanisms of its part `client/web/src/parts/memos.ts`."""
-
-JOINT = frozenset({"prefix_tree"})
-"""The mechanism of its part `client/web/src/parts/joint.ts`."""
+"""The mechanisms that neither an entry nor a part has (`client/web/src/parts`)."""
 
 _JOINT_TYPES = frozenset({"pair", "discovery", "retention"})
 
@@ -158,23 +141,28 @@ def _lacking(registry: Registry) -> list[Problem]:
             "mechanism",
         )
         for metric in registry
-        if metric.scheme.mechanism.name not in FULL | MEMOS | JOINT
+        if metric.scheme.mechanism.name in ABSENT
     ]
 
 
 def _parts(registry: Registry, *, oblivious: bool) -> list[str]:
-    """The parts that a page with this registry needs."""
-    mechanisms = {each.scheme.mechanism.name for each in registry}
-    joint = bool(registry.segments) or not _JOINT_TYPES.isdisjoint(
-        each.type.name for each in registry
-    )
-    needed = {"joint": joint, "memos": bool(mechanisms & MEMOS), "oblivious": oblivious}
+    """The parts that a page with this registry needs, as `gather` of the SDK says it."""
+    needed = {
+        "joint": registry.segments or any(each.type.name in _JOINT_TYPES for each in registry),
+        "memos": any(
+            each.longitudinal == "memoize" or each.scheme.mechanism.name == "one_time_rappor"
+            for each in registry
+        ),
+        "oblivious": oblivious,
+    }
     return [name for name, needs in needed.items() if needs]
 
 
 def _is_open(metric: deniable.Metric) -> bool:
     """Whether a metric needs more than the closed entry."""
-    return metric.type.name not in _CLOSED_TYPES or metric.scheme.mechanism.name not in CLOSED
+    return (
+        metric.type.name not in _CLOSED_TYPES or metric.scheme.mechanism.name != "subset_selection"
+    )
 
 
 def _integrity(content: bytes) -> str:

@@ -30,16 +30,6 @@ export function sourceOf(bytes: (count: number) => Uint8Array): Source {
   };
 }
 
-/** A source that gives these bytes and then throws, and says how many it has given; for tests. */
-export function byteSource(stream: Uint8Array): Source & { used(): number } {
-  let used = 0;
-  const source = sourceOf((count) => {
-    if (used + count > stream.length) throw new RangeError("the stream of random bytes is used up");
-    return stream.slice(used, (used += count));
-  });
-  return { ...source, used: () => used };
-}
-
 /** `getRandomValues` gives at most so many bytes at once. */
 const MOST = 65536;
 

@@ -8,10 +8,10 @@ import { ACTIVE, MetricError, type RecordedValue } from "./metric.ts";
 import { assemble, isDue, settle, take, trim, waiting } from "./outbox.ts";
 import { type Entry, gather, type Parts, type ReadRegistry } from "./parts.ts";
 import { readRegistry } from "./registry.ts";
-import { resolve, type Told, valueIn } from "./segments.ts";
+import type { Told } from "./segments.ts";
 import { freshState, readState, writeState, type Account, type Batch, type State, type StoredReport } from "./state.ts";
 import { browserStore, type Store } from "./store.ts";
-import { beacon, type Hops, post, type Transport } from "./transport.ts";
+import { ADDRESS, beacon, type Hops, post, type Transport } from "./transport.ts";
 import type { CompiledRegistry, ValueOf } from "./values.ts";
 import { windowAt } from "./windows.ts";
 
@@ -229,7 +229,7 @@ export function start<D extends CompiledRegistry>(
   const checkTold = (given: Told) => {
     for (const name of Object.keys(given)) {
       const segment = registry!.segments.get(name);
-      if (segment && valueIn(segment, given[name]) !== undefined) continue;
+      if (segment && registry!.joint!.valueIn(segment, given[name]) !== undefined) continue;
       const error = new MetricError(
         name,
         DEVELOPMENT ? (segment ? "is a segment without such a value" : "is no declared segment") : "",
@@ -269,7 +269,7 @@ export function start<D extends CompiledRegistry>(
     const undeclared = metric.standsIn(text, value);
     const record = now < metric.expires && { metric, text, window: windowAt(metric.window, now), undeclared };
     return FULL && record && metric.segments?.length
-      ? { ...record, metric: { ...metric, told: resolve(metric.segments, registry!.segments, then ?? {}) } }
+      ? { ...record, metric: { ...metric, told: registry!.joint!.resolve(metric.segments, registry!.segments, then ?? {}) } }
       : record;
   };
 
@@ -468,11 +468,7 @@ export function start<D extends CompiledRegistry>(
       );
     }
     if (endpoint !== undefined) {
-      must(
-        // Plain HTTP would show the reports, and the page's visits, to the network.
-        /^(https:\/\/|http:\/\/(localhost|127\.0\.0\.1|\[::1])(?![^:/]))[^@?#\s]*$/.test(endpoint),
-        "endpoint must be an https:// address, without a name, query or fragment; http:// is for loopback only",
-      );
+      must(ADDRESS.test(endpoint), "endpoint must be an https:// address, without a name, query or fragment; http:// is for loopback only");
       // A beacon throws for an address that is none.
       new URL(endpoint);
     }

@@ -13,24 +13,11 @@ const LONGEST_NAME = 100;
 export const AGAIN = 1;
 
 /** What a client does otherwise in development mode. */
-export interface Development {
-  /** Where batches go. */
-  readonly url: string;
-  /** The registry, with every device answering in every window. Its schemes are the same. */
-  prepare(registry: Registry): Registry;
-  /** Something went wrong that is kept from the page. */
-  trouble(kind: string): void;
-  /** `record` drops the value, or throws if the metric is not declared. */
-  refused(metric: string, declared: boolean): void;
-  /** `record` does nothing: the metric has expired, or the client's status is not "on". */
-  ignored(why: "expired_metric" | "no_consent" | "disabled", metric?: string): void;
-  /** A value that is not in the list was recorded. */
-  undeclared(metric: string): void;
-}
+export type Development = ReturnType<typeof develop>;
 
 /** Development mode with `deniable dev` at an address. Throws a TypeError if that is not on this
  * machine. */
-export function develop(address: string): Development {
+export function develop(address: string) {
   // A strict form: what some resolver or proxy could read otherwise is refused.
   const [, host, port = "80"] =
     /^http:\/\/(127(?:\.\d{1,3}){3}|localhost|\[::1])(?::([1-9]\d{0,4}))?\/?$/.exec(address) ?? [];
@@ -73,13 +60,16 @@ export function develop(address: string): Development {
     `DEVELOPMENT MODE: reports go to ${origin} alone, and nothing counts. Leave the option development out before you release`,
   );
   return {
+    /** Where batches go. */
     url: `${origin}/v1/reports`,
-    prepare(registry) {
+    /** The registry, with every device answering in every window. Its schemes are the same. */
+    prepare(registry: Registry): Registry {
       for (const metric of registry.metrics.values())
         Object.assign(metric, { sample_rate: 1, one_in: null });
       return { ...registry, lifetimeEpsilon: null };
     },
-    trouble(kind) {
+    /** Something went wrong that is kept from the page. */
+    trouble(kind: string) {
       // `undeclared` and `refused` have said it.
       if (kind === "other" || kind === "refused") return;
       if (kind === "segment") {
@@ -92,7 +82,8 @@ export function develop(address: string): Development {
           : `trouble of the kind ${kind}; ${origin}/live says more`,
       );
     },
-    refused(metric, declared) {
+    /** `record` drops the value, or throws if the metric is not declared. */
+    refused(metric: string, declared: boolean) {
       mistake(
         declared ? "refused_value" : "unknown_metric",
         metric,
@@ -101,7 +92,8 @@ export function develop(address: string): Development {
           : `metric ${metric} is not declared: add it to metrics.toml`,
       );
     },
-    ignored(why, metric = "") {
+    /** `record` does nothing: the metric has expired, or the client's status is not "on". */
+    ignored(why: "expired_metric" | "no_consent" | "disabled", metric = "") {
       mistake(
         why,
         metric || null,
@@ -112,7 +104,8 @@ export function develop(address: string): Development {
             : "this browser sends Global Privacy Control or Do Not Track, so nothing is recorded",
       );
     },
-    undeclared(metric) {
+    /** A value that is not in the list was recorded. */
+    undeclared(metric: string) {
       mistake("undeclared_value", metric, `metric ${metric}: a value that is not in the list counts as its other`);
     },
   };

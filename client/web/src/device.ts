@@ -6,7 +6,6 @@ import { allows, charge } from "./ledger.ts";
 import type { Metric, RecordedValue } from "./metric.ts";
 import type { ReadRegistry } from "./parts.ts";
 import { uniform, withdrawReports } from "./outbox.ts";
-import { placeOf } from "./segments.ts";
 import { accountOf, type Account, type OpenWindow, type State, type StoredReport, type WindowState } from "./state.ts";
 import { windowEnd, windowNumber, windowStart } from "./windows.ts";
 
@@ -45,7 +44,7 @@ export function write(
   ): StoredReport | undefined => {
     let sealed: StoredReport | undefined;
     const place =
-      FULL && metric?.segments ? placeOf(metric.segments, registry.segments, metric.told ?? {}) : 0;
+      FULL && metric?.segments ? joint!.placeOf(metric.segments, registry.segments, metric.told ?? {}) : 0;
     if (
       metric &&
       // Only a discovery has empty texts.

@@ -7,19 +7,19 @@ const TEXT = '".*\\S.*"';
 const FIGURE = "[\\d.e+-]+";
 const OBJECT = "{.+}";
 const OR_NULL = "|null";
+const OR_ABSENT = "|undefined";
 
 export const TOP: Table<string> = {
   format: "1",
   app: '"[a-z][a-z0-9_-]{0,63}"',
+  recipient: TEXT + OR_ABSENT,
+  contact: TEXT + OR_ABSENT,
   lifetime_epsilon: FIGURE + OR_NULL,
+  segments: OBJECT + OR_ABSENT,
   metrics: OBJECT,
 };
 
-/** Who receives the reports and where people ask, each where it is declared. */
-export const PEOPLE: Table<string> = { recipient: TEXT, contact: TEXT };
-
-/** What there is in addition where there are segments: at the top, in a metric, and in a segment. */
-export const JOINT_TOP: Table<string> = { ...TOP, segments: OBJECT };
+/** What there is in addition where there are segments: in a metric, and in a segment. */
 export const JOINT_METRIC: Table<string> = { segments: "\\[.*]", rows: "[1-9]\\d*" };
 export const SEGMENT: Table<string> = { values: "\\[.+]", other: TEXT + OR_NULL };
 

@@ -1,6 +1,6 @@
 import { type Odds, within } from "./exact.ts";
 import { fingerprint } from "./fingerprint.ts";
-import { form, JOINT_METRIC, JOINT_TOP, METRIC, PEOPLE, REVEALS, SEGMENT, TOP } from "./form.ts";
+import { form, JOINT_METRIC, METRIC, REVEALS, SEGMENT, TOP } from "./form.ts";
 import { type Mechanism, refuse } from "./mechanisms/base.ts";
 import { type Declared, isValue, makeMetric, type Metric } from "./metric.ts";
 import type { Parts, ReadRegistry } from "./parts.ts";
@@ -18,12 +18,6 @@ export class RegistryError extends Error {
     this.name = "RegistryError";
   }
 }
-
-/** The form of the top of a document with these keys. */
-const topForm = (top: Table): Table<string> => ({
-  ...("segments" in top ? JOINT_TOP : TOP),
-  ...Object.fromEntries(Object.entries(PEOPLE).filter(([key]) => key in top)),
-});
 
 const isPair = (fields: unknown) => (Object(fields) as Table).type === "pair";
 
@@ -167,7 +161,7 @@ export function readRegistry(document: unknown, { types, mechanisms, ...rest }: 
   if (
     claim(top.format === 1 && (joint || DEVELOPMENT || !top.segments), "format") &&
     (joint || !DEVELOPMENT || claim(!top.segments, "segments")) &&
-    (!DEVELOPMENT || claims("", form(top, topForm(top))))
+    (!DEVELOPMENT || claims("", form(top, TOP)))
   ) {
     if (joint)
       for (const [name, segment] of Object.entries((top.segments ?? {}) as Table<Segment>)) {
@@ -186,12 +180,10 @@ export function readRegistry(document: unknown, { types, mechanisms, ...rest }: 
         segments.set(name, segment);
       }
     claim(cap === null || (cap > 0 && cap <= 1e4), "lifetime_epsilon");
-    for (const [name, fields] of Object.entries(top.metrics as Table))
-      if (!joint || !isPair(fields)) read(name, fields as Table);
+    const declared = Object.entries(top.metrics as Table<Table>);
     // A pair is read after its metrics.
-    if (joint)
-      for (const [name, fields] of Object.entries(top.metrics as Table))
-        if (isPair(fields)) read(name, fields as Table);
+    if (joint) declared.sort(([, one], [, other]) => +isPair(one) - +isPair(other));
+    for (const each of declared) read(...each);
   }
   if (mistakes[0] !== undefined) throw new RegistryError(mistakes);
   return { app: top.app as string, lifetimeEpsilon: cap, metrics, ...(FULL && { segments, joint }) } as ReadRegistry;

@@ -29,6 +29,9 @@ export interface Transport {
   prepare?(url: string, body: string, key: string | undefined, clock: () => number): Promise<void>;
 }
 
+/** An address of a collector or relay: https, or http on this machine. Plain HTTP would show the
+ * reports, and the page's visits, to the network. */
+export const ADDRESS = /^(https:\/\/|http:\/\/(localhost|127\.0\.0\.1|\[::1])(?![^:/]))[^@?#\s]*$/;
 /** Milliseconds after which an attempt to send is given up. */
 export const TIMEOUT = 30_000;
 /** The most bytes of a reply that are read. */

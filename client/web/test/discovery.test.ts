@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { byteSource, systemSource } from "../src/bits.ts";
+import { systemSource } from "../src/bits.ts";
 import { hashBytes } from "../src/hash.ts";
 import { placeOf, prefixTree } from "../src/mechanisms/prefix_tree.ts";
 import type { Metric } from "../src/metric.ts";
@@ -8,7 +8,7 @@ import { Client } from "../src/entries/full.ts";
 import { full } from "../src/parts/full.ts";
 import { readRegistry, RegistryError } from "../src/registry.ts";
 import { isDenied } from "../src/types/discovery.ts";
-import { vectors } from "./support.ts";
+import { byteSource, vectors } from "./support.ts";
 import { DAY, World, seeded } from "./world.ts";
 
 type Any = any;

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { byteSource, systemSource } from "../src/bits.ts";
+import { systemSource } from "../src/bits.ts";
 import { MetricError } from "../src/metric.ts";
 import { full } from "../src/parts/full.ts";
 import { closed } from "../src/parts/closed.ts";
 import { readRegistry, RegistryError } from "../src/registry.ts";
-import { present, vectors } from "./support.ts";
+import { byteSource, present, vectors } from "./support.ts";
 
 type Any = any;
 

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { bundle, constants } from "../scripts/bundles.mjs";
-import { byteSource, type Source } from "../src/bits.ts";
+import { type Source, sourceOf } from "../src/bits.ts";
 
 /** The registry's reader as it is released, without the checks of development builds. */
 export async function released(entry: "full" | "closed" = "full"): Promise<any> {
@@ -29,6 +29,16 @@ export function vectors(name: string): any {
 
 export function fromHex(hex: string): Uint8Array {
   return Uint8Array.from(hex.match(/../g) ?? [], (each) => parseInt(each, 16));
+}
+
+/** A source that gives these bytes and then throws, and says how many it has given. */
+export function byteSource(stream: Uint8Array): Source & { used(): number } {
+  let used = 0;
+  const source = sourceOf((count) => {
+    if (used + count > stream.length) throw new RangeError("the stream of random bytes is used up");
+    return stream.slice(used, (used += count));
+  });
+  return { ...source, used: () => used };
 }
 
 /** What a function draws from a stream of bytes in hexadecimal, all of which it must use. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { byteSource, type Source } from "../src/bits.ts";
+import type { Source } from "../src/bits.ts";
 import { erase, withdraw, write } from "../src/device.ts";
 import { ACTIVE, type RecordedValue, type Registry } from "../src/metric.ts";
 import { spent } from "../src/ledger.ts";
@@ -12,7 +12,7 @@ import { resolve, type Told } from "../src/segments.ts";
 import { freshState, readState, writeState, type Batch, type State } from "../src/state.ts";
 import { readReply } from "../src/transport.ts";
 import { windowAt } from "../src/windows.ts";
-import { fromHex, vectors } from "./support.ts";
+import { byteSource, fromHex, vectors } from "./support.ts";
 
 type Any = any;
 

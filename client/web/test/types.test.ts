@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { byteSource, systemSource } from "../src/bits.ts";
+import { systemSource } from "../src/bits.ts";
 import type { Metric } from "../src/metric.ts";
 import { full } from "../src/parts/full.ts";
 import { readRegistry } from "../src/registry.ts";
-import { vectors } from "./support.ts";
+import { byteSource, vectors } from "./support.ts";
 
 const published = vectors("compiled").cases[0].document;
 

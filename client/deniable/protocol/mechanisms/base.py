@@ -16,11 +16,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast
 
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below, log_above
-from deniable.protocol.mechanisms.limits import Bounds, check_parameters
+from deniable.protocol.mechanisms.limits import Parametrized, check_parameters
 from deniable.protocol.randomness import PRECISION, Bits, below, system_bits
 
 ONE = 1 << PRECISION
@@ -29,9 +29,6 @@ ONE = 1 << PRECISION
 Item = TypeVar("Item", int, str)
 """What a mechanism randomizes: an index into a closed domain, a position in a range of numbers,
 or a string."""
-
-Parameters: TypeAlias = Mapping[str, int | str | list[int]]
-"""What fixes a mechanism, as a scheme publishes it."""
 
 
 class Packing(StrEnum):
@@ -86,20 +83,17 @@ class Cell(NamedTuple):
     column: int
 
 
-class Mechanism(ABC, Generic[Item]):
+class Mechanism(Parametrized, ABC, Generic[Item]):
     """A randomizer with its exact probabilities.
 
     Attributes:
         name: what `mechanism = "..."` in the registry and the scheme call it.
-        bounds: what each parameter may be (`limits.Bounds`), in the order of the constructor. An
-            attribute of the same name holds each, unless the mechanism says otherwise.
         rows: the rows of its tally.
         odds: e to the power epsilon, exactly, from the integers in force.
         texts: the values that a scheme names, where the mechanism itself fixes them.
     """
 
     name: ClassVar[str]
-    bounds: ClassVar[Bounds] = {}
     texts: tuple[str, ...] | None = None
     rows: tuple[Row, ...]
     odds: Fraction
@@ -121,12 +115,7 @@ class Mechanism(ABC, Generic[Item]):
         Raises:
             SchemeError: a parameter is missing, unknown or out of range.
         """
-        return cls(*check_parameters(cls.name, parameters, **cls.bounds))
-
-    def parameters(self) -> Parameters:
-        """Everything that fixes the channel: integers, lists of them, and texts (salts, bounds)."""
-        held = {name: getattr(self, name) for name in self.bounds}
-        return {name: list(it) if isinstance(it, tuple) else it for name, it in held.items()}
+        return cls(*check_parameters(cls.name, parameters, cls.bounds))
 
     @abstractmethod
     def randomize(self, item: Item, bits: Bits = system_bits) -> Report:

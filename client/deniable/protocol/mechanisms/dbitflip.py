@@ -75,6 +75,7 @@ class DBitFlip(Histogram, Memoizing[int]):
 
     name: ClassVar[str] = "dbitflip"
     bounds: ClassVar = {
+        "range": NumberRange,
         "cells": (1, DBITFLIP_CELLS[-1]),
         "bits": (1, DBITFLIP_CELLS[-1]),
         "memo": (1, ONE - 1),

@@ -22,9 +22,9 @@ log2(R) bits that link them, without any gain in accuracy.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
@@ -33,16 +33,14 @@ from deniable.protocol.mechanisms.base import (
     Cell,
     FrequencyOracle,
     MemoizingOracle,
-    Parameters,
     Report,
 )
 from deniable.protocol.mechanisms.hadamard_response import HadamardResponse
 from deniable.protocol.mechanisms.limits import (
     MAX_CELLS,
     SALT,
+    Parameters,
     check_memo_epsilon,
-    check_parameters,
-    check_salt,
 )
 from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
@@ -52,19 +50,20 @@ from deniable.protocol.randomness import Bits, below, system_bits
 
 MAX_ROWS = 1 << 16
 
+_ROWS = {"salt": SALT, "rows": (1, MAX_ROWS)}
+"""What all have in common; beside it stand the parameters of the channel."""
+
 
 class Hashed(FrequencyOracle[str]):
     """A channel over the hash values of strings, in `hashes` rows under the salt `salt`.
 
     Raises:
-        SchemeError: an empty salt, no rows, or more than MAX_CELLS cells in all.
+        SchemeError: no rows, or more than MAX_CELLS cells in all.
     """
 
-    channel_class: ClassVar[type[FrequencyOracle[int]]]
     size: None
 
     def __init__(self, salt: str, hashes: int, channel: FrequencyOracle[int]) -> None:
-        check_salt(self.name, salt)
         (row,) = channel.rows
         assert channel.size is not None
         if not 1 <= hashes <= min(MAX_ROWS, MAX_CELLS // row.width):
@@ -78,13 +77,6 @@ class Hashed(FrequencyOracle[str]):
         self.p = channel.p
         self.q = channel.p / self.width + (1 - Fraction(1, self.width)) * channel.q
         self.odds = channel.odds
-
-    @classmethod
-    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
-        rest = dict(parameters)
-        ours = {name: rest.pop(name, None) for name in ("salt", "rows")}
-        salt, hashes = check_parameters(cls.name, ours, salt=SALT, rows=(1, MAX_ROWS))
-        return cls(salt, hashes, cls.channel_class.from_parameters(rest))
 
     def parameters(self) -> Parameters:
         return {"salt": self.salt, "rows": self.hashes, **self.channel.parameters()}
@@ -135,7 +127,7 @@ class HashedProjectiveGeometry(Hashed):
     """
 
     name: ClassVar[str] = "hashed_projective_geometry"
-    channel_class = ProjectiveGeometry
+    bounds: ClassVar = {**_ROWS, "channel": ProjectiveGeometry}
 
     @classmethod
     def design(cls, salt: str, epsilon: float) -> Self:
@@ -167,7 +159,7 @@ class CohortLocalHashing(Hashed):
     """
 
     name: ClassVar[str] = "cohort_local_hashing"
-    channel_class = SubsetSelection
+    bounds: ClassVar = {**_ROWS, "channel": SubsetSelection}
 
     @classmethod
     def design(cls, salt: str, epsilon: float) -> Self:
@@ -208,7 +200,7 @@ class CountMeanSketch(Hashed):
     """
 
     name: ClassVar[str] = "count_mean_sketch"
-    channel_class = UnaryEncoding
+    bounds: ClassVar = {**_ROWS, "channel": UnaryEncoding}
 
     @classmethod
     def design(cls, salt: str, epsilon: float) -> Self:
@@ -220,7 +212,7 @@ class HadamardCountMeanSketch(Hashed):
     """Hadamard response over hashed strings."""
 
     name: ClassVar[str] = "hadamard_count_mean_sketch"
-    channel_class = HadamardResponse
+    bounds: ClassVar = {**_ROWS, "channel": HadamardResponse}
 
     @classmethod
     def design(cls, salt: str, epsilon: float) -> Self:
@@ -263,7 +255,7 @@ class MemoizedLocalHashing(Hashed, MemoizingOracle[str]):
     """
 
     name: ClassVar[str] = "memoized_local_hashing"
-    channel_class = MemoizedSubsetSelection
+    bounds: ClassVar = {**_ROWS, "channel": MemoizedSubsetSelection}
     channel: MemoizedSubsetSelection
 
     def __init__(self, salt: str, hashes: int, channel: MemoizedSubsetSelection) -> None:

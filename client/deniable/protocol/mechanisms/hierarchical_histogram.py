@@ -35,16 +35,14 @@ from deniable.protocol.frozen import frozen
 from deniable.protocol.mechanisms.base import (
     ONE,
     FrequencyOracle,
-    Mechanism,
     Packing,
-    Parameters,
     Report,
     Row,
     total_variance,
 )
-from deniable.protocol.mechanisms.limits import Each, check_epsilon, check_parameters
+from deniable.protocol.mechanisms.limits import Each, Parameters, check_epsilon, check_parameters
 from deniable.protocol.mechanisms.number_range import NumberRange
-from deniable.protocol.mechanisms.numeric import Histogram, Span, cell_edges, check_range
+from deniable.protocol.mechanisms.numeric import Histogram, Span, cell_edges
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry, points
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
@@ -143,7 +141,9 @@ _WEIGHTS: dict[int, tuple[int, ...]] = {
 MEAN_SHARE = 4
 """One of so many devices reports for the mean, if that is asked for as well."""
 
-_MEAN_BOUNDS = {f"mean_{name}": bound for name, bound in SlidingWindow.bounds.items()}
+_MEAN_BOUNDS = {
+    f"mean_{name}": bound for name, bound in SlidingWindow.bounds.items() if name != "range"
+}
 """The parameters of the last row's mechanism, if the mean is asked for."""
 
 
@@ -164,6 +164,7 @@ class HierarchicalHistogram(Histogram):
 
     name: ClassVar[str] = "hierarchical_histogram"
     bounds: ClassVar = {
+        "range": NumberRange,
         "weights": Each(1, 16),
         "orders": Each(0, MAX_COLUMNS),
         "dimensions": Each(1, MAX_COLUMNS.bit_length()),
@@ -228,16 +229,18 @@ class HierarchicalHistogram(Histogram):
 
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
-        range, rest = check_range(cls.name, parameters)
+        rest = dict(parameters)
         mean = {key: rest.pop(key) for key in parameters if key.startswith("mean_")}
-        weights, orders, dimensions, thresholds = check_parameters(cls.name, rest, **cls.bounds)
+        range, weights, orders, dimensions, thresholds = check_parameters(
+            cls.name, rest, cls.bounds
+        )
         if len(orders) not in _WEIGHTS:
             raise SchemeError(f"{cls.name}: there must be from 1 to {len(_WEIGHTS)} levels")
         if not len(orders) == len(dimensions) == len(thresholds) == len(weights):
             raise SchemeError(f"{cls.name}: orders, dimensions, thresholds and weights differ")
         window = None
         if mean:
-            window = SlidingWindow(range, *check_parameters(cls.name, mean, **_MEAN_BOUNDS))
+            window = SlidingWindow(range, *check_parameters(cls.name, mean, _MEAN_BOUNDS))
         levels = tuple(
             Level(*each)
             for each in zip(_nodes(len(orders)), orders, dimensions, thresholds, strict=True)
@@ -245,14 +248,15 @@ class HierarchicalHistogram(Histogram):
         return cls(range, levels, weights, window)
 
     def parameters(self) -> Parameters:
-        mean = {} if self.mean is None else Mechanism.parameters(self.mean)
+        range = self.range.parameters()
+        mean = {} if self.mean is None else self.mean.parameters()
         return {
-            **self.range.parameters(),
+            **range,
             "weights": list(self.weights),
             "orders": [level.order for level in self.levels],
             "dimensions": [level.dimension for level in self.levels],
             "thresholds": [level.threshold for level in self.levels],
-            **{f"mean_{name}": value for name, value in mean.items()},
+            **{f"mean_{name}": value for name, value in mean.items() if name not in range},
         }
 
     def cell(self, position: int) -> int:

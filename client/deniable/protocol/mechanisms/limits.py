@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.randomness import PRECISION
@@ -89,8 +89,9 @@ def check_threshold(mechanism: str, threshold: int, owned: int, columns: int) ->
         )
 
 
-SALT = object()
-"""In place of a bound: the parameter is the salt of hashes."""
+TEXT, SALT, FLAG = object(), object(), object()
+"""In place of a bound: the parameter is a text; the salt of hashes; 0 or 1, which stand for False
+and True."""
 
 
 class Each(NamedTuple):
@@ -100,52 +101,82 @@ class Each(NamedTuple):
     highest: int
 
 
+Parameters: TypeAlias = Mapping[str, int | str | list[int]]
+"""What fixes a mechanism, as a scheme publishes it."""
+
 Bounds: TypeAlias = Mapping[str, Any]
-"""For each parameter the lowest and the highest integer, `Each` or SALT."""
+"""For each parameter the lowest and the highest integer, or what stands in place of them; or a
+`Parametrized` class, whose own parameters stand there."""
 
 
-def check_salt(mechanism: str, salt: Any) -> str:
-    """The salt of hashes, if it can be one.
+class Parametrized:
+    """What is built from named parameters.
 
-    Raises:
-        SchemeError: it is no text, empty, or holds a zero byte.
+    Attributes:
+        bounds: what each may be, in the order of the constructor. An attribute of the same name
+            holds each, unless `parameters` says otherwise.
     """
-    if not isinstance(salt, str):
-        raise SchemeError(f"{mechanism}: salt must be a text, not {salt!r}")
-    if not salt or "\0" in salt:
-        raise SchemeError(f"{mechanism}: salt must be a text without zero bytes")
-    return salt
+
+    bounds: ClassVar[Bounds] = {}
+
+    def parameters(self) -> Parameters:
+        """All of them: integers, lists of integers, and texts."""
+        found: dict[str, Any] = {}
+        for name, bound in self.bounds.items():
+            held = getattr(self, name)
+            if isinstance(bound, type):
+                found |= held.parameters()
+            elif isinstance(bound, Each):
+                found[name] = list(held)
+            else:
+                found[name] = int(held) if bound is FLAG else held
+        return found
 
 
-def check_parameters(mechanism: str, parameters: Mapping[str, Any], **bounds: Any) -> list[Any]:
-    """The values of the named parameters, each checked against its bound (see `Bounds`); lists
-    become tuples.
+def check_parameters(mechanism: str, parameters: Mapping[str, Any], bounds: Bounds) -> list[Any]:
+    """What a constructor takes for these parameters, each checked against its bound; lists become
+    tuples, and what has parameters of its own is built.
 
     Raises:
         SchemeError: one is missing, of another kind or out of range, or there are others.
     """
-    unknown = sorted(set(parameters) - set(bounds))
-    if unknown:
-        raise SchemeError(f"{mechanism}: unknown parameters {', '.join(unknown)}")
+    rest = dict(parameters)
+    checked = _take(mechanism, rest, bounds)
+    if rest:
+        raise SchemeError(f"{mechanism}: unknown parameters {', '.join(sorted(rest))}")
+    return checked
+
+
+def _take(mechanism: str, rest: dict[str, Any], bounds: Bounds) -> list[Any]:
+    """The same of the parameters that have bounds, which are taken out of `rest`."""
     checked: list[Any] = []
     for name, bound in bounds.items():
-        value = parameters.get(name)
-        if bound is SALT:
-            checked.append(check_salt(mechanism, value))
-            continue
-        lowest, highest = bound
-        if isinstance(bound, Each):
-            if not isinstance(value, list) or not all(_fits(each, bound) for each in value):
-                raise SchemeError(
-                    f"{mechanism}: {name} must be a list of integers from {lowest} to {highest}"
-                )
-            value = tuple(value)
-        elif not _fits(value, bound):
-            raise SchemeError(
-                f"{mechanism}: {name} must be an integer from {lowest} to {highest}, not {value!r}"
-            )
-        checked.append(value)
+        if isinstance(bound, type) and issubclass(bound, Parametrized):
+            owner = getattr(bound, "name", mechanism)
+            checked.append(bound(*_take(owner, rest, bound.bounds)))
+        else:
+            checked.append(_checked(f"{mechanism}: {name}", rest.pop(name, None), bound))
     return checked
+
+
+def _checked(name: str, value: Any, bound: Any) -> Any:
+    """The value of one parameter."""
+    if bound is TEXT or bound is SALT:
+        if not isinstance(value, str):
+            raise SchemeError(f"{name} must be a text, not {value!r}")
+        if bound is SALT and (not value or "\0" in value):
+            raise SchemeError(f"{name} must be a text without zero bytes")
+        return value
+    if isinstance(bound, Each):
+        if not isinstance(value, list) or not all(_fits(each, bound) for each in value):
+            raise SchemeError(
+                f"{name} must be a list of integers from {bound.lowest} to {bound.highest}"
+            )
+        return tuple(value)
+    lowest, highest = limits = (0, 1) if bound is FLAG else bound
+    if not _fits(value, limits):
+        raise SchemeError(f"{name} must be an integer from {lowest} to {highest}, not {value!r}")
+    return bool(value) if bound is FLAG else value
 
 
 def _fits(value: Any, bound: tuple[int, int]) -> bool:

@@ -25,12 +25,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, Self, TypeAlias, cast
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 from deniable.protocol import windows
 from deniable.protocol.errors import SchemeError
-from deniable.protocol.mechanisms.base import ONE, Memoizing, Parameters, Report
-from deniable.protocol.mechanisms.limits import Each, check_parameters
+from deniable.protocol.mechanisms.base import ONE, Memoizing, Report
+from deniable.protocol.mechanisms.limits import TEXT, Each, Parameters, check_parameters
 from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 from deniable.protocol.randomness import Bits, system_bits
 
@@ -67,6 +67,11 @@ class MemoizedRetention(Memoizing[int]):
     """
 
     name: ClassVar[str] = "memoized_retention"
+    bounds: ClassVar = {
+        "window": TEXT,
+        "ages": (0, MAX_AGES),
+        **dict.fromkeys(ASKS, Each(1, ONE - 1)),
+    }
     texts: tuple[str, ...]
 
     def __init__(
@@ -116,18 +121,14 @@ class MemoizedRetention(Memoizing[int]):
 
     @classmethod
     def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
-        rest = dict(parameters)
-        window = rest.pop("window", None)
-        ages, *lists = check_parameters(
-            cls.name, rest, ages=(0, MAX_AGES), **dict.fromkeys(ASKS, Each(1, ONE - 1))
-        )
+        window, ages, *lists = check_parameters(cls.name, parameters, cls.bounds)
         channels = {}
         for each, integers in zip(ASKS, lists, strict=True):
             if len(integers) not in (0, 3):
                 raise SchemeError(f"{cls.name}: {each} must be k, memo and fresh, or nothing")
             if integers:
                 channels[each] = MemoizedSubsetSelection(len(cells_of(each, ages)), *integers)
-        return cls(cast(windows.Kind, window), ages, channels)
+        return cls(window, ages, channels)
 
     def parameters(self) -> Parameters:
         """The kind of windows, the ages, and for each question k and the thresholds of its channel;

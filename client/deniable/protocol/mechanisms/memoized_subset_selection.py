@@ -32,12 +32,12 @@ from deniable.protocol.exact import exp_below
 from deniable.protocol.mechanisms.base import (
     ONE,
     MemoizingOracle,
-    Parameters,
     Report,
     total_variance,
 )
 from deniable.protocol.mechanisms.limits import (
     MAX_CELLS,
+    Parameters,
     check_memo_epsilon,
     check_size,
 )

@@ -12,10 +12,11 @@ import math
 import re
 from fractions import Fraction
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.frozen import frozen
+from deniable.protocol.mechanisms.limits import FLAG, TEXT, Parametrized
 
 Scale: TypeAlias = Literal["linear", "log"]
 
@@ -46,7 +47,7 @@ def number_text(value: float) -> str:
 
 
 @frozen
-class NumberRange:
+class NumberRange(Parametrized):
     """The numbers from `low` to `high`, on a scale.
 
     The bounds are texts, so that a scheme has them as they were written; each stands for the
@@ -58,6 +59,8 @@ class NumberRange:
         SchemeError: a text is no finite number, `low` is not below `high`, a logarithmic scale
             reaches zero, or bounds of whole numbers are not whole.
     """
+
+    bounds: ClassVar = {"low": TEXT, "high": TEXT, "scale": TEXT, "integer": FLAG}
 
     low: str
     high: str
@@ -135,15 +138,6 @@ class NumberRange:
         if self.scale == "log":
             return self.start * math.exp(part * self._log_span)
         return float(Fraction(self.start) + self.span * Fraction(part))
-
-    def parameters(self) -> dict[str, int | str]:
-        """What a mechanism's parameters say of the range."""
-        return {
-            "low": self.low,
-            "high": self.high,
-            "scale": self.scale,
-            "integer": int(self.integer),
-        }
 
     @cached_property
     def _log_span(self) -> float:

@@ -4,12 +4,10 @@ distributions the cells that it is cut into."""
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Container, Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Container
+from typing import NamedTuple
 
-from deniable.protocol.errors import SchemeError
-from deniable.protocol.mechanisms.base import Mechanism, Parameters, Report
-from deniable.protocol.mechanisms.limits import check_parameters
+from deniable.protocol.mechanisms.base import Mechanism, Report
 from deniable.protocol.mechanisms.number_range import BELOW, TOP, NumberRange
 
 
@@ -28,15 +26,6 @@ class Numeric(Mechanism[int]):
     """
 
     range: NumberRange
-
-    @classmethod
-    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
-        range, rest = check_range(cls.name, parameters)
-        make: Callable[..., Self] = cls
-        return make(range, *check_parameters(cls.name, rest, **cls.bounds))
-
-    def parameters(self) -> Parameters:
-        return {**self.range.parameters(), **super().parameters()}
 
     @abstractmethod
     def favoured(self, report: Report) -> tuple[Span, ...]:
@@ -91,20 +80,3 @@ def cell_edges(numbers: NumberRange, cells: int) -> tuple[int, ...]:
         return tuple(min(TOP, (place << 30) // parts) for place in range(inner + 1))
     cuts = ((place * parts) // inner for place in range(inner + 1))
     return tuple((cut << 30) // parts for cut in cuts)
-
-
-def check_range(
-    mechanism: str, parameters: Mapping[str, Any]
-) -> tuple[NumberRange, dict[str, Any]]:
-    """The range out of `parameters`, and the parameters beside it.
-
-    Raises:
-        SchemeError: a bound, the scale or `integer` is missing or wrong.
-    """
-    rest = dict(parameters)
-    low, high, scale = (rest.pop(key, None) for key in ("low", "high", "scale"))
-    (integer,) = check_parameters(mechanism, {"integer": rest.pop("integer", None)}, integer=(0, 1))
-    try:
-        return NumberRange(low, high, scale, bool(integer)), rest
-    except SchemeError as error:
-        raise SchemeError(f"{mechanism}: {error}") from None

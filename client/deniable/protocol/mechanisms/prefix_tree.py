@@ -35,15 +35,14 @@ stands for every string that has none, holds a byte outside of the alphabet, or 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
 from deniable.protocol.hashing import hash_bytes, is_unicode
-from deniable.protocol.mechanisms.base import Mechanism, Parameters, Report
-from deniable.protocol.mechanisms.limits import SALT, check_epsilon, check_parameters, check_salt
+from deniable.protocol.mechanisms.base import Mechanism, Report
+from deniable.protocol.mechanisms.limits import SALT, TEXT, check_epsilon
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
 from deniable.protocol.randomness import Bits, below, system_bits
 
@@ -148,16 +147,19 @@ class PrefixTree(Mechanism[str]):
         width: the points of a table, K.
 
     Raises:
-        SchemeError: an empty salt, levels or an alphabet that there are not, a channel that uses
+        SchemeError: levels or an alphabet that there are not, a channel that uses
             a part of its points, or more than MAX_DISCOVERY_CELLS cells in all.
     """
 
     name: ClassVar[str] = "prefix_tree"
+    bounds: ClassVar = {
+        "salt": SALT,
+        "levels": (1, MAX_LEVELS),
+        "alphabet": TEXT,
+        "channel": ProjectiveGeometry,
+    }
 
-    def __init__(
-        self, salt: str, levels: int, channel: ProjectiveGeometry, alphabet: str = "bytes"
-    ) -> None:
-        check_salt(self.name, salt)
+    def __init__(self, salt: str, levels: int, alphabet: str, channel: ProjectiveGeometry) -> None:
         if alphabet not in ALPHABETS:
             known = ", ".join(ALPHABETS)
             raise SchemeError(f"{self.name}: alphabet must be one of {known}, not {alphabet!r}")
@@ -189,25 +191,7 @@ class PrefixTree(Mechanism[str]):
             channel = ProjectiveGeometry.calibrated(None, order, dimension, exp_below(epsilon))
         else:
             channel = ProjectiveGeometry.best(epsilon, least, MAX_DISCOVERY_CELLS // rows)
-        return cls(salt, levels, channel, alphabet)
-
-    @classmethod
-    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
-        rest = dict(parameters)
-        alphabet = rest.pop("alphabet", None)
-        if not isinstance(alphabet, str):
-            raise SchemeError(f"{cls.name}: alphabet must be a text, not {alphabet!r}")
-        ours = {name: rest.pop(name, None) for name in ("salt", "levels")}
-        salt, levels = check_parameters(cls.name, ours, salt=SALT, levels=(1, MAX_LEVELS))
-        return cls(salt, levels, ProjectiveGeometry.from_parameters(rest), alphabet)
-
-    def parameters(self) -> Parameters:
-        return {
-            "salt": self.salt,
-            "levels": self.levels,
-            "alphabet": self.alphabet,
-            **self.channel.parameters(),
-        }
+        return cls(salt, levels, alphabet, channel)
 
     def head(self, text: str) -> bytes:
         """The bytes of a string that can be found; see `head`.

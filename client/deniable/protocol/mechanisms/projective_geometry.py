@@ -35,12 +35,11 @@ from deniable.protocol.mechanisms.base import (
     Cell,
     FrequencyOracle,
     Packing,
-    Parameters,
     Report,
     Row,
     total_variance,
 )
-from deniable.protocol.mechanisms.limits import MAX_CELLS, check_size, check_threshold
+from deniable.protocol.mechanisms.limits import MAX_CELLS, Parameters, check_size, check_threshold
 from deniable.protocol.randomness import Bits, below, coin, system_bits
 
 _LOOKUP = 256

@@ -33,9 +33,9 @@ report has new noise. Basic one-time RAPPOR is `symmetric_unary_encoding`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
@@ -48,16 +48,14 @@ from deniable.protocol.mechanisms.base import (
     Item,
     MemoizingOracle,
     Packing,
-    Parameters,
     Report,
     Row,
 )
 from deniable.protocol.mechanisms.limits import (
     MAX_CELLS,
     SALT,
+    Parametrized,
     check_memo_epsilon,
-    check_parameters,
-    check_salt,
     check_size,
 )
 from deniable.protocol.mechanisms.unary_encoding import bitmap_likelihood
@@ -71,7 +69,7 @@ MAX_HASHES = 64
 
 
 @frozen
-class Bloom:
+class Bloom(Parametrized):
     """Filters of `k` bits with `h` hashes, in `cohorts` cohorts under `salt`.
 
     Bloom filters of strings in public cohorts: h of k bits, by other hash functions in each cohort.
@@ -81,9 +79,16 @@ class Bloom:
     strings differ in at most 2h (Bloom, Comm. ACM 1970; cohorts: Erlingsson et al., CCS 2014).
 
     Raises:
-        SchemeError: an empty salt, more than MAX_CELLS bits in all, or fewer than 2h bits in
+        SchemeError: more than MAX_CELLS bits in all, or fewer than 2h bits in
             a filter, which two strings need to differ in all of their hashes.
     """
+
+    bounds: ClassVar = {
+        "salt": SALT,
+        "cohorts": (1, MAX_COHORTS),
+        "k": (2, MAX_BITS),
+        "h": (1, MAX_HASHES),
+    }
 
     salt: str
     cohorts: int
@@ -91,7 +96,6 @@ class Bloom:
     h: int
 
     def __post_init__(self) -> None:
-        check_salt("rappor", self.salt)
         if self.k < 2 * self.h:
             raise SchemeError(f"a filter of k = {self.k} bits is too short for h = {self.h} hashes")
         if self.cohorts * self.k > MAX_CELLS:
@@ -135,17 +139,16 @@ class Bloom:
 COHORTS = 64
 BITS = 128
 
-_FILTERS = {"salt": SALT, "cohorts": (1, MAX_COHORTS), "k": (2, MAX_BITS), "h": (1, MAX_HASHES)}
-_ROUNDS = dict.fromkeys(("f", "p", "q"), (1, ONE - 1))
-
 
 @frozen
-class Rounds:
+class Rounds(Parametrized):
     """The noise of both rounds on one bit: thresholds out of 2**53.
 
     Raises:
         SchemeError: f is odd or not between 0 and 1, or not 0 < p < q < 1.
     """
+
+    bounds: ClassVar = dict.fromkeys(("f", "p", "q"), (1, ONE - 1))
 
     f: int
     p: int
@@ -232,6 +235,7 @@ class BasicRappor(_TwoRounds[int]):
     """
 
     name: ClassVar[str] = "basic_rappor"
+    bounds: ClassVar = {"size": (2, MAX_BITS), "rounds": Rounds}
     size: int
 
     def __init__(self, size: int, rounds: Rounds) -> None:
@@ -250,14 +254,6 @@ class BasicRappor(_TwoRounds[int]):
             SchemeError: the lifetime is too short for this epsilon.
         """
         return cls(size, Rounds.tuned(epsilon, lifetime_epsilon))
-
-    @classmethod
-    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
-        size, *rounds = check_parameters(cls.name, parameters, size=(2, MAX_BITS), **_ROUNDS)
-        return cls(size, Rounds(*rounds))
-
-    def parameters(self) -> Parameters:
-        return {"size": self.size, **vars(self.rounds)}
 
     def cell(self, row: int, item: int) -> int:
         self.require_item(item)
@@ -303,6 +299,7 @@ class Rappor(_Filtered, _TwoRounds[str]):
     """
 
     name: ClassVar[str] = "rappor"
+    bounds: ClassVar = {"bloom": Bloom, "rounds": Rounds}
 
     def __init__(self, bloom: Bloom, rounds: Rounds) -> None:
         super().__init__(bloom, rounds.p11, rounds.p01)
@@ -337,14 +334,6 @@ class Rappor(_Filtered, _TwoRounds[str]):
         """
         return cls(Bloom(salt, 128, 32, 2), Rounds(ONE // 2, ONE // 4, ONE * 3 // 4))
 
-    @classmethod
-    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
-        checked = check_parameters(cls.name, parameters, **_FILTERS, **_ROUNDS)
-        return cls(Bloom(*checked[:4]), Rounds(*checked[4:]))
-
-    def parameters(self) -> Parameters:
-        return {**vars(self.bloom), **vars(self.rounds)}
-
     def cell(self, row: int, item: str) -> int:
         return self.bloom.filter(row, item)
 
@@ -359,6 +348,7 @@ class OneTimeRappor(_Filtered):
     """
 
     name: ClassVar[str] = "one_time_rappor"
+    bounds: ClassVar = {"bloom": Bloom, "f": Rounds.bounds["f"]}
 
     def __init__(self, bloom: Bloom, f: int) -> None:
         _check_f(f)
@@ -371,14 +361,6 @@ class OneTimeRappor(_Filtered):
     def design(cls, salt: str, epsilon: float) -> Self:
         """One hash, in COHORTS filters of BITS; f is rounded up."""
         return cls(Bloom(salt, COHORTS, BITS, 1), 2 * _half_f(epsilon))
-
-    @classmethod
-    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
-        *bloom, f = check_parameters(cls.name, parameters, **_FILTERS, f=_ROUNDS["f"])
-        return cls(Bloom(*bloom), f)
-
-    def parameters(self) -> Parameters:
-        return {**vars(self.bloom), "f": self.f}
 
     def randomize(self, item: str, bits: Bits = system_bits) -> Report:
         row = below(self.bloom.cohorts, bits)

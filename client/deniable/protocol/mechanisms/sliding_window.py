@@ -68,6 +68,7 @@ class SlidingWindow(Numeric):
 
     name: ClassVar[str] = "sliding_window"
     bounds: ClassVar = {
+        "range": NumberRange,
         "columns": (2, MAX_COLUMNS),
         "width": (1, MAX_COLUMNS - 1),
         "threshold": (1, ONE - 1),

@@ -1,10 +1,9 @@
 import { below } from "../bits.ts";
 import { hash64 } from "../hash.ts";
-import { integers, limit, MAX_CELLS, type Mechanism, type Parameters, refuse } from "./base.ts";
-import { type Memoizing, withMemos } from "./memo.ts";
+import { integers, type Item, limit, MAX_CELLS, type Mechanism, type Parameters, refuse } from "./base.ts";
+import { withMemos } from "./memo.ts";
 import { memoizedSelection } from "./memoized_subset_selection.ts";
 import { geometryChannel } from "./projective_geometry.ts";
-import type { Channel } from "./subset_selection.ts";
 
 /** The salt of a hash, and the parameters beside it. */
 export function salted({ salt, ...rest }: Parameters): [salt: string, rest: Parameters] {
@@ -36,8 +35,10 @@ function hashed<C extends { readonly size: number; readonly width: number }>(
   };
 }
 
-/** The row is drawn afresh for each report, so that it links nothing. */
-function fresh({ rows, channel, place }: Hashed<Channel>): Mechanism {
+/** Projective geometry response for strings. The row is drawn afresh for each report, so that it
+ * links nothing. */
+export function hashedProjectiveGeometry(parameters: Parameters): Mechanism {
+  const { rows, channel, place } = hashed(parameters, geometryChannel);
   return {
     size: null,
     odds: [channel.odds],
@@ -48,19 +49,9 @@ function fresh({ rows, channel, place }: Hashed<Channel>): Mechanism {
   };
 }
 
-/** Projective geometry response for strings. */
-export function hashedProjectiveGeometry(parameters: Parameters): Mechanism {
-  return fresh(hashed(parameters, geometryChannel));
-}
-
 /** Randomized response for strings with memory: a device stays in one row, its cohort. */
 export function memoizedLocalHashing(parameters: Parameters): Mechanism {
   const { rows, channel, place } = hashed(parameters, memoizedSelection);
-  const memoizing: Memoizing<number> = {
-    ...channel,
-    size: null,
-    rows,
-    entry: (row, item) => place(row, item as string),
-  };
-  return withMemos(memoizing);
+  const entry = (row: number, item: Item) => place(row, item as string);
+  return withMemos({ ...channel, size: null, rows, entry });
 }

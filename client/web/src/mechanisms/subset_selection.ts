@@ -61,12 +61,8 @@ export function onlyRow({ size, odds, draw }: Channel): Mechanism {
   };
 }
 
-export function selectionChannel(parameters: Parameters): Channel {
+export function subsetSelection(parameters: Parameters): Mechanism {
   const [size, k, truth] = integers(parameters, "size", "k", "threshold");
   limit("size", size, 2);
-  return selection(size, k, truth);
-}
-
-export function subsetSelection(parameters: Parameters): Mechanism {
-  return onlyRow(selectionChannel(parameters));
+  return onlyRow(selection(size, k, truth));
 }

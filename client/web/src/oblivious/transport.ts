@@ -1,14 +1,12 @@
 // Sends batches in two hops (docs/how-to/two-hops.md), in the place of ../transport.ts.
 
-import { type Hops, KEEPALIVE, read, readReply, TIMEOUT, type Transport } from "../transport.ts";
+import { ADDRESS, type Hops, KEEPALIVE, read, readReply, TIMEOUT, type Transport } from "../transport.ts";
 import { type Key, readAnswer, request, seal, type Sealed, verified } from "./capsules.ts";
 import { type Bytes, joined } from "./hpke.ts";
 
 const PATH = "/.well-known/ohttp-gateway";
 const KEY_PROBLEM = "https://iana.org/assignments/http-problem-types#ohttp-key";
 const DAY = 86_400;
-/** An address of a relay: https, or http on this machine. */
-const NEAR = /^(https:\/\/|http:\/\/(localhost|127\.0\.0\.1|\[::1])(?![^:/]))[^@?#\s]*$/;
 
 interface Route {
   readonly relay: string;
@@ -31,7 +29,7 @@ export function route({ endpoint, relay, gateway }: Hops): void {
   const must = (holds: boolean, told: string): void => {
     if (!holds) throw new TypeError(DEVELOPMENT ? told : "");
   };
-  must(NEAR.test(relay), "relay must be an https:// address, without a name, query or fragment");
+  must(ADDRESS.test(relay), "relay must be an https:// address, without a name, query or fragment");
   must(
     new URL(relay).host !== new URL(endpoint).host,
     "relay and endpoint have the same address: the relay must be another server",

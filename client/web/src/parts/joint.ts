@@ -1,7 +1,7 @@
 // Segments, pairs, discovery and retention, whose mechanism is in memos.ts.
 import { prefixTree } from "../mechanisms/prefix_tree.ts";
 import { askedPairs, checkPair, isUnasked, join, withPairs } from "../pairs.ts";
-import { placeOf, resolve } from "../segments.ts";
+import { placeOf, resolve, valueIn } from "../segments.ts";
 import { discovery, isDenyList } from "../types/discovery.ts";
 import { pair } from "../types/pair.ts";
 import { checkRetention, lookBack, retention } from "../types/retention.ts";
@@ -15,6 +15,7 @@ export const joint = {
   lookBack,
   placeOf,
   resolve,
+  valueIn,
   withPairs,
   ...(DEVELOPMENT && { checkRetention, isDenyList }),
 };
