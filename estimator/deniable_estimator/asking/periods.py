@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import date
 
 from deniable import Registry
 from deniable_estimator.answers import Answer
-from deniable_estimator.asking.query import Query, windows_within
+from deniable_estimator.asking.query import Days, Query, windows_within
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import estimated, select, unfinished
 from deniable_estimator.errors import OnlyLongerError
@@ -21,7 +20,7 @@ def read_ranges(
     reader: Reader,
     registry: Registry,
     query: Query,
-    ranges: Sequence[tuple[date, date]],
+    ranges: Sequence[Days],
     *,
     level: float = 0.95,
     now: float,
@@ -30,8 +29,8 @@ def read_ranges(
     their order, with its errors. An error comes in place of the range that has it."""
     if not ranges:
         return
-    first, last = min(each[0] for each in ranges), max(each[1] for each in ranges)
-    whole = select(reader, registry, replace(query, first=first, last=last))
+    around = query.days.over(min(each.first for each in ranges), max(each.last for each in ranges))
+    whole = select(reader, registry, replace(query, days=around))
     labels = windows_within(whole.labels, whole.metric, ranges)
     values = len(whole.metric.values if query.candidates is None else query.candidates)
     at_once = max(1, min(whole.at_once, _VALUES // max(1, values)))

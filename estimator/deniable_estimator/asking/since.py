@@ -9,7 +9,7 @@ keeps windows only for some time, both periods are as long as what is kept befor
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
 import numpy as np
@@ -18,6 +18,7 @@ from deniable import Metric, WindowError
 from deniable.protocol import windows
 from deniable_estimator.annotations import Annotation
 from deniable_estimator.answers.base import Comparison
+from deniable_estimator.asking.query import Days
 from deniable_estimator.document.units import half_width
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.files import nearest
@@ -32,16 +33,6 @@ class Moment:
 
     name: str
     day: date
-
-
-@dataclass(frozen=True, slots=True)
-class SinceDays:
-    """The days after and before a moment; each range holds its first and its last day."""
-
-    first: date
-    last: date
-    before_first: date
-    before_last: date
 
 
 def find_moment(asked: str, annotations: Sequence[Annotation], metric: str | None = None) -> Moment:
@@ -77,16 +68,16 @@ def asked_since(
     kind: windows.Kind,
     now: float,
     metric: Metric | None = None,
-) -> tuple[str, SinceDays]:
-    """What people call what they ask about, as `find_moment` finds it, and the days after and
-    before it up to the last complete window of that kind; `now` is POSIX time in seconds.
+) -> Days:
+    """The days after what is asked about, as `find_moment` finds it, and before it, up to the last
+    complete window of that kind; `now` is POSIX time in seconds.
 
     Raises:
         EstimateError: there is no such moment, or no window after or before it.
     """
     moment = find_moment(asked, annotations, metric.name if metric else None)
     kept = kept_from(metric, datetime.fromtimestamp(now, UTC).date()) if metric else None
-    return moment.name, days_since(moment, kind, windows.last_complete(kind, now), kept)
+    return days_since(moment, kind, windows.last_complete(kind, now), kept)
 
 
 def kept_from(metric: Metric, today: date) -> date | None:
@@ -96,9 +87,7 @@ def kept_from(metric: Metric, today: date) -> date | None:
     return None if days is None else today - timedelta(days)
 
 
-def days_since(
-    moment: Moment, kind: windows.Kind, last: date, kept: date | None = None
-) -> SinceDays:
+def days_since(moment: Moment, kind: windows.Kind, last: date, kept: date | None = None) -> Days:
     """The complete windows after a moment, of which the last one ended with the day `last`, and as
     many before it; where windows are `kept` only from a day on, as many as there are before it.
 
@@ -109,7 +98,7 @@ def days_since(
         found = _days_since(moment, kind, last, kept or date.min)
     except (OverflowError, WindowError):
         # It lies at an end of the calendar.
-        found = None if moment.day <= last else SinceDays(last, date.min, last, date.min)
+        found = None if moment.day <= last else Days(last, date.min)
     if found is None:
         raise EstimateError(
             message("no {kind} before {moment} is kept", kind=kind, moment=moment.name)
@@ -122,21 +111,21 @@ def days_since(
                 moment=moment.name,
             )
         )
-    return found
+    return replace(found, since=moment.name)
 
 
-def _days_since(moment: Moment, kind: windows.Kind, last: date, kept: date) -> SinceDays | None:
+def _days_since(moment: Moment, kind: windows.Kind, last: date, kept: date) -> Days | None:
     own = windows.window_of(kind, moment.day)
     first = windows.last_day(own) + timedelta(1)
     if first > last:
-        return SinceDays(first, last, first, last)
+        return Days(first, last)
     if kind == "day":
         weeks = min(-(-((last - moment.day).days + 1) // 7), (first - kept).days // 7)
         if weeks < 1:
             return None
         back = timedelta(7 * weeks)
         last = min(last, moment.day + back - timedelta(1))
-        return SinceDays(first, last, first - back, last - back)
+        return Days(first, last, before=(first - back, last - back))
     earlier = windows.first_day(own) - timedelta(1)
     before = earlier
     for label in windows.span(kind, first, last):
@@ -146,7 +135,7 @@ def _days_since(moment: Moment, kind: windows.Kind, last: date, kept: date) -> S
         before, end = begin - timedelta(1), windows.last_day(label)
     if before == earlier:
         return None
-    return SinceDays(first, end, before + timedelta(1), earlier)
+    return Days(first, end, before=(before + timedelta(1), earlier))
 
 
 def since_headline(metric: str, found: Comparison, moment: str) -> str:

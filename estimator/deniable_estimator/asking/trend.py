@@ -25,14 +25,14 @@ from deniable_estimator.answers.basis import unreadable_note
 from deniable_estimator.answers.files import csv_text, plain
 from deniable_estimator.asking.comparison import compare_each
 from deniable_estimator.asking.periods import read_ranges
-from deniable_estimator.asking.query import Query, check_days, find_metric
+from deniable_estimator.asking.query import Days, Query, check_days, find_metric
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import unfinished
 from deniable_estimator.document.units import SHARES, Unit
 from deniable_estimator.errors import EstimateError, OnlyLongerError
 from deniable_estimator.messages import message, sentence
 
-Points: TypeAlias = Callable[[Sequence[tuple[date, date]]], Iterator[Answer | None]]
+Points: TypeAlias = Callable[[Sequence[Days]], Iterator[Answer | None]]
 """The answers for ranges of days, in their order."""
 
 Progress: TypeAlias = Callable[[int, int], None]
@@ -228,7 +228,7 @@ def trend(
             up to `by`, or a candidate cannot be estimated.
         StoreUnavailable: the store cannot answer now.
     """
-    metric, first, last = query.metric, query.first, query.last
+    metric, days = query.metric, query.days
     declared = find_metric(registry, metric)
     by = by or declared.window
     if by not in GROUPS[declared.window]:
@@ -242,7 +242,7 @@ def trend(
                 groups=" or ".join(GROUPS[declared.window]),
             )
         )
-    check_days(first, last)
+    check_days(days)
     grouped = by != declared.window
     sources = [declared, *(each for each in (registry.unasked.get(metric),) if each)]
     stored = {
@@ -250,11 +250,15 @@ def trend(
         for each in sources
         for label in _labels(reader, each, reader.all_windows)
         if windows.kind_of(label) == each.window
-    }.difference(query.without)
+    }.difference(days.without)
     if not stored:
         return Trend(metric, by, level, (), grouped)
-    first = first or min(map(windows.first_day, stored))
-    last = max(first, last or max(map(windows.last_day, stored)))
+    first, last = days.first, days.last
+    if first == date.min:
+        first = min(map(windows.first_day, stored))
+    if last == date.max:
+        last = max(map(windows.last_day, stored))
+    last = max(first, last)
     count = _count(by, first, last)
     if count > MOST_PERIODS:
         too_many = (
@@ -287,10 +291,10 @@ def trend(
         begins, ends = windows.first_day(label), windows.last_day(label)
         if grouped:
             begins, ends = max(begins, first), min(ends, last)
-        spans[label] = begins, ends
+        spans[label] = days.over(begins, ends)
     answers = points([span for label, span in spans.items() if label in filled])
-    for label, (begins, ends) in spans.items():
-        cut = (begins, ends) != (windows.first_day(label), windows.last_day(label))
+    for label, span in spans.items():
+        cut = (span.first, span.last) != (windows.first_day(label), windows.last_day(label))
         estimate = None
         if label in filled:
             if progress:
@@ -307,7 +311,9 @@ def trend(
         unreadable = estimate.unreadable if estimate else ()
         periods.append(
             Period(
-                *(label, begins, ends, partial_, reported), unfinished=open_, unreadable=unreadable
+                *(label, span.first, span.last, partial_, reported),
+                unfinished=open_,
+                unreadable=unreadable,
             )
         )
     periods = _compared(periods, by)

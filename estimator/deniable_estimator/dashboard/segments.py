@@ -64,8 +64,8 @@ def trends_of_segments(reading: PageReading, found: Segmented, by: windows.Kind)
     """
     groups = []
     for each in found.groups:
-        within = replace(reading.days, where=tuple(sorted({**found.where, **each.labels}.items())))
-        groups.append(SegmentTrend(each.labels, reading.over(within).trend(by).answer))
+        within = replace(reading, where={**found.where, **each.labels})
+        groups.append(SegmentTrend(each.labels, within.trend(by).answer))
     small = tuple((each.labels, each.answer.n) for each in found.small)
     return SegmentTrends(reading.metric.name, found.by, tuple(groups), small)
 

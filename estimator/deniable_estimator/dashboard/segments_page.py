@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from itertools import combinations
 
 from flask import Blueprint, render_template, request
@@ -17,17 +16,14 @@ from deniable.protocol import windows
 from deniable_estimator.answers.segmented import Group, Segmented
 from deniable_estimator.answers.words.segments import finding, leading_series, segment_frames
 from deniable_estimator.answers.words.texts import series_name
+from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.about import planner_address
 from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.calculations import segment_trends_text
 from deniable_estimator.dashboard.pages import days_of, keep_form, listed, unlisted
 from deniable_estimator.dashboard.pictures import rows_picture, send_picture
-from deniable_estimator.dashboard.ranges import (
-    DayRange,
-    RangeError,
-    check_names,
-)
+from deniable_estimator.dashboard.ranges import RangeError, check_names
 from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.segments import (
     MOST_CELLS,
@@ -98,7 +94,7 @@ def segments_page(name: str) -> ResponseReturnValue:
             refused = keep_form(error)
         except ValueListError as error:
             obstacle = message("{mistake}.", mistake=str(error))
-    days, where = reading.days, dict(reading.days.where)
+    days, where = reading.days, reading.where
     shown = panels_shown(found) if found and found.total.n else []
     panels = segment_frames(found, shown) if found and shown else ()
     drawn, cells, kind = None, 0, grouping(metric, days.around)
@@ -227,8 +223,7 @@ def requested_segments(
         if value not in known.get(segment, ()):
             raise RangeError(message("There is no segment {segment}.", segment=each), "where")
         where[segment] = value
-    days = replace(days, where=tuple(sorted(where.items())))
-    return PageReading(source, metric, days), by, arguments.get("against", "")
+    return PageReading(source, metric, days, where=where), by, arguments.get("against", "")
 
 
 def _series(found: Segmented, shown: Sequence[str], arguments: Mapping[str, str]) -> str:
@@ -287,7 +282,7 @@ def _choices(metric: Metric) -> list[tuple[str, str]]:
 
 
 def _query(
-    days: DayRange, by: Sequence[str], where: Mapping[str, str], found: Segmented | None
+    days: Days, by: Sequence[str], where: Mapping[str, str], found: Segmented | None
 ) -> dict[str, object]:
     """What the page shows, as an address carries it."""
     limits = [f"{name}={value}" for name, value in where.items()]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from deniable.protocol import windows
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.shares import Shares
+from deniable_estimator.asking.query import Days
 from deniable_estimator.dashboard.annotation_file import annotations_of
 from deniable_estimator.dashboard.calculations import (
     compared,
@@ -21,7 +22,6 @@ from deniable_estimator.dashboard.calculations import (
     segmented_text,
     trend_text,
 )
-from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.reading import PageReading
 
 _TYPES = {"csv": "text/csv", "json": "application/json"}
@@ -67,7 +67,7 @@ def of_trend(
 
 
 def of_comparison(
-    reading: PageReading, form: str, earlier: DayRange, values: Collection[str] = ()
+    reading: PageReading, form: str, earlier: Days, values: Collection[str] = ()
 ) -> Text:
     """The change from some days to others."""
     old, new = reading.over(earlier).estimate(), reading.estimate()

@@ -14,8 +14,9 @@ from deniable.protocol import windows
 from deniable.protocol.types.number import Number
 from deniable_estimator.answers.base import Comparison
 from deniable_estimator.answers.words.base import Shown
+from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.trend import GROUPS
-from deniable_estimator.dashboard.ranges import DayRange, RangeError, one_of, read_range
+from deniable_estimator.dashboard.ranges import RangeError, one_of, read_range
 from deniable_estimator.document.plot.marks import MOST_LINES
 from deniable_estimator.messages import message
 
@@ -59,7 +60,7 @@ ALL_LINES = 10_000
 class View:
     """The days, and how their estimate is shown."""
 
-    days: DayRange
+    days: Days
     by: windows.Kind | None
     """How the trend is grouped; None leaves it to the page."""
     values: tuple[str, ...]

@@ -56,9 +56,7 @@ def trend(
     from deniable_estimator.asking.trend import trend as read_trend
     from deniable_estimator.terminal.comparing import trend_document, trends_document
 
-    query = call.query
-    if call.since:
-        query = replace(query, first=call.since.days.before_first)
+    query = replace(call.query, days=call.query.days.around)
     if segments:
         with call.reading("Estimating") as reader:
             found = trends_by_segment(reader, call.registry, query, segments, by=by)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -18,12 +17,12 @@ from deniable.protocol.value_list import value_texts
 from deniable_estimator.answers.distribution import series_names
 from deniable_estimator.answers.pair import pair_series
 from deniable_estimator.answers.retention import retention_series
-from deniable_estimator.asking.query import segments_in
+from deniable_estimator.asking.query import Days, segments_in
 from deniable_estimator.dashboard.access.caller import require_role
 from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.problems import ApiProblem, refusal
-from deniable_estimator.dashboard.ranges import DayRange, read_range
+from deniable_estimator.dashboard.ranges import read_range
 from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.uploads import sent_list
@@ -39,14 +38,12 @@ MAX_CELLS = 1_000_000
 """The most values times periods of one trend."""
 
 
-def asked_range(source: DataSource, asked: Any, metric: Metric | None = None) -> DayRange:
-    """The days that the parameters name, the windows left out, and the segments that count."""
+def asked_range(source: DataSource, asked: Any, metric: Metric | None = None) -> Days:
+    """The days that the parameters name, and the windows left out."""
     kind: windows.Kind = metric.window if metric else "day"
     names = {"since": "since", "from": "first", "to": "last", "without": "without"}
     given = {name: getattr(asked, attribute, "") for name, attribute in names.items()}
-    days = read_range(given, source.seen_until, kind, metric)
-    where = asked_segments("where", getattr(asked, "where", ()))
-    return replace(days, where=tuple(sorted(where.items())))
+    return read_range(given, source.seen_until, kind, metric)
 
 
 def asked_reading(metric: Metric, asked: Any) -> PageReading:
@@ -54,7 +51,9 @@ def asked_reading(metric: Metric, asked: Any) -> PageReading:
     source = current_source()
     adjust: Adjustment = getattr(asked, "adjust", "storey")
     days = asked_range(source, asked, metric)
-    return PageReading(source, metric, days, level=getattr(asked, "level", 0.95), adjust=adjust)
+    where = asked_segments("where", getattr(asked, "where", ()))
+    level: float = getattr(asked, "level", 0.95)
+    return PageReading(source, metric, days, where=where, level=level, adjust=adjust)
 
 
 def asked_segments(name: str, texts: Sequence[str]) -> dict[str, str]:

@@ -12,6 +12,7 @@ from deniable.protocol import windows
 from deniable.protocol.keep import FOREVER
 from deniable.protocol.types.base import MetricType
 from deniable.protocol.types.number import Number
+from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.results import StillDecoding
 from deniable_estimator.dashboard.access.caller import may_read
 from deniable_estimator.dashboard.api.arguments import asked_range
@@ -27,7 +28,6 @@ from deniable_estimator.dashboard.calculations import to_json
 from deniable_estimator.dashboard.overview import list_metrics, read_filters, read_overview
 from deniable_estimator.dashboard.overview.listing import OverviewEntry
 from deniable_estimator.dashboard.overview.week import LEVEL, WeekChange
-from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.source import current_source
 
@@ -218,7 +218,7 @@ def _change(change: WeekChange) -> dict[str, Any]:
     }
 
 
-def _ends(days: DayRange, prefix: str = "") -> dict[str, str]:
+def _ends(days: Days, prefix: str = "") -> dict[str, str]:
     return {f"{prefix}from": days.first.isoformat(), f"{prefix}to": days.last.isoformat()}
 
 

@@ -20,6 +20,7 @@ from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.words import kind_of
 from deniable_estimator.answers.words.finds import name_of_find
 from deniable_estimator.answers.words.texts import series_name, series_text
+from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of, looks_of, windowwise
@@ -34,7 +35,6 @@ from deniable_estimator.dashboard.overview.week import (
     week_change,
 )
 from deniable_estimator.dashboard.privacy_label import even_guess
-from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.document.plot.lines import Sparkline, SparkPoint, sparkline
 from deniable_estimator.document.units import SHARES
@@ -79,7 +79,7 @@ class MetricSummary:
     """One metric over some days."""
 
     metric: Metric
-    days: DayRange
+    days: Days
     n: int | None
     """Reports; None where strings have to be named first."""
     newest: str | None
@@ -294,7 +294,7 @@ def reasons_of(
 def _reason(finding: MetricFinding) -> AttentionReason:
     query = {}
     if finding.first is not None and finding.last is not None:
-        query = DayRange(finding.first, finding.last).query
+        query = Days(finding.first, finding.last).query
     return AttentionReason(finding.kind, finding.text, query, finding.facts)
 
 
