@@ -26,8 +26,7 @@ from deniable_estimator.answers.base import (
     Series,
     number_change,
 )
-from deniable_estimator.answers.basis import Table
-from deniable_estimator.answers.files import plain, records
+from deniable_estimator.answers.files import Table, plain, records
 from deniable_estimator.answers.mean import NumberAnswer
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.forecasting.detection import deviations
@@ -188,7 +187,7 @@ class Distribution(NumberAnswer):
             "cdf": records(("at", *_EDGE), *self._edges) if self.n else [],
         }
 
-    def csv_table(self) -> Table:
+    def own_table(self) -> Table:
         """One line for each series, then one for the share below each edge."""
         lines = self.series.lines()
         if self.n:

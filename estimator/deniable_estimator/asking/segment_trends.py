@@ -15,7 +15,7 @@ from typing import Any
 from deniable import Registry
 from deniable.protocol import windows
 from deniable.protocol.segments import LEAST_REPORTS
-from deniable_estimator.answers.files import csv_text
+from deniable_estimator.answers.files import Filed, Table
 from deniable_estimator.answers.segmented import LabelledSegment, name_of
 from deniable_estimator.asking.query import Query
 from deniable_estimator.asking.reader import Reader
@@ -33,7 +33,7 @@ class SegmentTrend(LabelledSegment):
 
 
 @dataclass(frozen=True, eq=False)
-class SegmentTrends:
+class SegmentTrends(Filed):
     """A metric over time by segments."""
 
     metric: str
@@ -76,18 +76,18 @@ class SegmentTrends:
             "small": [{"segment": dict(labels), "n": n} for labels, n in self.small],
         }
 
-    def to_csv(self, *, raw: bool = False) -> str:
+    def csv_table(self) -> Table:
         """The lines of each trend, with the segment and its period in front; at the end the name of
         the segment once more, in a column that is called the same for all segments."""
         header: tuple[str, ...] = (*self.by, "by")
         rows: list[Sequence[Any]] = []
         for each in self.groups:
-            columns, lines = each.trend.table()
+            columns, lines = each.trend.csv_table()
             if len(header) == len(self.by) + 1:
                 header = (*header, *columns)
             labels = [each.labels[name] for name in self.by]
             rows += [(*labels, each.trend.by, *line, name_of(each.labels)) for line in lines]
-        return csv_text((*header, "segment"), rows, raw=raw)
+        return (*header, "segment"), rows
 
 
 def period_of(window: windows.Kind, reports: Mapping[str, int], enough: int) -> windows.Kind:

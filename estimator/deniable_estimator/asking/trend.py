@@ -22,7 +22,7 @@ from deniable import Metric, Registry
 from deniable.protocol import windows
 from deniable_estimator.answers.base import Answer, ChangeTest, Comparison
 from deniable_estimator.answers.basis import unreadable_note
-from deniable_estimator.answers.files import csv_text, plain
+from deniable_estimator.answers.files import Filed, Table, plain
 from deniable_estimator.asking.comparison import compare_each
 from deniable_estimator.asking.periods import read_ranges
 from deniable_estimator.asking.query import Days, Query, check_days, find_metric
@@ -80,7 +80,7 @@ class Period:
 
 
 @dataclass(frozen=True, eq=False)
-class Trend:
+class Trend(Filed):
     """A metric's periods, the oldest first; none where nothing was ever reported."""
 
     metric: str
@@ -147,17 +147,16 @@ class Trend:
             ],
         }
 
-    def to_csv(
+    def csv_table(
         self,
         step: Mapping[tuple[str, str], str] | None = None,
         annotations: Mapping[str, str] | None = None,
-        *,
-        raw: bool = False,
-    ) -> str:
-        """One line for each period that has reports and each value (RFC 4180); with columns of the
-        `step`, by the labels of period and value, and of `annotations`, by that of the period, at
-        the end, if they are given."""
-        header, rows = self.table()
+    ) -> Table:
+        """One line for each period that has reports and each value, which begins with the label of
+        the period; with columns of the `step`, by the labels of period and value, and of
+        `annotations`, by that of the period, at the end, if they are given."""
+        header = (*_ABOUT, *self._header)
+        rows = [(*_about(period), *row) for period in self.reported for row in _rows(period)]
         series = header.index(self._header[0])
         if step is not None:
             header = (*header, "step")
@@ -165,12 +164,7 @@ class Trend:
         if annotations is not None:
             header = (*header, "annotations")
             rows = [(*row, annotations.get(row[0], "")) for row in rows]
-        return csv_text(header, rows, raw=raw)
-
-    def table(self) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-        """The header and the lines of `to_csv`; a line begins with the label of its period."""
-        rows = [(*_about(period), *row) for period in self.reported for row in _rows(period)]
-        return (*_ABOUT, *self._header), rows
+        return header, rows
 
     @property
     def unit(self) -> Unit:

@@ -14,7 +14,7 @@ from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.words.finds import finds_document, headline
 from deniable_estimator.asking.trend import GROUPS, Trend
 from deniable_estimator.dashboard.annotation_file import annotated
-from deniable_estimator.dashboard.calculations import finds_text, trend_text
+from deniable_estimator.dashboard.calculations import file_text, trend_text
 from deniable_estimator.dashboard.discovery import find_named, finds_at, trend_of_find
 from deniable_estimator.dashboard.overview.summary import standing_notes
 from deniable_estimator.dashboard.pages import head_of, keep_form
@@ -115,7 +115,7 @@ def finds_file(name: str, form: str) -> ResponseReturnValue:
     reading, found = _asked(name)
     days = reading.days
     if not (chosen := request.args.get("find", "")):
-        text = finds_text(asked_form(form), found, days.told)
+        text = file_text(asked_form(form), found, days.told)
         return download(text, f"{name}-strings", form)
     by = grouping_asked(request.args, "by", reading.metric, days)
     trend = trend_of_find(reading, by, found, find_named(found, chosen)).answer

@@ -20,7 +20,7 @@ from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.about import planner_address
 from deniable_estimator.dashboard.annotation_file import annotated
-from deniable_estimator.dashboard.calculations import segment_trends_text
+from deniable_estimator.dashboard.calculations import file_text
 from deniable_estimator.dashboard.pages import days_of, keep_form, listed, unlisted
 from deniable_estimator.dashboard.pictures import rows_picture, send_picture
 from deniable_estimator.dashboard.ranges import RangeError, check_names
@@ -169,7 +169,7 @@ def segments_file(name: str, form: str) -> ResponseReturnValue:
         around = reading.over(reading.days.around)
         by_period = grouping_asked(request.args, "period", metric, around.days)
         trends = trends_of_segments(around, reading.segmented(by).answer, by_period)
-        text = segment_trends_text(asked_form(form), trends, reading.days.told)
+        text = file_text(asked_form(form), trends, reading.days.told)
         return download(text, f"{name}-segments-trend", form)
     try:
         given = _against(reading, by, against)

@@ -19,7 +19,7 @@ from deniable_estimator.dashboard.calculations import (
     compared,
     comparison_text,
     estimate_text,
-    segmented_text,
+    file_text,
     trend_text,
 )
 from deniable_estimator.dashboard.reading import PageReading
@@ -88,7 +88,7 @@ def of_segments(
     found = reading.segmented(tuple(by), against)
     answer = found.answer
     lines = len(answer.total.series.names) * (len(answer.groups) + 2)
-    return Text(found.version, lines, (segmented_text, form, answer, reading.days.told, values))
+    return Text(found.version, lines, (file_text, form, answer, reading.days.told, values))
 
 
 def _chosen(answer: Answer, values: Collection[str], limit: int | None) -> NDArray[np.intp] | None:

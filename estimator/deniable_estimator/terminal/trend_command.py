@@ -51,6 +51,7 @@ def trend(
     and after are shown, and what changed is said first.
     """
     from deniable_estimator.annotations import by_period, load_annotations
+    from deniable_estimator.answers.files import csv_text
     from deniable_estimator.asking.segment_trends import trends_by_segment
     from deniable_estimator.asking.stepping import step_asked
     from deniable_estimator.asking.trend import trend as read_trend
@@ -76,5 +77,7 @@ def trend(
         len(answer.reported),
         lambda: {**answer.to_dict(), "step": step and step.to_dict(), **more},
         lambda: trend_document(answer, value, step.told() if step else ""),
-        lambda: answer.to_csv(step.column() if step else {}, by_period(answer.periods, noted)),
+        lambda: csv_text(
+            *answer.csv_table(step.column() if step else {}, by_period(answer.periods, noted))
+        ),
     )

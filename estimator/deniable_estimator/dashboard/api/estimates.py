@@ -34,8 +34,7 @@ from deniable_estimator.dashboard.api.parameters import (
 )
 from deniable_estimator.dashboard.api.representations import Form, respond, respond_at
 from deniable_estimator.dashboard.calculations import (
-    finds_text,
-    segment_trends_text,
+    file_text,
     to_json,
     trend_text,
 )
@@ -131,7 +130,7 @@ def segments_trend(asked: SegmentsTrendParameters, form: Form, reading: PageRead
     lines = len(windows.span(by, days.first, days.last)) * len(metric.scheme.combinations)
     bound(reading, asked.value, MAX_CELLS, lines)
     trends = trends_of_segments(reading, reading.segmented(asked.by).answer, by)
-    text = segment_trends_text(form, trends, days.told, asked.value)
+    text = file_text(form, trends, days.told, asked.value)
     return respond(form, (metric, asked, days, text), lambda: text)
 
 
@@ -141,7 +140,7 @@ def finds(asked: FindsParameters, form: Form, reading: PageReading) -> Response:
     _check_discovery(reading)
     found = finds_at(reading, asked.min_share)
     parts = (reading.metric, asked, reading.days, found.version)
-    return respond(form, parts, lambda: finds_text(form, found.answer, reading.days.told))
+    return respond(form, parts, lambda: file_text(form, found.answer, reading.days.told))
 
 
 @endpoint(f"{NAMED}/finds/trend", ESTIMATES, "Trend", csv=True, errors=(409,))
