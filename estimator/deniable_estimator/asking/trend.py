@@ -62,6 +62,8 @@ class Period:
     """Whether it has not ended, or the trend's range holds only some of its days."""
     estimate: Answer | None
     """None without reports."""
+    n: int
+    """Reports."""
     since: str | None = None
     """The period that `change` looks back to: the same weekday a week before; of weeks and
     months, the whole one before that has reports."""
@@ -72,11 +74,6 @@ class Period:
     change: Comparison | None = None
     """Not corrected for their number. None for a partial period and where there are no reports to
     compare with."""
-
-    @property
-    def n(self) -> int:
-        """Reports."""
-        return self.estimate.n if self.estimate else 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,13 +300,8 @@ def trend(
         partial_ = cut or windows.end(label) > now
         open_ = label in running and reported is not None
         unreadable = estimate.unreadable if estimate else ()
-        periods.append(
-            Period(
-                *(label, span.first, span.last, partial_, reported),
-                unfinished=open_,
-                unreadable=unreadable,
-            )
-        )
+        given = label, span.first, span.last, partial_, reported, reported.n if reported else 0
+        periods.append(Period(*given, unfinished=open_, unreadable=unreadable))
     periods = _compared(periods, by)
     return Trend(metric, by, level, tuple(periods[len(earlier) :]), grouped)
 

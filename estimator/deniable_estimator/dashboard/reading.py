@@ -19,7 +19,7 @@ from deniable_estimator.asking.periods import read_ranges
 from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.reading import Selection, select, unfinished
 from deniable_estimator.asking.results import Turn, Versioned, digest
-from deniable_estimator.asking.segments import SplitQuestion, check_names, split_question
+from deniable_estimator.asking.segments import SplitQuestion, split_question
 from deniable_estimator.asking.trend import Points, Trend, trend
 from deniable_estimator.dashboard.calculations import LIGHT, decoded
 from deniable_estimator.dashboard.data import DataSource
@@ -130,7 +130,6 @@ class PageReading:
         Raises:
             EstimateError: what is asked for are no segments of the metric.
         """
-        check_names(self.metric, by)
         source, selection = self.source, self.select()
         version = source.version_of(selection)
         given = tuple(sorted((against or {}).items()))
@@ -140,10 +139,7 @@ class PageReading:
 
         def work() -> Segmented:
             question = split_question(selection, by, against=against)
-            asked = partial(
-                SplitQuestion.answer, question, against=against, level=self.level,
-                now=source.clock(),
-            )  # fmt: skip
+            asked = partial(SplitQuestion.answer, question, level=self.level, now=source.clock())
             return asked() if light else source.run(self.candidates, asked)
 
         found = source.fetch(lambda turn: turn.get(key, work), key, light=light)

@@ -9,7 +9,7 @@ from deniable_estimator.answers.words.texts import (
     warned,
 )
 from deniable_estimator.asking.history import History
-from deniable_estimator.asking.segment_trends import SegmentTrends
+from deniable_estimator.asking.segments import SegmentTrends
 from deniable_estimator.asking.trend import Trend
 from deniable_estimator.asking.trend_words import trend_frame
 from deniable_estimator.document.document import (
