@@ -44,8 +44,8 @@ from deniable_demo.population import (
 )
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.asking.comparison import Moment, days_since
 from deniable_estimator.asking.query import Days
-from deniable_estimator.asking.since import Moment, days_since
 from deniable_estimator.development.crowd import fold_tally
 from deniable_estimator.planning.population import normal_scores
 from deniable_estimator.planning.retention_crowd import Life, tallies_of

@@ -11,11 +11,10 @@ from deniable import Registry
 from deniable.protocol import windows
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
-from deniable_estimator.asking.periods import read_ranges
 from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.reading import read, select
 from deniable_estimator.asking.segments import by_segment
-from deniable_estimator.asking.trend import trend
+from deniable_estimator.asking.trend import read_ranges, trend
 from deniable_estimator.errors import EstimateError, OnlyLongerError
 
 LAST = date(2026, 3, 15)

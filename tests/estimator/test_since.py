@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable_estimator.annotations import parse_annotations
+from deniable_estimator.asking.comparison import Moment, days_since, find_moment
 from deniable_estimator.asking.query import Days
-from deniable_estimator.asking.since import Moment, days_since, find_moment
 from deniable_estimator.errors import EstimateError
 
 NOTED = parse_annotations("""

@@ -24,10 +24,9 @@ from deniable_estimator.answers.base import Answer, ChangeTest, Comparison
 from deniable_estimator.answers.basis import unreadable_note
 from deniable_estimator.answers.files import Filed, Table, plain
 from deniable_estimator.asking.comparison import compare_each
-from deniable_estimator.asking.periods import read_ranges
-from deniable_estimator.asking.query import Days, Query, check_days, find_metric
+from deniable_estimator.asking.query import Days, Query, check_days, find_metric, windows_within
 from deniable_estimator.asking.reader import Reader
-from deniable_estimator.asking.reading import unfinished
+from deniable_estimator.asking.reading import estimated, select, unfinished
 from deniable_estimator.document.units import SHARES, Unit
 from deniable_estimator.errors import EstimateError, OnlyLongerError
 from deniable_estimator.messages import message, sentence
@@ -381,3 +380,36 @@ def _about(period: Period) -> tuple[Any, ...]:
         *(period.label, period.first.isoformat(), period.last.isoformat(), period.partial),
         *(period.unfinished, period.n, period.since),
     )
+
+
+_VALUES = 1 << 17
+"""Values of all answers that are calculated at once: some columns of a megabyte each."""
+
+
+def read_ranges(
+    reader: Reader,
+    registry: Registry,
+    query: Query,
+    ranges: Sequence[Days],
+    *,
+    level: float = 0.95,
+    now: float,
+) -> Iterator[Answer]:
+    """What `reading.read` says of each of these ranges in place of the days that are asked for, in
+    their order, with its errors. An error comes in place of the range that has it."""
+    if not ranges:
+        return
+    around = query.days.over(min(each.first for each in ranges), max(each.last for each in ranges))
+    whole = select(reader, registry, replace(query, days=around))
+    labels = windows_within(whole.labels, whole.metric, ranges)
+    values = len(whole.metric.values if query.candidates is None else query.candidates)
+    at_once = max(1, min(whole.at_once, _VALUES // max(1, values)))
+    for begin in range(0, len(ranges), at_once):
+        some = labels[begin : begin + at_once]
+        try:
+            answers = iter(estimated(whole.read_each(some), level))
+        except OnlyLongerError:
+            # The others can be read, and this one says which it is.
+            answers = (whole.read_each([one])[0].estimate(level=level) for one in some)
+        for answer in answers:
+            yield answer.marked(unfinished(answer.windows, now))

@@ -14,7 +14,7 @@ from pathlib import Path
 from flask import Flask, current_app
 
 from deniable import Metric
-from deniable_estimator.annotations import Annotation, Days, between, load_annotations
+from deniable_estimator.annotations import Annotation, LabelledDays, between, load_annotations
 from deniable_estimator.asking.query import LENGTHS
 from deniable_estimator.dashboard.access.caller import caller
 from deniable_estimator.dashboard.access.roles import Role
@@ -94,7 +94,7 @@ class AnnotatedTrend:
 
 
 def annotated(
-    metric: Metric, first: date, last: date, today: date, periods: Sequence[Days] = ()
+    metric: Metric, first: date, last: date, today: date, periods: Sequence[LabelledDays] = ()
 ) -> AnnotatedTrend | None:
     """What a page of these days shows, with flags on the periods of a trend; None where there is
     no file."""
@@ -123,7 +123,9 @@ def annotated(
     )
 
 
-def flags_of(periods: Sequence[Days], annotations: Sequence[Annotation]) -> tuple[Flag, ...]:
+def flags_of(
+    periods: Sequence[LabelledDays], annotations: Sequence[Annotation]
+) -> tuple[Flag, ...]:
     """The flags of annotations, the earliest first, which are numbered from 1; those outside of the
     periods have none."""
     starts = [each.first for each in periods]

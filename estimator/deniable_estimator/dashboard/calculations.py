@@ -25,8 +25,8 @@ from deniable_estimator.answers.shares import Shares
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.listed import Listed
 from deniable_estimator.asking.reading import Question
-from deniable_estimator.asking.stepping import step_asked
 from deniable_estimator.asking.trend import Trend
+from deniable_estimator.asking.trend_words import step_asked
 from deniable_estimator.document.document import to_json as document_json
 from deniable_estimator.inputs import Asked
 from deniable_estimator.planning.kinds import make

@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from deniable import DeniableError, Metric, WindowError
 from deniable.protocol import windows
+from deniable_estimator.asking.comparison import asked_since
 from deniable_estimator.asking.query import Days
-from deniable_estimator.asking.since import asked_since
 from deniable_estimator.dashboard.annotation_file import current_annotations
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import alternatives, counted, message

@@ -9,18 +9,16 @@ from datetime import timedelta
 from deniable import Metric
 from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.answers.words import kind_of, texts
-from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.comparison import compare, since_headline
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
-from deniable_estimator.asking.since import since_headline
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.alarms import alarm_of
 from deniable_estimator.dashboard.changes import change_headline
 from deniable_estimator.dashboard.ranges import before, newest_period
 from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.view import View
-from deniable_estimator.isolation import isolated
-from deniable_estimator.messages import counted, message, sentence, spaced
+from deniable_estimator.messages import counted, isolated, message, sentence, spaced
 
 _WEEK = sentence("Newest complete week, {period}: {told}.")
 _MONTH = sentence("Newest complete month, {period}: {told}.")

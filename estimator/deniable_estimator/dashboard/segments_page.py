@@ -36,8 +36,7 @@ from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.texts import asked_form, download, file_of, of_segments
 from deniable_estimator.dashboard.timeline import grouping, grouping_asked
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.isolation import isolated
-from deniable_estimator.messages import message
+from deniable_estimator.messages import isolated, message
 
 segments = Blueprint("segments", __name__)
 

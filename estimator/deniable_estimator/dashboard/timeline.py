@@ -14,9 +14,8 @@ from deniable_estimator.answers.words import kind_of
 from deniable_estimator.answers.words.texts import estimate, window
 from deniable_estimator.answers.words.texts import kind as kind_text
 from deniable_estimator.asking.query import Days
-from deniable_estimator.asking.stepping import step_of
 from deniable_estimator.asking.trend import GROUPS, Period, Trend
-from deniable_estimator.asking.trend_words import trend_frame
+from deniable_estimator.asking.trend_words import step_of, trend_frame
 from deniable_estimator.dashboard.alarms import Alarm
 from deniable_estimator.dashboard.annotation_file import annotations_of
 from deniable_estimator.dashboard.ranges import one_of

@@ -19,7 +19,7 @@ from deniable_estimator.document.document import (
     Frame,
     Note,
 )
-from deniable_estimator.isolation import isolated
+from deniable_estimator.messages import isolated
 
 MOST_ROWS = 40
 """How many rows a table shows; CSV and JSON have all of them."""

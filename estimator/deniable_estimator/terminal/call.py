@@ -101,8 +101,8 @@ class StoreCall:
 
 
 def _told(days: Days, found: Comparison | None, metric: str) -> str:
-    from deniable_estimator.asking.since import since_headline
-    from deniable_estimator.isolation import isolated
+    from deniable_estimator.asking.comparison import since_headline
+    from deniable_estimator.messages import isolated
 
     name, earlier = isolated(days.since), days.earlier
     compared = f"({days.first} to {days.last} vs {earlier.first} to {earlier.last})"
@@ -133,7 +133,7 @@ def _days(
     if first or last:
         raise click.UsageError("--since takes the place of --from and --to")
     from deniable_estimator.annotations import load_annotations
-    from deniable_estimator.asking.since import asked_since
+    from deniable_estimator.asking.comparison import asked_since
 
     noted = load_annotations(file_in_folder(ANNOTATIONS))
     return replace(asked_since(since, noted, metric.window, time.time(), metric), without=without)

@@ -178,7 +178,7 @@ def _print(finds: Finds, truth: dict[bytes, float], devices: int, form: str | No
     from deniable_estimator.answers.words.finds import finds_document
     from deniable_estimator.document.document import Document, Note
     from deniable_estimator.document.terminal import MOST_ROWS, printable
-    from deniable_estimator.isolation import isolated
+    from deniable_estimator.messages import isolated
 
     def data() -> dict[str, Any]:
         told = finds.to_dict()

@@ -3,7 +3,7 @@ plain text, and as HTML that mail programs show.
 
 The last complete weeks are compared with as many before them. A metric with windows of a month
 takes part if a month ended in these weeks, and is compared by months. The days since the latest
-annotation are compared with as many before it (`deniable_estimator.asking.since`). Over all
+annotation are compared with as many before it (`deniable_estimator.asking.comparison`). Over all
 metrics and values of a digest together, the expected number of false changes is at most 1 in 20: a
 metric's part of .05 is shared by its values and by both comparisons (Bonferroni). Intervals that
 are shown have 95% each.
@@ -26,18 +26,22 @@ from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.annotations import Annotation, between
 from deniable_estimator.answers.base import NO_CHANGE, Answer, ChangeTest, Comparison
 from deniable_estimator.answers.words.texts import series_text
-from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.comparison import (
+    Moment,
+    compare,
+    days_since,
+    kept_from,
+    since_headline,
+)
 from deniable_estimator.asking.listed import listed_strings
 from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import Selection, select
-from deniable_estimator.asking.since import Moment, days_since, kept_from, since_headline
 from deniable_estimator.dashboard.language import LANGUAGES
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.isolation import isolated
 from deniable_estimator.judging.changes import Judgement, MetricRules, newest_settled
 from deniable_estimator.judging.findings import findings_of, page_of, standing
-from deniable_estimator.messages import counted, joined, message, sentence, translated
+from deniable_estimator.messages import counted, isolated, joined, message, sentence, translated
 
 NEAR_DAYS = 3
 """An annotation up to so many days before the weeks that are told is named beside a change."""

@@ -17,10 +17,9 @@ from typing import Literal, TypeAlias
 from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.answers.base import Answer, ChangeTest, Comparison
-from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.comparison import chosen_series, compare
 from deniable_estimator.asking.query import LENGTHS, Days
 from deniable_estimator.asking.results import digest
-from deniable_estimator.asking.since import chosen_series
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of
 from deniable_estimator.dashboard.ranges import before as days_before
 from deniable_estimator.dashboard.ranges import newest_period
