@@ -114,9 +114,7 @@ def requested_periods(name: str, arguments: Mapping[str, str]) -> tuple[PageRead
     source, metric = current_source(), declared_metric(name)
     now = source.seen_until
     later = read_range(arguments, now, metric.window, metric)
-    named = arguments.get("before_from"), arguments.get("before_to")
-    earlier = earlier_range(later, metric.window, *named, now)
-    return PageReading(source, metric, later), earlier
+    return PageReading(source, metric, later), earlier_range(later, metric.window, arguments, now)
 
 
 def _query(earlier: Days, later: Days) -> dict[str, str]:

@@ -242,22 +242,18 @@ def newest_period(days: Days, now: float, kind: windows.Kind) -> Days | None:
         return None
 
 
-def earlier_range(
-    days: Days, kind: windows.Kind, first: str | None, last: str | None, now: float
-) -> Days:
-    """The days that these are compared with: those `before`, or from `first` to `last`, which an
-    address calls `before_from` and `before_to`.
+def earlier_range(days: Days, kind: windows.Kind, arguments: Mapping[str, str], now: float) -> Days:
+    """The days that these are compared with: those `before`, or from `before_from` to `before_to`.
 
     Raises:
         RangeError: they cannot be read.
     """
     earlier = before(days, kind)
-    if not (first or last):
+    ends = {"before_from": earlier.first.isoformat(), "before_to": earlier.last.isoformat()}
+    named = {name: text for name in ends if (text := arguments.get(name))}
+    if not named:
         return earlier
-    asked = {
-        "before_from": first or earlier.first.isoformat(),
-        "before_to": last or earlier.last.isoformat(),
-    }
+    asked = {**ends, **named}
     return _left_out_alike(read_range(asked, now, kind, prefix="before_"), days, kind)
 
 

@@ -16,6 +16,10 @@ from deniable_estimator.dashboard.ranges import (
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC).timestamp()
 
 
+def _ends(first, last):
+    return {"before_from": first, "before_to": last}
+
+
 def test_what_is_left_out_ends_with_the_last_complete_window():
     """Without dates a page shows 28 days up to yesterday, four weeks up to Sunday or three whole
     months; with one, what leads up to it, and today if nothing earlier is asked for."""
@@ -95,14 +99,14 @@ def test_other_days_before_can_be_named():
     """What is not named is as it would be; only days that hold the same weekdays leave the same
     ones out."""
     days = Days(date(2026, 11, 14), date(2026, 11, 20), ("2026-11-18",))
-    assert earlier_range(days, "day", None, "", NOW) == before(days, "day")
-    alike = earlier_range(days, "day", "2026-10-31", "2026-11-06", NOW)
+    assert earlier_range(days, "day", {}, NOW) == before(days, "day")
+    alike = earlier_range(days, "day", _ends("2026-10-31", "2026-11-06"), NOW)
     assert alike.without == ("2026-11-04", "2026-11-18")
-    assert earlier_range(days, "day", "2026-11-07", None, NOW) == before(days, "day")
-    other = earlier_range(days, "day", "2026-11-01", "2026-11-13", NOW)
+    assert earlier_range(days, "day", {"before_from": "2026-11-07"}, NOW) == before(days, "day")
+    other = earlier_range(days, "day", _ends("2026-11-01", "2026-11-13"), NOW)
     assert other == Days(date(2026, 11, 1), date(2026, 11, 13), ("2026-11-18",))
     with pytest.raises(RangeError):
-        earlier_range(days, "day", "x", None, NOW)
+        earlier_range(days, "day", {"before_from": "x"}, NOW)
 
 
 @pytest.mark.parametrize(

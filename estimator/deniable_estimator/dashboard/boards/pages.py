@@ -104,14 +104,7 @@ def draw(source: DataSource, board: Board) -> list[DrawnItem]:
 def view_of(source: DataSource, item: BoardChart, metric: Metric) -> View:
     """The view of the metric's page that a chart shows, and leads to: the days that are named, or
     those after an annotation, or the latest complete windows."""
-    asked = MultiDict[str, str]()
-    for key, day in (("from", item.first), ("to", item.last)):
-        if day is not None:
-            asked[key] = day.isoformat()
-    if item.since:
-        asked["since"] = item.since
-    if item.by:
-        asked["by"] = item.by
+    asked = MultiDict(item.asked)
     if item.view == "trend":
         asked.setlist("value", list(item.values))
     view = read_view(asked, metric, source.seen_until)
@@ -146,7 +139,7 @@ def _draw(source: DataSource, item: BoardChart, number: int) -> DrawnItem:
         if item.view == "table":
             return _with_table(drawn, kind, estimate, item)
         if item.view == "trend":
-            return replace(drawn, trend=_trend(reading, drawn, estimate, kind))
+            return replace(drawn, trend=_trend(reading, drawn, view, estimate, kind))
     except (StillDecoding, TooManyDecodes):
         return replace(drawn, waiting=True)
     except DeniableError as error:
@@ -191,12 +184,11 @@ def _with_table(drawn: DrawnItem, kind: Kind[Any], estimate: Answer, item: Board
 
 
 def _trend(
-    reading: PageReading, drawn: DrawnItem, estimate: Answer, kind: Kind[Any]
+    reading: PageReading, drawn: DrawnItem, view: View, estimate: Answer, kind: Kind[Any]
 ) -> DrawnTrend | None:
-    assert isinstance(drawn.item, BoardChart)
-    shown = [each for each in drawn.item.values if each in estimate.series.names]
+    shown = [each for each in view.values if each in estimate.series.names]
     shown = shown or kind.over_time(estimate, ())[:1]
-    charted = trend_of(reading, estimate, drawn.item.by, shown, drawn.alarm)
+    charted = trend_of(reading, estimate, view.by, shown, drawn.alarm)
     if charted is None:
         return None
     found, alarmed = charted
