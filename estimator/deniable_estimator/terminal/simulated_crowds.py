@@ -42,7 +42,7 @@ def say_simulated(
 ) -> None:
     """Print the answer of a simulated crowd with the `truth` as `answer_document` takes it; in
     JSON each of these `rows` has the one that is `told` of it."""
-    from deniable_estimator.terminal.answers import answer_document
+    from deniable_estimator.terminal.documents import answer_document
 
     def data() -> dict[str, Any]:
         report = answer.to_dict()
