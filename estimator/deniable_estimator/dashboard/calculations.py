@@ -22,7 +22,6 @@ from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.files import Filed, Table, csv_text, table_of, told_of
 from deniable_estimator.answers.shares import Shares
-from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.listed import Listed
 from deniable_estimator.asking.reading import Question
 from deniable_estimator.asking.trend import Trend
@@ -65,14 +64,6 @@ def file_text(
         return _table_text(form, table_of(found.csv_table(), values))
     told = found.to_dict()
     return to_json({**head, **(told_of(told, values) if values else told), **(more or {})})
-
-
-def compared(before: Answer, after: Answer, strings: Sequence[str] | None = None) -> Comparison:
-    """The comparison; of `strings`, it holds their own tuple too."""
-    found = compare(before, after)
-    if isinstance(strings, Listed) and found.values == strings.values:
-        found = replace(found, values=strings.values)
-    return found
 
 
 def estimate_text(

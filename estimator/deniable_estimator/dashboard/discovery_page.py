@@ -90,7 +90,7 @@ def finds_page(name: str) -> ResponseReturnValue:
         takers=any(each.type.name in _TAKERS for each in source.registry),
         trend=trend,
         chart=chart,
-        noted=annotated(metric, days.first, days.last, source.today, periods) if chart else None,
+        noted=annotated(metric, days, source.today, periods) if chart else None,
         notes=list(standing_notes(metric, source.newest(metric), source.seen_until)),
         refused=refused,
         asked=request.args if refused else days.query,

@@ -172,9 +172,7 @@ def _page(
         longest_search=LONGEST_SEARCH,
         wrong_limit=wrong,
         timeline=found,
-        noted=annotated(metric, view.days.around.first, view.days.last, source.today, periods)
-        if answered
-        else None,
+        noted=annotated(metric, view.days.around, source.today, periods) if answered else None,
         over_time=over_time,
         by=view.by or grouping(metric, view.days.around),
         groups=GROUPS[metric.window],

@@ -133,9 +133,7 @@ def segments_page(name: str) -> ResponseReturnValue:
         called=(lambda each: series_name(found.total, each)) if found else None,
         obstacle=obstacle,
         moved=moved,
-        noted=annotated(metric, days.around.first, days.last, source.today, drawn.periods)
-        if drawn
-        else None,
+        noted=annotated(metric, days.around, source.today, drawn.periods) if drawn else None,
         asked=request.args if refused else days.told,
         against_text=against_text,
         query=_query(days, by, where, found),

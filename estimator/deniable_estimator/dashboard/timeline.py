@@ -192,7 +192,7 @@ def trend_of(
 def _stepped(metric: Metric, found: Trend, value: str) -> str | None:
     if not found.periods:
         return None
-    noted = annotations_of(metric, found.periods[0].first, found.periods[-1].last)
+    noted = annotations_of(metric, Days(found.periods[0].first, found.periods[-1].last))
     step = step_of(found, value, noted or ())
     return step.told(window) if step else None
 

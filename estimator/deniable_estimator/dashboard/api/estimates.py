@@ -63,7 +63,7 @@ def trend(asked: Asked, form: Form, reading: PageReading) -> Response:
     by = asked["by"] or grouping(metric, days)
     reading = asked_candidates(reading.over(days), asked["value"])
     bound(reading, asked["value"], MAX_CELLS, len(windows.span(by, days.first, days.last)))
-    noted = annotations_of(metric, days.first, days.last)
+    noted = annotations_of(metric, days)
     return respond_at(
         *(reading, form, (asked, by), lambda: (reading.trend_version(by), noted)),
         lambda: of_trend(reading, form, by, asked["value"]),

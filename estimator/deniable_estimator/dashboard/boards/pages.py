@@ -192,13 +192,11 @@ def _trend(
     if charted is None:
         return None
     found, alarmed = charted
-    days, name = reading.days.around, f"item-{drawn.number}"
-    chart = chart_of_lines(
-        found, lines_of(found, shown), height=_HEIGHT, name=name, alarmed=alarmed
-    )
+    lines, name = lines_of(found, shown), f"item-{drawn.number}"
+    chart = chart_of_lines(found, lines, height=_HEIGHT, name=name, alarmed=alarmed)
     if chart is None:
         return None
-    noted = annotated(reading.metric, days.first, days.last, reading.source.today, found.periods)
+    noted = annotated(reading.metric, reading.days.around, reading.source.today, found.periods)
     if noted is not None:
         # What came after these days has no place on a chart of them.
         noted = replace(noted, later=())

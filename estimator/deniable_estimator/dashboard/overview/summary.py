@@ -112,20 +112,19 @@ def summarize(reading: PageReading, family: int, *, latest: bool) -> MetricSumma
         family: how many metrics there are: they share the level of alarms and changes.
         latest: whether these are the latest days, in which the newest window is judged.
     """
-    source, metric = reading.source, reading.metric
     try:
-        if isinstance(metric.type, Discovery):
+        if isinstance(reading.metric.type, Discovery):
             return _summarize_discovery(reading)
         return _summarize(reading, family, latest)
     except OnlyLongerError as error:
-        return MetricSummary(
-            metric=metric,
-            days=reading.days,
-            n=0,
-            newest=source.newest(metric),
-            guess=even_guess(metric, source.registry),
-            notes=(message("{mistake}.", mistake=str(error)),),
-        )
+        return _told(reading, n=0, notes=(message("{mistake}.", mistake=str(error)),))
+
+
+def _told(reading: PageReading, **more: Any) -> MetricSummary:
+    """The summary with what it says of every metric."""
+    source, metric = reading.source, reading.metric
+    guess = even_guess(metric, source.registry)
+    return MetricSummary(metric, reading.days, newest=source.newest(metric), guess=guess, **more)
 
 
 def _summarize(reading: PageReading, family: int, latest: bool) -> MetricSummary:
@@ -157,11 +156,9 @@ def _summarize(reading: PageReading, family: int, latest: bool) -> MetricSummary
             change = week_change(followed, answered, family, alarm)
         except (StillDecoding, TooManyDecodes):
             decoding = True
-    return MetricSummary(
-        metric=metric,
-        days=reading.days,
+    return _told(
+        reading,
         n=answer.n if answer else None,
-        newest=source.newest(metric),
         leading=_leading(answered) if answered else None,
         kind=answered.kind if answered else "",
         chart=kind.card(answered) if kind else None,
@@ -169,27 +166,22 @@ def _summarize(reading: PageReading, family: int, latest: bool) -> MetricSummary
         change=change,
         alarm=_alarming(alarm, answer),
         notes=(*mistakes, *answer_notes(source, metric, answer)),
-        guess=even_guess(metric, source.registry),
         findings=newest_findings(followed, family) if latest else (),
         decoding=decoding,
     )
 
 
 def _summarize_discovery(reading: PageReading) -> MetricSummary:
-    source, metric = reading.source, reading.metric
     found, decoding = None, False
     try:
         found = finds_at(reading).answer
     except (StillDecoding, TooManyDecodes):
         decoding = True
     alarms = found.verdict.alarms(found.alarm_level) if found else ()
-    return MetricSummary(
-        metric=metric,
-        days=reading.days,
+    return _told(
+        reading,
         n=found.n if found else None,
-        newest=source.newest(metric),
         alarm=alarms[0].text if alarms else None,
-        guess=even_guess(metric, source.registry),
         decoding=decoding,
         finds=_card_of_finds(found) if found and found.n else None,
     )
