@@ -20,10 +20,7 @@ from deniable_estimator.analyses.poisoning import Exposure
 from deniable_estimator.answers.base import ChangeTest, Comparison, number_change
 from deniable_estimator.answers.basis import Basis, Part, vars_of
 from deniable_estimator.answers.files import Table, plain, records
-from deniable_estimator.answers.pair_estimate import (
-    PairEstimate,
-    names_of_series,
-)
+from deniable_estimator.answers.pair_estimate import PairEstimate, names_of_series
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.shares_making import estimate_shares, infer
 from deniable_estimator.errors import EstimateError

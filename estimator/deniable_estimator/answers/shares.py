@@ -20,11 +20,7 @@ from deniable_estimator.document.units import RANGES, SHARES, Unit, are_ranges
 from deniable_estimator.statistics.counts import p_values_of_changes, share_interval
 from deniable_estimator.statistics.intervals import FloatArray, Noise, interval_of_difference
 from deniable_estimator.statistics.normalization import Normalization
-from deniable_estimator.statistics.significance import (
-    Adjustment,
-    adjust_p,
-    far_scores,
-)
+from deniable_estimator.statistics.significance import Adjustment, adjust_p, far_scores
 
 COLUMNS = (
     "share",

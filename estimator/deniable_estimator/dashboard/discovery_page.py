@@ -19,10 +19,7 @@ from deniable_estimator.dashboard.discovery import find_named, finds_at, trend_o
 from deniable_estimator.dashboard.overview.summary import standing_notes
 from deniable_estimator.dashboard.pages import head_of, keep_form
 from deniable_estimator.dashboard.pictures import rows_picture, send_picture
-from deniable_estimator.dashboard.ranges import (
-    RangeError,
-    check_names,
-)
+from deniable_estimator.dashboard.ranges import RangeError, check_names
 from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.texts import asked_form, download

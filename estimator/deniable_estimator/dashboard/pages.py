@@ -26,12 +26,7 @@ from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.overview import attention
 from deniable_estimator.dashboard.overview.page import overview_page
 from deniable_estimator.dashboard.privacy_label import privacy_label, released_sums
-from deniable_estimator.dashboard.ranges import (
-    RangeError,
-    check_names,
-    presets,
-    since_presets,
-)
+from deniable_estimator.dashboard.ranges import RangeError, check_names, presets, since_presets
 from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.recent import recent
 from deniable_estimator.dashboard.source import current_source, declared_metric, settings_in_force

@@ -3,22 +3,11 @@
 from __future__ import annotations
 
 from rich.align import Align, AlignMethod
-from rich.console import (
-    Console,
-    ConsoleOptions,
-    Group,
-    RenderableType,
-    RenderResult,
-)
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from deniable_estimator.document.document import (
-    Document,
-    Estimate,
-    Frame,
-    Note,
-)
+from deniable_estimator.document.document import Document, Estimate, Frame, Note
 from deniable_estimator.messages import isolated
 
 MOST_ROWS = 40

@@ -20,22 +20,12 @@ from deniable_estimator.answers.segmented import Segmented, shown_series
 from deniable_estimator.answers.words import kind_of
 from deniable_estimator.answers.words.base import Shown
 from deniable_estimator.answers.words.segments import finding, segment_frames
-from deniable_estimator.answers.words.texts import (
-    heading,
-    warned,
-)
+from deniable_estimator.answers.words.texts import heading, warned
 from deniable_estimator.asking.history import History
 from deniable_estimator.asking.segments import SegmentTrends
 from deniable_estimator.asking.trend import Trend
 from deniable_estimator.asking.trend_words import trend_frame
-from deniable_estimator.document.document import (
-    Column,
-    Document,
-    Frame,
-    Note,
-    Tone,
-    WordedValue,
-)
+from deniable_estimator.document.document import Column, Document, Frame, Note, Tone, WordedValue
 from deniable_estimator.document.terminal import MOST_ROWS, printable
 from deniable_estimator.document.units import SHARES, half_width
 from deniable_estimator.errors import EstimateError

@@ -24,11 +24,7 @@ from deniable_estimator.dashboard.api.arguments import (
 )
 from deniable_estimator.dashboard.api.description import ESTIMATES, NAMED, endpoint
 from deniable_estimator.dashboard.api.representations import Form, respond, respond_at
-from deniable_estimator.dashboard.calculations import (
-    file_text,
-    to_json,
-    trend_text,
-)
+from deniable_estimator.dashboard.calculations import file_text, to_json, trend_text
 from deniable_estimator.dashboard.discovery import find_named, finds_at, trend_of_find
 from deniable_estimator.dashboard.problems import refusal
 from deniable_estimator.dashboard.ranges import earlier_range

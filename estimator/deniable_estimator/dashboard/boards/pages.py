@@ -8,15 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from flask import (
-    Blueprint,
-    Flask,
-    current_app,
-    g,
-    make_response,
-    render_template,
-    request,
-)
+from flask import Blueprint, Flask, current_app, g, make_response, render_template, request
 from flask.typing import ResponseReturnValue
 from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import NotFound
