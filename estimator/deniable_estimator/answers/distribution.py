@@ -230,8 +230,8 @@ def _finite(number: float | None) -> float | None:
 
 
 def _p_value(before: DistributionEstimate, after: DistributionEstimate, p: float) -> float:
-    """Of the hypothesis that quantile p is the same in two estimates with the same edges; it has two
-    sides, and is 1 if nothing is known."""
+    """Of the hypothesis that quantile p is the same in two estimates with the same edges: of both
+    sides, and 1 if nothing is known."""
     variance = before.variance + after.variance
     known = np.isfinite(variance)
     if not known.any():
