@@ -47,12 +47,9 @@ def discover(
         EstimateError: it is no discovery metric, or the range ends before it begins.
         StoreUnavailable: the store cannot answer now.
     """
-    declared = find_metric(registry, query.metric)
-    _type_of(declared)
-    question = select(reader, registry, query).read()
     found = finds_of(
-        question,
-        declared,
+        select(reader, registry, query).read(),
+        find_metric(registry, query.metric),
         minimum_share=minimum_share,
         prior=prior,
         progress=progress,

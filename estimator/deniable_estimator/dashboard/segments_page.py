@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 from flask import Blueprint, render_template, request
@@ -13,7 +13,7 @@ from werkzeug.exceptions import NotFound
 
 from deniable import Metric, ValueListError
 from deniable.protocol import windows
-from deniable_estimator.answers.segmented import Group, Segmented
+from deniable_estimator.answers.segmented import Segmented
 from deniable_estimator.answers.words.segments import finding, leading_series, segment_frames
 from deniable_estimator.answers.words.texts import series_name
 from deniable_estimator.asking.query import Days
@@ -106,7 +106,7 @@ def segments_page(name: str) -> ResponseReturnValue:
             if "series" in request.args or (cells <= MOST_CELLS and not metric.needs_candidates):
                 trends = trends_of_segments(reading.over(days.around), found, kind)
                 over = request.args.getlist("over")
-                chosen = [each.key for each in found.groups if against_text(each) in over]
+                chosen = [each.key for each in found.groups if address_of(each.key) in over]
                 drawn = over_time(found, trends, series, chosen)
         except (RangeError, EstimateError) as error:
             refused = keep_form(error)
@@ -129,13 +129,13 @@ def segments_page(name: str) -> ResponseReturnValue:
         shown=shown,
         period=kind,
         groups=GROUPS[metric.window],
-        named=_namer(found) if found else None,
+        named=lambda keys: [address_of(key) for key in keys],
         called=(lambda each: series_name(found.total, each)) if found else None,
         obstacle=obstacle,
         moved=moved,
         noted=annotated(metric, days.around, source.today, drawn.periods) if drawn else None,
         asked=request.args if refused else days.told,
-        against_text=against_text,
+        address_of=address_of,
         query=_query(days, by, where, found),
         planner=_planner(reported, found) if found and found.total.n else None,
     )
@@ -234,12 +234,6 @@ def _series(found: Segmented, shown: Sequence[str], arguments: Mapping[str, str]
     return asked
 
 
-def _namer(found: Segmented) -> Callable[[Sequence[tuple[str, ...]]], list[str]]:
-    """How the address names segments."""
-    texts = {each.key: against_text(each) for each in found.groups}
-    return lambda keys: [texts[key] for key in keys]
-
-
 def _ignored(by: Sequence[str]) -> list[str]:
     """What the address asks for besides, and the page does not do. The form sends it when it
     divides by what it stayed within before."""
@@ -255,20 +249,20 @@ def _ignored(by: Sequence[str]) -> list[str]:
 
 
 def _against(reading: PageReading, by: Sequence[str], name: str) -> dict[str, str] | None:
-    """The segment to compare with, as `against_text` writes it; None if it is not chosen or has
+    """The segment to compare with, as `address_of` writes it; None if it is not chosen or has
     too few reports."""
     if not name:
         return None
     found = reading.segmented(by).answer
-    return next((dict(each.labels) for each in found.groups if against_text(each) == name), None)
+    return next((dict(each.labels) for each in found.groups if address_of(each.key) == name), None)
 
 
-def against_text(group: Group) -> str:
-    """A segment as the address names it: its values; as JSON where a value holds a comma, so that
+def address_of(key: Sequence[str]) -> str:
+    """The values of a segment as the address names it: as JSON where a value holds a comma, so that
     no two are written alike."""
-    if any("," in each for each in group.key):
-        return json.dumps(group.key, ensure_ascii=False)
-    return group.name
+    if any("," in each for each in key):
+        return json.dumps(key, ensure_ascii=False)
+    return ", ".join(key)
 
 
 def _choices(metric: Metric) -> list[tuple[str, str]]:
@@ -283,7 +277,7 @@ def _query(
 ) -> dict[str, object]:
     """What the page shows, as an address carries it."""
     limits = [f"{name}={value}" for name, value in where.items()]
-    against = {"against": against_text(found.reference)} if found and found.reference else {}
+    against = {"against": address_of(found.reference.key)} if found and found.reference else {}
     more = {"where": limits} if limits else {}
     return {**days.query, "by": ",".join(by), **more, **against}
 

@@ -7,7 +7,6 @@ from flask import Response
 
 from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
-from deniable_estimator.asking.segments import check_names
 from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.alarms import history_of
 from deniable_estimator.dashboard.annotation_file import annotations_of
@@ -114,7 +113,6 @@ def segments(asked: Asked, form: Form, reading: PageReading) -> Response:
     if asked["value"] and metric.values:
         reading = reading.asking(asked["value"])
     try:
-        check_names(metric, asked["by"])
         bound(reading, asked["value"], MAX_CELLS, len(metric.scheme.combinations))
         return respond_at(
             *(reading, form, (asked,), lambda: reading.version),
@@ -135,7 +133,6 @@ def segments(asked: Asked, form: Form, reading: PageReading) -> Response:
 def segments_trend(asked: Asked, form: Form, reading: PageReading) -> Response:
     """The trend of each segment that has enough reports."""
     days, metric = reading.days, reading.metric
-    check_names(metric, asked["by"])
     by = asked["period"] or grouping(metric, days)
     reading = asked_candidates(reading, asked["value"])
     lines = len(windows.span(by, days.first, days.last)) * len(metric.scheme.combinations)
