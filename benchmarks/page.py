@@ -30,7 +30,7 @@ from deniable_collector.stores import Store, open_store
 from deniable_collector.stores.commits import Commit, TallyKey, increments_of
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.asking.query import Query
+from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.reading import read
 from deniable_estimator.asking.trend import trend
 from deniable_estimator.dashboard import create_app
@@ -125,9 +125,9 @@ def additions() -> int:
 def plain(store: Store, declared: Registry, name: str, days: int) -> None:
     """What the page stands on: the estimate, and the trend by week or day."""
     first = TODAY - timedelta(days=days)
-    json.dumps(read(store, declared, Query(name, first, LAST), now=NOW).to_dict())
+    json.dumps(read(store, declared, Query(name, Days(first, LAST)), now=NOW).to_dict())
     by = "week" if days > 92 else "day"
-    json.dumps(trend(store, declared, Query(name, first, LAST), by=by, now=NOW).to_dict())
+    json.dumps(trend(store, declared, Query(name, Days(first, LAST)), by=by, now=NOW).to_dict())
 
 
 def asked(store: Store, declared: Registry, path: str) -> tuple[float, float, bytes]:

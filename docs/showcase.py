@@ -22,7 +22,7 @@ from deniable_collector.stores.commits import Commit, TallyKey, increments_of
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.asking.query import Query
+from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.releasing.ledger import ReleaseLedger
 from deniable_estimator.releasing.making import release
 from deniable_estimator.releasing.prepared import ReleaseRequest
@@ -286,7 +286,7 @@ def _release(path: Path, store: Store, registry: Registry, today: date) -> None:
         days = (today - timedelta(days=first), today - timedelta(days=last))
         then = datetime.combine(today - timedelta(days=ago), time(12), UTC).timestamp()
         where = {"platform": "web"} if metric == "page_load" else {}
-        request = ReleaseRequest(Query(metric, *days, where=where), **how)
+        request = ReleaseRequest(Query(metric, Days(*days), where=where), **how)
         release(prepare(store, registry, request, then), ledger, now=then)
     ledger.close()
 

@@ -44,7 +44,8 @@ from deniable_demo.population import (
 )
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.sampling import sample_tally
-from deniable_estimator.asking.since import Moment, SinceDays, days_since
+from deniable_estimator.asking.comparison import Moment, days_since
+from deniable_estimator.asking.query import Days
 from deniable_estimator.development.crowd import fold_tally
 from deniable_estimator.planning.population import normal_scores
 from deniable_estimator.planning.retention_crowd import Life, tallies_of
@@ -277,7 +278,7 @@ def write_weeks(
         fold_tally(store, metric, tally, 0, windows.end(label) - 1)
 
 
-def weeks_since(newest: date) -> SinceDays:
+def weeks_since(newest: date) -> Days:
     """The complete weeks since the release, and as many before it."""
     return days_since(Moment(LEAVING.release, _released(newest)), "week", _last_week(newest))
 

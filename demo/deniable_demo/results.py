@@ -34,10 +34,9 @@ from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.answers.words.pair_sentences import verdict_words
 from deniable_estimator.asking import comparison
 from deniable_estimator.asking.discoveries import discover
-from deniable_estimator.asking.query import Query
+from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import read
-from deniable_estimator.asking.since import SinceDays
 from deniable_estimator.document.units import NumberUnit, half_width
 from deniable_estimator.planning.population import Crowd
 
@@ -58,7 +57,7 @@ def compare(
         compare_shares(reader, registry, population, each.metric, day) for each in POPULARITIES
     ]
     for number in PERCENTILES:
-        answer = read(reader, registry, Query(number.metric, day, day))
+        answer = read(reader, registry, Query(number.metric, Days(day, day)))
         crowd = population.crowd(number.metric)
         found = _compared(answer, {name: crowd.series(name) for name in answer.series.names})
         compared.append({**found, "unit": registry[number.metric].type.unit})
@@ -79,7 +78,7 @@ def compare_shares(
     where: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """The same for one metric of shares; for one segment of it, if `where` names one."""
-    answer = read(reader, registry, Query(metric, day, day, where=where or {}))
+    answer = read(reader, registry, Query(metric, Days(day, day), where=where or {}))
     truth = population.shares(metric, where)
     found = _compared(answer, {name: truth.get(name, 0.0) for name in answer.series.names})
     found["values"].sort(key=lambda row: -row["truth"])
@@ -90,7 +89,7 @@ def _compare_pair(
     reader: Reader, registry: Registry, population: Population, day: date
 ) -> dict[str, Any]:
     """The same for the conditional shares of the pair, given its first metric."""
-    answer = read(reader, registry, Query(USAGE.metric, day, day))
+    answer = read(reader, registry, Query(USAGE.metric, Days(day, day)))
     kind = registry[USAGE.metric].type
     assert isinstance(answer, PairAnswer)
     assert isinstance(kind, Pair)
@@ -106,7 +105,7 @@ def _compare_finds(
 ) -> dict[str, Any]:
     """The same for the strings that were found."""
     metric = DISCOVERED.metric
-    finds = discover(reader, registry, Query(metric, day, day))
+    finds = discover(reader, registry, Query(metric, Days(day, day)))
     shares, kind = population.shares(metric), registry[metric].type
     truth: dict[str, float] = defaultdict(float)
     for text, share in shares.items():
@@ -268,16 +267,13 @@ def compare_planted(reader: Reader, registry: Registry, newest: date) -> list[di
     after = complete_days(RELEASED)
     day = timedelta(days=1)
     middle = newest - after * day
-    days = SinceDays(middle + day, newest, middle - after * day, middle - day)
+    days = Days(middle + day, newest, before=(middle - after * day, middle - day))
     compared = []
     for each in planted():
         asked = weeks_since(newest) if each.weeks else days
         before, since = (
-            read(reader, registry, Query(each.metric, first, last, where=each.where or {}))
-            for first, last in (
-                (asked.before_first, asked.before_last),
-                (asked.first, asked.last),
-            )
+            read(reader, registry, Query(each.metric, period, where=each.where or {}))
+            for period in (asked.earlier, asked)
         )
         found = comparison.compare(before, since)
         place = found.values.index(each.series)

@@ -27,7 +27,7 @@ from deniable_estimator.files import (
     read_text,
     replace_file,
 )
-from deniable_estimator.isolation import isolated
+from deniable_estimator.messages import isolated
 
 SCHEMA = 1
 """The version of the format."""
@@ -49,7 +49,7 @@ _PATTERN = re.compile(r"[A-Za-z0-9_*?\[\]!-]{1,128}")
 _HEAD = f"# What happened when, drawn beside the metrics. docs/how-to/watch.md\nschema = {SCHEMA}\n"
 
 
-class Days(Protocol):
+class LabelledDays(Protocol):
     """A period of a trend: its label and its days, both included."""
 
     @property
@@ -126,7 +126,7 @@ def between(
     )
 
 
-def by_period(periods: Sequence[Days], annotations: Iterable[Annotation]) -> dict[str, str]:
+def by_period(periods: Sequence[LabelledDays], annotations: Iterable[Annotation]) -> dict[str, str]:
     """Label of a period -> what happened in it, in one text."""
     found: dict[str, list[str]] = {}
     starts = [each.first for each in periods]

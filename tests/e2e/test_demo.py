@@ -38,7 +38,7 @@ from deniable_demo.population import (
     draw,
 )
 from deniable_estimator.asking.comparison import compare
-from deniable_estimator.asking.query import Query
+from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.reading import read, select
 from deniable_estimator.watching.rules_file import parse_rules
 from deniable_estimator.watching.run import Watcher
@@ -217,7 +217,7 @@ def test_drawn_days_are_like_those_of_the_sdk(tmp_path, monkeypatch):
                 rng = np.random.default_rng(1)
                 list(write_history(store, registry, draw(200_000, rng), newest, rng, days=[0]))
             for metric in registry:
-                asked = select(store, registry, Query(metric.name, newest, newest)).read()
+                asked = select(store, registry, Query(metric.name, Days(newest, newest))).read()
                 tallies[name, metric.name] = asked.parts[0].tally
     p_values = []
     for metric in registry:
@@ -250,8 +250,7 @@ def test_a_release_after_which_fewer_come_back_is_found(tmp_path):
             store.publish({metric.name: [metric.scheme] for metric in registry})
             write_weeks(store, registry, 50_000, newest, np.random.default_rng(seed))
             before, after = (
-                read(store, registry, Query(LEAVING.metric, *each))
-                for each in ((days.before_first, days.before_last), (days.first, days.last))
+                read(store, registry, Query(LEAVING.metric, each)) for each in (days.earlier, days)
             )
         changes = compare(before, after)
         place = changes.values.index("age 1")
@@ -284,7 +283,10 @@ def test_the_newest_day_continues_the_memos_of_the_drawn_days(tmp_path, monkeypa
             intake.take([intake.read(body)])
         for metric in kept:
             before, after = (
-                select(store, registry, Query(metric.name, day, day)).read().parts[0].tally.rows[0]
+                select(store, registry, Query(metric.name, Days(day, day)))
+                .read()
+                .parts[0]
+                .tally.rows[0]
                 for day in (newest - timedelta(1), newest)
             )
             assert before.reports == after.reports == crowd.size

@@ -11,11 +11,10 @@ from deniable import Registry
 from deniable.protocol import windows
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
-from deniable_estimator.asking.periods import read_ranges
-from deniable_estimator.asking.query import Query
+from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.reading import read, select
 from deniable_estimator.asking.segments import by_segment
-from deniable_estimator.asking.trend import trend
+from deniable_estimator.asking.trend import read_ranges, trend
 from deniable_estimator.errors import EstimateError, OnlyLongerError
 
 LAST = date(2026, 3, 15)
@@ -86,7 +85,7 @@ def months(tmp_path_factory):
     "ask",
     [
         *(
-            partial(read, query=Query("dark", first, last))
+            partial(read, query=Query("dark", Days(first, last)))
             for first, last in (
                 (FIRST, LAST),
                 (date(2026, 1, 1), LAST),
@@ -116,13 +115,13 @@ def test_segments_and_changes_are_there_where_days_are_gone(months):
 def test_what_is_gone_is_refused_with_what_is_there(months):
     """A range within a month that is only kept as a sum names the months that can be had."""
     with pytest.raises(OnlyLongerError) as refused:
-        read(months, REGISTRY, Query("dark", date(2026, 1, 5), LAST), now=NOW)
+        read(months, REGISTRY, Query("dark", Days(date(2026, 1, 5), LAST)), now=NOW)
     assert refused.value.periods == ("2026-01",)
     assert "2026-01-01 to 2026-01-31" in str(refused.value)
     with pytest.raises(EstimateError, match="2025-12, 2026-01"):
-        read(months, REGISTRY, Query("dark", date(2025, 12, 5), LAST), now=NOW)
+        read(months, REGISTRY, Query("dark", Days(date(2025, 12, 5), LAST)), now=NOW)
     with pytest.raises(EstimateError):
-        read(months, REGISTRY, Query("dark", without=["2026-01-05"]), now=NOW)
+        read(months, REGISTRY, Query("dark", Days(without=("2026-01-05",))), now=NOW)
 
 
 def test_a_finer_trend_is_refused_with_advice(months):
@@ -131,7 +130,7 @@ def test_a_finer_trend_is_refused_with_advice(months):
     for by in ("day", "week"):
         with pytest.raises(EstimateError, match="group by a longer period"):
             trend(months, REGISTRY, Query("dark"), by=by, now=NOW)
-    found = trend(months, REGISTRY, Query("dark", date(2026, 1, 15)), by="day", now=NOW)
+    found = trend(months, REGISTRY, Query("dark", Days(date(2026, 1, 15))), by="day", now=NOW)
     assert found.periods[0].label == "2026-01-15"
     assert found.periods[0].change is None
     assert found.periods[-1].change is not None
@@ -153,7 +152,7 @@ def told(answer):
 @pytest.mark.parametrize(
     ("query", "level"),
     [
-        (Query("dark", without=["2025-12-10", "2026-01-20"]), 0.9),
+        (Query("dark", Days(without=("2025-12-10", "2026-01-20"))), 0.9),
         (Query("dark", where={"plan": "free"}), 0.95),
         (Query("dark", candidates=["false"]), 0.95),
     ],
@@ -164,10 +163,10 @@ def test_ranges_together_are_as_each_alone(whole, by, query, level):
     ranges = []
     for label in windows.span(by, FIRST + timedelta(1), LAST - timedelta(1)):
         ends = (windows.start(label), windows.end(label) - 1)
-        ranges.append(tuple(datetime.fromtimestamp(each, UTC).date() for each in ends))
+        ranges.append(Days(*(datetime.fromtimestamp(each, UTC).date() for each in ends)))
     now = windows.start("2026-02-07")
     found = list(read_ranges(whole, REGISTRY, query, ranges, level=level, now=now))
-    each_query = (replace(query, first=first, last=last) for first, last in ranges)
+    each_query = (replace(query, days=query.days.over(each.first, each.last)) for each in ranges)
     alone = [read(whole, REGISTRY, each, level=level, now=now) for each in each_query]
     assert [told(each) for each in found] == [told(each) for each in alone]
     assert len({told(each) for each in found}) > 1
@@ -178,9 +177,11 @@ def test_an_error_stands_where_its_range_is(months):
     """Where single windows were dropped, the ranges before them are answered, and the error names
     the windows of the first that cannot be."""
     days = [date(2026, 2, 3), date(2026, 2, 4), date(2026, 1, 7), date(2026, 2, 5)]
-    answers = read_ranges(months, REGISTRY, Query("dark"), [(each, each) for each in days], now=NOW)
+    answers = read_ranges(
+        months, REGISTRY, Query("dark"), [Days(each, each) for each in days], now=NOW
+    )
     assert [next(answers).n for _ in range(2)] == [
-        read(months, REGISTRY, Query("dark", each, each), now=NOW).n for each in days[:2]
+        read(months, REGISTRY, Query("dark", Days(each, each)), now=NOW).n for each in days[:2]
     ]
     with pytest.raises(OnlyLongerError) as caught:
         next(answers)

@@ -2,8 +2,7 @@
 
 import pytest
 
-from deniable_estimator.isolation import isolated
-from deniable_estimator.messages import message
+from deniable_estimator.messages import isolated, message
 
 FSI, PDI = "\u2068", "\u2069"
 

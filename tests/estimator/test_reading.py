@@ -10,7 +10,7 @@ import pytest
 from deniable import Registry
 from deniable.protocol import windows
 from deniable.protocol.mechanisms import Memoizing
-from deniable_estimator.asking.query import Query, windows_within
+from deniable_estimator.asking.query import Days, Query, windows_within
 from deniable_estimator.asking.reading import read, select
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.participation import Participation
@@ -30,20 +30,20 @@ def three_days(fill, make_tally, current):
 
 
 @pytest.mark.parametrize(
-    ("first", "last", "n"),
+    ("days", "n"),
     [
-        (None, None, 7000),
-        (date(2026, 11, 15), None, 6000),
-        (None, date(2026, 11, 15), 3000),
-        (date(2026, 11, 15), date(2026, 11, 15), 2000),
-        (date(2020, 1, 1), date.max, 7000),
-        (date(2026, 12, 1), None, 0),
+        (Days(), 7000),
+        (Days(first=date(2026, 11, 15)), 6000),
+        (Days(last=date(2026, 11, 15)), 3000),
+        (Days(date(2026, 11, 15), date(2026, 11, 15)), 2000),
+        (Days(date(2020, 1, 1)), 7000),
+        (Days(first=date(2026, 12, 1)), 0),
     ],
 )
 @pytest.mark.usefixtures("three_days")
-def test_range(first, last, n, store, registry):
+def test_range(days, n, store, registry):
     """Both ends of the range count; an open end has no limit; an empty range has n = 0."""
-    assert read(store, registry, Query("browser", first, last)).n == n
+    assert read(store, registry, Query("browser", days)).n == n
 
 
 @pytest.mark.usefixtures("three_days")
@@ -84,7 +84,7 @@ def test_who_may_have_reported_again(ledger, store, registry, fill, make_tally):
     assert part.participation == Participation(days, 0.5, budget, cost)
     assert read(store, declared, Query("browser")).devices == pytest.approx(5000 / 1.21)
     last = date(2026, 11, 16)
-    (part,) = select(store, declared, Query("browser", last, last)).read().parts
+    (part,) = select(store, declared, Query("browser", Days(last, last))).read().parts
     assert part.participation == Participation({"2026-11-16": 4000}, 0.5, budget, cost)
     other = replace(declared, lifetime_epsilon=13.0)
     versions = {select(store, each, Query("browser")).version() for each in (declared, other)}
@@ -116,7 +116,7 @@ def test_windows_of_many_ranges(kind, registry):
     ]
     labels = sorted(labels[::2], key=windows.start)
     days = [date.fromordinal(first.toordinal() + place) for place in range(-3, 120, 12)]
-    ranges = [(begin, end) for begin in days for end in days if begin <= end]
+    ranges = [Days(begin, end) for begin in days for end in days if begin <= end]
     found = windows_within(labels, metric, ranges)
     days_of = {
         label: [
@@ -127,9 +127,11 @@ def test_windows_of_many_ranges(kind, registry):
         if windows.kind_of(label) == kind
     }
 
-    for (begin, end), within in zip(ranges, found, strict=True):
+    for asked, within in zip(ranges, found, strict=True):
         assert within == tuple(
-            label for label, own in days_of.items() if any(begin <= day <= end for day in own)
+            label
+            for label, own in days_of.items()
+            if any(asked.first <= day <= asked.last for day in own)
         )
     assert len(set(found)) > 3
     assert () in found

@@ -15,8 +15,7 @@ from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.asking.query import Query, places_of, sliced
 from deniable_estimator.asking.reading import read, select
-from deniable_estimator.asking.segment_trends import trends_by_segment
-from deniable_estimator.asking.segments import by_segment, enough_reports
+from deniable_estimator.asking.segments import by_segment, enough_reports, trends_by_segment
 from deniable_estimator.errors import EstimateError
 
 REGISTRY = """

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deniable_estimator.annotations import parse_annotations
-from deniable_estimator.asking.since import Moment, SinceDays, days_since, find_moment
+from deniable_estimator.asking.comparison import Moment, days_since, find_moment
+from deniable_estimator.asking.query import Days
 from deniable_estimator.errors import EstimateError
 
 NOTED = parse_annotations("""
@@ -46,7 +47,8 @@ def day(text):
 def test_the_windows_after_are_compared_with_as_many_before(kind, moment, last, expected):
     """The window in which it happened is in neither."""
     found = days_since(Moment("m", day(moment)), kind, day(last))
-    assert found == SinceDays(*(day(f"2026-{each}") for each in expected))
+    first, last, *before = (day(f"2026-{each}") for each in expected)
+    assert found == Days(first, last, since="m", before=tuple(before))
 
 
 @given(
@@ -62,10 +64,10 @@ def test_days_before_hold_the_same_weekdays(happened, count, ago):
     found = days_since(Moment("m", happened), "day", last, kept)
     assert found.first == happened + timedelta(1)
     assert found.last <= last if kept else found.last == last
-    assert kept is None or kept <= found.before_first <= found.before_last
-    assert found.before_last - found.before_first == found.last - found.first
-    assert (found.first - found.before_first).days % 7 == 0
-    assert timedelta(1) <= happened - found.before_last <= timedelta(7)
+    assert kept is None or kept <= found.earlier.first <= found.earlier.last
+    assert found.earlier.days == found.days
+    assert (found.first - found.earlier.first).days % 7 == 0
+    assert timedelta(1) <= happened - found.earlier.last <= timedelta(7)
 
 
 def test_a_moment_is_found_by_its_text_or_day():
@@ -96,7 +98,8 @@ def test_both_periods_are_as_long_as_what_is_kept(kind, kept, expected):
     """Where the registry drops windows, the days before reach back no further."""
     last = day("2027-01-31" if kind == "month" else "2026-11-22")
     found = days_since(Moment("m", day("2026-11-05")), kind, last, day(kept))
-    assert found == SinceDays(*(day(f"2026-{each}") for each in expected))
+    first, last, *before = (day(f"2026-{each}") for each in expected)
+    assert found == Days(first, last, since="m", before=tuple(before))
 
 
 @pytest.mark.parametrize("kind", ["day", "week", "month"])

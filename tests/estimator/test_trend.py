@@ -9,7 +9,7 @@ from deniable.protocol import windows
 from deniable_estimator.answers import answer_of
 from deniable_estimator.answers.base import ChangeTest
 from deniable_estimator.asking.comparison import compare
-from deniable_estimator.asking.query import Query
+from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.reading import unfinished
 from deniable_estimator.asking.trend import _count, trend
 
@@ -41,7 +41,7 @@ def test_a_period_is_the_estimate_of_its_windows(store, registry, scheme, make_t
     """A week's estimate is that of the sum of its tallies, and its change is the comparison
     with the week before; one of other weekdays is no measure."""
     sunday = date(2026, 11, 22)
-    found = trend(store, registry, Query("browser", last=sunday), by="week", now=LATER)
+    found = trend(store, registry, Query("browser", Days(last=sunday)), by="week", now=LATER)
     assert [period.label for period in found.reported] == ["2026-W44", "2026-W46", "2026-W47"]
     assert [period.since for period in found.reported] == [None, None, "2026-W46"]
     week = found.reported[2]
@@ -61,7 +61,7 @@ def test_a_period_is_the_estimate_of_its_windows(store, registry, scheme, make_t
 def test_a_day_is_compared_with_its_weekday(store, registry):
     """A day's change is that since a week before, also where the range begins in between; a day
     that has no such day before it has none."""
-    query = Query("browser", date(2026, 11, 17), date(2026, 11, 20))
+    query = Query("browser", Days(date(2026, 11, 17), date(2026, 11, 20)))
     found = trend(store, registry, query, now=LATER)
     assert [period.label for period in found.periods] == [f"2026-11-{day}" for day in range(17, 21)]
     assert {period.label: period.since for period in found.reported} == {
@@ -84,14 +84,14 @@ def test_a_group_that_the_range_cuts_is_partial(store, registry):
     """A week of which the range holds some days counts those alone, and is marked; so is one
     that has not ended."""
     days = (date(2026, 11, 17), date(2026, 11, 22))
-    found = trend(store, registry, Query("browser", *days), by="week", now=LATER)
+    found = trend(store, registry, Query("browser", Days(*days)), by="week", now=LATER)
     (week,) = found.periods
     assert week.partial
     assert (week.first, week.last, week.n) == (date(2026, 11, 17), date(2026, 11, 22), 2000)
     assert any("partial" in note for note in found.notes)
     days = (date(2026, 11, 16), date(2026, 11, 22))
     for now, partial in ((LATER, False), (windows.end("2026-11-22") - 1, True)):
-        whole = trend(store, registry, Query("browser", *days), by="week", now=now)
+        whole = trend(store, registry, Query("browser", Days(*days)), by="week", now=now)
         assert [(period.partial, period.n) for period in whole.periods] == [(partial, 3000)]
 
 

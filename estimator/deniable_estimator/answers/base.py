@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from deniable.protocol import windows
 from deniable_estimator.analyses.base import FAKES
-from deniable_estimator.answers.basis import Result, Table, unfinished_note
-from deniable_estimator.answers.files import csv_text, plain, records
+from deniable_estimator.answers.basis import Result, unfinished_note
+from deniable_estimator.answers.files import Filed, Table, plain, records
 from deniable_estimator.document.units import Unit, half_width
 from deniable_estimator.forecasting.detection import deviations
 from deniable_estimator.messages import message
@@ -166,7 +166,7 @@ class Answer(Result):
         """`series`: for each `series`, `estimate`, `std_error`, `low` and `high`."""
         return {"series": records(NUMBER_COLUMNS, *self.series.columns)}
 
-    def csv_table(self) -> Table:
+    def own_table(self) -> Table:
         return self.series_table()
 
     def series_table(self) -> Table:
@@ -185,7 +185,7 @@ def beyond_noise(
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Filed):
     """The change of d series from `before` to `after`. Arrays have shape (d,), in the unit of the
     answers."""
 
@@ -269,16 +269,15 @@ class Comparison:
             "values": records(self._header, *self._columns),
         }
 
-    def to_csv(self, *, raw: bool = False) -> str:
-        """One line for each series, under a header (RFC 4180)."""
+    def csv_table(self) -> Table:
+        """One line for each series."""
         basis = tuple(
             each
             for period in (self.before, self.after)
             for each in (period.n, *(period.span or (None, None)))
         )
-        header = (*self._header, *_BASIS_COLUMNS)
         rows = zip(*map(plain, self._columns), strict=True)
-        return csv_text(header, ((*row, *basis) for row in rows), raw=raw)
+        return (*self._header, *_BASIS_COLUMNS), ((*row, *basis) for row in rows)
 
     @property
     def _header(self) -> tuple[str, ...]:

@@ -4,23 +4,21 @@ give."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Sequence
+from abc import abstractmethod
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, Self
 
 from deniable import Scheme
 from deniable.protocol import windows
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL, Verdict
-from deniable_estimator.answers.files import csv_text
+from deniable_estimator.answers.files import Filed, Table
 from deniable_estimator.forecasting.detection import USABLE_SHARE
 from deniable_estimator.messages import Message, listed, message
 from deniable_estimator.statistics.participation import Participation
-
-Table: TypeAlias = tuple[Sequence[str], Iterable[Sequence[Any]]]
 
 BASIS_COLUMNS = ("n", "devices", "first", "last")
 """What each line of an answer's CSV says at its end: what the answer rests on, and its days."""
@@ -107,7 +105,7 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Result(Basis, ABC):
+class Result(Basis, Filed):
     """What was calculated from it.
 
     Attributes:
@@ -171,25 +169,21 @@ class Result(Basis, ABC):
         """What is particular to its kind, for JSON."""
 
     @abstractmethod
-    def csv_table(self) -> Table:
+    def own_table(self) -> Table:
         """What is particular to its kind, for files: the header, and the lines."""
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON: what its kind says after the `head`; what cannot be said is null."""
         return {**self.head(), **self.numbers()}
 
-    def to_csv(self, *, raw: bool = False) -> str:
-        """Its table with the columns of the basis (RFC 4180); `raw` as of `csv_text`."""
-        return self.csv_of(self.csv_table(), raw=raw)
+    def csv_table(self) -> Table:
+        return self.based(self.own_table())
 
-    def csv_of(self, table: Table, *, raw: bool) -> str:
+    def based(self, table: Table) -> Table:
         """A table of it with the columns of the basis."""
-        (header, lines), basis = table, self.csv_basis()
-        return csv_text((*header, *BASIS_COLUMNS), ((*each, *basis) for each in lines), raw=raw)
-
-    def csv_basis(self) -> tuple[Any, ...]:
-        """What stands in `BASIS_COLUMNS`."""
-        return (self.n, round(self.devices), *(self.span or (None, None)))
+        header, lines = table
+        basis = self.n, round(self.devices), *(self.span or (None, None))
+        return (*header, *BASIS_COLUMNS), ((*each, *basis) for each in lines)
 
 
 def unfinished_note(labels: Sequence[str]) -> str:

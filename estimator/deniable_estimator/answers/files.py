@@ -6,10 +6,11 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -21,6 +22,26 @@ _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """What begins a formula. The last four are the wide forms, which some spreadsheets take as well."""
 
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+
+
+Table: TypeAlias = tuple[Sequence[str], Iterable[Sequence[Any]]]
+"""A header, and lines."""
+
+
+class Filed(ABC):
+    """What can be written into a file."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON; what cannot be said is null."""
+
+    @abstractmethod
+    def csv_table(self) -> Table:
+        """For CSV: the header, and the lines."""
+
+    def to_csv(self) -> str:
+        """Its table for a spreadsheet (RFC 4180)."""
+        return csv_text(*self.csv_table())
 
 
 def csv_text(header: Iterable[str], rows: Iterable[Iterable[Any]], *, raw: bool = False) -> str:
@@ -72,6 +93,35 @@ def records(names: Iterable[str], *columns: Iterable[Any]) -> list[dict[str, Any
     """Lines as JSON has them: in each the cells of these columns under their names."""
     keys = tuple(names)
     return [dict(zip(keys, row, strict=True)) for row in zip(*map(plain, columns), strict=True)]
+
+
+def table_of(table: Table, series: Collection[str]) -> Table:
+    """The lines of these series alone; all if there are none."""
+    header, lines = table
+    if not series:
+        return table
+    place = next(header.index(name) for name in _SERIES if name in header)
+    return header, (line for line in lines if line[place] in series)
+
+
+def told_of(told: Any, series: Collection[str]) -> Any:
+    """The same of what `Filed.to_dict` says: wherever it lists series, these alone, and nothing of
+    an answer that is not told by its series."""
+    if isinstance(told, dict):
+        return {
+            key: told_of(each, series) for key, each in told.items() if key not in _WITHOUT_SERIES
+        }
+    if isinstance(told, list) and told and isinstance(told[0], dict):
+        if (first := next(iter(told[0]))) in _SERIES:
+            return [each for each in told if each[first] in series]
+        return [told_of(each, series) for each in told]
+    return told
+
+
+_SERIES = ("value", "series")
+"""What files call the name of a series."""
+
+_WITHOUT_SERIES = frozenset({"cells", "cdf", "margins", "cohorts", "growth"})
 
 
 def harmless(text: str) -> str:

@@ -24,8 +24,8 @@ from statistics import NormalDist
 from typing import Any, ClassVar, NamedTuple
 
 from deniable_estimator.analyses.discovery.tree import LEVEL
-from deniable_estimator.answers.basis import Result, Table
-from deniable_estimator.answers.files import plain
+from deniable_estimator.answers.basis import Result
+from deniable_estimator.answers.files import Table, plain
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.forecasting.detection import deviations
 from deniable_estimator.forecasting.discovery_forecast import Reach
@@ -125,7 +125,7 @@ class Finds(Result):
             "finds": [dict(zip(COLUMNS, _line(each), strict=True)) for each in self.finds],
         }
 
-    def csv_table(self) -> Table:
+    def own_table(self) -> Table:
         """A line for each find under a header of `COLUMNS`."""
         lines = (_line(each) for each in self.finds)
         return COLUMNS, ((*line, " ".join(followed)) for *line, followed in lines)

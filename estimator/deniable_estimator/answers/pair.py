@@ -18,12 +18,9 @@ from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.analyses.pairs.poisoning import Fake
 from deniable_estimator.analyses.poisoning import Exposure
 from deniable_estimator.answers.base import ChangeTest, Comparison, number_change
-from deniable_estimator.answers.basis import Basis, Part, Table, vars_of
-from deniable_estimator.answers.files import plain, records
-from deniable_estimator.answers.pair_estimate import (
-    PairEstimate,
-    names_of_series,
-)
+from deniable_estimator.answers.basis import Basis, Part, vars_of
+from deniable_estimator.answers.files import Table, plain, records
+from deniable_estimator.answers.pair_estimate import PairEstimate, names_of_series
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.shares_making import estimate_shares, infer
 from deniable_estimator.errors import EstimateError
@@ -136,7 +133,7 @@ class PairAnswer(PairEstimate):
             **super().numbers(),
         }
 
-    def csv_table(self) -> Table:
+    def own_table(self) -> Table:
         """One line for each cell, with the names of the metrics over their values."""
         sides = (f"{name}_given_{side}" for side in ("first", "second") for name in _GIVEN)
         lines = (

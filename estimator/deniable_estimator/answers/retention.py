@@ -29,8 +29,7 @@ from deniable_estimator.answers.base import (
     Series,
     number_change,
 )
-from deniable_estimator.answers.basis import Table
-from deniable_estimator.answers.files import plain
+from deniable_estimator.answers.files import Table, plain
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.document.units import ShareUnit
 from deniable_estimator.forecasting.detection import deviations
@@ -296,7 +295,7 @@ class RetentionAnswer(Answer):
             found[windows.shifted(label, number - windows.number(label))] = number
         return found
 
-    def csv_table(self) -> Table:
+    def own_table(self) -> Table:
         """One line for each series, for each number of growth, and for each cell of a cohort. The
         column `of` says which: "all", "growth" or "cohort"."""
         lines: list[tuple[Any, ...]] = [("all", None, None, *each) for each in self.series.lines()]

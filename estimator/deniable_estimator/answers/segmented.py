@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from deniable.protocol.segments import LEAST_REPORTS
 from deniable_estimator.answers.base import TOGETHER, Answer, Comparison
-from deniable_estimator.answers.files import csv_text, plain, records
+from deniable_estimator.answers.files import Filed, Table, plain, records
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import counted, message
@@ -63,7 +63,7 @@ class Group(LabelledSegment):
 
 
 @dataclass(frozen=True, eq=False)
-class Segmented:
+class Segmented(Filed):
     """A metric by segments. Arrays have shape (d,), one entry for each series of the total."""
 
     by: tuple[str, ...]
@@ -230,7 +230,7 @@ class Segmented:
             ),
         }
 
-    def to_csv(self, *, raw: bool = False) -> str:
+    def csv_table(self) -> Table:
         """One line for each segment and series, then those of the rest and the total; after the
         interval the difference from the reference, and whether the series differs at all. The last
         column names the segment, the rest or the total, and is called the same for all metrics."""
@@ -264,7 +264,7 @@ class Segmented:
                 )
                 for name, *numbers in answer.series.lines()
             ]
-        return csv_text(header, rows, raw=raw)
+        return header, rows
 
 
 def segmented(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import NormalDist
@@ -14,17 +14,13 @@ from numpy.typing import NDArray
 
 from deniable_estimator.analyses.poisoning import Exposure
 from deniable_estimator.answers.base import Answer, ChangeTest, Comparison, Series, beyond_noise
-from deniable_estimator.answers.basis import Table, footnotes
-from deniable_estimator.answers.files import plain, records
+from deniable_estimator.answers.basis import footnotes
+from deniable_estimator.answers.files import Table, plain, records
 from deniable_estimator.document.units import RANGES, SHARES, Unit, are_ranges
 from deniable_estimator.statistics.counts import p_values_of_changes, share_interval
 from deniable_estimator.statistics.intervals import FloatArray, Noise, interval_of_difference
 from deniable_estimator.statistics.normalization import Normalization
-from deniable_estimator.statistics.significance import (
-    Adjustment,
-    adjust_p,
-    far_scores,
-)
+from deniable_estimator.statistics.significance import Adjustment, adjust_p, far_scores
 
 COLUMNS = (
     "share",
@@ -42,6 +38,8 @@ COLUMNS = (
 )
 """The fields of an Estimate for each value, in the order of its table, CSV and JSON."""
 
+
+_PIECE = 20_000
 
 _COLLISIONS = 0.01
 """By so much other strings may move the share of a candidate beyond what its noise says."""
@@ -191,15 +189,21 @@ class Shares(Answer):
             "values": records(("value", *COLUMNS), *self._columns(places)),
         }
 
-    def csv_table(self, places: NDArray[np.intp] | None = None) -> Table:
+    def own_table(self, places: NDArray[np.intp] | None = None) -> Table:
         """One line for each value, or for those at `places`."""
-        return ("value", *COLUMNS), zip(*map(plain, self._columns(places)), strict=True)
+        pieces = map(self._columns, self.pieces(places))
+        lines = (line for each in pieces for line in zip(*map(plain, each), strict=True))
+        return ("value", *COLUMNS), lines
+
+    def pieces(self, places: NDArray[np.intp] | None) -> Iterator[NDArray[np.intp]]:
+        """These places, or all, some at a time: a million values, all at once as Python has them,
+        would take a gigabyte."""
+        asked = np.arange(len(self.values)) if places is None else places
+        for first in range(0, len(asked), _PIECE):
+            yield asked[first : first + _PIECE]
 
     def to_dict(self, places: NDArray[np.intp] | None = None) -> dict[str, Any]:
         return {**self.head(), **self.numbers(places)}
-
-    def to_csv(self, places: NDArray[np.intp] | None = None, *, raw: bool = False) -> str:
-        return self.csv_of(self.csv_table(places), raw=raw)
 
     def _columns(self, places: NDArray[np.intp] | None) -> list[Iterable[Any]]:
         columns = [getattr(self, name) for name in COLUMNS]

@@ -1,4 +1,5 @@
-"""How each value's share changed between two estimates, with an interval of its own.
+"""How each value's share changed between two estimates, with an interval of its own; and what is
+compared since something happened.
 
 For independent estimates with intervals (l, u) the difference d = after - before lies between ::
 
@@ -13,16 +14,32 @@ the two periods are treated as coming from different devices. If the same device
 and keep their values, the choice of devices cancels out, and the interval is too wide: hardly for
 periods of one window, considerably for two months of daily reports. Treating them as the same
 devices would report false changes as soon as other devices report.
+
+Since something happened, the complete windows after it are compared with as many before it. The
+window in which it happened belongs to neither, as it holds both. The days before hold the same
+weekdays as those after, so that a weekend is no change; up to six days between them and the
+moment are in neither. Weeks and months are compared with as many just before. Where the registry
+keeps windows only for some time, both periods are as long as what is kept before the moment.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
 
+import numpy as np
+
+from deniable import Metric, WindowError
+from deniable.protocol import windows
+from deniable_estimator.annotations import Annotation
 from deniable_estimator.answers.base import TOGETHER, Answer, ChangeTest, Comparison
+from deniable_estimator.asking.query import Days
+from deniable_estimator.document.units import half_width
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.messages import message
+from deniable_estimator.files import nearest
+from deniable_estimator.messages import message, sentence
 
 
 def compare(before: Answer, after: Answer, test: ChangeTest = TOGETHER) -> Comparison:
@@ -50,3 +67,150 @@ def compare_each(pairs: Sequence[tuple[Answer, Answer]], test: ChangeTest) -> li
             )
     kinds = groupby(pairs, key=lambda pair: type(pair[1]))
     return [change for kind, same in kinds for change in kind.changes([*same], test)]
+
+
+_HEADLINE = sentence("{series}: {value}, {change} since {moment}")
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What is asked about, as people call it, and its day (UTC)."""
+
+    name: str
+    day: date
+
+
+def find_moment(asked: str, annotations: Sequence[Annotation], metric: str | None = None) -> Moment:
+    """The latest annotation of that text, whatever its case: of those that concern a metric, if
+    there is one, and else of the others, as it is asked for by name; or a day, like 2026-11-20.
+
+    Raises:
+        EstimateError: there is neither.
+    """
+    named = [each for each in annotations if each.text.casefold() == asked.strip().casefold()]
+    found = [each for each in named if metric is None or each.concerns(metric)] or named
+    if found:
+        latest = max(found, key=lambda each: each.day)
+        return Moment(latest.text, latest.day)
+    try:
+        return Moment(asked, date.fromisoformat(asked))
+    except ValueError:
+        raise EstimateError(
+            message(
+                "“{asked}” is no annotation and no day like 2026-11-20{near}",
+                asked=asked[:200],
+                near=nearest(
+                    asked,
+                    [each.text for each in annotations if metric is None or each.concerns(metric)],
+                ),
+            )
+        ) from None
+
+
+def asked_since(
+    asked: str,
+    annotations: Sequence[Annotation],
+    kind: windows.Kind,
+    now: float,
+    metric: Metric | None = None,
+) -> Days:
+    """The days after what is asked about, as `find_moment` finds it, and before it, up to the last
+    complete window of that kind; `now` is POSIX time in seconds.
+
+    Raises:
+        EstimateError: there is no such moment, or no window after or before it.
+    """
+    moment = find_moment(asked, annotations, metric.name if metric else None)
+    kept = kept_from(metric, datetime.fromtimestamp(now, UTC).date()) if metric else None
+    return days_since(moment, kind, windows.last_complete(kind, now), kept)
+
+
+def kept_from(metric: Metric, today: date) -> date | None:
+    """The first day from which the windows of a metric are kept, as the registry says; None where
+    all are."""
+    days = dict(metric.keep).get(metric.window)
+    return None if days is None else today - timedelta(days)
+
+
+def days_since(moment: Moment, kind: windows.Kind, last: date, kept: date | None = None) -> Days:
+    """The complete windows after a moment, of which the last one ended with the day `last`, and as
+    many before it; where windows are `kept` only from a day on, as many as there are before it.
+
+    Raises:
+        EstimateError: no window after it is complete, or none before it is there.
+    """
+    try:
+        found = _days_since(moment, kind, last, kept or date.min)
+    except (OverflowError, WindowError):
+        # It lies at an end of the calendar.
+        found = None if moment.day <= last else Days(last, date.min)
+    if found is None:
+        raise EstimateError(
+            message("no {kind} before {moment} is kept", kind=kind, moment=moment.name)
+        )
+    if found.first > found.last:
+        raise EstimateError(
+            message(
+                "no {kind} after {moment} is complete yet: look again later",
+                kind=kind,
+                moment=moment.name,
+            )
+        )
+    return replace(found, since=moment.name)
+
+
+def _days_since(moment: Moment, kind: windows.Kind, last: date, kept: date) -> Days | None:
+    own = windows.window_of(kind, moment.day)
+    first = windows.last_day(own) + timedelta(1)
+    if first > last:
+        return Days(first, last)
+    if kind == "day":
+        weeks = min(-(-((last - moment.day).days + 1) // 7), (first - kept).days // 7)
+        if weeks < 1:
+            return None
+        back = timedelta(7 * weeks)
+        last = min(last, moment.day + back - timedelta(1))
+        return Days(first, last, before=(first - back, last - back))
+    earlier = windows.first_day(own) - timedelta(1)
+    before = earlier
+    for label in windows.span(kind, first, last):
+        begin = windows.first_day(windows.window_of(kind, before))
+        if begin < kept:
+            break
+        before, end = begin - timedelta(1), windows.last_day(label)
+    if before == earlier:
+        return None
+    return Days(first, end, before=(before + timedelta(1), earlier))
+
+
+def since_headline(metric: str, found: Comparison, moment: str) -> str:
+    """What has changed since a moment, in a sentence: of the series that stands out furthest from
+    its noise, or of the leading one."""
+    place, others = chosen_series(found)
+    unit, name = found.after.unit, found.values[place]
+    numbers = found.after.series.at(name)
+    label = metric if found.values == ("true", "false") else unit.label(name)
+    told = message(
+        _HEADLINE,
+        series=label,
+        value=unit.full(numbers[0], half_width(*numbers)),
+        change=found.describe(place),
+        moment=moment,
+    )
+    return with_others(told, others)
+
+
+def with_others(told: str, others: int) -> str:
+    """What is told of one series, and how many others changed."""
+    return message("{told}; {count} more changed", told=told, count=others) if others else told
+
+
+def chosen_series(found: Comparison, leading: str | None = None) -> tuple[int, int]:
+    """The series that changed most for its noise, or the `leading` one if none changed, by default
+    that of the later answer; and how many others changed."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scores = np.nan_to_num(np.abs(found.difference / found.std_error), nan=0.0, posinf=0.0)
+    if changed := found.places:
+        return max(changed, key=lambda each: scores[each]), len(changed) - 1
+    leading = leading or found.after.leading
+    return (found.values.index(leading) if leading in found.values else 0), 0

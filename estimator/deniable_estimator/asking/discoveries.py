@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import date
 from functools import partial
 
 from deniable import Metric, Registry
@@ -16,7 +15,7 @@ from deniable_estimator.analyses.discovery.prior import Prior
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.finds_making import Rule, find_strings, shares_of
-from deniable_estimator.asking.query import Query, find_metric
+from deniable_estimator.asking.query import Days, Query, find_metric
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import Question, select, unfinished
 from deniable_estimator.asking.trend import Progress, Trend, trend
@@ -48,12 +47,9 @@ def discover(
         EstimateError: it is no discovery metric, or the range ends before it begins.
         StoreUnavailable: the store cannot answer now.
     """
-    declared = find_metric(registry, query.metric)
-    _type_of(declared)
-    question = select(reader, registry, query).read()
     found = finds_of(
-        question,
-        declared,
+        select(reader, registry, query).read(),
+        find_metric(registry, query.metric),
         minimum_share=minimum_share,
         prior=prior,
         progress=progress,
@@ -108,9 +104,9 @@ def trend_of_finds(
     """
     heads = [FoundHead(each.head, each.cut) for each in finds.finds]
 
-    def points(ranges: Sequence[tuple[date, date]]) -> Iterator[Answer | None]:
-        for begin, end in ranges:
-            chosen = select(reader, registry, replace(query, first=begin, last=end))
+    def points(ranges: Sequence[Days]) -> Iterator[Answer | None]:
+        for days in ranges:
+            chosen = select(reader, registry, replace(query, days=days))
             yield shares_of(chosen.read().parts, heads, finds.level)
 
     return trend(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 
@@ -16,21 +16,83 @@ from deniable_collector.tally import Tally
 from deniable_estimator.errors import EstimateError, OnlyLongerError
 from deniable_estimator.messages import message
 
+LENGTHS: dict[windows.Kind, timedelta] = {
+    "day": timedelta(1),
+    "week": timedelta(7),
+    "month": timedelta(31),
+}
+"""How long a window of each kind lasts at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Days:
+    """From the first to the last day (UTC), both included; without them all days."""
+
+    first: date = date.min
+    last: date = date.max
+    without: tuple[str, ...] = ()
+    """Windows that are left out; those outside of the days do no harm."""
+    since: str = ""
+    """What happened before them, if that is what they were asked by."""
+    before: tuple[date, date] | None = None
+    """The first and the last day that they are compared with, in that case."""
+
+    @property
+    def days(self) -> int:
+        """How many there are."""
+        return (self.last - self.first).days + 1
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The days as an address carries them."""
+        left_out = {"without": ",".join(self.without)} if self.without else {}
+        days = {"from": self.first.isoformat(), "to": self.last.isoformat()}
+        return {**({"since": self.since} if self.since else days), **left_out}
+
+    @property
+    def told(self) -> dict[str, str]:
+        """The same for programs, which are told the days too."""
+        days = {"from": self.first.isoformat(), "to": self.last.isoformat()}
+        return {**days, **self.query}
+
+    @property
+    def earlier(self) -> Days:
+        """Those that they are compared with, if they were asked by what happened."""
+        assert self.before is not None
+        return self.over(*self.before)
+
+    @property
+    def around(self) -> Days:
+        """These days, and from the first that they are compared with if they were asked by what
+        happened: what a trend shows."""
+        return self if self.before is None else replace(self, first=self.before[0])
+
+    def touches(self, label: str) -> bool:
+        """Whether a window lies in these days, or some of it does."""
+        return windows.first_day(label) <= self.last and windows.last_day(label) >= self.first
+
+    def over(self, first: date, last: date) -> Days:
+        """Other days without the same windows."""
+        return Days(first, last, self.without)
+
+    def reaching_back(self, count: int, kind: windows.Kind) -> Days:
+        """The same with so many windows of that kind before it; months are taken for long ones."""
+        days = count * LENGTHS[kind].days
+        return self.over(date.fromordinal(max(1, self.first.toordinal() - days)), self.last)
+
+    def leaving_out(self, *labels: str) -> Days:
+        """The same days without these windows either."""
+        return replace(self, without=tuple(sorted({*self.without, *labels})))
+
 
 @dataclass(frozen=True)
 class Query:
-    """What is asked: a metric over every stored window that touches the days first to last.
-
-    Without a first or last day the range is open on that side.
-    """
+    """What is asked of a store: a metric over every stored window that touches some days."""
 
     metric: str
-    first: date | None = None
-    last: date | None = None
+    days: Days = Days()
     candidates: Sequence[str] | None = None
     """The strings to look for, or of what has a list the values to estimate; None for all."""
-    without: Collection[str] = ()
-    """The windows that are left out."""
     where: Mapping[str, str] = field(default_factory=dict)
     """The segments whose reports count, each with its value; without any, all do."""
 
@@ -74,13 +136,6 @@ def sliced(tally: Tally, scheme: Scheme, places: Sequence[int]) -> Tally:
     return replace(tally, rows=tuple(rows))
 
 
-LENGTHS: dict[windows.Kind, timedelta] = {
-    "day": timedelta(1),
-    "week": timedelta(7),
-    "month": timedelta(31),
-}
-"""How long a window of each kind lasts at most."""
-
 _DAY = 86_400.0
 
 _MOST_NAMED = 6
@@ -101,18 +156,18 @@ def find_metric(registry: Registry, name: str) -> Metric:
     raise MetricError(name, f"is not declared in {registry.source}; {advice}")
 
 
-def check_days(first: date | None, last: date | None) -> None:
+def check_days(days: Days) -> None:
     """Refuse a range of days that ends before it begins.
 
     Raises:
         EstimateError: it does.
     """
-    if first is not None and last is not None and last < first:
+    if days.last < days.first:
         raise EstimateError(
             message(
                 "the range ends ({last}) before it begins ({first}): swap them",
-                last=last,
-                first=first,
+                last=days.last,
+                first=days.first,
             )
         )
 
@@ -146,7 +201,7 @@ def check_where(metric: Metric, where: Mapping[str, str]) -> None:
 
 
 def windows_within(
-    labels: Sequence[str], metric: Metric, ranges: Sequence[tuple[date, date]]
+    labels: Sequence[str], metric: Metric, ranges: Sequence[Days]
 ) -> list[tuple[str, ...]]:
     """For each of these ranges of days, those of the labels, which are in the order of their
     starts, that are of the metric's kind and touch it."""
@@ -154,11 +209,11 @@ def windows_within(
     starts, ends = list(map(windows.start, own)), list(map(windows.end, own))
     return [
         own[
-            bisect_right(ends, windows.midnight(first)) : bisect_left(
-                starts, windows.midnight(last) + _DAY
+            bisect_right(ends, windows.midnight(days.first)) : bisect_left(
+                starts, windows.midnight(days.last) + _DAY
             )
         ]
-        for first, last in ranges
+        for days in ranges
     ]
 
 

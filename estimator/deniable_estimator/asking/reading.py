@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
 from functools import cached_property
 from itertools import chain
 
@@ -372,11 +371,11 @@ class Selection:
 
 def select(reader: Reader, registry: Registry, query: Query) -> Selection:
     """The selection of tallies for `read`, with the same errors."""
-    metric, candidates, without, where = query.metric, query.candidates, query.without, query.where
+    metric, candidates, where = query.metric, query.candidates, query.where
     declared = find_metric(registry, metric)
     check_where(declared, where)
-    check_days(query.first, query.last)
-    days = query.first or date.min, query.last or date.max
+    check_days(query.days)
+    without = set(query.days.without)
     current = declared.scheme.fingerprint
     published = reader.schemes().get(metric, {})
     schemes: dict[str, Scheme] = {current: declared.scheme, **published}
@@ -389,7 +388,7 @@ def select(reader: Reader, registry: Registry, query: Query) -> Selection:
             asked = _answerable(candidates, scheme)
         if asked is None or asked:
             kept = [label for label in labels if label not in without] if without else labels
-            (within,) = windows_within(kept, declared, [days])
+            (within,) = windows_within(kept, declared, [query.days])
             places = places_of(scheme, where)
             if not places and fingerprint != current:
                 continue  # its reports do not tell this segment
@@ -404,9 +403,7 @@ def select(reader: Reader, registry: Registry, query: Query) -> Selection:
     if pair is None:
         return found
     # In a window with reports of its own, the same devices may have reported for the pair.
-    left_out = {*without, *found.labels}
-    asked_of_pair = Query(pair.name, query.first, query.last, without=left_out)
-    rest = select(reader, registry, asked_of_pair)
+    rest = select(reader, registry, Query(pair.name, query.days.leaving_out(*found.labels)))
     return replace(found, pair=rest, candidates=candidates)
 
 

@@ -1,28 +1,44 @@
-"""A metric by segments: each tally is read once, and its rows are divided among the segments."""
+"""A metric by segments: each tally is read once, and its rows are divided among the segments. Over
+time each segment is shown by the finest periods in which it says something.
+
+Tallies add up, so the period is chosen for each segment and not for the metric: days, weeks or
+months, whichever is the first in which half of the periods have enough reports.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
+from typing import Any
 
 import numpy as np
 
 from deniable import Metric, Registry, Scheme
+from deniable.protocol import windows
 from deniable.protocol.mechanisms import FrequencyOracle
 from deniable.protocol.mechanisms.numeric import Histogram
 from deniable.protocol.segments import LEAST_REPORTS
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.basis import Part
-from deniable_estimator.answers.segmented import Group, Segmented, segmented
-from deniable_estimator.asking.query import Query, sliced
+from deniable_estimator.answers.files import Filed, Table
+from deniable_estimator.answers.segmented import (
+    Group,
+    LabelledSegment,
+    Segmented,
+    name_of,
+    segmented,
+)
+from deniable_estimator.asking.query import Query, find_metric, sliced
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import Question, Selection, select, unfinished
+from deniable_estimator.asking.trend import GROUPS, Trend, trend
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.forecasting.detection import reports_to_detect
 from deniable_estimator.forecasting.forecast import LARGE_SHARE
 from deniable_estimator.forecasting.number_forecast import reports_for_quantile
-from deniable_estimator.messages import message
+from deniable_estimator.messages import counted, message
 from deniable_estimator.statistics.participation import Participation
 
 UNIONS = {"day": (1, 7, 28), "week": (1, 4), "month": (1,)}
@@ -150,8 +166,7 @@ def by_segment(
             metric.
     """
     selection = select(reader, registry, query)
-    question = split_question(selection, by, against=against, recent=recent)
-    return question.answer(against=against, now=now)
+    return split_question(selection, by, against=against, recent=recent).answer(now=now)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,15 +178,10 @@ class SplitQuestion:
     total: Question
     groups: tuple[tuple[dict[str, str], Question], ...]
     unsplit: int
+    against: Mapping[str, str] | None
     recent: bool
 
-    def answer(
-        self,
-        *,
-        against: Mapping[str, str] | None = None,
-        level: float = 0.95,
-        now: float | None = None,
-    ) -> Segmented:
+    def answer(self, *, level: float = 0.95, now: float | None = None) -> Segmented:
         """The answer.
 
         Raises:
@@ -194,7 +204,7 @@ class SplitQuestion:
             groups,
             rest,
             self.unsplit,
-            against=against,
+            against=self.against,
             together=not self.recent,
         )
 
@@ -216,9 +226,8 @@ def split_question(
     if against is not None:
         _check_against(selection.metric, by, against)
     groups, unsplit = split(selection, by, recent=recent)
-    return SplitQuestion(
-        tuple(by), selection.where, selection.read(), tuple(groups), unsplit, recent
-    )
+    given = selection.where, selection.read(), tuple(groups), unsplit, against, recent
+    return SplitQuestion(tuple(by), *given)
 
 
 def _check_against(metric: Metric, by: Sequence[str], against: Mapping[str, str]) -> None:
@@ -254,11 +263,118 @@ def _merged(questions: Sequence[Question]) -> Question:
                 for rows in zip(*(part.tally.rows for part in each), strict=True)
             ),
         )
-        windows = first.participation.reports
         reports = {
             label: int(np.sum([part.participation.reports[label] for part in each]))
-            for label in windows
+            for label in first.participation.reports
         }
         participation: Participation = replace(first.participation, reports=reports)
         merged.append(replace(first, tally=tally, participation=participation))
     return Question(tuple(merged))
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentTrend(LabelledSegment):
+    """The trend of one."""
+
+    trend: Trend
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentTrends(Filed):
+    """A metric over time by segments."""
+
+    metric: str
+    by: tuple[str, ...]
+    groups: tuple[SegmentTrend, ...]
+    small: tuple[tuple[Mapping[str, str], int], ...]
+    """The segments with fewer reports in the whole range than say anything, with their number."""
+
+    @classmethod
+    def of(cls, found: Segmented, trend_of: Callable[[Group], Trend]) -> SegmentTrends:
+        """Those of an answer by segments, each as a function finds it."""
+        groups = tuple(SegmentTrend(each.labels, trend_of(each)) for each in found.groups)
+        small = tuple((each.labels, each.answer.n) for each in found.small)
+        return cls(found.metric, found.by, groups, small)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How to read it."""
+        notes = [message("segments are not private: each report states its segment without noise")]
+        if len({each.trend.by for each in self.groups}) > 1:
+            notes.append(
+                message("segments with fewer reports are shown by longer periods than the others")
+            )
+        if self.small:
+            notes.append(
+                counted(
+                    "{count} segment with fewer than {least} reports in all is left out: "
+                    "{segments}",
+                    "{count} segments with fewer than {least} reports in all are left out: "
+                    "{segments}",
+                    len(self.small),
+                    least=LEAST_REPORTS,
+                    segments="; ".join(f"{name_of(each)} ({n:,})" for each, n in self.small),
+                )
+            )
+        return tuple(notes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "metric": self.metric,
+            "by": list(self.by),
+            "notes": list(self.notes),
+            "segments": [
+                {"segment": dict(each.labels), **each.trend.to_dict()} for each in self.groups
+            ],
+            "small": [{"segment": dict(labels), "n": n} for labels, n in self.small],
+        }
+
+    def csv_table(self) -> Table:
+        """The lines of each trend, with the segment and its period in front; at the end the name of
+        the segment once more, in a column that is called the same for all segments."""
+        header: tuple[str, ...] = (*self.by, "by")
+        rows: list[Sequence[Any]] = []
+        for each in self.groups:
+            columns, lines = each.trend.csv_table()
+            if len(header) == len(self.by) + 1:
+                header = (*header, *columns)
+            labels = [each.labels[name] for name in self.by]
+            rows += [(*labels, each.trend.by, *line, name_of(each.labels)) for line in lines]
+        return (*header, "segment"), rows
+
+
+def period_of(window: windows.Kind, reports: Mapping[str, float], enough: int) -> windows.Kind:
+    """The finest period to which windows of this kind add up, and of which half have `enough`
+    reports; the longest, if none has."""
+    for kind in GROUPS[window]:
+        sums: dict[str, float] = {}
+        for label, count in reports.items():
+            period = windows.window_at(kind, windows.start(label))
+            sums[period] = sums.get(period, 0) + count
+        if sums and median(sums.values()) >= enough:
+            return kind
+    return GROUPS[window][-1]
+
+
+def trends_by_segment(
+    reader: Reader,
+    registry: Registry,
+    query: Query,
+    segments: Sequence[str],
+    *,
+    by: windows.Kind | None = None,
+    now: float | None = None,
+) -> SegmentTrends:
+    """The trend of each combination of these segments; the other arguments are those of
+    `trend.trend`, with the same errors. Without `by`, each has its own period."""
+    moment = time.time() if now is None else now
+    metric = find_metric(registry, query.metric)
+    enough = enough_reports(metric.scheme)
+
+    def trend_of(group: Group) -> Trend:
+        own = period_of(metric.window, group.answer.participation.reports, enough)
+        within = replace(query, where={**query.where, **group.labels})
+        return trend(reader, registry, within, by=by or own, now=moment)
+
+    return SegmentTrends.of(by_segment(reader, registry, query, segments, now=moment), trend_of)

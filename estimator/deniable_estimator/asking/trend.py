@@ -22,17 +22,16 @@ from deniable import Metric, Registry
 from deniable.protocol import windows
 from deniable_estimator.answers.base import Answer, ChangeTest, Comparison
 from deniable_estimator.answers.basis import unreadable_note
-from deniable_estimator.answers.files import csv_text, plain
+from deniable_estimator.answers.files import Filed, Table, plain
 from deniable_estimator.asking.comparison import compare_each
-from deniable_estimator.asking.periods import read_ranges
-from deniable_estimator.asking.query import Query, check_days, find_metric
+from deniable_estimator.asking.query import Days, Query, check_days, find_metric, windows_within
 from deniable_estimator.asking.reader import Reader
-from deniable_estimator.asking.reading import unfinished
+from deniable_estimator.asking.reading import estimated, select, unfinished
 from deniable_estimator.document.units import SHARES, Unit
 from deniable_estimator.errors import EstimateError, OnlyLongerError
 from deniable_estimator.messages import message, sentence
 
-Points: TypeAlias = Callable[[Sequence[tuple[date, date]]], Iterator[Answer | None]]
+Points: TypeAlias = Callable[[Sequence[Days]], Iterator[Answer | None]]
 """The answers for ranges of days, in their order."""
 
 Progress: TypeAlias = Callable[[int, int], None]
@@ -62,6 +61,8 @@ class Period:
     """Whether it has not ended, or the trend's range holds only some of its days."""
     estimate: Answer | None
     """None without reports."""
+    n: int
+    """Reports."""
     since: str | None = None
     """The period that `change` looks back to: the same weekday a week before; of weeks and
     months, the whole one before that has reports."""
@@ -73,14 +74,9 @@ class Period:
     """Not corrected for their number. None for a partial period and where there are no reports to
     compare with."""
 
-    @property
-    def n(self) -> int:
-        """Reports."""
-        return self.estimate.n if self.estimate else 0
-
 
 @dataclass(frozen=True, eq=False)
-class Trend:
+class Trend(Filed):
     """A metric's periods, the oldest first; none where nothing was ever reported."""
 
     metric: str
@@ -147,17 +143,16 @@ class Trend:
             ],
         }
 
-    def to_csv(
+    def csv_table(
         self,
         step: Mapping[tuple[str, str], str] | None = None,
         annotations: Mapping[str, str] | None = None,
-        *,
-        raw: bool = False,
-    ) -> str:
-        """One line for each period that has reports and each value (RFC 4180); with columns of the
-        `step`, by the labels of period and value, and of `annotations`, by that of the period, at
-        the end, if they are given."""
-        header, rows = self.table()
+    ) -> Table:
+        """One line for each period that has reports and each value, which begins with the label of
+        the period; with columns of the `step`, by the labels of period and value, and of
+        `annotations`, by that of the period, at the end, if they are given."""
+        header = (*_ABOUT, *self._header)
+        rows = [(*_about(period), *row) for period in self.reported for row in _rows(period)]
         series = header.index(self._header[0])
         if step is not None:
             header = (*header, "step")
@@ -165,12 +160,7 @@ class Trend:
         if annotations is not None:
             header = (*header, "annotations")
             rows = [(*row, annotations.get(row[0], "")) for row in rows]
-        return csv_text(header, rows, raw=raw)
-
-    def table(self) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-        """The header and the lines of `to_csv`; a line begins with the label of its period."""
-        rows = [(*_about(period), *row) for period in self.reported for row in _rows(period)]
-        return (*_ABOUT, *self._header), rows
+        return header, rows
 
     @property
     def unit(self) -> Unit:
@@ -228,7 +218,7 @@ def trend(
             up to `by`, or a candidate cannot be estimated.
         StoreUnavailable: the store cannot answer now.
     """
-    metric, first, last = query.metric, query.first, query.last
+    metric, days = query.metric, query.days
     declared = find_metric(registry, metric)
     by = by or declared.window
     if by not in GROUPS[declared.window]:
@@ -242,7 +232,7 @@ def trend(
                 groups=" or ".join(GROUPS[declared.window]),
             )
         )
-    check_days(first, last)
+    check_days(days)
     grouped = by != declared.window
     sources = [declared, *(each for each in (registry.unasked.get(metric),) if each)]
     stored = {
@@ -250,11 +240,15 @@ def trend(
         for each in sources
         for label in _labels(reader, each, reader.all_windows)
         if windows.kind_of(label) == each.window
-    }.difference(query.without)
+    }.difference(days.without)
     if not stored:
         return Trend(metric, by, level, (), grouped)
-    first = first or min(map(windows.first_day, stored))
-    last = max(first, last or max(map(windows.last_day, stored)))
+    first, last = days.first, days.last
+    if first == date.min:
+        first = min(map(windows.first_day, stored))
+    if last == date.max:
+        last = max(map(windows.last_day, stored))
+    last = max(first, last)
     count = _count(by, first, last)
     if count > MOST_PERIODS:
         too_many = (
@@ -287,10 +281,10 @@ def trend(
         begins, ends = windows.first_day(label), windows.last_day(label)
         if grouped:
             begins, ends = max(begins, first), min(ends, last)
-        spans[label] = begins, ends
+        spans[label] = days.over(begins, ends)
     answers = points([span for label, span in spans.items() if label in filled])
-    for label, (begins, ends) in spans.items():
-        cut = (begins, ends) != (windows.first_day(label), windows.last_day(label))
+    for label, span in spans.items():
+        cut = (span.first, span.last) != (windows.first_day(label), windows.last_day(label))
         estimate = None
         if label in filled:
             if progress:
@@ -305,11 +299,8 @@ def trend(
         partial_ = cut or windows.end(label) > now
         open_ = label in running and reported is not None
         unreadable = estimate.unreadable if estimate else ()
-        periods.append(
-            Period(
-                *(label, begins, ends, partial_, reported), unfinished=open_, unreadable=unreadable
-            )
-        )
+        given = label, span.first, span.last, partial_, reported, reported.n if reported else 0
+        periods.append(Period(*given, unfinished=open_, unreadable=unreadable))
     periods = _compared(periods, by)
     return Trend(metric, by, level, tuple(periods[len(earlier) :]), grouped)
 
@@ -389,3 +380,36 @@ def _about(period: Period) -> tuple[Any, ...]:
         *(period.label, period.first.isoformat(), period.last.isoformat(), period.partial),
         *(period.unfinished, period.n, period.since),
     )
+
+
+_VALUES = 1 << 17
+"""Values of all answers that are calculated at once: some columns of a megabyte each."""
+
+
+def read_ranges(
+    reader: Reader,
+    registry: Registry,
+    query: Query,
+    ranges: Sequence[Days],
+    *,
+    level: float = 0.95,
+    now: float,
+) -> Iterator[Answer]:
+    """What `reading.read` says of each of these ranges in place of the days that are asked for, in
+    their order, with its errors. An error comes in place of the range that has it."""
+    if not ranges:
+        return
+    around = query.days.over(min(each.first for each in ranges), max(each.last for each in ranges))
+    whole = select(reader, registry, replace(query, days=around))
+    labels = windows_within(whole.labels, whole.metric, ranges)
+    values = len(whole.metric.values if query.candidates is None else query.candidates)
+    at_once = max(1, min(whole.at_once, _VALUES // max(1, values)))
+    for begin in range(0, len(ranges), at_once):
+        some = labels[begin : begin + at_once]
+        try:
+            answers = iter(estimated(whole.read_each(some), level))
+        except OnlyLongerError:
+            # The others can be read, and this one says which it is.
+            answers = (whole.read_each([one])[0].estimate(level=level) for one in some)
+        for answer in answers:
+            yield answer.marked(unfinished(answer.windows, now))

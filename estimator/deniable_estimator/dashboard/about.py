@@ -19,8 +19,9 @@ from deniable.protocol.types.retention import Retention
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.words.texts import share_text, window
+from deniable_estimator.asking.query import Days
 from deniable_estimator.dashboard.data import DataSource
-from deniable_estimator.dashboard.ranges import DayRange, day_at
+from deniable_estimator.dashboard.ranges import day_at
 from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.document.units import cell_words
 from deniable_estimator.forecasting.detection import detectable_share
@@ -152,7 +153,7 @@ def _planner(source: DataSource, metric: Metric, newest: str | None) -> str:
     if metric.devices is None and newest is not None:
         day = day_at(windows.start(newest))
         last = day_at(windows.end(newest) - 1)
-        reports = PageReading(source, metric, DayRange(day, last)).n
+        reports = PageReading(source, metric, Days(day, last)).n
     return planner_address(metric, reports)
 
 

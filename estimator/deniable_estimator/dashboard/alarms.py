@@ -13,10 +13,10 @@ from deniable_estimator.analyses.anomalies import Figure
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.words.texts import window
 from deniable_estimator.asking.history import LONGEST_HISTORY, History, Look, inspect, looks_in
+from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.reading import Selection, unfinished
 from deniable_estimator.asking.results import Turn, digest
 from deniable_estimator.dashboard.data import DataSource
-from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.reading import PageReading, check_listed
 from deniable_estimator.document.units import SHARES, Unit
 from deniable_estimator.messages import counted, listed, message
@@ -96,7 +96,7 @@ def alarm_of(reading: PageReading, estimate: Answer | None = None) -> Alarm | No
     return Alarm(tuple(strange), history.checks, history.alarm_level, unit)
 
 
-def left_out(days: DayRange) -> str | None:
+def left_out(days: Days) -> str | None:
     """Which windows of these days are left out, for people; None if none is."""
     labels = [each for each in days.without if days.touches(each)]
     return listed(map(window, sorted(labels, key=windows.start))) if labels else None
@@ -115,7 +115,7 @@ def history_of(reading: PageReading, estimate: Answer | None = None) -> History:
     source, metric, days = reading.source, reading.metric, reading.days
     check_listed(metric)
     reach = days.reaching_back(LONGEST_HISTORY, metric.window)
-    selection = PageReading(source, metric, reach).select().apart()
+    selection = reading.over(reach).asking(None).select().apart()
     running = unfinished(selection.labels, source.clock())
     asked = reading.strings, estimate is None, days, source.alarm_level
     return source.results.get(
@@ -140,7 +140,7 @@ def windowwise(reading: PageReading) -> Iterator[Answer]:
     """The estimate of each window of these days, the oldest first."""
     turn = Turn(reading.source.results)
     for label in reading.select().apart().labels:
-        within = DayRange(windows.first_day(label), windows.last_day(label))
+        within = Days(windows.first_day(label), windows.last_day(label))
         yield reading.over(within).point(turn).answer
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from flask import Flask, current_app
 
 from deniable import Metric
-from deniable_estimator.annotations import Annotation, Days, between, load_annotations
-from deniable_estimator.asking.query import LENGTHS
+from deniable_estimator.annotations import Annotation, LabelledDays, between, load_annotations
+from deniable_estimator.asking.query import LENGTHS, Days
 from deniable_estimator.dashboard.access.caller import caller
 from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.document.plot.marks import Flag
@@ -43,10 +43,10 @@ def current_annotations() -> tuple[Annotation, ...] | None:
     return None if file.path is None else file.value
 
 
-def annotations_of(metric: Metric, first: date, last: date) -> tuple[Annotation, ...] | None:
-    """Those of a metric from the first to the last day; None where there is no file."""
+def annotations_of(metric: Metric, days: Days) -> tuple[Annotation, ...] | None:
+    """Those of a metric in these days; None where there is no file."""
     known = current_annotations()
-    return None if known is None else between(known, first, last, metric.name)
+    return None if known is None else between(known, days.first, days.last, metric.name)
 
 
 def file_mistakes() -> tuple[str, ...]:
@@ -94,13 +94,14 @@ class AnnotatedTrend:
 
 
 def annotated(
-    metric: Metric, first: date, last: date, today: date, periods: Sequence[Days] = ()
+    metric: Metric, days: Days, today: date, periods: Sequence[LabelledDays] = ()
 ) -> AnnotatedTrend | None:
     """What a page of these days shows, with flags on the periods of a trend; None where there is
     no file."""
     known = current_annotations()
     if known is None:
         return None
+    first, last = days.first, days.last
     if periods:
         first, last = periods[0].first, periods[-1].last
     found = between(known, first, last, metric.name)
@@ -123,7 +124,9 @@ def annotated(
     )
 
 
-def flags_of(periods: Sequence[Days], annotations: Sequence[Annotation]) -> tuple[Flag, ...]:
+def flags_of(
+    periods: Sequence[LabelledDays], annotations: Sequence[Annotation]
+) -> tuple[Flag, ...]:
     """The flags of annotations, the earliest first, which are numbered from 1; those outside of the
     periods have none."""
     starts = [each.first for each in periods]

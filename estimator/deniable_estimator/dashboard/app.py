@@ -60,8 +60,7 @@ from deniable_estimator.dashboard.source import held_from, held_until, settings_
 from deniable_estimator.dashboard.uploads import ListNotKept, offer_uploads
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.files import ANNOTATIONS, LINKS, PEOPLE, SESSIONS, LastGood
-from deniable_estimator.isolation import isolated
-from deniable_estimator.messages import message
+from deniable_estimator.messages import isolated, message
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; "

@@ -5,11 +5,10 @@ Each function takes and returns what can be pickled, and knows of no request.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +20,12 @@ from deniable import Registry
 from deniable_estimator.annotations import Annotation, by_period
 from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.answers.distribution import Distribution
-from deniable_estimator.answers.files import csv_text, harmless
-from deniable_estimator.answers.finds import Finds
-from deniable_estimator.answers.pair import PairAnswer
-from deniable_estimator.answers.retention import RetentionAnswer
-from deniable_estimator.answers.segmented import Segmented
+from deniable_estimator.answers.files import Filed, Table, csv_text, table_of, told_of
 from deniable_estimator.answers.shares import Shares
-from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.listed import Listed
 from deniable_estimator.asking.reading import Question
-from deniable_estimator.asking.segment_trends import SegmentTrends
-from deniable_estimator.asking.stepping import step_asked
 from deniable_estimator.asking.trend import Trend
+from deniable_estimator.asking.trend_words import step_asked
 from deniable_estimator.document.document import to_json as document_json
 from deniable_estimator.inputs import Asked
 from deniable_estimator.planning.kinds import make
@@ -42,8 +35,6 @@ from deniable_estimator.statistics.significance import Adjustment
 FONT = Path(__file__).parent / "fonts" / "DejaVuSans.ttf"
 """Bundled, so that text can be drawn on a machine without fonts. Letters that it lacks come from
 the fonts of the machine."""
-
-_PIECE = 20_000
 
 LIGHT = 1_000
 """Up to so many values or strings an answer is made where it is asked for: that takes some
@@ -60,51 +51,19 @@ def decoded(
     return found
 
 
-def finds_text(form: str, found: Finds, head: Mapping[str, Any]) -> str:
-    """What was found as a file: `json`, `csv`, or `raw` for a CSV with texts as they are."""
-    if form != "json":
-        return found.to_csv(raw=form == "raw")
-    return to_json({**head, **found.to_dict()})
-
-
-def segment_trends_text(
-    form: str, found: SegmentTrends, head: Mapping[str, Any], values: Collection[str] = ()
+def file_text(
+    form: str,
+    found: Filed,
+    head: Mapping[str, Any],
+    values: Collection[str] = (),
+    more: Mapping[str, Any] | None = None,
 ) -> str:
-    """Trends by segment as a file, `csv` or `json`; of some values alone, if any are named."""
+    """What was found as a file: `json`, with `head` before it and `more` behind it, `csv`, or `raw`
+    for a CSV with texts as they are; of some series alone, if any are named."""
     if form != "json":
-        return _only(found.to_csv(raw=form == "raw"), values, form)
+        return _table_text(form, table_of(found.csv_table(), values))
     told = found.to_dict()
-    for each in told["segments"]:
-        for period in each["periods"]:
-            period["values"] = _named(period["values"], values)
-    return to_json({**head, **told})
-
-
-def segmented_text(
-    form: str, found: Segmented, head: Mapping[str, Any], values: Collection[str] = ()
-) -> str:
-    """An answer by segments as a file, `csv` or `json`; of some values alone, if any are named."""
-    if form != "json":
-        return _only(found.to_csv(raw=form == "raw"), values, form)
-    told = found.to_dict()
-    told["tests"] = _named(told["tests"], values)
-    rows = told["total"].keys() & {"series", "values"}
-    for each in told["differences"]:
-        each["values"] = _named(each["values"], values)
-    for each in (told["total"], told["rest"], *told["segments"]):
-        for name in rows & (each or {}).keys():
-            each[name] = _named(each[name], values)
-        for name in _CELLS if values else ():
-            (each or {}).pop(name, None)
-    return to_json({**head, **told})
-
-
-def compared(before: Answer, after: Answer, strings: Sequence[str] | None = None) -> Comparison:
-    """The comparison; of `strings`, it holds their own tuple too."""
-    found = compare(before, after)
-    if isinstance(strings, Listed) and found.values == strings.values:
-        found = replace(found, values=strings.values)
-    return found
+    return to_json({**head, **(told_of(told, values) if values else told), **(more or {})})
 
 
 def estimate_text(
@@ -115,22 +74,15 @@ def estimate_text(
     values: Collection[str] = (),
     below: float | None = None,
 ) -> str:
-    """An estimate as a file, `csv` or `json`; of the values at `places` alone, if given.
-
-    Of a number, only the series among `values`, if there are any, and the share `below` a limit.
-    It is written in pieces: a million values, all at once, would take a gigabyte.
-    """
+    """An estimate as a file; of the values at `places` alone, if given. Of a number, only the
+    series among `values`, if there are any, and the share `below` a limit."""
     if not isinstance(found, Shares):
         return _number_text(form, found, head, values, below)
-    asked = np.arange(len(found.values)) if places is None else places
-    pieces = [asked[first : first + _PIECE] for first in range(0, len(asked), _PIECE)]
     if form != "json":
-        raw = form == "raw"
-        header = found.to_csv(asked[:0], raw=raw)
-        return header + "".join(found.to_csv(each, raw=raw)[len(header) :] for each in pieces)
-    begin, end = to_json({**head, **found.to_dict(asked[:0])}), "]}"
+        return _table_text(form, found.based(found.own_table(places)))
+    begin, end = to_json({**head, **found.to_dict(np.arange(0))}), "]}"
     assert begin.endswith(f'"values": [{end}')
-    rows = (to_json(found.to_dict(piece)["values"])[1:-1] for piece in pieces)
+    rows = (to_json(found.numbers(each)["values"])[1:-1] for each in found.pieces(places))
     return begin.removesuffix(end) + ", ".join(rows) + end
 
 
@@ -141,28 +93,18 @@ def _number_text(
     values: Collection[str],
     below: float | None,
 ) -> str:
-    """The estimate of a number as a file; cells and edges only where no series is named."""
     share = found.share_row(below) if isinstance(found, Distribution) and below is not None else {}
-    if form != "json":
-        raw = form == "raw"
-        told_series = isinstance(found, PairAnswer | RetentionAnswer) and values
-        table = found.series_table() if told_series else found.csv_table()
-        text = _only(found.csv_of(table, raw=raw), values, form)
-        if not share:
-            return text
-        name, *numbers = share.values()
-        return text + csv_text((f"share below {name:g}", *numbers, *found.csv_basis()), ())
-    told = {**head, **found.to_dict()}
-    if values:
-        told["series"] = _named(told["series"], values)
-        told = {name: each for name, each in told.items() if name not in _CELLS}
+    if form == "json":
+        return file_text(form, found, head, values, {"share_below": share} if share else {})
+    header, lines = table_of(found.series_table(), values) if values else found.own_table()
     if share:
-        told["share_below"] = share
-    return to_json(told)
+        limit, *numbers = share.values()
+        lines = chain(lines, [(f"share below {limit:g}", *numbers)])
+    return _table_text(form, found.based((header, lines)))
 
 
-_CELLS = ("cells", "cdf", "margins", "cohorts", "growth")
-"""What is left out of an answer with other parts than series where one is named."""
+def _table_text(form: str, table: Table) -> str:
+    return csv_text(*table, raw=form == "raw")
 
 
 def trend_text(
@@ -177,17 +119,15 @@ def trend_text(
     step = step_asked(found, values, annotations or ())
     if form != "json":
         noted = None if annotations is None else by_period(found.periods, annotations)
-        column = step.column() if step else {}
-        return _only(found.to_csv(column, noted, raw=form == "raw"), values, form)
-    told = {**found.to_dict(), "step": step and step.to_dict()}
+        table = found.csv_table(step.column() if step else {}, noted)
+        return _table_text(form, table_of(table, values))
+    more: dict[str, Any] = {"step": step and step.to_dict()}
     if annotations is not None:
         # Which other metrics one concerns is no part of this metric.
-        told["annotations"] = [
+        more["annotations"] = [
             {"date": each.date, "text": each.text, "link": each.link} for each in annotations
         ]
-    for period in told["periods"]:
-        period["values"] = _named(period["values"], values)
-    return to_json({**head, **told})
+    return file_text(form, found, head, values, more)
 
 
 def comparison_text(
@@ -197,12 +137,9 @@ def comparison_text(
     values: Collection[str] = (),
 ) -> str:
     """A comparison as a file; `head` is what is added to `before` and `after`."""
-    if form != "json":
-        return _only(found.to_csv(raw=form == "raw"), values, form)
     told = found.to_dict()
-    for key, days in head.items():
-        told[key] = {**days, **told[key]}
-    return to_json({**told, "values": _named(told["values"], values)})
+    periods = {key: {**days, **told[key]} for key, days in head.items()}
+    return file_text(form, found, {}, values, periods)
 
 
 def png(svg: str, scale: int, *, machine_fonts: bool = True) -> bytes:
@@ -234,19 +171,3 @@ def outsider_text(registry: Registry, metric: str | None, reports: int, delta: f
 def to_json(document: Any) -> str:
     """The document as JSON, in which a number that is none may not stand."""
     return json.dumps(document, ensure_ascii=False, allow_nan=False)
-
-
-def _named(rows: list[dict[str, Any]], values: Collection[str]) -> list[dict[str, Any]]:
-    """The rows of these series; all if there are none."""
-    return [row for row in rows if next(iter(row.values())) in values] if values else rows
-
-
-def _only(text: str, values: Collection[str], form: str) -> str:
-    """The header, and the lines whose series is among these; all if there are none."""
-    if not values or not text.strip():
-        return text
-    written = set(values) if form == "raw" else set(map(harmless, values))
-    header, *lines = csv.reader(io.StringIO(text, newline=""))
-    place = next((header.index(name) for name in ("value", "series") if name in header), None)
-    kept = (line for line in lines if place is not None and line[place] in written)
-    return csv_text(header, kept, raw=True)

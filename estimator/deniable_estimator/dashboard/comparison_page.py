@@ -13,17 +13,12 @@ from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.answers.base import Comparison
 from deniable_estimator.answers.words import kind_of
 from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.query import Days
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of, left_out
 from deniable_estimator.dashboard.changes import change_frame, change_headline, change_picture
 from deniable_estimator.dashboard.pages import keep_form, listed, unlisted
 from deniable_estimator.dashboard.privacy_label import even_guess
-from deniable_estimator.dashboard.ranges import (
-    DayRange,
-    RangeError,
-    check_names,
-    earlier_range,
-    read_range,
-)
+from deniable_estimator.dashboard.ranges import RangeError, check_names, earlier_range, read_range
 from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.texts import asked_form, file_of, of_comparison
@@ -104,13 +99,13 @@ def _headline(comparison: Comparison, alarms: Sequence[Alarm]) -> str:
     return change_headline(comparison)
 
 
-def _requested_periods(name: str) -> tuple[PageReading, DayRange]:
+def _requested_periods(name: str) -> tuple[PageReading, Days]:
     declared_metric(name)
     check_names(request.args, (*PERIOD_NAMES, "raw"))
     return requested_periods(name, request.args)
 
 
-def requested_periods(name: str, arguments: Mapping[str, str]) -> tuple[PageReading, DayRange]:
+def requested_periods(name: str, arguments: Mapping[str, str]) -> tuple[PageReading, Days]:
     """The later days, and those that they are compared with.
 
     Raises:
@@ -119,12 +114,10 @@ def requested_periods(name: str, arguments: Mapping[str, str]) -> tuple[PageRead
     source, metric = current_source(), declared_metric(name)
     now = source.seen_until
     later = read_range(arguments, now, metric.window, metric)
-    named = arguments.get("before_from"), arguments.get("before_to")
-    earlier = earlier_range(later, metric.window, *named, now)
-    return PageReading(source, metric, later), earlier
+    return PageReading(source, metric, later), earlier_range(later, metric.window, arguments, now)
 
 
-def _query(earlier: DayRange, later: DayRange) -> dict[str, str]:
+def _query(earlier: Days, later: Days) -> dict[str, str]:
     days = {"before_from": earlier.told["from"], "before_to": earlier.told["to"]}
     return {**later.query, **days}
 

@@ -16,12 +16,13 @@ from deniable.protocol.value_list import read_values
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.asking.listed import MOST_STRINGS, Listed, list_path
+from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import Selection, unfinished
 from deniable_estimator.asking.results import Results, Turn, digest
 from deniable_estimator.asking.work import Workers
 from deniable_estimator.dashboard.calculations import LIGHT, png
-from deniable_estimator.dashboard.ranges import DayRange, day_at, read_range
+from deniable_estimator.dashboard.ranges import day_at, read_range
 
 PAGE_PATIENCE = 1.0
 """Seconds that a page waits before it shows the progress instead."""
@@ -139,15 +140,15 @@ class DataSource:
         """The newest window that holds any report, whatever the range."""
         return max(self.labels(metric), default=None)
 
-    def running(self, metric: Metric) -> DayRange | None:
+    def running(self, metric: Metric) -> Days | None:
         """The days so far of the newest window, if it has reports and is not over."""
         newest = self.newest(metric)
         if newest is None or windows.end(newest) <= self.seen_until:
             return None
         first = windows.first_day(newest)
-        return DayRange(first, max(first, day_at(self.seen_until)))
+        return Days(first, max(first, day_at(self.seen_until)))
 
-    def read_days(self, metric: Metric, arguments: Mapping[str, str]) -> DayRange:
+    def read_days(self, metric: Metric, arguments: Mapping[str, str]) -> Days:
         """The days of an address. Where it names none, and the latest complete windows have no
         reports, those of the window that runs: the first day of an app that reports at once.
 

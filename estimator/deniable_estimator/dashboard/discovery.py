@@ -19,8 +19,7 @@ from deniable_estimator.asking.trend import Trend
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.ranges import RangeError
 from deniable_estimator.dashboard.reading import PageReading
-from deniable_estimator.isolation import isolated
-from deniable_estimator.messages import message
+from deniable_estimator.messages import isolated, message
 
 
 def finds_at(reading: PageReading, minimum_share: float | None = None) -> Versioned[Finds]:

@@ -14,15 +14,12 @@ from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.words.finds import finds_document, headline
 from deniable_estimator.asking.trend import GROUPS, Trend
 from deniable_estimator.dashboard.annotation_file import annotated
-from deniable_estimator.dashboard.calculations import finds_text, trend_text
+from deniable_estimator.dashboard.calculations import file_text, trend_text
 from deniable_estimator.dashboard.discovery import find_named, finds_at, trend_of_find
 from deniable_estimator.dashboard.overview.summary import standing_notes
 from deniable_estimator.dashboard.pages import head_of, keep_form
 from deniable_estimator.dashboard.pictures import rows_picture, send_picture
-from deniable_estimator.dashboard.ranges import (
-    RangeError,
-    check_names,
-)
+from deniable_estimator.dashboard.ranges import RangeError, check_names
 from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.texts import asked_form, download
@@ -90,7 +87,7 @@ def finds_page(name: str) -> ResponseReturnValue:
         takers=any(each.type.name in _TAKERS for each in source.registry),
         trend=trend,
         chart=chart,
-        noted=annotated(metric, days.first, days.last, source.today, periods) if chart else None,
+        noted=annotated(metric, days, source.today, periods) if chart else None,
         notes=list(standing_notes(metric, source.newest(metric), source.seen_until)),
         refused=refused,
         asked=request.args if refused else days.query,
@@ -115,7 +112,7 @@ def finds_file(name: str, form: str) -> ResponseReturnValue:
     reading, found = _asked(name)
     days = reading.days
     if not (chosen := request.args.get("find", "")):
-        text = finds_text(asked_form(form), found, days.told)
+        text = file_text(asked_form(form), found, days.told)
         return download(text, f"{name}-strings", form)
     by = grouping_asked(request.args, "by", reading.metric, days)
     trend = trend_of_find(reading, by, found, find_named(found, chosen)).answer

@@ -26,12 +26,7 @@ from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.overview import attention
 from deniable_estimator.dashboard.overview.page import overview_page
 from deniable_estimator.dashboard.privacy_label import privacy_label, released_sums
-from deniable_estimator.dashboard.ranges import (
-    RangeError,
-    check_names,
-    presets,
-    since_presets,
-)
+from deniable_estimator.dashboard.ranges import RangeError, check_names, presets, since_presets
 from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.recent import recent
 from deniable_estimator.dashboard.source import current_source, declared_metric, settings_in_force
@@ -172,9 +167,7 @@ def _page(
         longest_search=LONGEST_SEARCH,
         wrong_limit=wrong,
         timeline=found,
-        noted=annotated(metric, view.days.around.first, view.days.last, source.today, periods)
-        if answered
-        else None,
+        noted=annotated(metric, view.days.around, source.today, periods) if answered else None,
         over_time=over_time,
         by=view.by or grouping(metric, view.days.around),
         groups=GROUPS[metric.window],

@@ -107,8 +107,7 @@ def trend_picture(name: str, form: str) -> ResponseReturnValue:
         raise BadRequest(
             message("A trend needs reports from two periods at least; these days hold fewer.")
         )
-    days = view.days.around
-    noted = annotated(metric, days.first, days.last, reading.source.today, found.trend.periods)
+    noted = annotated(metric, view.days.around, reading.source.today, found.trend.periods)
     since = view.days.since and not alarm
     headline = headline_of(reading, view, estimate) if since else ""
     reported = found.trend.reported

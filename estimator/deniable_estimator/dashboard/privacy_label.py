@@ -12,7 +12,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from deniable import Metric, Registry
@@ -71,35 +70,18 @@ class PrivacyLabel(NamedTuple):
 
 def even_guess(metric: Metric, registry: Registry) -> str:
     """Out of 100: the most often that a 50/50 guess is right after one report, of a pair if devices
-    report that in place of the metric. It is all that an overview tells of a label, and takes a
-    tenth of its time."""
-    return _even_guess(registry.unasked.get(metric.name, metric))
-
-
-@lru_cache(maxsize=1024)
-def _even_guess(reported: Metric) -> str:
+    report that in place of the metric. It is all that an overview tells of a label."""
+    reported = registry.unasked.get(metric.name, metric)
     return chance(Bound.of(Fraction(reported.scheme.mechanism.epsilon)))
 
 
 def privacy_label(metric: Metric, registry: Registry) -> PrivacyLabel:
     """The label of a metric of a registry."""
-    source = registry.unasked.get(metric.name, metric)
-    return _declared_label(metric, source, registry.lifetime_epsilon, registry.about(source))
-
-
-@lru_cache(maxsize=1024)
-def _declared_label(
-    metric: Metric, source: Metric, cap: float | None, about: tuple[Metric, ...]
-) -> PrivacyLabel:
-    """That of `metric` where devices report `source`."""
-    given = guarantee(source, cap, 1, about)
-    if source is not metric:
-        given = replace(given, reported_by=source.name)
-    return _label(source, given)
+    return _label(registry.unasked.get(metric.name, metric), guarantee_in(registry, metric))
 
 
 def label_of(metric: Metric) -> PrivacyLabel:
-    """The label of a metric that is not declared, which is not cached."""
+    """The label of a metric that is not declared."""
     return _label(metric, guarantee(metric, None))
 
 

@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from deniable import DeniableError, Metric, WindowError
 from deniable.protocol import windows
-from deniable_estimator.asking.query import LENGTHS
-from deniable_estimator.asking.since import asked_since
+from deniable_estimator.asking.comparison import asked_since
+from deniable_estimator.asking.query import Days
 from deniable_estimator.dashboard.annotation_file import current_annotations
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import alternatives, counted, message
@@ -44,63 +44,11 @@ class RangeError(DeniableError):
 
 
 @dataclass(frozen=True, slots=True)
-class DayRange:
-    """From the first to the last day (UTC), both included."""
-
-    first: date
-    last: date
-    without: tuple[str, ...] = ()
-    """Windows that are left out; those outside of the days do no harm."""
-    where: tuple[tuple[str, str], ...] = ()
-    """The segments whose reports count, each with its value; without any, all do."""
-    since: str = ""
-    """What happened before them, if that is what they were asked by."""
-    before: tuple[date, date] | None = None
-    """The first and the last day that they are compared with, in that case."""
-
-    @property
-    def days(self) -> int:
-        return (self.last - self.first).days + 1
-
-    @property
-    def query(self) -> dict[str, str]:
-        """The range as an address carries it."""
-        left_out = {"without": ",".join(self.without)} if self.without else {}
-        days = {"from": self.first.isoformat(), "to": self.last.isoformat()}
-        return {**({"since": self.since} if self.since else days), **left_out}
-
-    @property
-    def told(self) -> dict[str, str]:
-        """The same for programs, which are told the days too."""
-        days = {"from": self.first.isoformat(), "to": self.last.isoformat()}
-        return {**days, **self.query}
-
-    @property
-    def around(self) -> DayRange:
-        """These days, and from the first that they are compared with if they were asked by what
-        happened: what a trend shows."""
-        return self if self.before is None else replace(self, first=self.before[0])
-
-    def touches(self, label: str) -> bool:
-        """Whether a window lies in these days, or some of it does."""
-        return windows.first_day(label) <= self.last and windows.last_day(label) >= self.first
-
-    def reaching_back(self, count: int, kind: windows.Kind) -> DayRange:
-        """The same with so many windows of that kind before it; months are taken for long ones."""
-        days = count * LENGTHS[kind].days
-        return _within(self, date.fromordinal(max(1, self.first.toordinal() - days)), self.last)
-
-    def leaving_out(self, *labels: str) -> DayRange:
-        """The same days without these windows either."""
-        return replace(self, without=tuple(sorted({*self.without, *labels})))
-
-
-@dataclass(frozen=True, slots=True)
 class Preset:
     """A range that is one click away."""
 
     text: str
-    range: DayRange
+    range: Days
 
 
 def check_names(arguments: Iterable[str], known: Collection[str]) -> None:
@@ -148,7 +96,7 @@ def read_range(
     kind: windows.Kind = "day",
     metric: Metric | None = None,
     prefix: str = "",
-) -> DayRange:
+) -> Days:
     """The range named by `from`, `to` and `without`, or by `since` and `without`; annotations that
     concern other metrics than this one are none.
 
@@ -171,7 +119,7 @@ def read_range(
         first = begin or _back(last, kind, _DEFAULT_DAYS, _DEFAULT_MONTHS)
     except (OverflowError, ValueError):
         first = last
-    chosen = DayRange(first, last, _left_out(arguments.get("without", ""), kind))
+    chosen = Days(first, last, _left_out(arguments.get("without", ""), kind))
     if chosen.days < 1:
         raise RangeError(
             message(
@@ -199,20 +147,16 @@ def read_range(
 
 def _range_since(
     arguments: Mapping[str, str], now: float, kind: windows.Kind, metric: Metric | None
-) -> DayRange:
+) -> Days:
     """The days after what happened."""
     if arguments.get("from") or arguments.get("to"):
         raise RangeError(message("“since” takes the place of “from” and “to”."), "from", "to")
     try:
         noted = current_annotations() or ()
-        name, found = asked_since(arguments["since"], noted, kind, now, metric)
+        found = asked_since(arguments["since"], noted, kind, now, metric)
     except EstimateError as error:
         raise RangeError(str(error), "since") from None
-    chosen = DayRange(
-        *(found.first, found.last, _left_out(arguments.get("without", ""), kind)),
-        since=name,
-        before=(found.before_first, found.before_last),
-    )
+    chosen = replace(found, without=_left_out(arguments.get("without", ""), kind))
     if chosen.days > _LONGEST:
         raise RangeError(message("“since” is longer ago than ten years."), "since")
     return chosen
@@ -229,9 +173,7 @@ def is_day(text: str) -> bool:
         return False
 
 
-def presets(
-    now: float, kind: windows.Kind = "day", running: DayRange | None = None
-) -> list[Preset]:
+def presets(now: float, kind: windows.Kind = "day", running: Days | None = None) -> list[Preset]:
     """Ranges that end with the last complete window of that kind; before them the days so far of
     the window that is `running`, if it has reports."""
     last = windows.last_complete(kind, now)
@@ -240,12 +182,12 @@ def presets(
         return first + [
             Preset(
                 counted("{count} month", "{count} months", months),
-                DayRange(_back(last, kind, 0, months), last),
+                Days(_back(last, kind, 0, months), last),
             )
             for months in _MONTHS
         ]
     return first + [
-        Preset(message("{days} days", days=days), DayRange(last - timedelta(days=days - 1), last))
+        Preset(message("{days} days", days=days), Days(last - timedelta(days=days - 1), last))
         for days in _PRESETS
     ]
 
@@ -267,63 +209,55 @@ def since_presets(metric: Metric | None, now: float) -> list[Preset]:
     return list(found.values())
 
 
-def before(days: DayRange, kind: windows.Kind) -> DayRange:
+def before(days: Days, kind: windows.Kind) -> Days:
     """The latest days before these that hold the same weekdays and share no window of that kind
     with them: as many whole weeks back as it takes, or as many months.
 
     What is left out of these days is left out of the others as `_left_out_alike` says.
     """
     if days.before is not None:
-        return _left_out_alike(DayRange(*days.before), days, kind)
+        return _left_out_alike(days.earlier, days, kind)
     try:
         touched = len(windows.span(kind, days.first, days.last))
         if kind == "month":
             last = days.first.replace(day=1) - timedelta(days=1)
-            return DayRange(_back(last, kind, 0, touched), last, days.without)
+            return days.over(_back(last, kind, 0, touched), last)
         back = timedelta(weeks=touched if kind == "week" else -(-days.days // 7))
-        return _left_out_alike(DayRange(days.first - back, days.last - back), days, kind)
+        return _left_out_alike(Days(days.first - back, days.last - back), days, kind)
     except (OverflowError, ValueError):
-        return DayRange(date.min, date.min)
+        return Days(date.min, date.min)
 
 
-def newest_period(days: DayRange, now: float, kind: windows.Kind) -> DayRange | None:
+def newest_period(days: Days, now: float, kind: windows.Kind) -> Days | None:
     """The newest complete week, from Monday to Sunday, that ends with these days or before them;
     the newest complete month where windows are months. None where it lies before the year 1."""
     try:
         last = min(days.last, windows.last_complete(kind, now))
         if kind == "month":
             last = (last + timedelta(days=1)).replace(day=1) - timedelta(days=1)
-            return _within(days, last.replace(day=1), last)
+            return days.over(last.replace(day=1), last)
         last -= timedelta(days=last.isoweekday() % 7)
-        return _within(days, last - timedelta(days=6), last)
+        return days.over(last - timedelta(days=6), last)
     except OverflowError:
         return None
 
 
-def _within(days: DayRange, first: date, last: date) -> DayRange:
-    return replace(days, first=first, last=last, since="", before=None)
-
-
-def earlier_range(
-    days: DayRange, kind: windows.Kind, first: str | None, last: str | None, now: float
-) -> DayRange:
-    """The days that these are compared with: those `before`, or from `first` to `last`, which an
-    address calls `before_from` and `before_to`.
+def earlier_range(days: Days, kind: windows.Kind, arguments: Mapping[str, str], now: float) -> Days:
+    """The days that these are compared with: those `before`, or from `before_from` to `before_to`.
 
     Raises:
         RangeError: they cannot be read.
     """
     earlier = before(days, kind)
-    if not (first or last):
+    ends = {"before_from": earlier.first.isoformat(), "before_to": earlier.last.isoformat()}
+    named = {name: text for name in ends if (text := arguments.get(name))}
+    if not named:
         return earlier
-    asked = {
-        "before_from": first or earlier.first.isoformat(),
-        "before_to": last or earlier.last.isoformat(),
-    }
+    asked = {**ends, **named}
     return _left_out_alike(read_range(asked, now, kind, prefix="before_"), days, kind)
 
 
-def _left_out_alike(earlier: DayRange, days: DayRange, kind: windows.Kind) -> DayRange:
+def _left_out_alike(earlier: Days, days: Days, kind: windows.Kind) -> Days:
     """The earlier days without what is left out of the others. Where both hold the same weekdays,
     single days that are left out of one leave out the same day of the other."""
     back = days.first - earlier.first

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import date
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
@@ -16,15 +15,14 @@ from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.segmented import Segmented
 from deniable_estimator.asking.listed import Listed, digest_of_candidates
-from deniable_estimator.asking.periods import read_ranges
-from deniable_estimator.asking.query import Query
+from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.reading import Selection, select, unfinished
 from deniable_estimator.asking.results import Turn, Versioned, digest
-from deniable_estimator.asking.segments import SplitQuestion, check_names, split_question
-from deniable_estimator.asking.trend import Points, Trend, trend
+from deniable_estimator.asking.segments import SplitQuestion, split_question
+from deniable_estimator.asking.trend import Points, Trend, read_ranges, trend
 from deniable_estimator.dashboard.calculations import LIGHT, decoded
 from deniable_estimator.dashboard.data import DataSource
-from deniable_estimator.dashboard.ranges import DayRange, day_at
+from deniable_estimator.dashboard.ranges import day_at
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.significance import Adjustment
@@ -48,13 +46,15 @@ class PageReading:
 
     source: DataSource
     metric: Metric
-    days: DayRange
+    days: Days
     candidates: Sequence[str] | None = None
     """The strings to look for, or of what has a list the values to estimate; None for all."""
+    where: Mapping[str, str] = field(default_factory=dict)
+    """The segments whose reports count, each with its value; without any, all do."""
     level: float = 0.95
     adjust: Adjustment = "storey"
 
-    def over(self, days: DayRange) -> PageReading:
+    def over(self, days: Days) -> PageReading:
         """The same over other days."""
         return replace(self, days=days)
 
@@ -70,8 +70,7 @@ class PageReading:
     @property
     def query(self) -> Query:
         """What is asked of a store."""
-        days, where = self.days, dict(self.days.where)
-        return Query(self.metric.name, days.first, days.last, self.candidates, days.without, where)
+        return Query(self.metric.name, self.days, self.candidates, self.where)
 
     def select(self) -> Selection:
         """The tallies that it is about."""
@@ -130,7 +129,6 @@ class PageReading:
         Raises:
             EstimateError: what is asked for are no segments of the metric.
         """
-        check_names(self.metric, by)
         source, selection = self.source, self.select()
         version = source.version_of(selection)
         given = tuple(sorted((against or {}).items()))
@@ -140,10 +138,7 @@ class PageReading:
 
         def work() -> Segmented:
             question = split_question(selection, by, against=against)
-            asked = partial(
-                SplitQuestion.answer, question, against=against, level=self.level,
-                now=source.clock(),
-            )  # fmt: skip
+            asked = partial(SplitQuestion.answer, question, level=self.level, now=source.clock())
             return asked() if light else source.run(self.candidates, asked)
 
         found = source.fetch(lambda turn: turn.get(key, work), key, light=light)
@@ -170,10 +165,9 @@ class PageReading:
             return turn.get(key, lambda: made(points, turn))
 
         def one_by_one(turn: Turn) -> Trend:
-            def points(ranges: Sequence[tuple[date, date]]) -> Iterator[Answer]:
-                for first, last in ranges:
-                    within = replace(self.days, first=first, last=last)
-                    yield self.over(within).point(turn).answer
+            def points(ranges: Sequence[Days]) -> Iterator[Answer]:
+                for days in ranges:
+                    yield self.over(days).point(turn).answer
 
             return made(points, turn)
 
@@ -201,7 +195,8 @@ class PageReading:
 
     def _fetch(self, what: str, work: Callable[[Turn], _T], *asked: object) -> _T:
         check_listed(self.metric)
-        name = what, self.metric.name, self.metric.scheme.fingerprint, self.strings, self.level
+        metric, within = self.metric, tuple(self.where.items())
+        name = what, metric.name, metric.scheme.fingerprint, within, self.strings, self.level
         return self.source.fetch(work, *name, *asked, light=self._light)
 
 

@@ -9,17 +9,16 @@ from datetime import timedelta
 from deniable import Metric
 from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.answers.words import kind_of, texts
-from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.comparison import compare, since_headline
+from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
-from deniable_estimator.asking.since import since_headline
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.alarms import alarm_of
 from deniable_estimator.dashboard.changes import change_headline
-from deniable_estimator.dashboard.ranges import DayRange, before, newest_period
+from deniable_estimator.dashboard.ranges import before, newest_period
 from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.view import View
-from deniable_estimator.isolation import isolated
-from deniable_estimator.messages import counted, message, sentence, spaced
+from deniable_estimator.messages import counted, isolated, message, sentence, spaced
 
 _WEEK = sentence("Newest complete week, {period}: {told}.")
 _MONTH = sentence("Newest complete month, {period}: {told}.")
@@ -29,8 +28,8 @@ _MONTH = sentence("Newest complete month, {period}: {told}.")
 class Recent:
     """What has changed."""
 
-    days: DayRange
-    earlier: DayRange
+    days: Days
+    earlier: Days
     told: str | None
     """The leading number of the newest days; None for days that the headline is about."""
     leader: str | None
@@ -97,9 +96,9 @@ def headline_of(reading: PageReading, view: View, answer: Answer) -> str:
     return (changes and changes.headline) or kind_of(answer).headline(answer)
 
 
-def _since_days(days: DayRange, earlier: DayRange) -> str:
+def _since_days(days: Days, earlier: Days) -> str:
     """Which days are compared, and which are in neither period."""
-    gap = DayRange(earlier.last + timedelta(1), days.first - timedelta(1))
+    gap = Days(earlier.last + timedelta(1), days.first - timedelta(1))
     return message(
         "{days} vs {earlier}. {gap} is in neither.",
         days=words.days_of(days),
@@ -108,7 +107,7 @@ def _since_days(days: DayRange, earlier: DayRange) -> str:
     )
 
 
-def _new_leader_words(metric: Metric, days: DayRange, newest: Answer) -> str:
+def _new_leader_words(metric: Metric, days: Days, newest: Answer) -> str:
     """The leading number of the newest days with its interval."""
     text = texts.series_text(newest.unit, *newest.series.at(newest.leading))
     return message(
@@ -123,20 +122,20 @@ def _new_leader_words(metric: Metric, days: DayRange, newest: Answer) -> str:
     )
 
 
-def _new_leader(reading: PageReading, days: DayRange, answer: Answer, newest: Answer) -> str | None:
+def _new_leader(reading: PageReading, days: Days, answer: Answer, newest: Answer) -> str | None:
     """That another value leads than led before the newest days."""
     shown, last = reading.days, days.first - timedelta(days=1)
     asked = reading.metric.needs_candidates
     if newest.leading == answer.leading or asked or last < shown.first:
         return None
-    rest = reading.over(DayRange(shown.first, last, shown.without)).answer
+    rest = reading.over(shown.over(shown.first, last)).answer
     if rest is None or not rest.n:
         return None
     return kind_of(newest).new_leader(rest, newest)
 
 
 def _refused(
-    reading: PageReading, days: DayRange, earlier: DayRange, newest: Answer, old: Answer | None
+    reading: PageReading, days: Days, earlier: Days, newest: Answer, old: Answer | None
 ) -> str | None:
     """Why the two cannot be compared, if they cannot."""
     if old is None or not old.n:

@@ -6,23 +6,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 from deniable.protocol import windows
 from deniable_estimator.answers.base import ChangeTest
-from deniable_estimator.answers.segmented import Segmented, shown_series
+from deniable_estimator.answers.segmented import Group, Segmented, shown_series
 from deniable_estimator.answers.words.texts import series_name
-from deniable_estimator.asking.comparison import compare
-from deniable_estimator.asking.segment_trends import SegmentTrend, SegmentTrends
-from deniable_estimator.asking.since import chosen_series
-from deniable_estimator.asking.trend import Period
+from deniable_estimator.asking.comparison import chosen_series, compare
+from deniable_estimator.asking.segments import SegmentTrends
+from deniable_estimator.asking.trend import Period, Trend
 from deniable_estimator.dashboard.ranges import before
 from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.timeline import SmallChart, toggled
 from deniable_estimator.dashboard.trends import TrendLine, axis_of, draw_trend, lines_of
 from deniable_estimator.document.plot.marks import MOST_LINES, LineChart
-from deniable_estimator.isolation import isolated
-from deniable_estimator.messages import counted, message
+from deniable_estimator.messages import counted, isolated, message
 
 _MOST_LINES = 240
 """The most lines of all panels: with 32 segments, 7 series are shown."""
@@ -62,12 +60,11 @@ def trends_of_segments(reading: PageReading, found: Segmented, by: windows.Kind)
     Raises:
         StillDecoding, TooManyDecodes: it takes longer than one may wait.
     """
-    groups = []
-    for each in found.groups:
-        within = replace(reading.days, where=tuple(sorted({**found.where, **each.labels}.items())))
-        groups.append(SegmentTrend(each.labels, reading.over(within).trend(by).answer))
-    small = tuple((each.labels, each.answer.n) for each in found.small)
-    return SegmentTrends(reading.metric.name, found.by, tuple(groups), small)
+
+    def trend_of(group: Group) -> Trend:
+        return replace(reading, where={**found.where, **group.labels}).trend(by).answer
+
+    return SegmentTrends.of(found, trend_of)
 
 
 def _farthest(found: Segmented, series: str) -> list[tuple[str, ...]]:
@@ -130,26 +127,10 @@ def over_time(
     return OverTime(series, longest.by, longest.level, chart, tuple(small), periods)
 
 
-@dataclass(frozen=True)
-class _CountedPeriod(Period):
-    """A period with the reports of the segments that are drawn."""
-
-    reports: int = 0
-
-    @property
-    def n(self) -> int:
-        return self.reports
-
-
-def _counted(
-    periods: Sequence[Period], segments: Sequence[Mapping[str, Period]]
-) -> list[_CountedPeriod]:
+def _counted(periods: Sequence[Period], segments: Sequence[Mapping[str, Period]]) -> list[Period]:
     """The periods, each with the reports of these segments in it, which are known by its label."""
     return [
-        _CountedPeriod(
-            **{field.name: getattr(each, field.name) for field in fields(Period)},
-            reports=sum(known[each.label].n for known in segments if each.label in known),
-        )
+        replace(each, n=sum(known[each.label].n for known in segments if each.label in known))
         for each in periods
     ]
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 from flask import Blueprint, render_template, request
@@ -14,20 +13,17 @@ from werkzeug.exceptions import NotFound
 
 from deniable import Metric, ValueListError
 from deniable.protocol import windows
-from deniable_estimator.answers.segmented import Group, Segmented
+from deniable_estimator.answers.segmented import Segmented
 from deniable_estimator.answers.words.segments import finding, leading_series, segment_frames
 from deniable_estimator.answers.words.texts import series_name
+from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.about import planner_address
 from deniable_estimator.dashboard.annotation_file import annotated
-from deniable_estimator.dashboard.calculations import segment_trends_text
+from deniable_estimator.dashboard.calculations import file_text
 from deniable_estimator.dashboard.pages import days_of, keep_form, listed, unlisted
 from deniable_estimator.dashboard.pictures import rows_picture, send_picture
-from deniable_estimator.dashboard.ranges import (
-    DayRange,
-    RangeError,
-    check_names,
-)
+from deniable_estimator.dashboard.ranges import RangeError, check_names
 from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.segments import (
     MOST_CELLS,
@@ -40,8 +36,7 @@ from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.texts import asked_form, download, file_of, of_segments
 from deniable_estimator.dashboard.timeline import grouping, grouping_asked
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.isolation import isolated
-from deniable_estimator.messages import message
+from deniable_estimator.messages import isolated, message
 
 segments = Blueprint("segments", __name__)
 
@@ -98,7 +93,7 @@ def segments_page(name: str) -> ResponseReturnValue:
             refused = keep_form(error)
         except ValueListError as error:
             obstacle = message("{mistake}.", mistake=str(error))
-    days, where = reading.days, dict(reading.days.where)
+    days, where = reading.days, reading.where
     shown = panels_shown(found) if found and found.total.n else []
     panels = segment_frames(found, shown) if found and shown else ()
     drawn, cells, kind = None, 0, grouping(metric, days.around)
@@ -111,7 +106,7 @@ def segments_page(name: str) -> ResponseReturnValue:
             if "series" in request.args or (cells <= MOST_CELLS and not metric.needs_candidates):
                 trends = trends_of_segments(reading.over(days.around), found, kind)
                 over = request.args.getlist("over")
-                chosen = [each.key for each in found.groups if against_text(each) in over]
+                chosen = [each.key for each in found.groups if address_of(each.key) in over]
                 drawn = over_time(found, trends, series, chosen)
         except (RangeError, EstimateError) as error:
             refused = keep_form(error)
@@ -134,15 +129,13 @@ def segments_page(name: str) -> ResponseReturnValue:
         shown=shown,
         period=kind,
         groups=GROUPS[metric.window],
-        named=_namer(found) if found else None,
+        named=lambda keys: [address_of(key) for key in keys],
         called=(lambda each: series_name(found.total, each)) if found else None,
         obstacle=obstacle,
         moved=moved,
-        noted=annotated(metric, days.around.first, days.last, source.today, drawn.periods)
-        if drawn
-        else None,
+        noted=annotated(metric, days.around, source.today, drawn.periods) if drawn else None,
         asked=request.args if refused else days.told,
-        against_text=against_text,
+        address_of=address_of,
         query=_query(days, by, where, found),
         planner=_planner(reported, found) if found and found.total.n else None,
     )
@@ -173,7 +166,7 @@ def segments_file(name: str, form: str) -> ResponseReturnValue:
         around = reading.over(reading.days.around)
         by_period = grouping_asked(request.args, "period", metric, around.days)
         trends = trends_of_segments(around, reading.segmented(by).answer, by_period)
-        text = segment_trends_text(asked_form(form), trends, reading.days.told)
+        text = file_text(asked_form(form), trends, reading.days.told)
         return download(text, f"{name}-segments-trend", form)
     try:
         given = _against(reading, by, against)
@@ -227,8 +220,7 @@ def requested_segments(
         if value not in known.get(segment, ()):
             raise RangeError(message("There is no segment {segment}.", segment=each), "where")
         where[segment] = value
-    days = replace(days, where=tuple(sorted(where.items())))
-    return PageReading(source, metric, days), by, arguments.get("against", "")
+    return PageReading(source, metric, days, where=where), by, arguments.get("against", "")
 
 
 def _series(found: Segmented, shown: Sequence[str], arguments: Mapping[str, str]) -> str:
@@ -240,12 +232,6 @@ def _series(found: Segmented, shown: Sequence[str], arguments: Mapping[str, str]
             "series",
         )
     return asked
-
-
-def _namer(found: Segmented) -> Callable[[Sequence[tuple[str, ...]]], list[str]]:
-    """How the address names segments."""
-    texts = {each.key: against_text(each) for each in found.groups}
-    return lambda keys: [texts[key] for key in keys]
 
 
 def _ignored(by: Sequence[str]) -> list[str]:
@@ -263,20 +249,20 @@ def _ignored(by: Sequence[str]) -> list[str]:
 
 
 def _against(reading: PageReading, by: Sequence[str], name: str) -> dict[str, str] | None:
-    """The segment to compare with, as `against_text` writes it; None if it is not chosen or has
+    """The segment to compare with, as `address_of` writes it; None if it is not chosen or has
     too few reports."""
     if not name:
         return None
     found = reading.segmented(by).answer
-    return next((dict(each.labels) for each in found.groups if against_text(each) == name), None)
+    return next((dict(each.labels) for each in found.groups if address_of(each.key) == name), None)
 
 
-def against_text(group: Group) -> str:
-    """A segment as the address names it: its values; as JSON where a value holds a comma, so that
+def address_of(key: Sequence[str]) -> str:
+    """The values of a segment as the address names it: as JSON where a value holds a comma, so that
     no two are written alike."""
-    if any("," in each for each in group.key):
-        return json.dumps(group.key, ensure_ascii=False)
-    return group.name
+    if any("," in each for each in key):
+        return json.dumps(key, ensure_ascii=False)
+    return ", ".join(key)
 
 
 def _choices(metric: Metric) -> list[tuple[str, str]]:
@@ -287,11 +273,11 @@ def _choices(metric: Metric) -> list[tuple[str, str]]:
 
 
 def _query(
-    days: DayRange, by: Sequence[str], where: Mapping[str, str], found: Segmented | None
+    days: Days, by: Sequence[str], where: Mapping[str, str], found: Segmented | None
 ) -> dict[str, object]:
     """What the page shows, as an address carries it."""
     limits = [f"{name}={value}" for name, value in where.items()]
-    against = {"against": against_text(found.reference)} if found and found.reference else {}
+    against = {"against": address_of(found.reference.key)} if found and found.reference else {}
     more = {"where": limits} if limits else {}
     return {**days.query, "by": ",".join(by), **more, **against}
 

@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 from deniable.protocol import windows
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.shares import Shares
+from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.query import Days
 from deniable_estimator.dashboard.annotation_file import annotations_of
 from deniable_estimator.dashboard.calculations import (
-    compared,
     comparison_text,
     estimate_text,
-    segmented_text,
+    file_text,
     trend_text,
 )
-from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.reading import PageReading
 
 _TYPES = {"csv": "text/csv", "json": "application/json"}
@@ -60,18 +60,18 @@ def of_trend(
 ) -> Text:
     """The trend with what is noted on its days."""
     metric, days, found = reading.metric, reading.days, reading.trend(by)
-    noted = annotations_of(metric, days.first, days.last)
+    noted = annotations_of(metric, days)
     lines = len(found.answer.periods) * len(reading.candidates or metric.values)
     write = trend_text, form, found.answer, days.told, values, noted
     return Text((found.version, noted), lines, write)
 
 
 def of_comparison(
-    reading: PageReading, form: str, earlier: DayRange, values: Collection[str] = ()
+    reading: PageReading, form: str, earlier: Days, values: Collection[str] = ()
 ) -> Text:
     """The change from some days to others."""
     old, new = reading.over(earlier).estimate(), reading.estimate()
-    found = compared(old.answer, new.answer, reading.candidates)
+    found = compare(old.answer, new.answer)
     head = {"before": earlier.told, "after": reading.days.told}
     write = comparison_text, form, found, head, values
     return Text((old.version, new.version), len(found.values), write)
@@ -88,7 +88,7 @@ def of_segments(
     found = reading.segmented(tuple(by), against)
     answer = found.answer
     lines = len(answer.total.series.names) * (len(answer.groups) + 2)
-    return Text(found.version, lines, (segmented_text, form, answer, reading.days.told, values))
+    return Text(found.version, lines, (file_text, form, answer, reading.days.told, values))
 
 
 def _chosen(answer: Answer, values: Collection[str], limit: int | None) -> NDArray[np.intp] | None:

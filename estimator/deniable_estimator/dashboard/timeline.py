@@ -13,12 +13,12 @@ from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.words import kind_of
 from deniable_estimator.answers.words.texts import estimate, window
 from deniable_estimator.answers.words.texts import kind as kind_text
-from deniable_estimator.asking.stepping import step_of
+from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.trend import GROUPS, Period, Trend
-from deniable_estimator.asking.trend_words import trend_frame
+from deniable_estimator.asking.trend_words import step_of, trend_frame
 from deniable_estimator.dashboard.alarms import Alarm
 from deniable_estimator.dashboard.annotation_file import annotations_of
-from deniable_estimator.dashboard.ranges import DayRange, one_of
+from deniable_estimator.dashboard.ranges import one_of
 from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.trends import chart_of_lines, lines_of
@@ -81,7 +81,7 @@ class Timeline:
     """Whether any of the periods raises an alarm."""
 
 
-def grouping(metric: Metric, days: DayRange) -> windows.Kind:
+def grouping(metric: Metric, days: Days) -> windows.Kind:
     """The finest grouping that a chart of so many days has room for, and that is kept for them."""
     kinds = GROUPS[metric.window]
     fits = [kind for kind in kinds if days.days <= _LONG_DAYS[kind]] or [kinds[-1]]
@@ -89,7 +89,7 @@ def grouping(metric: Metric, days: DayRange) -> windows.Kind:
     return next((kind for kind in fits if _is_kept(metric, kind, days, today)), fits[0])
 
 
-def _is_kept(metric: Metric, kind: windows.Kind, days: DayRange, today: date) -> bool:
+def _is_kept(metric: Metric, kind: windows.Kind, days: Days, today: date) -> bool:
     """Whether periods of this kind are kept since the first of these days, as far as the registry
     says."""
     kept = dict(metric.keep)
@@ -100,9 +100,7 @@ def _is_kept(metric: Metric, kind: windows.Kind, days: DayRange, today: date) ->
     return limit is None or days.first >= today - timedelta(limit)
 
 
-def grouping_asked(
-    asked: Mapping[str, str], name: str, metric: Metric, days: DayRange
-) -> windows.Kind:
+def grouping_asked(asked: Mapping[str, str], name: str, metric: Metric, days: Days) -> windows.Kind:
     """The grouping that an address asks for by the parameter `name`, or the finest that a chart
     has room for.
 
@@ -194,7 +192,7 @@ def trend_of(
 def _stepped(metric: Metric, found: Trend, value: str) -> str | None:
     if not found.periods:
         return None
-    noted = annotations_of(metric, found.periods[0].first, found.periods[-1].last)
+    noted = annotations_of(metric, Days(found.periods[0].first, found.periods[-1].last))
     step = step_of(found, value, noted or ())
     return step.told(window) if step else None
 

@@ -178,24 +178,8 @@ def _numbers(period: Period, values: Sequence[str]) -> list[Numbers | None]:
     return [each if math.isfinite(each[0]) else None for each in found]
 
 
-_TOLD = {
-    "": (
-        sentence("{period}: {value} {share}, {low} to {high}, {reports}"),
-        sentence("{period}, {reports}"),
-    ),
-    "anomalous": (
-        sentence("{period}, anomalous: {value} {share}, {low} to {high}, {reports}"),
-        sentence("{period}, anomalous, {reports}"),
-    ),
-    "unfinished": (
-        sentence("{period}, unfinished: {value} {share}, {low} to {high}, {reports}"),
-        sentence("{period}, unfinished, {reports}"),
-    ),
-    "partial": (
-        sentence("{period}, partial: {value} {share}, {low} to {high}, {reports}"),
-        sentence("{period}, partial, {reports}"),
-    ),
-}
+_POINT = sentence("{period}: {value} {share}, {low} to {high}, {reports}")
+_POINTS = sentence("{period}, {reports}")
 """What a tooltip says of the only line of a period, and of the period over several lines."""
 
 
@@ -260,16 +244,19 @@ def _point_of(
     if len(lines) == 1:
         text = _point_words(unit, period, told[0][1], told[0][2], alarmed=silent.alarmed)
         return Point(text, *silent[1:])
-    _, template = _told(period, alarmed=silent.alarmed)
-    head = message(template, period=window(period.label), reports=_reports(period))
+    head = message(_POINTS, period=_named(period, alarmed=silent.alarmed), reports=_reports(period))
     numbers = tuple((style, _short(unit, label, numbers)) for style, label, numbers in told)
     return silent._replace(text=head, numbers=numbers)
 
 
-def _told(period: Period, *, alarmed: bool) -> tuple[str, str]:
+def _named(period: Period, *, alarmed: bool) -> str:
+    """A period, and what it is not like others in."""
+    name = window(period.label)
     if alarmed:
-        return _TOLD["anomalous"]
-    return _TOLD["unfinished" if period.unfinished else "partial" if period.partial else ""]
+        return message("{period}, anomalous", period=name)
+    if period.unfinished:
+        return message("{period}, unfinished", period=name)
+    return message("{period}, partial", period=name) if period.partial else name
 
 
 def _reports(period: Period) -> str:
@@ -294,10 +281,9 @@ def _point_words(
 ) -> str:
     assert numbers is not None
     share, low, high = with_ends(unit, *numbers)
-    template, _ = _told(period, alarmed=alarmed)
     return message(
-        template,
-        period=window(period.label),
+        _POINT,
+        period=_named(period, alarmed=alarmed),
         value=label,
         share=share,
         low=low,

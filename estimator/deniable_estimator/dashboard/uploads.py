@@ -11,7 +11,6 @@ and once nobody has looked at them for a time.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import hmac
 import os
@@ -19,7 +18,7 @@ import secrets
 import stat
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -28,11 +27,13 @@ from flask import Flask, current_app, g, request, session
 from deniable import DeniableError, Metric, ValueListError
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.value_list import parse_values, value_texts
+from deniable_collector.files import written
 from deniable_estimator.asking.listed import Listed
 from deniable_estimator.asking.results import digest
 from deniable_estimator.dashboard.calculations import LIGHT
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.source import current_source
+from deniable_estimator.files import FileEditError, alone
 from deniable_estimator.messages import message
 
 KEPT_SECONDS = 12 * 3600
@@ -49,7 +50,6 @@ _MOST_OF_THE_LARGEST = 16
 
 _SWEEP_SECONDS = 60.0
 _KEY = "lists"
-_LOCK = ".lock"
 _NAME = 32
 """Characters of a session's part of a file's name, and of a metric's."""
 
@@ -85,11 +85,14 @@ class Uploads:
         path = self._path(key, metric)
         try:
             self._open()
-            with self._alone():
+            with alone(path):
                 path.unlink(missing_ok=True)
                 self._make_room(path.name[:_NAME], len(listed))
-                self._write(path, listed)
-        except OSError as error:
+                with written(path) as file:
+                    file.write(listed)
+                    file.flush()
+                    self._touch(file.fileno())
+        except (OSError, FileEditError) as error:
             raise ListNotKept(
                 message(
                     "The list cannot be kept: the dashboard cannot write to its folder of "
@@ -131,20 +134,6 @@ class Uploads:
                 if now - changed > KEPT_SECONDS:
                     path.unlink(missing_ok=True)
 
-    def _write(self, path: Path, listed: bytes) -> None:
-        """Write a list beside its place first, so that nobody reads the half of it."""
-        fresh = path.with_suffix(".new")
-        fresh.unlink(missing_ok=True)
-        try:
-            handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(handle, "wb") as file:
-                file.write(listed)
-            self._touch(fresh)
-            fresh.replace(path)
-        except OSError:
-            fresh.unlink(missing_ok=True)
-            raise
-
     def _path(self, key: str, metric: str) -> Path:
         whose = sha256(key.encode()).hexdigest()[:_NAME]
         which = hmac.digest(key.encode(), metric.encode(), "sha256").hex()[:_NAME]
@@ -161,16 +150,6 @@ class Uploads:
         ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
         if not ours or status.st_mode & 0o077:
             raise PermissionError
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Keep other processes and threads from adding lists meanwhile."""
-        handle = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(handle)
 
     def _make_room(self, whose: str, size: int) -> None:
         """Delete as many lists as one more of that size and session takes, the oldest first."""
@@ -189,11 +168,10 @@ class Uploads:
         """When each was last looked at, its bytes, and where it is."""
         for path in self._folder.iterdir():
             with suppress(FileNotFoundError):
-                if path.name != _LOCK:
-                    status = path.stat()
-                    yield status.st_mtime, status.st_size, path
+                status = path.stat()
+                yield status.st_mtime, status.st_size, path
 
-    def _touch(self, path: Path) -> None:
+    def _touch(self, path: Path | int) -> None:
         now = self._clock()
         os.utime(path, (now, now))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from werkzeug.datastructures import MultiDict
 
@@ -14,8 +14,9 @@ from deniable.protocol import windows
 from deniable.protocol.types.number import Number
 from deniable_estimator.answers.base import Comparison
 from deniable_estimator.answers.words.base import Shown
+from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.trend import GROUPS
-from deniable_estimator.dashboard.ranges import DayRange, RangeError, one_of, read_range
+from deniable_estimator.dashboard.ranges import RangeError, one_of, read_range
 from deniable_estimator.document.plot.marks import MOST_LINES
 from deniable_estimator.messages import message
 
@@ -59,16 +60,16 @@ ALL_LINES = 10_000
 class View:
     """The days, and how their estimate is shown."""
 
-    days: DayRange
-    by: windows.Kind | None
+    days: Days
+    by: windows.Kind | None = None
     """How the trend is grouped; None leaves it to the page."""
-    values: tuple[str, ...]
+    values: tuple[str, ...] = ()
     """Whose trends are drawn; none for the leading value's."""
-    own_lines: tuple[str, ...]
+    own_lines: tuple[str, ...] = ()
     """The same by their lines in the reader's own list, so that no address tells what is in it."""
-    order: Order
-    shares: Shares
-    lines: Length
+    order: Order = "share"
+    shares: Shares = "unbiased"
+    lines: Length = "some"
     """How much of the table is listed."""
     own: Sequence[str] | None = None
     """The reader's own list of strings, if these are shown."""
@@ -99,21 +100,19 @@ class View:
 
     def query(self, **changes: str | Sequence[str] | None) -> dict[str, str | Sequence[str] | None]:
         """The view as an address carries it, with some choices changed, or left away by None."""
-        chosen: dict[str, str | Sequence[str] | None] = {
-            "by": self.by,
-            "value": list(self.values) if self.own is None and self.values else None,
-            "line": list(self.own_lines) or None,
-            "order": None if self.order == "share" else self.order,
-            "shares": None if self.shares == "unbiased" else self.shares,
-            "lines": None if self.lines == "some" else self.lines,
-            "limit": self.limit,
-            "given": self.given,
-            "sort": self.sort,
-            "find": self.find or None,
-            # Days that are chosen are compared themselves, unless the address says something else.
-            "change": self.compared if self.compares or self.compared == "newest" else None,
+        plain = View(self.days)
+        kept: dict[str, str | Sequence[str]] = {
+            name: text
+            for name in ("by", "order", "shares", "lines", "limit", "given", "sort", "find")
+            if (text := getattr(self, name)) != getattr(plain, name)
         }
-        kept = {name: text for name, text in chosen.items() if text is not None}
+        if self.own is None and self.values:
+            kept["value"] = list(self.values)
+        if self.own_lines:
+            kept["line"] = list(self.own_lines)
+        # Days that are chosen are compared themselves, unless the address says something else.
+        if self.compares or self.compared == "newest":
+            kept["change"] = self.compared
         days = self.days.query
         if not changes.keys().isdisjoint(("since", "from", "to")):
             days = {name: text for name, text in days.items() if name == "without"}
@@ -184,21 +183,27 @@ def read_view(arguments: Mapping[str, str], metric: Metric, now: float) -> View:
     Raises:
         RangeError: it asks for days that cannot be shown, or for a choice that there is not.
     """
-    by, sort = arguments.get("by") or None, arguments.get("sort") or None
-    given = arguments.get("given")
+    choices: dict[str, tuple[str, ...]] = {
+        "by": GROUPS[metric.window],
+        "order": get_args(Order),
+        "shares": get_args(Shares),
+        "lines": get_args(Length),
+        "given": metric.type.of,
+        "sort": get_args(Sort),
+    }
+    chosen: dict[str, Any] = {
+        name: one_of(text, name, known)
+        for name, known in choices.items()
+        if (text := arguments.get(name))
+    }
     ranged = any(arguments.get(name) for name in ("since", "from", "to"))
     compared = arguments.get("change") or ("range" if ranged else "newest")
     return View(
         days=read_range(arguments, now, metric.window, metric),
-        by=None if by is None else one_of(by, "by", GROUPS[metric.window]),
+        **chosen,
         values=_several(arguments, "value"),
         own_lines=_several(arguments, "line"),
-        order=one_of(arguments.get("order", "share"), "order", get_args(Order)),
-        shares=one_of(arguments.get("shares", "unbiased"), "shares", get_args(Shares)),
-        lines=one_of(arguments.get("lines", "some"), "lines", get_args(Length)),
         limit=arguments.get("limit", "").strip() or None,
-        given=one_of(given, "given", metric.type.of) if given else None,
-        sort=None if sort is None else one_of(sort, "sort", get_args(Sort)),
         find=_search(arguments.get("find", "")),
         compares=bool(arguments.get("change")),
         compared=one_of(compared, "change", get_args(Compared)),

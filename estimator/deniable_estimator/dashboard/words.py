@@ -10,7 +10,7 @@ from deniable.protocol import windows
 from deniable.protocol.mechanisms.number_range import TOP
 from deniable.protocol.types.number import Number
 from deniable_estimator.answers.words.texts import day
-from deniable_estimator.dashboard.ranges import DayRange
+from deniable_estimator.asking.query import Days
 from deniable_estimator.document.units import NumberUnit
 from deniable_estimator.messages import message, sentence
 
@@ -100,7 +100,7 @@ def freshness(label: str, now: float) -> str:
     return message("{days} days ago", days=days)
 
 
-def days_of(days: DayRange) -> str:
+def days_of(days: Days) -> str:
     """A range of days for people."""
     if days.days == 1:
         return day(days.first)

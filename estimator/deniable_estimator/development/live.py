@@ -24,11 +24,11 @@ from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.words.finds import name_of_find
 from deniable_estimator.answers.words.texts import series_name, series_text
+from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.discovery import finds_at
 from deniable_estimator.dashboard.language import current_language
-from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.development.meaning import Meaning, meaning_of
@@ -88,7 +88,7 @@ class Live:
     arrivals: Arrivals
     crowd: SimulatedCrowd
     clock: Callable[[], float] = time.monotonic
-    finds: dict[str, tuple[str, DayRange, float, Finds]] = field(default_factory=dict)
+    finds: dict[str, tuple[str, Days, float, Finds]] = field(default_factory=dict)
     """Metric -> its scheme, the days, when its strings were found, and what."""
 
 
@@ -269,7 +269,7 @@ def _estimate(source: DataSource, state: Live, metric: Metric) -> ShownEstimate 
     window = windows.window_at(metric.window, source.clock())
     first = windows.first_day(window)
     # No page asks for days that are still to come.
-    days = DayRange(first, min(windows.last_day(window), source.today))
+    days = Days(first, min(windows.last_day(window), source.today))
     simulated = state.crowd.now.get(metric.name, 0)
     n = state.arrivals.counted[metric.name] + simulated
     shown = ShownEstimate(

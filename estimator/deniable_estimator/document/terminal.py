@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 from rich.align import Align, AlignMethod
-from rich.console import (
-    Console,
-    ConsoleOptions,
-    Group,
-    RenderableType,
-    RenderResult,
-)
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from deniable_estimator.document.document import (
-    Document,
-    Estimate,
-    Frame,
-    Note,
-)
-from deniable_estimator.isolation import isolated
+from deniable_estimator.document.document import Document, Estimate, Frame, Note
+from deniable_estimator.messages import isolated
 
 MOST_ROWS = 40
 """How many rows a table shows; CSV and JSON have all of them."""

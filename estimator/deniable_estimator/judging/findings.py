@@ -20,8 +20,6 @@ from deniable_estimator.messages import counted, joined, message, sentence
 
 FindingKind: TypeAlias = Literal["change", "anomaly", "expires", "stale", "few"]
 
-KINDS: tuple[FindingKind, ...] = ("change", "anomaly", "expires", "stale", "few")
-
 _ANOMALOUS = sentence("{window} looks dishonest: {reasons}")
 _EXPIRES = sentence("expires on {day}: then devices stop reporting")
 _EXPIRED = sentence("expired on {day}: devices have stopped reporting")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from fractions import Fraction
 from typing import Any
 
@@ -141,7 +141,7 @@ def _settled(chosen: Selection, request: ReleaseRequest, now: float) -> Selectio
     settled = [label for label in chosen.labels if label not in taking]
     if not chosen.labels:
         raise NoReports("nothing was reported in that range")
-    if taking and (request.query.last is not None or not settled):
+    if taking and (request.query.days.last < date.max or not settled):
         first = min(taking, key=windows.start)
         when = datetime.fromtimestamp(windows.end(first) + SETTLED, UTC).date()
         state = "has not ended" if windows.end(first) > now else "still takes late reports"

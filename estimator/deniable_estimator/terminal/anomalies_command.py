@@ -30,7 +30,7 @@ def anomalies(call: StoreCall) -> None:
     from deniable_estimator.asking.history import Look, inspect, looks_in
     from deniable_estimator.asking.reading import select, unfinished
     from deniable_estimator.asking.trend import trend
-    from deniable_estimator.terminal.comparing import history_document
+    from deniable_estimator.terminal.documents import history_document
 
     with call.reading("Looking at each window") as reader:
         asked = reader, call.registry, call.query

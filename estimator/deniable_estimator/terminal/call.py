@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -32,19 +32,11 @@ from deniable_estimator.terminal.options import (
 if TYPE_CHECKING:
     from deniable import Metric, Registry
     from deniable_estimator.answers.base import Answer, Comparison
-    from deniable_estimator.asking.query import Query
+    from deniable_estimator.asking.query import Days, Query
     from deniable_estimator.asking.reader import Reader
-    from deniable_estimator.asking.since import SinceDays
     from deniable_estimator.document.document import Document
 
 # numpy and rich take longer to import than `deniable --help` should.
-
-
-class AskedSince(NamedTuple):
-    """What --since asks for."""
-
-    moment: str
-    days: SinceDays
 
 
 @dataclass(frozen=True)
@@ -54,8 +46,6 @@ class StoreCall:
     registry: Registry
     metric: Metric
     query: Query
-    """With --since, of the days after it."""
-    since: AskedSince | None
     store: str | None
     form: str | None
 
@@ -68,27 +58,27 @@ class StoreCall:
     def change(self, reader: Reader, after: Answer | None = None) -> Comparison | None:
         """What has changed since --since, up to `after` if that is read already; None without it,
         and where one of the two has no reports."""
-        if self.since is None:
+        if not self.query.days.since:
             return None
         from deniable_estimator.asking.comparison import compare
         from deniable_estimator.asking.reading import read
 
-        days = self.since.days
-        query = replace(self.query, first=days.before_first, last=days.before_last)
-        before = read(reader, self.registry, query)
+        earlier = replace(self.query, days=self.query.days.earlier)
+        before = read(reader, self.registry, earlier)
         after = after or read(reader, self.registry, self.query)
         return compare(before, after) if before.n and after.n else None
 
     def told_since(self, found: Comparison | None) -> dict[str, Any]:
         """Say what has changed in a sentence, with the days; of JSON the part with `moment`,
         `text`, and the `change` as the API has a comparison. Without --since nothing."""
-        if self.since is None:
+        days = self.query.days
+        if not days.since:
             return {}
-        text = _told(*self.since, found, self.metric.name)
+        text = _told(days, found, self.metric.name)
         if self.form is None:
             click.echo(text)
         change = None if found is None else found.to_dict()
-        return {"since": {"moment": self.since.moment, "text": text, "change": change}}
+        return {"since": {"moment": days.since, "text": text, "change": change}}
 
     def say(
         self,
@@ -110,37 +100,43 @@ class StoreCall:
             no_data(self.metric.name)
 
 
-def _told(moment: str, days: SinceDays, found: Comparison | None, metric: str) -> str:
-    from deniable_estimator.asking.since import since_headline
-    from deniable_estimator.isolation import isolated
+def _told(days: Days, found: Comparison | None, metric: str) -> str:
+    from deniable_estimator.asking.comparison import since_headline
+    from deniable_estimator.messages import isolated
 
-    name = isolated(moment)
-    compared = f"({days.first} to {days.last} vs {days.before_first} to {days.before_last})"
+    name, earlier = isolated(days.since), days.earlier
+    compared = f"({days.first} to {days.last} vs {earlier.first} to {earlier.last})"
     if found is None:
         return f"{metric}: nothing to compare with since {name} {compared}."
     notes = "".join(f"\nNote: {note}." for note in found.notes)
     return f"{since_headline(metric, found, name)} {compared}.{notes}"
 
 
-def _asked_since(
-    since: str | None, metric: Metric, first: date | None, last: date | None
-) -> AskedSince | None:
-    """The days after the annotation and before it; None without --since.
+def _days(
+    metric: Metric,
+    first: date | None,
+    last: date | None,
+    without: tuple[str, ...] = (),
+    since: str | None = None,
+) -> Days:
+    """The days that the options name; with --since, those after the annotation and before it.
 
     Raises:
         click.UsageError: there are other days too.
         EstimateError: there is no such annotation, or no complete window after it.
         CheckedFileError: the file has mistakes.
     """
+    from deniable_estimator.asking.query import Days
+
     if since is None:
-        return None
+        return Days(first or date.min, last or date.max, without)
     if first or last:
         raise click.UsageError("--since takes the place of --from and --to")
     from deniable_estimator.annotations import load_annotations
-    from deniable_estimator.asking.since import asked_since
+    from deniable_estimator.asking.comparison import asked_since
 
     noted = load_annotations(file_in_folder(ANNOTATIONS))
-    return AskedSince(*asked_since(since, noted, metric.window, time.time(), metric))
+    return replace(asked_since(since, noted, metric.window, time.time(), metric), without=without)
 
 
 def _date(_: click.Context, __: click.Parameter, moment: datetime | None) -> date | None:
@@ -200,6 +196,7 @@ _OPTIONS: Mapping[str, Callable[[Any], Any]] = {
     "csv": as_csv,
 }
 _OF_CALL = frozenset({*_OPTIONS, "form"})
+_OF_DAYS = frozenset({"first", "last", "without", "since"})
 
 
 def _with(names: tuple[str, ...], function: Function) -> Function:
@@ -241,7 +238,5 @@ def _call(
     found = find_metric(declared, metric)
     if "candidates" in asked:
         asked["candidates"] = read_candidates(found, asked["candidates"])
-    since = _asked_since(asked.pop("since", None), found, asked["first"], asked["last"])
-    if since:
-        asked |= {"first": since.days.first, "last": since.days.last}
-    return StoreCall(declared, found, Query(metric, **asked), since, store, form)
+    days = _days(found, **{name: asked.pop(name) for name in _OF_DAYS & asked.keys()})
+    return StoreCall(declared, found, Query(metric, days, **asked), store, form)

@@ -67,12 +67,8 @@ def discover(
     from deniable_estimator.asking.discoveries import discover as find
     from deniable_estimator.asking.discoveries import trend_of_finds
     from deniable_estimator.document.terminal import MOST_ROWS
-    from deniable_estimator.terminal.finds_told import (
-        check_target,
-        finds_trend_document,
-        followed_lists,
-        promote,
-    )
+    from deniable_estimator.terminal.documents import finds_trend_document
+    from deniable_estimator.terminal.promoting import check_target, followed_lists, promote
 
     if target:
         check_target(call.registry, target, folder)

@@ -43,7 +43,7 @@ def estimate(call: StoreCall, limits: tuple[float, ...], given: str | None) -> N
     poisoning budget assumes to be fake, 0.01 if it is not set.
     """
     from deniable_estimator.asking.reading import read
-    from deniable_estimator.terminal.answers import (
+    from deniable_estimator.terminal.documents import (
         answer_document,
         check_given,
         check_limits,
@@ -96,7 +96,7 @@ def estimate(call: StoreCall, limits: tuple[float, ...], given: str | None) -> N
 def segments(call: StoreCall, by: tuple[str, ...], against: dict[str, str], recent: bool) -> None:
     """Estimate METRIC in each segment, and say which segments differ by more than noise."""
     from deniable_estimator.asking.segments import by_segment
-    from deniable_estimator.terminal.comparing import segments_document
+    from deniable_estimator.terminal.documents import segments_document
 
     if recent and against:
         raise click.UsageError("--recent compares no segments: leave --against out")

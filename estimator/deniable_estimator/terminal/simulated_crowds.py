@@ -42,7 +42,7 @@ def say_simulated(
 ) -> None:
     """Print the answer of a simulated crowd with the `truth` as `answer_document` takes it; in
     JSON each of these `rows` has the one that is `told` of it."""
-    from deniable_estimator.terminal.answers import answer_document
+    from deniable_estimator.terminal.documents import answer_document
 
     def data() -> dict[str, Any]:
         report = answer.to_dict()
@@ -178,7 +178,7 @@ def _print(finds: Finds, truth: dict[bytes, float], devices: int, form: str | No
     from deniable_estimator.answers.words.finds import finds_document
     from deniable_estimator.document.document import Document, Note
     from deniable_estimator.document.terminal import MOST_ROWS, printable
-    from deniable_estimator.isolation import isolated
+    from deniable_estimator.messages import isolated
 
     def data() -> dict[str, Any]:
         told = finds.to_dict()

@@ -51,14 +51,13 @@ def trend(
     and after are shown, and what changed is said first.
     """
     from deniable_estimator.annotations import by_period, load_annotations
-    from deniable_estimator.asking.segment_trends import trends_by_segment
-    from deniable_estimator.asking.stepping import step_asked
+    from deniable_estimator.answers.files import csv_text
+    from deniable_estimator.asking.segments import trends_by_segment
     from deniable_estimator.asking.trend import trend as read_trend
-    from deniable_estimator.terminal.comparing import trend_document, trends_document
+    from deniable_estimator.asking.trend_words import step_asked
+    from deniable_estimator.terminal.documents import trend_document, trends_document
 
-    query = call.query
-    if call.since:
-        query = replace(query, first=call.since.days.before_first)
+    query = replace(call.query, days=call.query.days.around)
     if segments:
         with call.reading("Estimating") as reader:
             found = trends_by_segment(reader, call.registry, query, segments, by=by)
@@ -78,5 +77,7 @@ def trend(
         len(answer.reported),
         lambda: {**answer.to_dict(), "step": step and step.to_dict(), **more},
         lambda: trend_document(answer, value, step.told() if step else ""),
-        lambda: answer.to_csv(step.column() if step else {}, by_period(answer.periods, noted)),
+        lambda: csv_text(
+            *answer.csv_table(step.column() if step else {}, by_period(answer.periods, noted))
+        ),
     )

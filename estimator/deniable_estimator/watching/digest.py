@@ -3,7 +3,7 @@ plain text, and as HTML that mail programs show.
 
 The last complete weeks are compared with as many before them. A metric with windows of a month
 takes part if a month ended in these weeks, and is compared by months. The days since the latest
-annotation are compared with as many before it (`deniable_estimator.asking.since`). Over all
+annotation are compared with as many before it (`deniable_estimator.asking.comparison`). Over all
 metrics and values of a digest together, the expected number of false changes is at most 1 in 20: a
 metric's part of .05 is shared by its values and by both comparisons (Bonferroni). Intervals that
 are shown have 95% each.
@@ -26,18 +26,22 @@ from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.annotations import Annotation, between
 from deniable_estimator.answers.base import NO_CHANGE, Answer, ChangeTest, Comparison
 from deniable_estimator.answers.words.texts import series_text
-from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.comparison import (
+    Moment,
+    compare,
+    days_since,
+    kept_from,
+    since_headline,
+)
 from deniable_estimator.asking.listed import listed_strings
-from deniable_estimator.asking.query import Query
+from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import Selection, select
-from deniable_estimator.asking.since import Moment, SinceDays, days_since, kept_from, since_headline
 from deniable_estimator.dashboard.language import LANGUAGES
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.isolation import isolated
 from deniable_estimator.judging.changes import Judgement, MetricRules, newest_settled
 from deniable_estimator.judging.findings import findings_of, page_of, standing
-from deniable_estimator.messages import counted, joined, message, sentence, translated
+from deniable_estimator.messages import counted, isolated, joined, message, sentence, translated
 
 NEAR_DAYS = 3
 """An annotation up to so many days before the weeks that are told is named beside a change."""
@@ -128,7 +132,7 @@ def weekly_digest(
         period = _months(weekly) if metric.window == "month" else weekly
         needs = [*_attention(metric, selection, rules.get(metric.name, MetricRules()), now)]
         if period is not None:
-            after = _answer(selection, period.first, period.last)
+            after = _answer(selection, period)
             text, new, odd = _judged_line(metric, selection, period, after, family)
             page = page_of(dashboard, metric.name, period.first, period.last)
             near = _noted(metric, period, annotations) if new else ""
@@ -148,23 +152,23 @@ def weekly_digest(
     )
 
 
-def _weeks(now: float, count: int) -> SinceDays:
+def _weeks(now: float, count: int) -> Days:
     today = datetime.fromtimestamp(now, UTC).date()
     last = today - timedelta(today.weekday() + 1)
     first = last - timedelta(7 * count - 1)
-    return SinceDays(first, last, first - timedelta(7 * count), first - timedelta(1))
+    return Days(first, last, before=(first - timedelta(7 * count), first - timedelta(1)))
 
 
-def _months(weekly: SinceDays) -> SinceDays | None:
+def _months(weekly: Days) -> Days | None:
     """The newest month that ended in these weeks, and the one before; None if none did."""
     end = (weekly.last + timedelta(1)).replace(day=1) - timedelta(1)
     if end < weekly.first:
         return None
     before = end.replace(day=1) - timedelta(1)
-    return SinceDays(end.replace(day=1), end, before.replace(day=1), before)
+    return Days(end.replace(day=1), end, before=(before.replace(day=1), before))
 
 
-def _noted(metric: Metric, period: SinceDays, annotations: Sequence[Annotation]) -> str:
+def _noted(metric: Metric, period: Days, annotations: Sequence[Annotation]) -> str:
     """The annotations near a period, the latest of them if there are many; empty without any."""
     first = date.fromordinal(max(1, period.first.toordinal() - NEAR_DAYS))
     near = between(annotations, first, period.last, metric.name)
@@ -174,12 +178,12 @@ def _noted(metric: Metric, period: SinceDays, annotations: Sequence[Annotation])
     return message(_NEAR, noted=joined(told)) if told else ""
 
 
-def _answer(selection: Selection, first: date, last: date) -> Answer | None:
+def _answer(selection: Selection, days: Days) -> Answer | None:
     """None without reports, for strings without a list, and for a discovery."""
     inside = [
         each
         for each in selection.labels
-        if first <= windows.first_day(each) and windows.last_day(each) <= last
+        if days.first <= windows.first_day(each) and windows.last_day(each) <= days.last
     ]
     question = selection.within(inside).read()
     if not question.n or any(part.unnamed for part in question.parts):
@@ -206,7 +210,7 @@ def _since(
         days = days_since(Moment(noted.text, noted.day), metric.window, last, kept)
     except EstimateError:
         return []
-    found = _compared(selection, days, _answer(selection, days.first, days.last), family)
+    found = _compared(selection, days, _answer(selection, days), family)
     if found is None:
         return []
     if not found.changed.any():
@@ -219,7 +223,7 @@ def _since(
 def _judged_line(
     metric: Metric,
     selection: Selection,
-    period: SinceDays,
+    period: Days,
     after: Answer | None,
     family: int,
 ) -> tuple[str, bool, str | None]:
@@ -243,10 +247,10 @@ def _judged_line(
 
 
 def _compared(
-    selection: Selection, days: SinceDays, after: Answer | None, family: int
+    selection: Selection, days: Days, after: Answer | None, family: int
 ) -> Comparison | None:
     """Beside the days before; None without reports then or now."""
-    before = None if after is None else _answer(selection, days.before_first, days.before_last)
+    before = None if after is None else _answer(selection, days.earlier)
     if after is None or before is None:
         return None
     return compare(before, after, ChangeTest(adjust="bonferroni", alpha=LEVEL / family))

@@ -71,15 +71,13 @@ _ALARMS = re.compile(r"([0-9]+(?:\.[0-9]+)?) an? (run|week|month|year)")
 _Check: TypeAlias = Callable[[Any], str | None]
 
 
-def load_rules(
-    path: Path, metrics: Collection[str], environ: Mapping[str, str] = os.environ
-) -> WatchRules:
+def load_rules(path: Path, metrics: Collection[str]) -> WatchRules:
     """Read the rules from a file.
 
     Raises:
         CheckedFileError: the file cannot be read, or has mistakes (all of them are listed).
     """
-    return parse_rules(read_text(path), metrics, environ, str(path))
+    return parse_rules(read_text(path), metrics, os.environ, str(path))
 
 
 def parse_rules(

@@ -14,6 +14,7 @@ from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.answers import answer_of, combine
 from deniable_estimator.answers.base import TOGETHER, Series, number_change
+from deniable_estimator.asking.comparison import compare
 from deniable_estimator.errors import EstimateError
 
 DAYS = ("2026-11-16", "2026-11-17", "2026-11-18")
@@ -132,6 +133,31 @@ def test_a_change_whose_interval_holds_zero_is_none():
         found = number_change(answer(10), answer(10 + moved), TOGETHER, {"p95": 1e-6})
         assert (found.low[0] <= 0 <= found.high[0]) is not counts
         assert found.changed.tolist() == [counts]
+
+
+def test_a_quantile_that_rose():
+    """A crowd that moved up by 12 has a larger median, by an interval about 12."""
+    metric, rng = declared('"distribution"'), np.random.default_rng(2)
+    before, after = (
+        told(metric, rng.normal(middle, 8, 50_000), rng, day)
+        for middle, day in ((40, DAYS[0]), (52, DAYS[1]))
+    )
+    found, back = compare(before, after), compare(after, before)
+    _, low, high = found.at(found.values.index("p50"))
+    assert 0 < low < 12 < high
+    assert back.at(back.values.index("p50"))[1:] == pytest.approx((-high, -low))
+    assert found.changed[found.values.index("p50")]
+    assert back.changed[back.values.index("p50")]
+
+
+def test_the_change_of_a_quantile_without_a_limit():
+    """Where p99 of the later window has no upper limit, nor has its change, and none is told."""
+    metric, rng = declared('"distribution"', epsilon=0.5), np.random.default_rng(4)
+    before, after = (told(metric, rng.uniform(0, 100, 3000), rng, day) for day in DAYS[:2])
+    assert series(after)["p99"][2] == math.inf
+    found = compare(before, after)
+    assert found.at(found.values.index("p99"))[2] == math.inf
+    assert not found.changed[found.values.index("p99")]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from deniable_estimator.answers.words.number_charts import (
     curve_chart,
     histogram_chart,
 )
-from deniable_estimator.asking.query import Query
+from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.reading import read
 from deniable_estimator.document.plot.scales import STRIP, NumberAxis
 
@@ -63,7 +63,7 @@ def test_the_area_of_bars_is_their_share(number_store, numbers, cells):
     number_store.publish({"load": [registry["load"].scheme]})
     fill_numbers(number_store, registry, "load", [0.5, 0.6, 2.0, 8.0] * 5_000, "2026-11-19")
     day = date(2026, 11, 19)
-    found = read(number_store, registry, Query("load", day, day))
+    found = read(number_store, registry, Query("load", Days(day, day)))
     assert isinstance(found, Distribution)
     chart = chart_of(found)
     inner = chart.columns[1:-1]

@@ -4,8 +4,8 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
+from deniable_estimator.asking.query import Days
 from deniable_estimator.dashboard.ranges import (
-    DayRange,
     RangeError,
     before,
     earlier_range,
@@ -16,12 +16,16 @@ from deniable_estimator.dashboard.ranges import (
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC).timestamp()
 
 
+def _ends(first, last):
+    return {"before_from": first, "before_to": last}
+
+
 def test_what_is_left_out_ends_with_the_last_complete_window():
     """Without dates a page shows 28 days up to yesterday, four weeks up to Sunday or three whole
     months; with one, what leads up to it, and today if nothing earlier is asked for."""
-    assert read_range({}, NOW) == DayRange(date(2026, 10, 24), date(2026, 11, 20))
-    assert read_range({}, NOW, "week") == DayRange(date(2026, 10, 19), date(2026, 11, 15))
-    assert read_range({}, NOW, "month") == DayRange(date(2026, 8, 1), date(2026, 10, 31))
+    assert read_range({}, NOW) == Days(date(2026, 10, 24), date(2026, 11, 20))
+    assert read_range({}, NOW, "week") == Days(date(2026, 10, 19), date(2026, 11, 15))
+    assert read_range({}, NOW, "month") == Days(date(2026, 8, 1), date(2026, 10, 31))
     assert read_range({"to": "2026-10-30"}, NOW).first == date(2026, 10, 3)
     assert read_range({"to": "2026-01-15"}, NOW, "month").first == date(2025, 11, 1)
     assert read_range({"from": "2026-11-20", "to": ""}, NOW).days == 1
@@ -69,40 +73,40 @@ def test_presets_end_with_the_last_complete_window(kind, last, lengths):
 
 def test_the_days_before_share_no_window_and_have_the_same_weekdays():
     """As many whole weeks back as it takes; of months, as many whole ones; never before year 1."""
-    days = DayRange(date(2026, 11, 18), date(2026, 11, 20))
-    assert before(days, "day") == DayRange(date(2026, 11, 11), date(2026, 11, 13))
-    assert before(days, "week") == DayRange(date(2026, 11, 11), date(2026, 11, 13))
-    assert before(days, "month") == DayRange(date(2026, 10, 1), date(2026, 10, 31))
-    across = DayRange(date(2026, 11, 14), date(2026, 11, 17))
-    assert before(across, "week") == DayRange(date(2026, 10, 31), date(2026, 11, 3))
-    day = DayRange(date(2026, 11, 20), date(2026, 11, 20))
-    assert before(day, "day") == DayRange(date(2026, 11, 13), date(2026, 11, 13))
-    thirty = DayRange(date(2026, 10, 22), date(2026, 11, 20))
-    assert before(thirty, "day") == DayRange(date(2026, 9, 17), date(2026, 10, 16))
-    early = DayRange(date(1, 1, 9), date(1, 1, 31))
-    assert before(early, "day") == DayRange(date(1, 1, 1), date(1, 1, 1))
+    days = Days(date(2026, 11, 18), date(2026, 11, 20))
+    assert before(days, "day") == Days(date(2026, 11, 11), date(2026, 11, 13))
+    assert before(days, "week") == Days(date(2026, 11, 11), date(2026, 11, 13))
+    assert before(days, "month") == Days(date(2026, 10, 1), date(2026, 10, 31))
+    across = Days(date(2026, 11, 14), date(2026, 11, 17))
+    assert before(across, "week") == Days(date(2026, 10, 31), date(2026, 11, 3))
+    day = Days(date(2026, 11, 20), date(2026, 11, 20))
+    assert before(day, "day") == Days(date(2026, 11, 13), date(2026, 11, 13))
+    thirty = Days(date(2026, 10, 22), date(2026, 11, 20))
+    assert before(thirty, "day") == Days(date(2026, 9, 17), date(2026, 10, 16))
+    early = Days(date(1, 1, 9), date(1, 1, 31))
+    assert before(early, "day") == Days(date(1, 1, 1), date(1, 1, 1))
 
 
 def test_what_is_left_out_is_left_out_before():
     """A day that is left out leaves out its weekday in the days before; weeks and months do not."""
-    days = DayRange(date(2026, 11, 14), date(2026, 11, 20), ("2026-10-01", "2026-11-18"))
+    days = Days(date(2026, 11, 14), date(2026, 11, 20), ("2026-10-01", "2026-11-18"))
     assert before(days, "day").without == ("2026-10-01", "2026-11-11", "2026-11-18")
-    weeks = DayRange(date(2026, 11, 2), date(2026, 11, 15), ("2026-W45",))
+    weeks = Days(date(2026, 11, 2), date(2026, 11, 15), ("2026-W45",))
     assert before(weeks, "week").without == ("2026-W45",)
 
 
 def test_other_days_before_can_be_named():
     """What is not named is as it would be; only days that hold the same weekdays leave the same
     ones out."""
-    days = DayRange(date(2026, 11, 14), date(2026, 11, 20), ("2026-11-18",))
-    assert earlier_range(days, "day", None, "", NOW) == before(days, "day")
-    alike = earlier_range(days, "day", "2026-10-31", "2026-11-06", NOW)
+    days = Days(date(2026, 11, 14), date(2026, 11, 20), ("2026-11-18",))
+    assert earlier_range(days, "day", {}, NOW) == before(days, "day")
+    alike = earlier_range(days, "day", _ends("2026-10-31", "2026-11-06"), NOW)
     assert alike.without == ("2026-11-04", "2026-11-18")
-    assert earlier_range(days, "day", "2026-11-07", None, NOW) == before(days, "day")
-    other = earlier_range(days, "day", "2026-11-01", "2026-11-13", NOW)
-    assert other == DayRange(date(2026, 11, 1), date(2026, 11, 13), ("2026-11-18",))
+    assert earlier_range(days, "day", {"before_from": "2026-11-07"}, NOW) == before(days, "day")
+    other = earlier_range(days, "day", _ends("2026-11-01", "2026-11-13"), NOW)
+    assert other == Days(date(2026, 11, 1), date(2026, 11, 13), ("2026-11-18",))
     with pytest.raises(RangeError):
-        earlier_range(days, "day", "x", None, NOW)
+        earlier_range(days, "day", {"before_from": "x"}, NOW)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ from datetime import date, timedelta
 
 import pytest
 
-from deniable_estimator.dashboard.ranges import DayRange, newest_period
+from deniable_estimator.asking.query import Days
+from deniable_estimator.dashboard.ranges import newest_period
 
 from .conftest import NOW, fill
 
@@ -38,16 +39,16 @@ def words(page):
 )
 def test_the_newest_week_is_from_monday_to_sunday(kind, last, first_day, last_day):
     """It has ended by now, and does not lie after the days that are shown; months are whole."""
-    days = DayRange(last - timedelta(27), last)
+    days = Days(last - timedelta(27), last)
     found = newest_period(days, NOW, kind)
-    assert found == DayRange(first_day, last_day)
+    assert found == Days(first_day, last_day)
 
 
 def test_before_the_calendar_there_is_no_week():
     """Days at its beginning have no complete week, which is no error."""
     for kind in ("day", "week"):
-        assert newest_period(DayRange(date.min, date.min), NOW, kind) is None
-    assert newest_period(DayRange(date.min, date.min), NOW, "month") is None
+        assert newest_period(Days(date.min, date.min), NOW, kind) is None
+    assert newest_period(Days(date.min, date.min), NOW, "month") is None
 
 
 def test_another_leader_is_named_only_beyond_noise(empty_browser, empty_store, registry):

@@ -53,6 +53,24 @@ def test_the_segment_that_moved_most_is_named(tmp_path):
     store.close()
 
 
+def test_the_days_before_are_of_the_same_part_of_the_crowd(tmp_path):
+    """Within one plan, which differs from the other and never changes, no platform has changed."""
+    plans = '[segments.plan]\nvalues = ["free", "paid"]\n'
+    both = SEGMENTED.replace('segments = ["platform"]', 'segments = ["platform", "plan"]')
+    registry = Registry.parse(REGISTRY + plans + both)
+    with closing(open_store(f"sqlite:///{tmp_path}/plans.db")) as store:
+        store.publish({metric.name: [metric.scheme] for metric in registry})
+        for ago in range(21):
+            day = date(2026, 11, 20) - timedelta(ago)
+            for place, labels in enumerate(registry["theme"].scheme.combinations):
+                light = 0.6 if labels["plan"] == "free" else 0.3
+                shares = [light, 1 - light]
+                fill(store, registry, "theme", shares, 9_000, day.isoformat(), place)
+        reader = browser_of(dashboard_of(store, registry))
+        asked = "/metric/theme/segments?by=platform&where=plan%3Dfree&since=2026-11-10"
+        assert "no segment changed by more than noise" in text_of(reader, asked)
+
+
 def test_an_annotation_of_another_metric_is_another_moment(since_app, tmp_path):
     """Two annotations have one text: the page, its choices and the overview take the one that
     concerns the metric."""

@@ -12,7 +12,7 @@ from werkzeug.test import Client as Browser
 
 from deniable import Registry
 from deniable.protocol import windows
-from deniable_estimator.dashboard.ranges import DayRange
+from deniable_estimator.asking.query import Days
 from deniable_estimator.development import crowd as crowds
 from deniable_estimator.development import live
 from deniable_estimator.development.gate import Arrivals
@@ -230,7 +230,7 @@ def test_strings_are_looked_for_every_few_seconds(monkeypatch, file):
     """What was found stays for some seconds although reports come; then it is looked for again, and
     at once for other days. Without a new report, or without any, nothing is looked for."""
     now, looked = [0.0], []
-    days, other = (DayRange(date(2026, 11, each), date(2026, 11, each)) for each in (1, 2))
+    days, other = (Days(date(2026, 11, each), date(2026, 11, each)) for each in (1, 2))
     reading = SimpleNamespace(n=5, days=days)
 
     def look(reading):

@@ -14,7 +14,7 @@ from deniable_estimator.answers.files import harmless
 from deniable_estimator.answers.finds_making import Rule, find_strings, shares_of
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.participation import Participation
-from deniable_estimator.terminal.finds_told import _replace
+from deniable_estimator.terminal.promoting import _replace
 
 from .conftest import CROWD, HOSTILE
 

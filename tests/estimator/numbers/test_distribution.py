@@ -11,7 +11,6 @@ from scipy.optimize import isotonic_regression
 from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.protocol.mechanisms.number_range import TOP, NumberRange
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.numbers.change import quantile_shift
 from deniable_estimator.analyses.numbers.distribution import (
     combine_distributions,
     distribution,
@@ -161,37 +160,6 @@ def test_drawn_histogram(make_tree, striped):
         if each.min() >= 0 and ((each - shares) ** 2).sum() < least:
             best, least = each, float(((each - shares) ** 2).sum())
     assert drawn.reshape(4, 16).sum(axis=1) == pytest.approx(best)
-
-
-def _bump(place):
-    cells = np.zeros(256)
-    cells[1:255] = stats.norm(place, 20).pdf(np.arange(254))
-    return np.asarray(cells / cells.sum())
-
-
-def _drawn(tree, cells, rng):
-    return distribution(tree, sample_crowd(tree, cells, 50_000, rng))
-
-
-def test_a_quantile_that_rose(make_tree):
-    """A crowd that moved up by 30 cells has a larger median, and an interval about 30 cells."""
-    tree = make_tree(2.0)
-    rng = np.random.default_rng(2)
-    shift = quantile_shift(_drawn(tree, _bump(100), rng), _drawn(tree, _bump(130), rng), 0.5)
-    assert 0 < shift.low < 30 / 254 * TOP < shift.high
-    assert shift.p_value < 1e-6
-    back = quantile_shift(_drawn(tree, _bump(130), rng), _drawn(tree, _bump(100), rng), 0.5)
-    assert back.high < 0
-    assert back.p_value < 1e-6
-
-
-def test_a_quantile_without_a_limit(make_tree):
-    """Where p99 of the later window has no upper limit, nor has its shift."""
-    tree = make_tree(1.0)
-    rng = np.random.default_rng(3)
-    before, after = _drawn(tree, _bump(100), rng), _drawn(tree, _bump(100), rng)
-    assert after.quantile(0.99).high is None
-    assert quantile_shift(before, after, 0.99).high == math.inf
 
 
 def _empty(tree):

@@ -27,7 +27,7 @@ from deniable_estimator.answers.words.pair_sentences import (
 )
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.history import Look, look
-from deniable_estimator.asking.query import Query
+from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.reading import read, select
 from deniable_estimator.asking.trend import trend
 from deniable_estimator.errors import EstimateError
@@ -125,7 +125,7 @@ def test_forgotten_marginals_come_from_the_pair(filled, store):
     assert (found.metric, found.n) == ("plan", len(DAYS) * DEVICES)
     assert found.share == pytest.approx(TABLE.sum(axis=1), abs=0.02)
     assert any("plan_by_mode" in each for each in found.warnings)
-    one = read(store, registry, Query("dark_mode", date(2026, 11, 1), date(2026, 11, 1)))
+    one = read(store, registry, Query("dark_mode", Days(date(2026, 11, 1), date(2026, 11, 1))))
     assert one.n == DEVICES
     some = read(store, registry, Query("plan", candidates=["team", "free"]))
     assert isinstance(some, Shares)

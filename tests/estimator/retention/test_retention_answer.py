@@ -21,7 +21,7 @@ from deniable_estimator.analyses.retention import WindowedTally
 from deniable_estimator.answers import answer_of, combine
 from deniable_estimator.answers.retention import RetentionAnswer, retention_series
 from deniable_estimator.asking.comparison import compare
-from deniable_estimator.asking.query import Query
+from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.reading import read, select
 from deniable_estimator.asking.trend import trend
 from deniable_estimator.errors import EstimateError
@@ -35,7 +35,7 @@ def _asked(store, registry, *weeks, metric="back"):
     answer = read(
         store,
         registry,
-        Query(metric, windows.first_day(first), windows.last_day(last)),
+        Query(metric, Days(windows.first_day(first), windows.last_day(last))),
         now=windows.end(WEEKS[-1]),
     )
     assert isinstance(answer, RetentionAnswer)
@@ -186,7 +186,9 @@ def test_candidates_are_refused(store, registry, seen):
 
 
 def test_nothing_reported_is_no_error(store, registry):
-    answer = read(store, registry, Query("growing", date(2026, 11, 2), date(2026, 11, 8)), now=NOW)
+    answer = read(
+        store, registry, Query("growing", Days(date(2026, 11, 2), date(2026, 11, 8))), now=NOW
+    )
     assert answer.n == 0
     assert json.dumps(answer.to_dict(), allow_nan=False)
     assert "no reports yet" in answer.warnings
@@ -199,7 +201,9 @@ def test_a_late_report_of_an_earlier_week_changes_the_version_of_a_later_one(
     metric = registry["back"]
 
     def versions():
-        return select(store, registry, Query("back", windows.first_day(WEEKS[-2]))).each_version()
+        return select(
+            store, registry, Query("back", Days(windows.first_day(WEEKS[-2])))
+        ).each_version()
 
     before = versions()
     (tally, _), *_ = tallies_of(

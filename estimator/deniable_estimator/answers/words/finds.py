@@ -18,8 +18,7 @@ from deniable_estimator.answers.words.texts import (
 from deniable_estimator.document.document import Column, Document, Frame, Note, WordedValue
 from deniable_estimator.document.units import SHARES
 from deniable_estimator.forecasting.discovery_forecast import Reach
-from deniable_estimator.isolation import isolated
-from deniable_estimator.messages import counted, message, spaced
+from deniable_estimator.messages import counted, isolated, message, spaced
 
 _CUT = message("cut")
 _CUT_NOTE = message(

@@ -134,13 +134,16 @@ def period(labels: Sequence[str]) -> str:
     return message("{first} to {last}", first=window(first), last=window(last))
 
 
-def caption(found: Result) -> str:
-    """What a file with a picture of some numbers is about, in a line."""
-    return message(
-        "{metric}, {n} reports, {period}; estimates with {level}% intervals",
+def caption(found: Result, what: str = "") -> str:
+    """What a file with a picture of some numbers is about, in a line; `what` they are called."""
+    return counted(
+        "{metric}, {n} report, {period}; {what}, {level}% intervals",
+        "{metric}, {n} reports, {period}; {what}, {level}% intervals",
+        found.n,
         metric=found.metric,
         n=f"{found.n:,}",
         period=period(found.windows),
+        what=what or message("estimates"),
         level=f"{found.level * 100:g}",
     )
 
@@ -224,12 +227,10 @@ def estimate_title(unit: Unit) -> str:
     return message("Estimate") if isinstance(unit, NumberUnit) else SHARE
 
 
-def estimate_column(
-    answer: Answer, title: str = "", scale: tuple[str, str] | None = None
-) -> Column:
+def estimate_column(answer: Answer, scale: tuple[str, str] | None = None) -> Column:
     """The column of such cells."""
-    told = title or message("Estimate")
-    return Column("estimate", told, "estimate", interval=interval_title(answer.level), scale=scale)
+    told, interval = message("Estimate"), interval_title(answer.level)
+    return Column("estimate", told, "estimate", interval=interval, scale=scale)
 
 
 def heading(estimate: Basis, *more: str) -> str:

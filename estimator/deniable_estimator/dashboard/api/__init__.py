@@ -33,7 +33,7 @@ def _add(endpoint: Endpoint) -> None:
     def respond(**named: str) -> Response:
         require(endpoint.scope)
         asked = read_parameters(parameters, request.args)
-        form = form_of(asked.format, asked.raw, *endpoint.forms)
+        form = form_of(asked["format"], asked["raw"], *endpoint.forms)
         if "name" not in named:
             return endpoint.respond(asked, form, **named)
         metric = declared_metric(named["name"])

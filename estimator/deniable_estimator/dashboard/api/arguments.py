@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
-from typing import Any
 
 import msgspec
 from flask import request
 
 from deniable import Metric
-from deniable.protocol import windows
 from deniable.protocol.types.number import Number
 from deniable.protocol.types.pair import Pair
 from deniable.protocol.types.retention import Retention
@@ -23,11 +20,11 @@ from deniable_estimator.dashboard.access.caller import require_role
 from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.problems import ApiProblem, refusal
-from deniable_estimator.dashboard.ranges import DayRange, read_range
+from deniable_estimator.dashboard.ranges import read_range
 from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.uploads import sent_list
-from deniable_estimator.statistics.significance import Adjustment
+from deniable_estimator.inputs import Asked
 
 MAX_VALUES = 100_000
 """The most values of one response; of longer lists, `limit` asks for the largest."""
@@ -39,22 +36,13 @@ MAX_CELLS = 1_000_000
 """The most values times periods of one trend."""
 
 
-def asked_range(source: DataSource, asked: Any, metric: Metric | None = None) -> DayRange:
-    """The days that the parameters name, the windows left out, and the segments that count."""
-    kind: windows.Kind = metric.window if metric else "day"
-    names = {"since": "since", "from": "first", "to": "last", "without": "without"}
-    given = {name: getattr(asked, attribute, "") for name, attribute in names.items()}
-    days = read_range(given, source.seen_until, kind, metric)
-    where = asked_segments("where", getattr(asked, "where", ()))
-    return replace(days, where=tuple(sorted(where.items())))
-
-
-def asked_reading(metric: Metric, asked: Any) -> PageReading:
+def asked_reading(metric: Metric, asked: Asked) -> PageReading:
     """What the request asks of a metric, without its strings."""
     source = current_source()
-    adjust: Adjustment = getattr(asked, "adjust", "storey")
-    days = asked_range(source, asked, metric)
-    return PageReading(source, metric, days, level=getattr(asked, "level", 0.95), adjust=adjust)
+    days = read_range(asked, source.seen_until, metric.window, metric)
+    where = asked_segments("where", asked.get("where", ()))
+    given = {name: asked[name] for name in ("level", "adjust") if name in asked}
+    return PageReading(source, metric, days, where=where, **given)
 
 
 def asked_segments(name: str, texts: Sequence[str]) -> dict[str, str]:

@@ -9,14 +9,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import msgspec
 from flask import Response
 
 from deniable_estimator.dashboard.access.roles import Role
-from deniable_estimator.dashboard.api.parameters import Common
+from deniable_estimator.dashboard.api.parameters import COMMON, Parameter
 from deniable_estimator.dashboard.api.representations import Form
+from deniable_estimator.inputs import REQUIRED
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class Endpoint:
     scope: str
     reply: str
     """The schema of its JSON."""
+    takes: tuple[Parameter, ...] = ()
+    """Its parameters beside those of all addresses."""
     role: Role = Role.READER
     """The least one that people need."""
     csv: bool = False
@@ -45,10 +48,9 @@ class Endpoint:
         return self.respond.__name__.removeprefix("list_").removeprefix("show_")
 
     @property
-    def parameters(self) -> type[Common]:
-        """What it takes: that of which `respond` says that it is asked."""
-        found: type[Common] = get_type_hints(self.respond)["asked"]
-        return found
+    def parameters(self) -> tuple[Parameter, ...]:
+        """All that it takes."""
+        return (*COMMON, *self.takes)
 
     @property
     def forms(self) -> tuple[Form, ...]:
@@ -66,12 +68,12 @@ NAMED = "/metrics/<name>"
 
 
 def endpoint(
-    path: str, scope: str, reply: str, **more: Any
+    path: str, scope: str, reply: str, takes: tuple[Parameter, ...] = (), **more: Any
 ) -> Callable[[Callable[..., Response]], Callable[..., Response]]:
     """Let a function respond at an address, as `Endpoint` says."""
 
     def add(respond: Callable[..., Response]) -> Callable[..., Response]:
-        ENDPOINTS.append(Endpoint(path, respond, scope, reply, **more))
+        ENDPOINTS.append(Endpoint(path, respond, scope, reply, takes, **more))
         return respond
 
     return add
@@ -140,23 +142,18 @@ def _operation(each: Endpoint, *, sent: bool = False) -> dict[str, Any]:
 
 
 def _query(each: Endpoint) -> list[dict[str, Any]]:
-    (schemas,), components = msgspec.json.schema_components([each.parameters])
-    own = components[schemas["$ref"].rpartition("/")[2]]
     found = []
-    for name, schema in own["properties"].items():
-        # What may be left out is null in the code, and never in an address.
-        options = [one for one in schema.get("anyOf", ()) if one.get("type") != "null"]
-        merged = {**schema, **(options[0] if options else {})}
-        merged.pop("anyOf", None)
-        if merged.get("default", 0) in (None, "", []):
-            merged.pop("default")
+    for name, kind, default, about in each.parameters:
+        schema = msgspec.json.schema(kind)
+        if default not in (None, "", [], REQUIRED):
+            schema["default"] = default
         if name == "format":
-            merged["enum"] = list(each.forms)
-        one = {"name": name, "in": "query", "required": name in own.get("required", ())}
+            schema["enum"] = list(each.forms)
         if name in _DAYS:
-            merged["format"] = "date"
-        one |= _described(merged.pop("description", "") or _meaning(each, name), merged)
-        if merged.get("type") == "array":
+            schema["format"] = "date"
+        one = {"name": name, "in": "query", "required": default is REQUIRED}
+        one |= _described(about or _meaning(each, name), schema)
+        if schema.get("type") == "array":
             one |= {"style": "form", "explode": True}
         found.append(one)
     return found
@@ -164,7 +161,7 @@ def _query(each: Endpoint) -> list[dict[str, Any]]:
 
 def _meaning(each: Endpoint, name: str) -> str:
     meanings: dict[str, str] = _tables()["_parameters"]
-    return meanings.get(f"{each.parameters.__name__}.{name}") or meanings[name]
+    return meanings.get(f"{each.name}.{name}") or meanings[name]
 
 
 def _described(about: str, schema: dict[str, Any]) -> dict[str, Any]:

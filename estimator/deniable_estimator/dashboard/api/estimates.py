@@ -7,10 +7,10 @@ from flask import Response
 
 from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
-from deniable_estimator.asking.segments import check_names
 from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.alarms import history_of
 from deniable_estimator.dashboard.annotation_file import annotations_of
+from deniable_estimator.dashboard.api import parameters as takes
 from deniable_estimator.dashboard.api.arguments import (
     MAX_CELLS,
     MAX_VALUES,
@@ -22,23 +22,8 @@ from deniable_estimator.dashboard.api.arguments import (
     invalid,
 )
 from deniable_estimator.dashboard.api.description import ESTIMATES, NAMED, endpoint
-from deniable_estimator.dashboard.api.parameters import (
-    AnomaliesParameters,
-    ComparisonParameters,
-    EstimateParameters,
-    FindsParameters,
-    FindTrendParameters,
-    SegmentsParameters,
-    SegmentsTrendParameters,
-    TrendParameters,
-)
 from deniable_estimator.dashboard.api.representations import Form, respond, respond_at
-from deniable_estimator.dashboard.calculations import (
-    finds_text,
-    segment_trends_text,
-    to_json,
-    trend_text,
-)
+from deniable_estimator.dashboard.calculations import file_text, to_json, trend_text
 from deniable_estimator.dashboard.discovery import find_named, finds_at, trend_of_find
 from deniable_estimator.dashboard.problems import refusal
 from deniable_estimator.dashboard.ranges import earlier_range
@@ -47,110 +32,132 @@ from deniable_estimator.dashboard.segments import trends_of_segments
 from deniable_estimator.dashboard.texts import of_comparison, of_estimate, of_segments, of_trend
 from deniable_estimator.dashboard.timeline import grouping
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.inputs import Asked
 
 
-@endpoint(f"{NAMED}/estimate", ESTIMATES, "Estimate", csv=True, sends=True)
-def estimate(asked: EstimateParameters, form: Form, reading: PageReading) -> Response:
+@endpoint(f"{NAMED}/estimate", ESTIMATES, "Estimate", takes.ESTIMATE, csv=True, sends=True)
+def estimate(asked: Asked, form: Form, reading: PageReading) -> Response:
     """The share of each value over some days, or what is asked of a number."""
-    reading = asked_candidates(reading, asked.value)
+    values, limit, below = asked["value"], asked["limit"], asked["below"]
+    reading = asked_candidates(reading, values)
     source, metric = reading.source, reading.metric
-    asked_limit(metric, asked.limit)
-    asked_below(metric, asked.below)
-    if asked.limit is None:
-        bound(reading, asked.value, MAX_VALUES)
+    asked_limit(metric, limit)
+    asked_below(metric, below)
+    if limit is None:
+        bound(reading, values, MAX_VALUES)
     return respond_at(
         *(reading, form, (asked, source.fakes, source.alarm_level), lambda: reading.version),
-        lambda: of_estimate(reading, form, asked.value, limit=asked.limit, below=asked.below),
+        lambda: of_estimate(reading, form, values, limit=limit, below=below),
     )
 
 
-@endpoint(f"{NAMED}/trend", ESTIMATES, "Trend", csv=True, sends=True)
-def trend(asked: TrendParameters, form: Form, reading: PageReading) -> Response:
+@endpoint(f"{NAMED}/trend", ESTIMATES, "Trend", takes.TREND, csv=True, sends=True)
+def trend(asked: Asked, form: Form, reading: PageReading) -> Response:
     """The same in each day, week or month."""
     days, metric = reading.days.around, reading.metric
-    by = asked.by or grouping(metric, days)
-    reading = asked_candidates(reading.over(days), asked.value)
-    bound(reading, asked.value, MAX_CELLS, len(windows.span(by, days.first, days.last)))
-    noted = annotations_of(metric, days.first, days.last)
+    by = asked["by"] or grouping(metric, days)
+    reading = asked_candidates(reading.over(days), asked["value"])
+    bound(reading, asked["value"], MAX_CELLS, len(windows.span(by, days.first, days.last)))
+    noted = annotations_of(metric, days)
     return respond_at(
         *(reading, form, (asked, by), lambda: (reading.trend_version(by), noted)),
-        lambda: of_trend(reading, form, by, asked.value),
+        lambda: of_trend(reading, form, by, asked["value"]),
     )
 
 
-@endpoint(f"{NAMED}/comparison", ESTIMATES, "Comparison", role=Role.ANALYST, csv=True, sends=True)
-def comparison(asked: ComparisonParameters, form: Form, reading: PageReading) -> Response:
+@endpoint(
+    f"{NAMED}/comparison",
+    ESTIMATES,
+    "Comparison",
+    takes.COMPARISON,
+    role=Role.ANALYST,
+    csv=True,
+    sends=True,
+)
+def comparison(asked: Asked, form: Form, reading: PageReading) -> Response:
     """How it has changed between two ranges of days, or since something happened."""
-    named = asked.before_from, asked.before_to
-    earlier = earlier_range(reading.days, reading.metric.window, *named, reading.source.seen_until)
-    reading = asked_candidates(reading, asked.value)
-    bound(reading, asked.value, MAX_VALUES)
+    earlier = earlier_range(reading.days, reading.metric.window, asked, reading.source.seen_until)
+    reading = asked_candidates(reading, asked["value"])
+    bound(reading, asked["value"], MAX_VALUES)
     return respond_at(
         *(reading, form, (asked, earlier)),
         lambda: (reading.over(earlier).version, reading.version),
-        lambda: of_comparison(reading, form, earlier, asked.value),
+        lambda: of_comparison(reading, form, earlier, asked["value"]),
     )
 
 
-@endpoint(f"{NAMED}/anomalies", ESTIMATES, "Anomalies")
-def anomalies(asked: AnomaliesParameters, form: Form, reading: PageReading) -> Response:
+@endpoint(f"{NAMED}/anomalies", ESTIMATES, "Anomalies", takes.WINDOWS)
+def anomalies(asked: Asked, form: Form, reading: PageReading) -> Response:
     """Which windows of some days look dishonest; strings are not decoded for it."""
     document = {**reading.days.told, **history_of(reading, reading.answer).to_dict()}
     return respond(form, document, lambda: to_json(document))
 
 
-@endpoint(f"{NAMED}/segments", ESTIMATES, "Segments", csv=True, sends=True, errors=(409,))
-def segments(asked: SegmentsParameters, form: Form, reading: PageReading) -> Response:
+@endpoint(
+    f"{NAMED}/segments",
+    ESTIMATES,
+    "Segments",
+    takes.SEGMENTS,
+    csv=True,
+    sends=True,
+    errors=(409,),
+)
+def segments(asked: Asked, form: Form, reading: PageReading) -> Response:
     """The same for each segment, with their differences."""
     metric = reading.metric
     if not metric.segments:
         told = f"{metric.name} is not counted by segments: its registry would declare them."
         raise refusal(409, "not-segmented", told)
-    against = asked_segments("against", asked.against) or None
-    reading = asked_candidates(reading, asked.value)
-    if asked.value and metric.values:
-        reading = reading.asking(asked.value)
+    against = asked_segments("against", asked["against"]) or None
+    reading = asked_candidates(reading, asked["value"])
+    if asked["value"] and metric.values:
+        reading = reading.asking(asked["value"])
     try:
-        check_names(metric, asked.by)
-        bound(reading, asked.value, MAX_CELLS, len(metric.scheme.combinations))
+        bound(reading, asked["value"], MAX_CELLS, len(metric.scheme.combinations))
         return respond_at(
             *(reading, form, (asked,), lambda: reading.version),
-            lambda: of_segments(reading, form, asked.by, against, asked.value),
+            lambda: of_segments(reading, form, asked["by"], against, asked["value"]),
         )
     except EstimateError as error:
         raise invalid(str(error)) from None
 
 
-@endpoint(f"{NAMED}/segments/trend", ESTIMATES, "SegmentTrends", csv=True, errors=(409,))
-def segments_trend(asked: SegmentsTrendParameters, form: Form, reading: PageReading) -> Response:
+@endpoint(
+    f"{NAMED}/segments/trend",
+    ESTIMATES,
+    "SegmentTrends",
+    takes.SEGMENTS_TREND,
+    csv=True,
+    errors=(409,),
+)
+def segments_trend(asked: Asked, form: Form, reading: PageReading) -> Response:
     """The trend of each segment that has enough reports."""
     days, metric = reading.days, reading.metric
-    check_names(metric, asked.by)
-    by = asked.period or grouping(metric, days)
-    reading = asked_candidates(reading, asked.value)
+    by = asked["period"] or grouping(metric, days)
+    reading = asked_candidates(reading, asked["value"])
     lines = len(windows.span(by, days.first, days.last)) * len(metric.scheme.combinations)
-    bound(reading, asked.value, MAX_CELLS, lines)
-    trends = trends_of_segments(reading, reading.segmented(asked.by).answer, by)
-    text = segment_trends_text(form, trends, days.told, asked.value)
+    bound(reading, asked["value"], MAX_CELLS, lines)
+    trends = trends_of_segments(reading, reading.segmented(asked["by"]).answer, by)
+    text = file_text(form, trends, days.told, asked["value"])
     return respond(form, (metric, asked, days, text), lambda: text)
 
 
-@endpoint(f"{NAMED}/finds", ESTIMATES, "Finds", csv=True, errors=(409,))
-def finds(asked: FindsParameters, form: Form, reading: PageReading) -> Response:
+@endpoint(f"{NAMED}/finds", ESTIMATES, "Finds", takes.FINDS, csv=True, errors=(409,))
+def finds(asked: Asked, form: Form, reading: PageReading) -> Response:
     """The strings that a discovery found."""
     _check_discovery(reading)
-    found = finds_at(reading, asked.min_share)
+    found = finds_at(reading, asked["min_share"])
     parts = (reading.metric, asked, reading.days, found.version)
-    return respond(form, parts, lambda: finds_text(form, found.answer, reading.days.told))
+    return respond(form, parts, lambda: file_text(form, found.answer, reading.days.told))
 
 
-@endpoint(f"{NAMED}/finds/trend", ESTIMATES, "Trend", csv=True, errors=(409,))
-def finds_trend(asked: FindTrendParameters, form: Form, reading: PageReading) -> Response:
+@endpoint(f"{NAMED}/finds/trend", ESTIMATES, "Trend", takes.FINDS_TREND, csv=True, errors=(409,))
+def finds_trend(asked: Asked, form: Form, reading: PageReading) -> Response:
     """How common one of these strings was in each day, week or month."""
     _check_discovery(reading)
-    by = asked.by or grouping(reading.metric, reading.days)
-    known = finds_at(reading, asked.min_share).answer
-    found = trend_of_find(reading, by, known, find_named(known, asked.find))
+    by = asked["by"] or grouping(reading.metric, reading.days)
+    known = finds_at(reading, asked["min_share"]).answer
+    found = trend_of_find(reading, by, known, find_named(known, asked["find"]))
     parts = (reading.metric, asked, reading.days, found.version)
     return respond(form, parts, lambda: trend_text(form, found.answer, reading.days.told))
 

@@ -12,24 +12,20 @@ from deniable.protocol import windows
 from deniable.protocol.keep import FOREVER
 from deniable.protocol.types.base import MetricType
 from deniable.protocol.types.number import Number
+from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.results import StillDecoding
 from deniable_estimator.dashboard.access.caller import may_read
-from deniable_estimator.dashboard.api.arguments import asked_range
+from deniable_estimator.dashboard.api import parameters as takes
 from deniable_estimator.dashboard.api.description import ESTIMATES, METRICS, NAMED, endpoint
-from deniable_estimator.dashboard.api.parameters import (
-    Common,
-    DeclaredParameters,
-    ListParameters,
-    OverviewParameters,
-)
 from deniable_estimator.dashboard.api.representations import Form, respond, to_csv
 from deniable_estimator.dashboard.calculations import to_json
 from deniable_estimator.dashboard.overview import list_metrics, read_filters, read_overview
 from deniable_estimator.dashboard.overview.listing import OverviewEntry
 from deniable_estimator.dashboard.overview.week import LEVEL, WeekChange
-from deniable_estimator.dashboard.ranges import DayRange
+from deniable_estimator.dashboard.ranges import read_range
 from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.source import current_source
+from deniable_estimator.inputs import Asked
 
 _LISTED = (
     *("name", "type", "description", "owner", "tags", "window", "epsilon", "lifetime_epsilon"),
@@ -51,11 +47,11 @@ _COLUMNS = (
 )
 
 
-@endpoint("/metrics", METRICS, "List", csv=True)
-def metrics(asked: ListParameters, form: Form) -> Response:
+@endpoint("/metrics", METRICS, "List", takes.SEARCHED, csv=True)
+def metrics(asked: Asked, form: Form) -> Response:
     """All metrics that the token reaches, or those that are looked for."""
     source = current_source()
-    days = asked_range(source, asked)
+    days = read_range(asked, source.seen_until)
     filters = read_filters(request.args)
     rows = [
         _listed(PageReading(source, metric, days))
@@ -73,13 +69,12 @@ def metrics(asked: ListParameters, form: Form) -> Response:
     return respond(form, (days, rows), write)
 
 
-@endpoint("/overview", ESTIMATES, "Overview", csv=True)
-def overview(asked: OverviewParameters, form: Form) -> Response:
+@endpoint("/overview", ESTIMATES, "Overview", takes.OVERVIEW, csv=True)
+def overview(asked: Asked, form: Form) -> Response:
     """What the overview says of all metrics that the token reaches, and what needs attention."""
     source = current_source()
-    wanted = {
-        name: text for name, text in request.args.items() if name not in Common.__struct_fields__
-    }
+    common = [each.name for each in takes.COMMON]
+    wanted = {name: text for name, text in request.args.items() if name not in common}
     view = read_overview(wanted, source.seen_until)
     reachable = [metric for metric in source.registry if may_read(metric)]
     found = list_metrics(source, view, source.patience, reachable=reachable, whole=True)
@@ -103,7 +98,7 @@ def overview(asked: OverviewParameters, form: Form) -> Response:
 
 
 @endpoint(NAMED, METRICS, "Metric")
-def metric(asked: DeclaredParameters, form: Form, reading: PageReading) -> Response:
+def metric(asked: Asked, form: Form, reading: PageReading) -> Response:
     """One metric: as it is declared, and what was collected of it."""
     reader, metric, name = reading.source.reader, reading.metric, reading.metric.name
     schemes = [
@@ -218,7 +213,7 @@ def _change(change: WeekChange) -> dict[str, Any]:
     }
 
 
-def _ends(days: DayRange, prefix: str = "") -> dict[str, str]:
+def _ends(days: Days, prefix: str = "") -> dict[str, str]:
     return {f"{prefix}from": days.first.isoformat(), f"{prefix}to": days.last.isoformat()}
 
 

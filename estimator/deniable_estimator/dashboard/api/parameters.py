@@ -1,236 +1,139 @@
-"""The parameters of the read API: each endpoint's, with their bounds."""
+"""The parameters of the read API with their bounds, and which of them each address takes; what they
+mean stands in `schemas.toml`."""
 
 from __future__ import annotations
 
 import math
 import unicodedata
-from typing import Annotated, Any, Literal, TypeVar
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
-from msgspec import Meta, Struct, field
+from msgspec import Meta
 from werkzeug.datastructures import MultiDict
 
 from deniable.protocol import windows
 from deniable_estimator.dashboard.overview.filters import LONGEST_SEARCH, State
 from deniable_estimator.dashboard.overview.listing import Sort
 from deniable_estimator.dashboard.problems import ApiProblem, refusal
+from deniable_estimator.inputs import REQUIRED, Asked
 from deniable_estimator.planning.kinds import PlanKind
 from deniable_estimator.privacy.outsider import DELTA, LEAST_REPORTS, MOST_DELTA, SMALLEST_DELTA
 from deniable_estimator.statistics.significance import Adjustment
 
-_T = TypeVar("_T", bound=Struct)
 
-_Since = Annotated[str, Meta(max_length=200)]
+class Parameter(NamedTuple):
+    """What an address may give under a name."""
 
-_Level = Annotated[float, Meta(ge=0.5, le=0.9999)]
-
-_SomeSegments = Annotated[list[str], Meta(min_length=1, max_length=2)]
-_Segments = Annotated[list[str], Meta(max_length=2)]
-_Metrics = Annotated[list[str], Meta(max_length=100)]
-_Values = Annotated[list[str], Meta(max_length=1000)]
-_LISTS = (_SomeSegments, _Segments, _Metrics, _Values)
-"""The types of parameters that may be given several times."""
+    name: str
+    type: Any = str
+    default: Any = ""
+    help: str = ""
+    """What it means, if `schemas.toml` does not say it."""
 
 
-class Common(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What every endpoint takes; a parameter that it does not know is a mistake."""
+_SEGMENTS = Annotated[list[str], Meta(max_length=2)]
+_LISTS = {
+    "by": Annotated[list[str], Meta(min_length=1, max_length=2)],
+    "where": _SEGMENTS,
+    "against": _SEGMENTS,
+    "metric": Annotated[list[str], Meta(max_length=100)],
+    "value": Annotated[list[str], Meta(max_length=1000)],
+}
+"""The types of those that may be given several times."""
 
-    format: Literal["json", "csv"] | None = None
-    """Wins over the Accept header."""
-    raw: bool = False
-    """Texts of a CSV as they are, for programs."""
+_WHERE, _AGAINST, _METRIC, _VALUE = (
+    Parameter(name, _LISTS[name], []) for name in ("where", "against", "metric", "value")
+)
+_SPLIT = Parameter("by", _LISTS["by"], REQUIRED)
+_BY, _PERIOD = (Parameter(name, windows.Kind, None) for name in ("by", "period"))
+_LEVEL = Parameter("level", Annotated[float, Meta(ge=0.5, le=0.9999)], 0.95)
+_SINCE = Parameter("since", Annotated[str, Meta(max_length=200)])
 
+COMMON = (Parameter("format", Literal["json", "csv"], None), Parameter("raw", bool, False))
+"""What every address takes."""
 
-class _Ranged(Common, frozen=True, kw_only=True):
-    first: str = field(default="", name="from")
-    last: str = field(default="", name="to")
-
-
-class ListParameters(_Ranged, frozen=True, kw_only=True):
-    """Of the list of metrics."""
-
-    q: Annotated[str, Meta(max_length=LONGEST_SEARCH)] = ""
-    owner: str = ""
-    tag: str = ""
-
-
-class OverviewParameters(ListParameters, frozen=True, kw_only=True):
-    """Of the overview."""
-
-    since: _Since = ""
-    """The days after this annotation, or after a day like 2026-11-20, in place of from and to."""
-    type: str = ""
-    platform: str = ""
-    state: State | None = None
-    sort: Sort = "registry"
-
-
-class AnnotationParameters(_Ranged, frozen=True, kw_only=True):
-    """Of the annotations; without days, all there are."""
-
-    metric: _Metrics = []
-    """Only those that concern one of these."""
-
-
-class ReleasesParameters(Common, frozen=True, kw_only=True):
-    """Of the list of releases."""
-
-    metric: _Metrics = []
-    """Only those of one of these."""
-    limit: Annotated[int, Meta(ge=1, le=1000)] = 100
-
-
-class ReleaseParameters(Common, frozen=True, kw_only=True):
-    """Of one release."""
-
-
-class DeclaredParameters(Common, frozen=True, kw_only=True):
-    """Of one metric."""
-
-
-class AnomaliesParameters(_Ranged, frozen=True, kw_only=True):
-    """Of what is strange in windows."""
-
-    without: str = ""
-    """Windows to leave out, divided by commas."""
+RANGED = (Parameter("from"), Parameter("to"))
+SEARCHED = (
+    *RANGED,
+    Parameter("q", Annotated[str, Meta(max_length=LONGEST_SEARCH)]),
+    Parameter("owner"),
+    Parameter("tag"),
+)
+OVERVIEW = (
+    *(*SEARCHED, _SINCE, Parameter("type"), Parameter("platform")),
+    *(Parameter("state", State, None), Parameter("sort", Sort, "registry")),
+)
+ANNOTATIONS = (*RANGED, _METRIC)
+RELEASES = (_METRIC, Parameter("limit", Annotated[int, Meta(ge=1, le=1000)], 100))
+WINDOWS = (*RANGED, Parameter("without"))
+COMPARISON = (
+    *(*WINDOWS, _SINCE, _LEVEL, _VALUE),
+    *(Parameter("before_from"), Parameter("before_to")),
+)
+WITHIN = (*WINDOWS, _SINCE, _LEVEL, _VALUE, _WHERE)
+SEGMENTS = (*WITHIN, _SPLIT, _AGAINST)
+SEGMENTS_TREND = (*WITHIN, _SPLIT, _PERIOD)
+ESTIMATE = (
+    *(*WITHIN, Parameter("adjust", Adjustment, "storey")),
+    *(Parameter("limit", Annotated[int, Meta(ge=1, le=100_000)], None),),
+    *(Parameter("below", float, None),),
+)
+TREND = (*WITHIN, _BY)
+FINDS = (*WINDOWS, _LEVEL, Parameter("min_share", Annotated[float, Meta(ge=0, lt=1)], None))
+FINDS_TREND = (*FINDS, Parameter("find", str, REQUIRED), _BY)
+PRIVACY = (Parameter("household", Annotated[int, Meta(ge=1, le=10**6)], 1),)
+OUTSIDER = (
+    Parameter("reports", Annotated[int, Meta(ge=1, le=10**12)], LEAST_REPORTS),
+    Parameter("delta", Annotated[float, Meta(ge=SMALLEST_DELTA, le=MOST_DELTA)], DELTA),
+)
 
 
-class _Valued(AnomaliesParameters, frozen=True, kw_only=True):
-    since: _Since = ""
-    """The days after this annotation, or after a day like 2026-11-20, in place of from and to."""
-    level: _Level = 0.95
-    value: _Values = []
-    """Only these; of a string metric, the strings to look for. In normal form C, as values are."""
-
-    def __post_init__(self) -> None:
-        normal = [unicodedata.normalize("NFC", each) for each in self.value]
-        msgspec.structs.force_setattr(self, "value", normal)
-
-
-class _Within(_Valued, frozen=True, kw_only=True):
-    where: _Segments = []
-    """Only the reports of these segments, like platform=web."""
-
-
-class SegmentsParameters(_Within, frozen=True, kw_only=True):
-    """Of an answer by segments."""
-
-    by: _SomeSegments
-    """The segments, one or two."""
-    against: _Segments = []
-    """What the others are compared with, like platform=web; by default the largest."""
-
-
-class SegmentsTrendParameters(_Within, frozen=True, kw_only=True):
-    """Of trends by segment."""
-
-    by: _SomeSegments
-    """The segments, one or two."""
-    period: windows.Kind | None = None
-
-
-class EstimateParameters(_Within, frozen=True, kw_only=True):
-    """Of an estimate."""
-
-    adjust: Adjustment = "storey"
-    limit: Annotated[int, Meta(ge=1, le=100_000)] | None = None
-    """So many of the largest, the largest first."""
-    below: float | None = None
-    """Of a distribution: also the share of the numbers below this one."""
-
-
-class TrendParameters(_Within, frozen=True, kw_only=True):
-    """Of a trend."""
-
-    by: windows.Kind | None = None
-
-
-class FindsParameters(AnomaliesParameters, frozen=True, kw_only=True):
-    """Of what a discovery found."""
-
-    level: _Level = 0.95
-    min_share: Annotated[float, Meta(ge=0, lt=1)] | None = None
-    """Leave out rarer strings; the registry's minimum_share holds too."""
-
-
-class FindTrendParameters(FindsParameters, frozen=True, kw_only=True):
-    """Of the trend of a find."""
-
-    find: str
-    """The string; one that is cut ends in three dots, as one letter."""
-    by: windows.Kind | None = None
-
-
-class ComparisonParameters(_Valued, frozen=True, kw_only=True):
-    """Of a comparison."""
-
-    before_from: str = ""
-    before_to: str = ""
-
-
-class PrivacyParameters(Common, frozen=True, kw_only=True):
-    """Of a guarantee."""
-
-    household: Annotated[int, Meta(ge=1, le=10**6)] = 1
-
-
-class OutsiderParameters(Common, frozen=True, kw_only=True):
-    """Of what published sums reveal."""
-
-    reports: Annotated[int, Meta(ge=1, le=10**12)] = LEAST_REPORTS
-    delta: Annotated[float, Meta(ge=SMALLEST_DELTA, le=MOST_DELTA)] = DELTA
-
-
-def parameters_of(plan: PlanKind) -> type[Common]:
-    """The inputs of a plan as the parameters of its address, with their meanings."""
-    fields: list[Any] = []
+def parameters_of(plan: PlanKind) -> tuple[Parameter, ...]:
+    """The inputs of a plan as the parameters of its address."""
+    found = []
     for each in plan.inputs:
         if "api" not in each.places:
             continue
-        meta: dict[str, Any] = {"description": str.__str__(each.help)}
         kind: Any = each.read
         if each.choices:
             kind = Literal[tuple(each.choices)]
         elif each.read is str:
-            meta["max_length"] = int(each.high)
+            kind = Annotated[str, Meta(max_length=int(each.high))]
         elif each.read is not bool:
-            meta |= {"ge": each.low, "le": each.high if each.served is None else each.served}
-        kind = Annotated[kind, Meta(**meta)]
-        if each.needed:
-            fields.append((each.name, kind))
-        else:
-            fields.append((each.name, kind | None if each.default is None else kind, each.default))
-    name = f"{plan.name.title()}PlanParameters"
-    made: Any = msgspec.defstruct(name, fields, bases=(Common,), frozen=True, kw_only=True)
-    found: type[Common] = made
-    return found
+            most = each.high if each.served is None else each.served
+            kind = Annotated[kind, Meta(ge=each.low, le=most)]
+        found.append(Parameter(each.name, kind, each.default, str.__str__(each.help)))
+    return tuple(found)
 
 
-def read_parameters(kind: type[_T], arguments: MultiDict[str, str]) -> _T:
-    """The parameters that an address gives.
+def read_parameters(parameters: Sequence[Parameter], arguments: MultiDict[str, str]) -> Asked:
+    """What an address gives for each of these parameters; texts of which there may be several are
+    in normal form C, as values are.
 
     Raises:
         ApiProblem: one is missing, unknown, given twice or out of bounds; the message names it.
     """
-    known = {each.encode_name: each for each in msgspec.structs.fields(kind)}
-    found: dict[str, object] = {}
+    known = {each.name: each for each in parameters}
+    found = {each.name: each.default for each in parameters}
     for name, texts in arguments.lists():
         if name not in known:
             raise _mistake(f"The request contains unknown field `{name}`")
-        several = known[name].type in _LISTS
+        kind = known[name].type
+        several = kind is _LISTS.get(name)
         if not several and len(texts) > 1:
             raise _mistake(f"{name} is given {len(texts)} times: give it once")
         try:
-            value = msgspec.convert(texts if several else texts[0], known[name].type, strict=False)
+            value = msgspec.convert(texts if several else texts[0], kind, strict=False)
         except msgspec.ValidationError as error:
             raise _mistake(f"{error} - at `{name}`") from None
         if isinstance(value, float) and not math.isfinite(value):
             raise _mistake(f"Expected a finite number - at `{name}`")
-        found[known[name].name] = value
-    for name, each in known.items():
-        if each.required and each.name not in found:
+        found[name] = [unicodedata.normalize("NFC", each) for each in value] if several else value
+    for name, value in found.items():
+        if value is REQUIRED:
             raise _mistake(f"The request lacks the field `{name}`")
-    return kind(**found)
+    return found
 
 
 def _mistake(detail: str) -> ApiProblem:

@@ -17,12 +17,8 @@ from werkzeug.exceptions import NotFound
 from deniable_estimator.annotations import Annotation, between
 from deniable_estimator.dashboard.access.caller import may_read, reads_all, require
 from deniable_estimator.dashboard.annotation_file import current_annotations
+from deniable_estimator.dashboard.api import parameters as takes
 from deniable_estimator.dashboard.api.description import ESTIMATES, RELEASES, endpoint
-from deniable_estimator.dashboard.api.parameters import (
-    AnnotationParameters,
-    ReleaseParameters,
-    ReleasesParameters,
-)
 from deniable_estimator.dashboard.api.representations import Form, respond, to_csv
 from deniable_estimator.dashboard.calculations import to_json
 from deniable_estimator.dashboard.data import DataSource
@@ -35,6 +31,7 @@ from deniable_estimator.dashboard.release_pages import (
     release_named,
 )
 from deniable_estimator.dashboard.source import current_source, declared_metric
+from deniable_estimator.inputs import Asked
 from deniable_estimator.releasing.ledger import ListedRelease
 
 _NOTED = ("date", "at", "text", "link", "metrics")
@@ -43,16 +40,16 @@ _LISTED = ("id", "made", *_TOLD, "window", "first", "last", "where", "data_sha25
 """What is said of each annotation, and of each release, in the order of the columns."""
 
 
-@endpoint("/annotations", ESTIMATES, "Annotations", csv=True, errors=(404,))
-def list_annotations(asked: AnnotationParameters, form: Form) -> Response:
+@endpoint("/annotations", ESTIMATES, "Annotations", takes.ANNOTATIONS, csv=True, errors=(404,))
+def list_annotations(asked: Asked, form: Form) -> Response:
     """The annotations of some days and metrics; without days, of all."""
     source = current_source()
-    _check_reached(ESTIMATES, asked.metric)
+    _check_reached(ESTIMATES, asked["metric"])
     first, last = _days(asked, source)
     rows = []
     for each in between(current_annotations() or (), first, last):
         metrics = _metrics(source, each)
-        if metrics != [] and (not asked.metric or any(map(each.concerns, asked.metric))):
+        if metrics != [] and (not asked["metric"] or any(map(each.concerns, asked["metric"]))):
             at = each.date if each.time else f"{each.day}T00:00:00Z"
             rows.append(
                 dict(zip(_NOTED, (each.date, at, each.text, each.link, metrics), strict=True))
@@ -69,17 +66,17 @@ def _check_reached(scope: str, metrics: Sequence[str]) -> None:
         require(scope, declared_metric(name))
 
 
-def _days(asked: AnnotationParameters, source: DataSource) -> tuple[date | None, date | None]:
+def _days(asked: Asked, source: DataSource) -> tuple[date | None, date | None]:
     """The days that are asked for, each of which may be left out.
 
     Raises:
         RangeError: one is no date, or the last lies before the first.
     """
-    if not (asked.first or asked.last):
+    if not (asked["from"] or asked["to"]):
         return None, None
-    ends = {"from": asked.first or asked.last, "to": asked.last or asked.first}
+    ends = {"from": asked["from"] or asked["to"], "to": asked["to"] or asked["from"]}
     found = read_range(ends, source.clock())
-    return found.first if asked.first else None, found.last if asked.last else None
+    return found.first if asked["from"] else None, found.last if asked["to"] else None
 
 
 def _metrics(source: DataSource, annotation: Annotation) -> list[str] | None:
@@ -91,14 +88,14 @@ def _metrics(source: DataSource, annotation: Annotation) -> list[str] | None:
     return [name for name in reached if annotation.concerns(name)]
 
 
-@endpoint("/releases", RELEASES, "Releases", csv=True, errors=(404, 409))
-def list_releases(asked: ReleasesParameters, form: Form) -> Response:
+@endpoint("/releases", RELEASES, "Releases", takes.RELEASES, csv=True, errors=(404, 409))
+def list_releases(asked: Asked, form: Form) -> Response:
     """The newest releases of the metrics that the token reaches, and what they spend."""
     _check_ledger()
-    _check_reached(RELEASES, asked.metric)
+    _check_reached(RELEASES, asked["metric"])
     reached = _reached()
-    wanted = asked.metric or reached
-    rows = [] if wanted == [] else [_row(each) for each in listed(asked.limit, wanted or ())]
+    wanted = asked["metric"] or reached
+    rows = [] if wanted == [] else [_row(each) for each in listed(asked["limit"], wanted or ())]
     account = release_account()
     assert account is not None
     spent = account.to_dict()
@@ -118,7 +115,7 @@ def list_releases(asked: ReleasesParameters, form: Form) -> Response:
 
 
 @endpoint("/releases/<release>", RELEASES, "Release", csv=True, errors=(409,))
-def show_release(asked: ReleaseParameters, form: Form, release: str) -> Response:
+def show_release(asked: Asked, form: Form, release: str) -> Response:
     """One release: its document with the manifest, or its table, byte by byte as it was made."""
     _check_ledger()
     found, reached = release_named(release), _reached()

@@ -5,15 +5,14 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from deniable import Metric, Registry
-from deniable.protocol import windows
 from deniable.protocol.types.number import Number
 from deniable_estimator.annotations import MOST_TEXT as MOST_ANNOTATION
 from deniable_estimator.answers.distribution import series_names
@@ -80,11 +79,8 @@ class BoardChart:
     """The metric's description, if not given."""
     days: int | None = None
     """So many days up to the last complete window; None leaves it to the pages."""
-    first: date | None = None
-    last: date | None = None
-    since: str | None = None
-    """An annotation or a day, in place of days: the days after it, and what changed."""
-    by: windows.Kind | None = None
+    asked: Mapping[str, str] = field(default_factory=dict)
+    """Its other days, and the period of a trend, as the address of the metric's page has them."""
     values: tuple[str, ...] = ()
     """The values that are shown; none leaves it to the answer."""
     size: BoardSize = "half"
@@ -230,15 +226,15 @@ def _chart(keys: _Keys, registry: Registry) -> BoardChart:
         report("to", "needs `from` beside it")
     if "by" in table and view != "trend":
         report("by", 'belongs to a trend: write view = "trend", or remove it')
+    title = keys.line("title", MOST_TITLE)
+    keys.line("since", MOST_ANNOTATION)
+    keys.one_of("by", GROUPS[metric.window if metric else "day"], None)
     return BoardChart(
         metric=str(name),
         view=view,
-        title=keys.line("title", MOST_TITLE),
+        title=title,
         days=days,
-        first=first,
-        last=last,
-        since=keys.line("since", MOST_ANNOTATION),
-        by=keys.one_of("by", GROUPS[metric.window if metric else "day"], None),
+        asked={name: str(table[name]) for name in ("from", "to", "since", "by") if name in table},
         values=_values(keys, view, metric),
         size=keys.one_of("size", SIZES, "half"),
     )

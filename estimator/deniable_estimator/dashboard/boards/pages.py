@@ -1,29 +1,199 @@
-"""The pages of boards: their list, and each of them."""
+"""The pages of boards: their list, and each of them, with its charts calculated: what each shows,
+or why it shows nothing."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
-from flask import (
-    Blueprint,
-    Flask,
-    current_app,
-    g,
-    make_response,
-    render_template,
-    request,
-)
+from flask import Blueprint, Flask, current_app, g, make_response, render_template, request
 from flask.typing import ResponseReturnValue
+from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import NotFound
 
-from deniable import Registry
+from deniable import DeniableError, Metric, Registry
+from deniable.protocol.types.discovery import Discovery
+from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.shares import Shares
+from deniable_estimator.answers.words import kind_of
+from deniable_estimator.answers.words.base import Kind, Shown
+from deniable_estimator.answers.words.numbers import series_frame
+from deniable_estimator.answers.words.share_charts import bar_chart
+from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
+from deniable_estimator.asking.trend import Trend
 from deniable_estimator.dashboard.access.caller import caller
 from deniable_estimator.dashboard.access.roles import Role
-from deniable_estimator.dashboard.boards.drawing import draw
-from deniable_estimator.dashboard.boards.file import BoardFolder
+from deniable_estimator.dashboard.alarms import Alarm, alarm_of
+from deniable_estimator.dashboard.annotation_file import AnnotatedTrend, annotated
+from deniable_estimator.dashboard.boards.file import Board, BoardChart, BoardFolder, BoardItem
+from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
 from deniable_estimator.dashboard.ranges import check_names
+from deniable_estimator.dashboard.reading import PageReading
+from deniable_estimator.dashboard.recent import headline_of
 from deniable_estimator.dashboard.source import current_source
+from deniable_estimator.dashboard.timeline import trend_of
+from deniable_estimator.dashboard.trends import chart_of_lines, lines_of
+from deniable_estimator.dashboard.view import View, read_view
+from deniable_estimator.document.document import Frame, Picture
+from deniable_estimator.document.plot.marks import LineChart
+from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
+
+BARS = 12
+LINES = 12
+"""The most bars, and lines of a table, unless the board names the values."""
+
+_HEIGHT = 160
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnTrend:
+    """The trend of a chart."""
+
+    trend: Trend
+    chart: LineChart
+    noted: AnnotatedTrend | None
+
+
+@dataclass(frozen=True)
+class DrawnItem:
+    """One item of a board: of text, only the item; of a chart, what was found."""
+
+    item: BoardItem
+    number: int
+    """Its place from 1, for ids on the page."""
+    metric: Metric | None = None
+    view: View | None = None
+    estimate: Answer | None = None
+    kind: Kind[Any] | None = None
+    """How it is drawn; None without reports."""
+    alarm: Alarm | None = None
+    headline: str = ""
+    pictures: tuple[Picture, ...] = ()
+    trend: DrawnTrend | None = None
+    table: Frame | None = None
+    more: int = 0
+    """How many values are not listed."""
+    problem: str | None = None
+    """Why nothing is shown."""
+    waiting: bool = False
+    """It is still being calculated."""
+
+
+def draw(source: DataSource, board: Board) -> list[DrawnItem]:
+    """The items of a board. One that cannot be shown says why, and the others are there."""
+    strings = sum(source.registry[each.metric].needs_candidates for each in board.charts)
+    # However many have strings to decode, the page waits no longer than any other does.
+    quick = replace(source, patience=min(source.patience, PAGE_PATIENCE) / max(1, strings))
+    return [
+        _draw(quick, item, number) if isinstance(item, BoardChart) else DrawnItem(item, number)
+        for number, item in enumerate(board.items, 1)
+    ]
+
+
+def view_of(source: DataSource, item: BoardChart, metric: Metric) -> View:
+    """The view of the metric's page that a chart shows, and leads to: the days that are named, or
+    those after an annotation, or the latest complete windows."""
+    asked = MultiDict(item.asked)
+    if item.view == "trend":
+        asked.setlist("value", list(item.values))
+    view = read_view(asked, metric, source.seen_until)
+    if item.days is None:
+        return view
+    first = view.days.last - timedelta(days=item.days - 1)
+    return replace(view, days=replace(view.days, first=first))
+
+
+def _draw(source: DataSource, item: BoardChart, number: int) -> DrawnItem:
+    metric = source.registry[item.metric]
+    drawn = DrawnItem(item, number, metric)
+    try:
+        view = view_of(source, item, metric)
+        drawn = replace(drawn, view=view)
+        if isinstance(metric.type, Discovery):
+            told = message("A board does not show what a discovery finds: see its page.")
+            return replace(drawn, problem=told)
+        reading = PageReading(source, metric, view.days, source.candidates(metric))
+        estimate = reading.answer
+        if estimate is None:
+            told = message("Any string: name those that you look for on its page.")
+            return replace(drawn, problem=told)
+        if not estimate.n:
+            return replace(drawn, estimate=estimate)
+        kind = kind_of(estimate)
+        alarm = alarm_of(reading, estimate)
+        headline = alarm.text if alarm else headline_of(reading, view, estimate)
+        drawn = replace(drawn, estimate=estimate, kind=kind, alarm=alarm, headline=headline)
+        if item.view == "shares":
+            return replace(drawn, pictures=_pictures(kind, estimate, item, view, number))
+        if item.view == "table":
+            return _with_table(drawn, kind, estimate, item)
+        if item.view == "trend":
+            return replace(drawn, trend=_trend(reading, drawn, view, estimate, kind))
+    except (StillDecoding, TooManyDecodes):
+        return replace(drawn, waiting=True)
+    except DeniableError as error:
+        # One that cannot be shown must not take the others away.
+        return replace(drawn, problem=str(error))
+    return drawn
+
+
+def _pictures(
+    kind: Kind[Any], estimate: Answer, item: BoardChart, view: View, number: int
+) -> tuple[Picture, ...]:
+    pictures = kind.pictures(estimate, view.shown(), BARS)
+    if isinstance(estimate, Shares) and item.values:
+        known = [each for each in item.values if each in estimate.values]
+        if not known:
+            raise EstimateError(message("None of the values of this chart is estimated."))
+        pictures = (replace(pictures[0], chart=bar_chart(estimate, values=known), notes=()),)
+    # Ids must differ where a board shows a metric twice.
+    return tuple(
+        replace(each, chart=replace(each.whole, name=f"item-{number}-{place}"))
+        for place, each in enumerate(pictures)
+    )
+
+
+def _with_table(drawn: DrawnItem, kind: Kind[Any], estimate: Answer, item: BoardChart) -> DrawnItem:
+    every = len(estimate.series.names)
+    shown = Shown(drawn=False, rows=every if item.values else LINES)
+    if isinstance(estimate, Shares):
+        table = kind.frames(estimate, shown)[0].narrow
+    else:
+        table = series_frame(estimate, shown, message("Number"))
+    rows, tones = list(table.rows), list(table.tones) or ["plain"] * len(table.rows)
+    if item.values:
+        labels = {estimate.unit.label(each): at for at, each in enumerate(item.values)}
+        keys = [labels.get(getattr(row[0], "value", row[0]), -1) for row in rows]
+        chosen = sorted((at for at, key in enumerate(keys) if key >= 0), key=keys.__getitem__)
+    else:
+        chosen = list(range(min(len(rows), LINES)))
+    rows, tones = [rows[at] for at in chosen], [tones[at] for at in chosen]
+    table = replace(table, rows=rows, tones=tones, notes=(), folded=0, fold="")
+    return replace(drawn, table=table, more=max(0, every - len(rows)))
+
+
+def _trend(
+    reading: PageReading, drawn: DrawnItem, view: View, estimate: Answer, kind: Kind[Any]
+) -> DrawnTrend | None:
+    shown = [each for each in view.values if each in estimate.series.names]
+    shown = shown or kind.over_time(estimate, ())[:1]
+    charted = trend_of(reading, estimate, view.by, shown, drawn.alarm)
+    if charted is None:
+        return None
+    found, alarmed = charted
+    lines, name = lines_of(found, shown), f"item-{drawn.number}"
+    chart = chart_of_lines(found, lines, height=_HEIGHT, name=name, alarmed=alarmed)
+    if chart is None:
+        return None
+    noted = annotated(reading.metric, reading.days.around, reading.source.today, found.periods)
+    if noted is not None:
+        # What came after these days has no place on a chart of them.
+        noted = replace(noted, later=())
+    return DrawnTrend(found, chart, noted)
+
 
 boards = Blueprint("boards", __name__)
 

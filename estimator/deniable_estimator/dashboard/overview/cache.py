@@ -22,10 +22,11 @@ from deniable import Metric
 from deniable.protocol import windows
 from deniable_collector.stores.commits import ID_RETENTION
 from deniable_collector.stores.errors import StoreError
+from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
 from deniable_estimator.dashboard.overview.summary import MetricSummary, summarize
-from deniable_estimator.dashboard.ranges import DayRange, read_range
+from deniable_estimator.dashboard.ranges import read_range
 from deniable_estimator.dashboard.reading import PageReading
 
 _SIZE = 9_000
@@ -58,7 +59,7 @@ class Asked:
     """A metric over some days."""
 
     metric: Metric
-    days: DayRange
+    days: Days
     latest: bool
     """Whether these are the latest days."""
     behind: float = 0.0
@@ -78,7 +79,7 @@ class _KeptSummary:
     made: float
 
 
-def latest_days(source: DataSource, kind: windows.Kind) -> DayRange:
+def latest_days(source: DataSource, kind: windows.Kind) -> Days:
     """The days that the overview shows of metrics with such windows unless others are asked
     for."""
     return read_range({}, source.seen_until, kind)

@@ -11,6 +11,7 @@ from typing import Literal, get_args
 from deniable import Metric, ValueListError
 from deniable.protocol import windows
 from deniable_estimator.asking.listed import Listed, SearchedValues
+from deniable_estimator.asking.query import Days
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.overview.cache import Asked, bring, known_summary, latest_days
 from deniable_estimator.dashboard.overview.filters import (
@@ -27,13 +28,7 @@ from deniable_estimator.dashboard.overview.summary import (
     reasons_of,
 )
 from deniable_estimator.dashboard.overview.week import WeekChange
-from deniable_estimator.dashboard.ranges import (
-    DayRange,
-    RangeError,
-    check_names,
-    one_of,
-    read_range,
-)
+from deniable_estimator.dashboard.ranges import RangeError, check_names, one_of, read_range
 from deniable_estimator.messages import message
 
 PAGE_SIZE = 50
@@ -53,7 +48,7 @@ class OverviewView:
     """The choices of a reader, which are all in the address."""
 
     filters: Filters
-    days: DayRange | None
+    days: Days | None
     """None for the latest complete windows of each metric."""
     layout: Layout
     sort: Sort
@@ -205,12 +200,12 @@ def list_metrics(
     )
 
 
-def _usual_sort(days: DayRange | None) -> Sort:
+def _usual_sort(days: Days | None) -> Sort:
     """The order where none is asked for: since something happened, what changed comes first."""
     return "change" if days and days.since else "registry"
 
 
-def _days_of(days: DayRange, metric: Metric, source: DataSource) -> DayRange:
+def _days_of(days: Days, metric: Metric, source: DataSource) -> Days:
     """The days of a metric: those after what happened, if they are asked by it.
     Where no window after it is complete, they stay as they are (`week_change` says so)."""
     if days.since:

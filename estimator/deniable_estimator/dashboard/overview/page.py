@@ -8,7 +8,7 @@ from flask import render_template, request
 from flask.typing import ResponseReturnValue
 
 from deniable_estimator.answers.words.texts import kind
-from deniable_estimator.asking.since import with_others
+from deniable_estimator.asking.comparison import with_others
 from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
 from deniable_estimator.dashboard.overview.cache import latest_days
 from deniable_estimator.dashboard.overview.filters import filter_choices

@@ -20,6 +20,7 @@ from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.words import kind_of
 from deniable_estimator.answers.words.finds import name_of_find
 from deniable_estimator.answers.words.texts import series_name, series_text
+from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of, looks_of, windowwise
@@ -34,7 +35,6 @@ from deniable_estimator.dashboard.overview.week import (
     week_change,
 )
 from deniable_estimator.dashboard.privacy_label import even_guess
-from deniable_estimator.dashboard.ranges import DayRange
 from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.document.plot.lines import Sparkline, SparkPoint, sparkline
 from deniable_estimator.document.units import SHARES
@@ -79,7 +79,7 @@ class MetricSummary:
     """One metric over some days."""
 
     metric: Metric
-    days: DayRange
+    days: Days
     n: int | None
     """Reports; None where strings have to be named first."""
     newest: str | None
@@ -112,20 +112,19 @@ def summarize(reading: PageReading, family: int, *, latest: bool) -> MetricSumma
         family: how many metrics there are: they share the level of alarms and changes.
         latest: whether these are the latest days, in which the newest window is judged.
     """
-    source, metric = reading.source, reading.metric
     try:
-        if isinstance(metric.type, Discovery):
+        if isinstance(reading.metric.type, Discovery):
             return _summarize_discovery(reading)
         return _summarize(reading, family, latest)
     except OnlyLongerError as error:
-        return MetricSummary(
-            metric=metric,
-            days=reading.days,
-            n=0,
-            newest=source.newest(metric),
-            guess=even_guess(metric, source.registry),
-            notes=(message("{mistake}.", mistake=str(error)),),
-        )
+        return _told(reading, n=0, notes=(message("{mistake}.", mistake=str(error)),))
+
+
+def _told(reading: PageReading, **more: Any) -> MetricSummary:
+    """The summary with what it says of every metric."""
+    source, metric = reading.source, reading.metric
+    guess = even_guess(metric, source.registry)
+    return MetricSummary(metric, reading.days, newest=source.newest(metric), guess=guess, **more)
 
 
 def _summarize(reading: PageReading, family: int, latest: bool) -> MetricSummary:
@@ -157,11 +156,9 @@ def _summarize(reading: PageReading, family: int, latest: bool) -> MetricSummary
             change = week_change(followed, answered, family, alarm)
         except (StillDecoding, TooManyDecodes):
             decoding = True
-    return MetricSummary(
-        metric=metric,
-        days=reading.days,
+    return _told(
+        reading,
         n=answer.n if answer else None,
-        newest=source.newest(metric),
         leading=_leading(answered) if answered else None,
         kind=answered.kind if answered else "",
         chart=kind.card(answered) if kind else None,
@@ -169,27 +166,22 @@ def _summarize(reading: PageReading, family: int, latest: bool) -> MetricSummary
         change=change,
         alarm=_alarming(alarm, answer),
         notes=(*mistakes, *answer_notes(source, metric, answer)),
-        guess=even_guess(metric, source.registry),
         findings=newest_findings(followed, family) if latest else (),
         decoding=decoding,
     )
 
 
 def _summarize_discovery(reading: PageReading) -> MetricSummary:
-    source, metric = reading.source, reading.metric
     found, decoding = None, False
     try:
         found = finds_at(reading).answer
     except (StillDecoding, TooManyDecodes):
         decoding = True
     alarms = found.verdict.alarms(found.alarm_level) if found else ()
-    return MetricSummary(
-        metric=metric,
-        days=reading.days,
+    return _told(
+        reading,
         n=found.n if found else None,
-        newest=source.newest(metric),
         alarm=alarms[0].text if alarms else None,
-        guess=even_guess(metric, source.registry),
         decoding=decoding,
         finds=_card_of_finds(found) if found and found.n else None,
     )
@@ -294,7 +286,7 @@ def reasons_of(
 def _reason(finding: MetricFinding) -> AttentionReason:
     query = {}
     if finding.first is not None and finding.last is not None:
-        query = DayRange(finding.first, finding.last).query
+        query = Days(finding.first, finding.last).query
     return AttentionReason(finding.kind, finding.text, query, finding.facts)
 
 

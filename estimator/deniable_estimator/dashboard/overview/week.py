@@ -17,13 +17,12 @@ from typing import Literal, TypeAlias
 from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.answers.base import Answer, ChangeTest, Comparison
-from deniable_estimator.asking.comparison import compare
-from deniable_estimator.asking.query import LENGTHS
+from deniable_estimator.asking.comparison import chosen_series, compare
+from deniable_estimator.asking.query import LENGTHS, Days
 from deniable_estimator.asking.results import digest
-from deniable_estimator.asking.since import chosen_series
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of
-from deniable_estimator.dashboard.ranges import DayRange, newest_period
 from deniable_estimator.dashboard.ranges import before as days_before
+from deniable_estimator.dashboard.ranges import newest_period
 from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.judging.changes import (
     FalseAlarms,
@@ -47,8 +46,8 @@ or no window after what happened is complete."""
 class WeekChange:
     """The change of one series."""
 
-    days: DayRange
-    before: DayRange
+    days: Days
+    before: Days
     series: str
     label: str
     """What people call it."""
@@ -113,7 +112,7 @@ def week_change(
 
 
 def _change_words(
-    week: DayRange, before: DayRange, found: Comparison, leading: str
+    week: Days, before: Days, found: Comparison, leading: str
 ) -> WeekChange | NoChange:
     place, others = chosen_series(found, leading)
     unit = found.after.unit
@@ -174,7 +173,7 @@ def newest_findings(reading: PageReading, family: int) -> tuple[MetricFinding, .
         return ()  # it has no list of series whose changes could be told
     now = source.clock()
     last = datetime.fromtimestamp(now, UTC).date()
-    reach = DayRange(last, last).reaching_back(_REACH, metric.window)
+    reach = Days(last, last).reaching_back(_REACH, metric.window)
     selection = reading.over(reach).select().apart()
     window = newest_settled(selection.labels, now, WAIT_DAYS)
     if window is None:

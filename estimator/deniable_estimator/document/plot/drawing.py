@@ -24,8 +24,7 @@ from deniable_estimator.document.plot.marks import (
 from deniable_estimator.document.plot.page import Page
 from deniable_estimator.document.plot.sheet import Sheet
 from deniable_estimator.document.plot.ticks import Label, Tick
-from deniable_estimator.isolation import isolated
-from deniable_estimator.messages import message
+from deniable_estimator.messages import isolated, message
 
 SHAPES = (
     "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",

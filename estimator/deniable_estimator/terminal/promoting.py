@@ -1,7 +1,4 @@
-"""Found strings over time as a document for a terminal, and how found strings become followed ones.
-
-The strings were written by strangers. Characters that could move the cursor or reorder a line are
-shown as replacement characters, and strings that are written from right to left are isolated.
+"""How found strings become followed ones.
 
 Found strings become candidates of a string metric, or values of a category. A candidates file keeps
 its lines, and is replaced as a whole: a dashboard that reads it meanwhile sees the old one or the
@@ -12,75 +9,17 @@ its scheme.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Collection
-from itertools import chain
 from pathlib import Path
 
 import click
 
 from deniable import Registry
-from deniable.protocol.coded_message import counted
 from deniable.protocol.value_list import read_values, value_text
 from deniable_estimator.answers.finds import Finds
-from deniable_estimator.answers.words.texts import (
-    warned,
-)
 from deniable_estimator.asking.listed import listed_strings
 from deniable_estimator.asking.query import find_metric
-from deniable_estimator.asking.trend import Trend
-from deniable_estimator.document.document import Column, Document, Frame, Note, WordedValue
-from deniable_estimator.document.terminal import MOST_ROWS
-from deniable_estimator.document.units import SHARES, half_width
 from deniable_estimator.files import replace_file
-
-_PERIODS = 7
-"""As many periods as fit beside the strings."""
-
-
-def _more(rest: int, what: str) -> tuple[str, ...]:
-    """That a table does not show all; nothing if it does."""
-    if rest <= 0:
-        return ()
-    return (f"and {counted(rest, f'more {what}')}: --csv or --json shows all",)
-
-
-def finds_trend_document(trend: Trend) -> Document:
-    """The share of each string in each period that has reports; quiet where it is not above 0."""
-    reported = trend.reported
-    shown = [each for each in reported[-_PERIODS:] if each.estimate]
-    # Schemes of other lengths cut elsewhere, so that the newest period may not tell all strings.
-    known = (each.estimate.series.names for each in reversed(reported) if each.estimate)
-    names = tuple(dict.fromkeys(chain.from_iterable(known)))
-    rows = []
-    for name in names[:MOST_ROWS]:
-        cells: list[WordedValue | None] = []
-        for period in shown:
-            assert period.estimate is not None
-            series = period.estimate.series
-            at = series.place(name)
-            if at is None or not math.isfinite(series.value[at]):
-                cells.append(None)
-                continue
-            value = float(series.value[at])
-            low, high = float(series.low[at]), float(series.high[at])
-            told = SHARES.full(value, half_width(value, low, high))
-            cells.append(WordedValue(value, told, "plain" if low > 0 else "quiet"))
-        rows.append((name, *cells))
-    columns = (
-        Column("text", "string", "name"),
-        *(Column(each.label, f"{each.label}\n{each.n:,}") for each in shown),
-    )
-    newest = f"The newest {_PERIODS} periods; --csv or --json has all."
-    notes = (
-        *((newest,) if len(reported) > _PERIODS else ()),
-        *_more(len(names) - MOST_ROWS, "string"),
-        "Dim: the interval holds 0. The strings were found in the sum of these periods.",
-    )
-    frame = Frame("periods", "", columns, rows, notes=notes)
-    return Document(
-        "trend", trend.metric, Note(""), frames=(frame,), notes=tuple(warned(trend.notes))
-    )
 
 
 def followed_lists(registry: Registry, folder: Path | None) -> dict[str, Collection[str]]:

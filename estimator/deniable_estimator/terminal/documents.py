@@ -1,0 +1,198 @@
+"""Answers, trends, segments, the history of windows and found strings over time, as documents for a
+terminal; and what its options may ask of answers.
+
+Found strings were written by strangers. Characters that could move the cursor or reorder a line are
+shown as replacement characters, and strings that are written from right to left are isolated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+from deniable.protocol.coded_message import counted
+from deniable_estimator.answers.base import Answer
+from deniable_estimator.answers.distribution import Distribution
+from deniable_estimator.answers.pair import PairAnswer
+from deniable_estimator.answers.segmented import Segmented, shown_series
+from deniable_estimator.answers.words import kind_of
+from deniable_estimator.answers.words.base import Shown
+from deniable_estimator.answers.words.segments import finding, segment_frames
+from deniable_estimator.answers.words.texts import heading, warned
+from deniable_estimator.asking.history import History
+from deniable_estimator.asking.segments import SegmentTrends
+from deniable_estimator.asking.trend import Trend
+from deniable_estimator.asking.trend_words import trend_frame
+from deniable_estimator.document.document import Column, Document, Frame, Note, Tone, WordedValue
+from deniable_estimator.document.terminal import MOST_ROWS, printable
+from deniable_estimator.document.units import SHARES, half_width
+from deniable_estimator.errors import EstimateError
+
+
+def answer_document(
+    answer: Answer, truth: Any = None, limits: Sequence[float] = (), given: str | None = None
+) -> Document:
+    """The answer in words and tables; `truth`, `limits` and `given` are those of `Shown`."""
+    shown = Shown(drawn=False, rows=MOST_ROWS, truth=truth, limits=limits, given=given)
+    return kind_of(answer).document(answer, shown)
+
+
+def check_limits(answer: Answer, limits: Sequence[float]) -> None:
+    """Refuse limits below which the answer has no share.
+
+    Raises:
+        EstimateError: it is no distribution, or a limit lies outside of its range.
+    """
+    for limit in limits:
+        if not isinstance(answer, Distribution):
+            raise EstimateError(
+                f"{answer.metric} is not asked for the distribution of a number, so no share below "
+                "a limit can be told: leave --below out"
+            )
+        start, end = answer.range.start, answer.range.end
+        if not start <= limit <= end:
+            raise EstimateError(
+                f"the limit {limit:g} is outside of the range of {answer.metric}: choose one from "
+                f"{start:g} to {end:g}"
+            )
+
+
+def check_given(answer: Answer, given: str | None) -> None:
+    """Refuse a list that conditionals cannot be given.
+
+    Raises:
+        EstimateError: the answer is no pair, or not of that metric.
+    """
+    if given is None:
+        return
+    if not isinstance(answer, PairAnswer):
+        raise EstimateError(f"{answer.metric} is not a pair: leave --given out")
+    if given not in answer.names:
+        raise EstimateError(
+            f"{answer.metric} is a pair of {' and '.join(answer.names)}: give one of them"
+        )
+
+
+def shares_below(answer: Answer, limits: Sequence[float]) -> list[dict[str, float | None]]:
+    """For JSON: each `limit` with the `share` below it, and the interval's `low` and `high`."""
+    assert isinstance(answer, Distribution)
+    rows = []
+    for limit in limits:
+        found = answer.share_below(limit)
+        numbers = (found.share, found.low, found.high)
+        told = [each if answer.n and math.isfinite(each) else None for each in numbers]
+        rows.append(dict(zip(("limit", "share", "low", "high"), (limit, *told), strict=True)))
+    return rows
+
+
+def history_document(history: History) -> Document:
+    """Each window, what is strange about it, and what to do."""
+    rows = []
+    tones: list[Tone] = []
+    for window in history.windows:
+        alarms = window.verdict.alarms(history.alarm_level)
+        least = min((each.p_adjusted for each in window.verdict.figures), default=None)
+        strange = "; ".join(printable(each.text) for each in alarms)
+        if least is None:
+            strange = "too little to judge by"
+        rows.append((window.label, window.n, "" if least is None else f"{least:.2g}", strange))
+        tones.append("alarm" if alarms else "quiet" if least is None else "plain")
+    columns = (
+        Column("window", "window", "words"),
+        Column("n", "reports", "count"),
+        Column("p_adjusted", "smallest\nadjusted p"),
+        Column("strange", "what is strange", "words"),
+    )
+    verdict = Note("Nothing here is unlike honest reports.", "good")
+    if history.anomalous:
+        verdict = Note(
+            "Leave such windows out of what you decide by (--without), and find out why: fakes, a "
+            "faulty app, or an event. Do not correct the estimates.",
+            "alarm",
+        )
+    frame = Frame("windows", "", columns, rows, tones)
+    return Document("anomalies", history.metric, verdict, frames=(frame,))
+
+
+def trend_document(trend: Trend, value: str | None, step: str) -> Document:
+    """One series in every period that has reports, and where it has a step.
+
+    Raises:
+        EstimateError: no period knows the value.
+    """
+    told = value or trend.leading
+    title = f"{trend.metric}  {told}  ·  by {trend.by}"
+    notes = tuple(warned(trend.notes))
+    return Document("trend", title, Note(step), frames=(trend_frame(trend, [told]),), notes=notes)
+
+
+def trends_document(found: SegmentTrends, value: str | None) -> Document:
+    """The same for each segment; with the same error."""
+    frames = []
+    for each in found.groups:
+        told = value or each.trend.leading
+        title = f"{each.name}  ·  {told}  ·  by {each.trend.by}"
+        frames.append(trend_frame(each.trend, [told], title=title))
+    notes = dict.fromkeys(note for each in found.groups for note in each.trend.notes)
+    told_notes = tuple(warned((*notes, *found.notes)))
+    return Document("trends", found.metric, Note(""), frames=tuple(frames), notes=told_notes)
+
+
+def segments_document(found: Segmented) -> Document:
+    """What was found, and each series by segment, with its difference from the reference."""
+    title = heading(found.total, "by " + ", ".join(found.by))
+    if not found.total.n:
+        return Document("segments", title, Note(""))
+    names = shown_series(found, max(1, MOST_ROWS // (len(found.groups) + 2)))
+    told = dict.fromkeys((finding(found).rstrip("."), found.verdict))
+    verdict = Note(
+        "\n".join(f"{each}." for each in told), "good" if found.differs.any() else "quiet"
+    )
+    notes = tuple(warned(found.notes))
+    return Document("segments", title, verdict, frames=segment_frames(found, names), notes=notes)
+
+
+_PERIODS = 7
+"""As many periods as fit beside the strings."""
+
+
+def _more(rest: int, what: str) -> tuple[str, ...]:
+    """That a table does not show all; nothing if it does."""
+    if rest <= 0:
+        return ()
+    return (f"and {counted(rest, f'more {what}')}: --csv or --json shows all",)
+
+
+def finds_trend_document(trend: Trend) -> Document:
+    """The share of each string in each period that has reports; quiet where it is not above 0."""
+    reported = trend.reported
+    shown = [each for each in reported[-_PERIODS:] if each.estimate]
+    # Schemes of other lengths cut elsewhere, so that the newest period may not tell all strings.
+    known = (each.estimate.series.names for each in reversed(reported) if each.estimate)
+    names = tuple(dict.fromkeys(chain.from_iterable(known)))
+    rows = []
+    for name in names[:MOST_ROWS]:
+        cells: list[WordedValue | None] = []
+        for period in shown:
+            assert period.estimate is not None
+            value, low, high = period.estimate.series.at(name)
+            told = SHARES.full(value, half_width(value, low, high))
+            tone: Tone = "plain" if low > 0 else "quiet"
+            cells.append(WordedValue(value, told, tone) if math.isfinite(value) else None)
+        rows.append((name, *cells))
+    columns = (
+        Column("text", "string", "name"),
+        *(Column(each.label, f"{each.label}\n{each.n:,}") for each in shown),
+    )
+    newest = f"The newest {_PERIODS} periods; --csv or --json has all."
+    notes = (
+        *((newest,) if len(reported) > _PERIODS else ()),
+        *_more(len(names) - MOST_ROWS, "string"),
+        "Dim: the interval holds 0. The strings were found in the sum of these periods.",
+    )
+    frame = Frame("periods", "", columns, rows, notes=notes)
+    return Document(
+        "trend", trend.metric, Note(""), frames=(frame,), notes=tuple(warned(trend.notes))
+    )
