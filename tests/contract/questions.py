@@ -1040,6 +1040,13 @@ _ASKED = {
         GET /api/v1/metrics/plugin/estimate
         GET /api/v1/metrics/plugin/trend
         GET /api/v1/metrics/plugin/anomalies
+        GET /metric/dark_mode/compare?to=9999-12-31
+        GET /api/v1/metrics/dark_mode/trend?from=0001-01-01&to=0001-01-02
+        GET /api/v1/metrics/dark_mode/comparison?from=0001-01-01&to=0001-01-01
+        GET /api/v1/metrics/dark_mode/estimate?from=0001-01-01&to=0001-01-01
+        GET /api/v1/metrics/dark_mode/comparison?from=9998-12-31&to=9998-12-31
+        GET /api/v1/metrics/dark_mode/comparison?to=9999-12-31
+        GET /api/v1/metrics/dark_mode/trend?to=9999-12-31
         GET /api/v1/metrics/browser/estimate?from=2026-11-20&to=2026-11-01
         GET /api/v1/metrics/browser/estimate?levle=0.9
         GET /api/v1/metrics/browser/estimate?$.Object=1

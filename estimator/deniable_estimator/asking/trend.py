@@ -245,7 +245,7 @@ def trend(
         return Trend(metric, by, level, (), grouped)
     first, last = days.first, days.last
     if first == date.min:
-        first = min(map(windows.first_day, stored))
+        first = min(last, *map(windows.first_day, stored))
     if last == date.max:
         last = max(map(windows.last_day, stored))
     last = max(first, last)

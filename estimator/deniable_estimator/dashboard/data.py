@@ -137,8 +137,10 @@ class DataSource:
             raise ValueListError(path.name, error.line, error.mistake) from None
 
     def newest(self, metric: Metric) -> str | None:
-        """The newest window that holds any report, whatever the range."""
-        return max(self.labels(metric), default=None)
+        """The newest window that has begun and holds any report, whatever the range: a device
+        whose clock is fast may report in a later one."""
+        begun = (each for each in self.labels(metric) if windows.start(each) <= self.seen_until)
+        return max(begun, default=None)
 
     def running(self, metric: Metric) -> Days | None:
         """The days so far of the newest window, if it has reports and is not over."""

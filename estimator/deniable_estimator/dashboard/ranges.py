@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import MAXYEAR, UTC, date, datetime, timedelta
 from typing import TypeVar
 
 from deniable import DeniableError, Metric, WindowError
@@ -309,7 +309,10 @@ def _day(text: str | None, name: str) -> date | None:
     if not text:
         return None
     try:
-        return date.fromisoformat(text)
+        found = date.fromisoformat(text)
+        if found.year == MAXYEAR:
+            raise ValueError("the window after it has no date")
+        return found
     except ValueError:
         raise RangeError(
             message(

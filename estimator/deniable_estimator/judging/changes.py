@@ -48,6 +48,9 @@ Per: TypeAlias = Literal["run", "week", "month", "year"]
 PERIODS: dict[Per, float] = {"run": 0.0, "week": 7.0, "month": 30.0, "year": 365.0}
 """How many days each period has; a run has no length."""
 
+WAIT_DAYS = 1
+"""A window is judged so many days after its end if nothing else is said: devices report late."""
+
 
 @dataclass(frozen=True, slots=True)
 class FalseAlarms:
@@ -155,7 +158,7 @@ class Judgement:
     """The honesty figures that raise an alarm."""
 
 
-def newest_settled(labels: Collection[str], now: float, wait_days: int) -> str | None:
+def newest_settled(labels: Collection[str], now: float, wait_days: int = WAIT_DAYS) -> str | None:
     """The newest of these windows that ended at least so many days ago."""
     ended = [each for each in labels if windows.end(each) <= now - wait_days * 86_400]
     return max(ended, key=windows.start, default=None)

@@ -193,10 +193,11 @@ def _answer(selection: Selection, days: Days) -> Answer | None:
 
 def _attention(metric: Metric, selection: Selection, rules: MetricRules, now: float) -> list[str]:
     """That it expires, is silent or has too few reports."""
-    newest = newest_settled(selection.labels, now, 0)
-    found = list(standing(metric, newest, rules, now))
-    if newest is not None:
-        judged = Judgement(newest, selection.within([newest]).read().n)
+    found = list(standing(metric, newest_settled(selection.labels, now, 0), rules, now))
+    # Reports come in for an hour, and later from devices that were away.
+    settled = newest_settled(selection.labels, now)
+    if settled is not None:
+        judged = Judgement(settled, selection.within([settled]).read().n)
         found += findings_of(metric, judged, rules, own=selection.pair is None)
     return [each.text for each in found]
 

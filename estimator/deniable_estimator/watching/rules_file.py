@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from deniable_estimator.files import TomlChecker, read_text
-from deniable_estimator.judging.changes import FalseAlarms, MetricRules, Per
+from deniable_estimator.judging.changes import WAIT_DAYS, FalseAlarms, MetricRules, Per
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def parse_rules(
         dashboard=str(good.get("dashboard", "")).rstrip("/"),
         language=good.get("language", "en"),
         false_alarms=_read_alarms(good.get("false_alarms")) or FalseAlarms(1.0, "month"),
-        wait_days=good.get("wait_days", 1),
+        wait_days=good.get("wait_days", WAIT_DAYS),
         digest=WEEKDAYS.index(good["digest"]) if "digest" in good else None,
         only=_only(checker, metrics),
         defaults=defaults,

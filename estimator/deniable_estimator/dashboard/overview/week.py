@@ -25,6 +25,7 @@ from deniable_estimator.dashboard.ranges import before as days_before
 from deniable_estimator.dashboard.ranges import newest_period
 from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.judging.changes import (
+    WAIT_DAYS,
     FalseAlarms,
     MetricRules,
     judge,
@@ -141,9 +142,6 @@ def _weekdays(answer: Answer) -> set[int]:
 FALSE_ALARMS = FalseAlarms(0.05, "run")
 """How many changes may be expected to need attention on one overview although nothing changed."""
 
-WAIT_DAYS = 1
-"""A window is judged one day after its end, as `deniable watch` does: devices report late."""
-
 OLD_DAYS = 7
 """What changed so long ago is no news, as in a metric that is silent or has expired."""
 
@@ -175,7 +173,7 @@ def newest_findings(reading: PageReading, family: int) -> tuple[MetricFinding, .
     last = datetime.fromtimestamp(now, UTC).date()
     reach = Days(last, last).reaching_back(_REACH, metric.window)
     selection = reading.over(reach).select().apart()
-    window = newest_settled(selection.labels, now, WAIT_DAYS)
+    window = newest_settled(selection.labels, now)
     if window is None:
         return ()
     age = timedelta(seconds=now - windows.end(window))
