@@ -183,10 +183,10 @@ def check_where(metric: Metric, where: Mapping[str, str]) -> None:
         if name not in declared:
             raise EstimateError(
                 message(
-                    "{metric} is not counted by a segment {segment}: {known}",
+                    "{metric} is not counted by a segment {segment}; its segments: {known}",
                     metric=metric.name,
                     segment=name,
-                    known=", ".join(declared) or message("it has none"),
+                    known=", ".join(declared) or message("none"),
                 )
             )
         if value not in declared[name]:
