@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
 import msgspec
 from msgspec import Meta
@@ -126,7 +126,12 @@ def read_parameters(parameters: Sequence[Parameter], arguments: MultiDict[str, s
         try:
             value = msgspec.convert(texts if several else texts[0], kind, strict=False)
         except msgspec.ValidationError as error:
-            raise _mistake(f"{error} - at `{name}`") from None
+            parts = (kind, *get_args(kind))
+            choices = [
+                text for each in parts if get_origin(each) is Literal for text in get_args(each)
+            ]
+            choose = f": write {' or '.join(choices)}" if choices else ""
+            raise _mistake(f"{error} - at `{name}`{choose}") from None
         if isinstance(value, float) and not math.isfinite(value):
             raise _mistake(f"Expected a finite number - at `{name}`")
         found[name] = [unicodedata.normalize("NFC", each) for each in value] if several else value
