@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from flask import Response
 
+from deniable import Metric
 from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.dashboard.access.roles import Role
@@ -104,10 +105,7 @@ def anomalies(asked: Asked, form: Form, reading: PageReading) -> Response:
 )
 def segments(asked: Asked, form: Form, reading: PageReading) -> Response:
     """The same for each segment, with their differences."""
-    metric = reading.metric
-    if not metric.segments:
-        told = f"{metric.name} is not counted by segments: its registry would declare them."
-        raise refusal(409, "not-segmented", told)
+    metric = _segmented(reading)
     against = asked_segments("against", asked["against"]) or None
     reading = asked_candidates(reading, asked["value"])
     if asked["value"] and metric.values:
@@ -132,7 +130,7 @@ def segments(asked: Asked, form: Form, reading: PageReading) -> Response:
 )
 def segments_trend(asked: Asked, form: Form, reading: PageReading) -> Response:
     """The trend of each segment that has enough reports."""
-    days, metric = reading.days, reading.metric
+    days, metric = reading.days, _segmented(reading)
     by = asked["period"] or grouping(metric, days)
     reading = asked_candidates(reading, asked["value"])
     lines = len(windows.span(by, days.first, days.last)) * len(metric.scheme.combinations)
@@ -160,6 +158,18 @@ def finds_trend(asked: Asked, form: Form, reading: PageReading) -> Response:
     found = trend_of_find(reading, by, known, find_named(known, asked["find"]))
     parts = (reading.metric, asked, reading.days, found.version)
     return respond(form, parts, lambda: trend_text(form, found.answer, reading.days.told))
+
+
+def _segmented(reading: PageReading) -> Metric:
+    """The metric, which is counted by segments.
+
+    Raises:
+        ApiProblem: it is not.
+    """
+    if not reading.metric.segments:
+        told = f"{reading.metric.name} is not counted by segments: its registry would declare them."
+        raise refusal(409, "not-segmented", told)
+    return reading.metric
 
 
 def _check_discovery(reading: PageReading) -> None:
