@@ -20,12 +20,12 @@ from deniable_estimator.answers.words.texts import (
     NOISE,
     NOTHING_STANDS_OUT,
     SHARE,
-    caption,
     error,
     estimate_of,
     interval_title,
     p_value,
     percent,
+    period,
     series_name,
     values_below_noise,
 )
@@ -113,8 +113,25 @@ class SharesKind(Kind[Shares]):
         return (_picture(answer, shown, [chart]),)
 
     def caption(self, answer: Shares, shown: Shown) -> str:
-        what = message("normalized shares") if shown.normalized else message("unbiased shares")
-        return caption(answer, what)
+        named = {
+            "metric": answer.metric,
+            "n": f"{answer.n:,}",
+            "period": period(answer.windows),
+            "level": f"{answer.level * 100:g}",
+        }
+        if shown.normalized:
+            return counted(
+                "{metric}, {n} report, {period}; normalized shares, {level}% intervals",
+                "{metric}, {n} reports, {period}; normalized shares, {level}% intervals",
+                answer.n,
+                **named,
+            )
+        return counted(
+            "{metric}, {n} report, {period}; unbiased shares, {level}% intervals",
+            "{metric}, {n} reports, {period}; unbiased shares, {level}% intervals",
+            answer.n,
+            **named,
+        )
 
     def footnote(self, answer: Shares) -> str:
         told = [

@@ -134,16 +134,13 @@ def period(labels: Sequence[str]) -> str:
     return message("{first} to {last}", first=window(first), last=window(last))
 
 
-def caption(found: Result, what: str = "") -> str:
-    """What a file with a picture of some numbers is about, in a line; `what` they are called."""
-    return counted(
-        "{metric}, {n} report, {period}; {what}, {level}% intervals",
-        "{metric}, {n} reports, {period}; {what}, {level}% intervals",
-        found.n,
+def caption(found: Result) -> str:
+    """What a file with a picture of some numbers is about, in a line."""
+    return message(
+        "{metric}, {n} reports, {period}; estimates with {level}% intervals",
         metric=found.metric,
         n=f"{found.n:,}",
         period=period(found.windows),
-        what=what or message("estimates"),
         level=f"{found.level * 100:g}",
     )
 
