@@ -55,7 +55,7 @@ web: ## Build the TypeScript SDK, and copy it into the Python package for `denia
 	@mkdir -p client/deniable/web
 	rm -f client/deniable/web/*
 	cp client/web/dist/*.js client/deniable/web
-	rm client/deniable/web/deniable.closed.development*
+	rm client/deniable/web/deniable.closed.development* client/deniable/web/deniable.memoized.development*
 
 format: $(VENV)/.dev ## Put the code in its standard form
 	$(BIN)/ruff check --fix .

@@ -34,6 +34,7 @@ expires = 2999-06-30
 epsilon = 1.0
 lifetime_epsilon = 8.0
 """
+MEMOS = 'longitudinal = "memoize"\nlifetime'
 NUMBER = CLOSED.replace('"category"', '"string"').replace(
     'values = ["firefox", "chrome", "other"]\n', ""
 )
@@ -57,6 +58,7 @@ def run(tmp_path, monkeypatch):
     ("text", "flags", "build", "parts"),
     [
         (CLOSED, (), "deniable.closed", ()),
+        (CLOSED.replace("lifetime", MEMOS), (), "deniable.memoized", ()),
         (NUMBER, (), "deniable", ()),
         (WHOLE, (), "deniable", ("memos",)),
         (compiled_cases.SEGMENTED, (), "deniable", ("joint", "memos")),

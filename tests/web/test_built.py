@@ -17,7 +17,7 @@ SHIPPED = ROOT / "client/deniable/web"
 def test_it_is_what_the_sources_give(built):
     """A fresh build has the bytes of the files that are shipped; `make web` renews them."""
     shipped = sorted(SHIPPED.iterdir())
-    assert len(shipped) == 14
+    assert len(shipped) == 16
     for each in shipped:
         assert each.read_bytes() == (built / each.name).read_bytes(), each.name
 
@@ -40,6 +40,7 @@ def test_the_builds_have_these_mechanisms():
     [
         "deniable.js",
         "deniable.closed.js",
+        "deniable.memoized.js",
         "deniable.joint.js",
         "deniable.memos.js",
         "deniable.oblivious.js",
@@ -85,7 +86,8 @@ def test_the_script_sets_one_name(node):
     whole = Registry.parse(TEXT.replace('"boolean"', '"string"'))
     segments = '[segments.platform]\nvalues = ["web", "phone"]\n'
     parts = Registry.parse(f'{TEXT}segments = ["platform"]\n{segments}')
-    for registry in (closed, whole, parts):
+    memoized = Registry.parse(TEXT.replace("lifetime", MEMOS))
+    for registry in (closed, whole, parts, memoized):
         done = subprocess.run(
             [node, "-e", program],
             input=web_files(registry)["deniable.min.js"].decode(),
@@ -99,7 +101,7 @@ def test_the_script_sets_one_name(node):
 def test_the_modules_find_one_another(node, tmp_path):
     """The registry's module brings along the parts that it needs, from its own folder, and the
     SDK's module takes them; no file asks for another name."""
-    text = TEXT.replace("lifetime", 'longitudinal = "memoize"\nmemo_epsilon = 2.0\nlifetime')
+    text = TEXT.replace("lifetime", f'mechanism = "basic_rappor"\n{MEMOS}')
     (tmp_path / "package.json").write_text('{"type": "module"}')
     for name, content in web_files(Registry.parse(text)).items():
         (tmp_path / name).write_bytes(content)
@@ -130,3 +132,5 @@ expires = 2999-06-30
 epsilon = 1.0
 lifetime_epsilon = 8.0
 """
+
+MEMOS = 'longitudinal = "memoize"\nmemo_epsilon = 2.0\nlifetime'

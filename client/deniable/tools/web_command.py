@@ -33,6 +33,10 @@ _JOINT_TYPES = frozenset({"pair", "discovery", "retention"})
 
 _CLOSED_TYPES = frozenset({"boolean", "category"})
 
+_CLOSED = frozenset({"subset_selection"})
+_MEMOIZED = _CLOSED | {"memoized_subset_selection", "memoized_local_hashing"}
+"""The mechanisms of the entry for these types, and of the one for them with memos."""
+
 
 @command("deniable compile web metrics.toml --out web")
 @registry_argument
@@ -62,10 +66,10 @@ def web(path: Path, out: Path, development: bool, oblivious: bool) -> None:
     asked for. metrics.json is the registry alone.
     integrity.json has the version and the hash of each script. The files hold what the registry
     needs, so that a page loads nothing later: booleans and categories of up to about 2,000 values
-    have a smaller SDK; segments, pairs, discoveries, retentions and memos add their parts, which
-    are files of their own beside deniable.js. --oblivious adds the part for pages that send through
-    a relay, so that the collector sees no address (docs/how-to/two-hops.md). Files of these names
-    are replaced.
+    have a smaller SDK, and one with memos; segments, pairs, discoveries, retentions and other memos
+    add their parts, which are files of their own beside deniable.js. --oblivious adds the part for
+    pages that send through a relay, so that the collector sees no address
+    (docs/how-to/two-hops.md). Files of these names are replaced.
     """
     registry = load_registry(path)
     if lacking := _lacking(registry):
@@ -91,11 +95,16 @@ def web_files(
     """The name and the content of each file that a page needs; `oblivious`: to send in two hops."""
     document = registry.compile()
     parts = [] if development else _parts(registry, oblivious=oblivious)
+    closed = all(each.type.name in _CLOSED_TYPES for each in registry)
+    mechanisms = {each.scheme.mechanism.name for each in registry}
     build = "deniable"
     if development:
         build = "deniable.development"
-    elif not parts and not any(_is_open(each) for each in registry):
+    elif not parts and closed and mechanisms <= _CLOSED:
         build = "deniable.closed"
+    elif "memos" in parts and closed and mechanisms <= _MEMOIZED:
+        build = "deniable.memoized"
+        parts.remove("memos")
     folder = resources.files(deniable) / "web"
     # In ASCII: a page may not say that its scripts are UTF-8.
     compact = json.dumps(document, allow_nan=False, separators=(",", ":"))
@@ -156,13 +165,6 @@ def _parts(registry: Registry, *, oblivious: bool) -> list[str]:
         "oblivious": oblivious,
     }
     return [name for name, needs in needed.items() if needs]
-
-
-def _is_open(metric: deniable.Metric) -> bool:
-    """Whether a metric needs more than the closed entry."""
-    return (
-        metric.type.name not in _CLOSED_TYPES or metric.scheme.mechanism.name != "subset_selection"
-    )
 
 
 def _integrity(content: bytes) -> str:

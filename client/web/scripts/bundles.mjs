@@ -10,6 +10,7 @@ export const ROOT = fileURLToPath(new URL("..", import.meta.url));
  * and gzipped, and the name that a <script> sets. */
 export const BUNDLES = [
   { entry: "src/entries/closed.ts", name: "deniable.closed", full: false, limit: 6200, globalName: "deniable" },
+  { entry: "src/entries/memoized.ts", name: "deniable.memoized", limit: 9100, globalName: "deniable" },
   { entry: "src/entries/full.ts", name: "deniable", limit: 10_000, globalName: "deniable" },
   ...["joint", "memos", "oblivious"].map((part) => ({
     entry: `src/parts/${part}.ts`,

@@ -11,7 +11,7 @@ import { readRegistry } from "./registry.ts";
 import type { Told } from "./segments.ts";
 import { freshState, readState, writeState, type Account, type Batch, type State, type StoredReport } from "./state.ts";
 import { browserStore, type Store } from "./store.ts";
-import { ADDRESS, beacon, type Hops, post, type Transport } from "./transport.ts";
+import { ADDRESS, beacon, type Hops, post } from "./transport.ts";
 import type { CompiledRegistry, ValueOf } from "./values.ts";
 import { windowAt } from "./windows.ts";
 
@@ -27,12 +27,10 @@ const LONGEST_SPREAD = 86_400;
 
 export type ClientStatus = "on" | "no_consent" | "disabled" | "failed" | "closed";
 
-export interface Options {
+export interface Options extends Partial<Hops> {
   /** Whether the person has agreed. Without it nothing is kept or sent, and what an earlier page
    * left (values and unsent reports) is deleted. */
   consent: boolean;
-  /** The collector's address; without one, reports wait. */
-  endpoint?: string;
   /** Sent with each batch, if the collector asks for a key. In a page it is no secret. */
   ingestKey?: string;
   /** Seconds over which the reports of a closed window are spread, up to a day. */
@@ -43,11 +41,6 @@ export interface Options {
   development?: boolean | string;
   /** The value of each declared segment, as `setSegments` takes them. */
   segments?: Readonly<Record<string, string>>;
-  /** The address of a relay, which somebody else runs: reports go in two hops
-   * (docs/how-to/two-hops.md), and nothing is sent to the endpoint itself. */
-  relay?: string;
-  /** The gateway's identity, as `deniable relay key show` prints it; with `relay`. */
-  gateway?: string;
   /** Is called with each trouble that is kept from the page: its kind as in `counters`. */
   onTrouble?: (kind: string, error?: unknown) => void;
   /** Where the state is kept; by default in this browser. */
@@ -130,6 +123,14 @@ export interface JointClient<D extends CompiledRegistry = CompiledRegistry> exte
   setSegments(segments: Readonly<Record<string, string>>): void;
 }
 
+/** The class of the clients of an entry that has parts. */
+export const classOf = (entry: Entry) =>
+  class {
+    constructor(metrics: CompiledRegistry, options: Options) {
+      return start(metrics, options, entry);
+    }
+  } as unknown as new <D extends CompiledRegistry>(metrics: D, options: Options) => JointClient<D>;
+
 /** Start a client. In production it never throws: the client's `status` is then "failed". */
 export function start<D extends CompiledRegistry>(
   metrics: D,
@@ -154,7 +155,7 @@ export function start<D extends CompiledRegistry>(
   const disabled = globalPrivacyControl || doNotTrack === "1";
   let registry: ReadRegistry | undefined;
   /** What sends batches in two hops, once its part is there. */
-  let hops: Transport | undefined;
+  let hops: Parts["oblivious"];
   let store: Store | undefined;
   let url: string | undefined;
   // The check below refuses what is neither true nor false.
@@ -219,7 +220,7 @@ export function start<D extends CompiledRegistry>(
 
   /** Read the registry, once and not in the first call: its epsilons take milliseconds. */
   const load = (parts: Parts) => {
-    if (FULL && relay !== undefined) (hops = parts.oblivious!).route!(options as Hops);
+    if (FULL && relay !== undefined) (hops = parts.oblivious!).route(options as Hops);
     registry = readRegistry(metrics, parts);
     if (DEVELOPMENT && mode) registry = mode.prepare(registry);
     if (FULL) checkTold(options.segments ?? {});
@@ -403,7 +404,7 @@ export function start<D extends CompiledRegistry>(
     // Only now is it stored.
     if (batch && isOn()) {
       prepared.push(batch);
-      if (FULL && isDue(asked, clock())) readied = hops?.prepare?.(url!, batch.body, ingestKey, clock);
+      if (FULL && isDue(asked, clock())) readied = hops?.prepare(url!, batch.body, ingestKey, clock);
     }
   };
 
@@ -475,10 +476,7 @@ export function start<D extends CompiledRegistry>(
     // A client that cannot send in two hops sends nothing, rather than in one.
     must(FULL || relay === undefined, "deniable/closed has no relay: take the other entry");
     // All such pages share one storage, or have none.
-    must(
-      globalThis.location?.protocol !== "file:",
-      "file: is no place to report from: serve the page over https",
-    );
+    must(globalThis.location?.protocol !== "file:", "file: is no place to report from: serve the page over https");
     url = endpoint?.replace(/\/*$/, "/v1/reports");
     if (DEVELOPMENT && typeof options.development === "string") {
       mode = develop(options.development);

@@ -1,8 +1,9 @@
 // What a client is made of: an entry, and parts that are loaded where a registry or an option needs them.
 import type { Builder } from "./mechanisms/base.ts";
 import type { Registry, Type } from "./metric.ts";
-import type { joint } from "./parts/joint.ts";
-import type { Transport } from "./transport.ts";
+import jointPart, { type joint } from "./parts/joint.ts";
+import memosPart from "./parts/memos.ts";
+import obliviousPart, { type oblivious } from "./parts/oblivious.ts";
 import type { CompiledRegistry } from "./values.ts";
 
 type Table<T> = Readonly<Record<string, T>>;
@@ -13,8 +14,8 @@ export interface Parts {
   readonly mechanisms: Table<Builder>;
   /** Segments, pairs, discovery and retention. */
   readonly joint?: typeof joint | undefined;
-  /** Sends in two hops, in place of ./transport.ts. */
-  readonly oblivious?: Transport | undefined;
+  /** Sends in two hops. */
+  readonly oblivious?: typeof oblivious | undefined;
 }
 
 /** A registry and what reads it, if it has segments, pairs, discoveries or retentions. */
@@ -34,20 +35,21 @@ export interface Entry extends Parts {
   readonly load?: Readonly<Record<PartName, () => Promise<Part>>>;
 }
 
-/** What a page may bring along, so that nothing has to be loaded. */
-type Brought = Readonly<Partial<Record<PartName, Part>>>;
-
 /** The parts of a client for a compiled registry: those that it needs beside its entry are loaded,
  * unless the page brings them along. `relay`: whether it sends in two hops. */
 export async function gather(entry: Entry, document: CompiledRegistry, relay: boolean): Promise<Parts> {
   const metrics = Object.values(document.metrics);
   const needed: Record<PartName, boolean> = {
     joint: !!document.segments || metrics.some(({ type }) => !(type in entry.types)),
-    memos: metrics.some(({ longitudinal, mechanism }) => longitudinal === "memoize" || mechanism === "one_time_rappor"),
+    memos: metrics.some(
+      ({ longitudinal, mechanism }) =>
+        (longitudinal === "memoize" || mechanism === "one_time_rappor") && !(mechanism! in entry.mechanisms),
+    ),
     oblivious: relay,
   };
   const names = (Object.keys(needed) as PartName[]).filter((name) => needed[name]);
-  const brought: Brought = document.parts ?? {};
+  // What the page brings along need not be loaded.
+  const brought: Partial<Record<PartName, Part>> = document.parts ?? {};
   const found = await Promise.all(names.map(async (name) => brought[name] ?? entry.load![name]()));
   return found.reduce<Parts>((all, part) => assembled(all, part.default), entry);
 }
@@ -59,3 +61,17 @@ export const assembled = (parts: Parts, { types, mechanisms, ...rest }: Partial<
   types: { ...parts.types, ...types },
   mechanisms: { ...parts.mechanisms, ...mechanisms },
 });
+
+/** An entry with all parts. Development builds have them at once, so that they can name a mistake in
+ * the call that makes it. */
+export const withParts = (entry: Entry): Entry =>
+  DEVELOPMENT
+    ? [jointPart, memosPart, obliviousPart].reduce<Entry>(assembled, entry)
+    : {
+        ...entry,
+        load: {
+          joint: () => import("./parts/joint.ts"),
+          memos: () => import("./parts/memos.ts"),
+          oblivious: () => import("./parts/oblivious.ts"),
+        },
+      };

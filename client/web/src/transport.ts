@@ -14,19 +14,13 @@ export interface Outcome {
 
 /** The addresses of collector and relay, and the gateway's identity. */
 export interface Hops {
+  /** The collector's address; without one, reports wait. */
   readonly endpoint: string;
+  /** The address of a relay, which somebody else runs: reports go in two hops
+   * (docs/how-to/two-hops.md), and nothing is sent to the endpoint itself. */
   readonly relay: string;
+  /** The gateway's identity, as `deniable relay key show` prints it; with `relay`. */
   readonly gateway: string;
-}
-
-/** What sends batches: this file, or src/oblivious. */
-export interface Transport {
-  post: typeof post;
-  beacon: typeof beacon;
-  /** Say where batches go. */
-  route?(hops: Hops): void;
-  /** Make a batch ready for a beacon, where that takes time. */
-  prepare?(url: string, body: string, key: string | undefined, clock: () => number): Promise<void>;
 }
 
 /** An address of a collector or relay: https, or http on this machine. Plain HTTP would show the

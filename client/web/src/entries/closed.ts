@@ -2,11 +2,8 @@ import { type Client as ClientOf, type ClosedOptions, start } from "../client.ts
 import { closed } from "../parts/closed.ts";
 import type { CompiledRegistry } from "../values.ts";
 
-export { RegistryError } from "../registry.ts";
-export { MetricError } from "../metric.ts";
-export type { ClientStatus, ClosedOptions as Options, SentReport } from "../client.ts";
-export type { Store } from "../store.ts";
-export type { CompiledRegistry, ValueOf } from "../values.ts";
+export * from "../exports.ts";
+export type { ClosedOptions as Options } from "../client.ts";
 
 /** Telemetry of one app in this browser, for metrics of the types boolean and category. */
 export type Client<D extends CompiledRegistry = CompiledRegistry> = ClientOf<D>;

@@ -1,6 +1,6 @@
 // Sends batches in two hops (docs/how-to/two-hops.md), in the place of ../transport.ts.
 
-import { ADDRESS, type Hops, KEEPALIVE, read, readReply, TIMEOUT, type Transport } from "../transport.ts";
+import { ADDRESS, type Hops, KEEPALIVE, type post as directly, read, readReply, TIMEOUT } from "../transport.ts";
 import { type Key, readAnswer, request, seal, type Sealed, verified } from "./capsules.ts";
 import { type Bytes, joined } from "./hpke.ts";
 
@@ -44,7 +44,7 @@ export function route({ endpoint, relay, gateway }: Hops): void {
 }
 
 /** Send a batch, and say what the reply means. What a relay says never drops a batch. */
-export const post: Transport["post"] = async (url, id, body, ingestKey, clock) => {
+export const post: typeof directly = async (url, id, body, ingestKey, clock) => {
   capsules.delete(body);
   const hops = routes.get(url);
   // A client without a relay sends nothing, rather than in one hop.
@@ -72,13 +72,18 @@ export const post: Transport["post"] = async (url, id, body, ingestKey, clock) =
 
 /** Seal a batch ahead for a beacon: a page that ends cannot wait for that. If it cannot be sealed,
  * the batch stays stored, and is sent when the page is opened again. */
-export const prepare: Required<Transport>["prepare"] = async (url, body, ingestKey, clock) => {
+export async function prepare(
+  url: string,
+  body: string,
+  ingestKey: string | undefined,
+  clock: () => number,
+): Promise<void> {
   try {
     capsules.set(body, (await sealFor(routes.get(url)!, url, body, ingestKey, clock)).capsule);
   } catch {
     // The relay is away, or tells no keys.
   }
-};
+}
 
 /** Send a batch that was sealed ahead, in the last moment of a page. Returns whether it was accepted
  * for sending. */

@@ -4,7 +4,6 @@ import { memoizedLocalHashing } from "../mechanisms/hashed.ts";
 import { memoizedRetention } from "../mechanisms/memoized_retention.ts";
 import { memoizedSubsetSelection } from "../mechanisms/memoized_subset_selection.ts";
 import { basicRappor, oneTimeRappor, rappor } from "../mechanisms/rappor.ts";
-import type { Parts } from "../parts.ts";
 
 export default {
   mechanisms: {
@@ -16,4 +15,4 @@ export default {
     rappor,
     one_time_rappor: oneTimeRappor,
   },
-} satisfies Partial<Parts>;
+};

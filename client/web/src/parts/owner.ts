@@ -4,6 +4,7 @@ import type { Client, SentReport } from "../client.ts";
 import { exact } from "../exact.ts";
 import { spent } from "../ledger.ts";
 import type { Columns } from "../mechanisms/base.ts";
+import type { Declared } from "../metric.ts";
 import type { Account } from "../state.ts";
 import { windowNumber } from "../windows.ts";
 
@@ -16,17 +17,10 @@ export interface DescribedRegistry {
   readonly segments?: Readonly<Record<string, { readonly values: readonly string[] }>>;
 }
 
-interface DescribedMetric {
-  readonly description: string;
-  readonly values: readonly string[] | null;
-  readonly mechanism: string;
-  readonly parameters: Readonly<Record<string, unknown>>;
-  readonly scheme: string;
-  readonly segments?: readonly string[];
-  readonly rows?: number;
-  readonly lifetime_epsilon: number;
-  readonly reveals: Readonly<{ report: number; memo: number | null; fresh: number | null }>;
-}
+type DescribedMetric = Pick<
+  Declared,
+  "description" | "values" | "mechanism" | "parameters" | "scheme" | "segments" | "rows" | "lifetime_epsilon" | "reveals"
+>;
 
 /** Values are named one by one for lists of at most so many. */
 const LISTED_VALUES = 20;
