@@ -70,6 +70,18 @@ class PairAnswer(PairEstimate):
         )
         return replace(found, warnings=(*found.warnings, note))
 
+    def alike(self, other: PairAnswer) -> bool:
+        return self.joint.values == other.joint.values
+
+    def left_out(self, count: int) -> str:
+        return counted(
+            "the values have changed: {count:,} report under other lists is left out; choose "
+            "days before the change to see it",
+            "the values have changed: {count:,} reports under other lists are left out; choose "
+            "days before the change to see them",
+            count,
+        )
+
     def change_from(self, before: PairAnswer, test: ChangeTest) -> Comparison:
         """A series has changed if the interval of its change at the level of the test, shared by
         all series (Bonferroni), does not hold zero. A conditional is a ratio: its interval at one
@@ -233,7 +245,7 @@ def _made(
     )
 
 
-def pooled(parts: Sequence[PairAnswer]) -> PairAnswer:
+def combine_pairs(parts: Sequence[PairAnswer]) -> PairAnswer:
     """The average of pairs with the same cells, by inverse variance. Every cell has the same
     weights, so that the cells still sum to 1."""
     first = parts[0]
@@ -287,21 +299,3 @@ def _exposure(mechanism: SubsetSelection, share: FloatArray, cells: int) -> Expo
     most, least = (float(each) for each in oracle_analysis(mechanism).pull(cells))
     honest = np.clip(share, 0.0, 1.0)
     return Exposure(most - honest, honest - least)
-
-
-def combine_pairs(informed: Sequence[PairAnswer]) -> PairAnswer:
-    """A single answer from those of several schemes of one pair: of those whose values are the same
-    as most reports have."""
-    most = max(informed, key=lambda each: each.n)
-    alike = [each for each in informed if each.joint.values == most.joint.values]
-    combined = pooled(alike) if len(alike) > 1 else most
-    if left := sum(each.n for each in informed) - combined.n:
-        warning = counted(
-            "the values have changed: {count:,} report under other lists is left out; choose "
-            "days before the change to see it",
-            "the values have changed: {count:,} reports under other lists are left out; choose "
-            "days before the change to see them",
-            left,
-        )
-        combined = replace(combined, warnings=(*combined.warnings, warning))
-    return combined

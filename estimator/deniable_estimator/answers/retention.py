@@ -228,6 +228,20 @@ class RetentionAnswer(Answer):
             most = max(most, float(known.max()) * self.fakes if len(known) else 0.0)
         return min(most, 1.0)
 
+    def alike(self, other: RetentionAnswer) -> bool:
+        """Whether both ask the same questions, of as many ages."""
+        mine = self.asks, self.ages, self.window
+        return mine == (other.asks, other.ages, other.window)
+
+    def left_out(self, count: int) -> str:
+        return counted(
+            "the questions have changed: {count:,} report to others is left out; choose days "
+            "before the change to see it",
+            "the questions have changed: {count:,} reports to others are left out; choose days "
+            "before the change to see them",
+            count,
+        )
+
     def change_from(self, before: RetentionAnswer, test: ChangeTest) -> Comparison:
         """Of two periods of three windows or more, the cohorts that began in each are compared, so
         that none of them lived through what happened between the two; of shorter ones what was

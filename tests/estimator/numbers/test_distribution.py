@@ -11,9 +11,7 @@ from scipy.optimize import isotonic_regression
 from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.protocol.mechanisms.number_range import TOP, NumberRange
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.numbers.change import quantile_shift
 from deniable_estimator.analyses.numbers.distribution import (
-    combine_distributions,
     distribution,
     monotone,
 )
@@ -174,24 +172,19 @@ def _drawn(tree, cells, rng):
 
 
 def test_a_quantile_that_rose(make_tree):
-    """A crowd that moved up by 30 cells has a larger median, and an interval about 30 cells."""
+    """A median that moved by 30 cells has changed, whichever window is the later one."""
     tree = make_tree(2.0)
     rng = np.random.default_rng(2)
-    shift = quantile_shift(_drawn(tree, _bump(100), rng), _drawn(tree, _bump(130), rng), 0.5)
-    assert 0 < shift.low < 30 / 254 * TOP < shift.high
-    assert shift.p_value < 1e-6
-    back = quantile_shift(_drawn(tree, _bump(130), rng), _drawn(tree, _bump(100), rng), 0.5)
-    assert back.high < 0
-    assert back.p_value < 1e-6
+    for centres in ((100, 130), (130, 100)):
+        before, after = (_drawn(tree, _bump(each), rng) for each in centres)
+        assert before.p_value_of_change(after, 0.5) < 1e-6
 
 
-def test_a_quantile_without_a_limit(make_tree):
-    """Where p99 of the later window has no upper limit, nor has its shift."""
+def test_a_quantile_of_which_nothing_is_known(make_tree):
+    """Without reports in one of the windows nothing has changed."""
     tree = make_tree(1.0)
-    rng = np.random.default_rng(3)
-    before, after = _drawn(tree, _bump(100), rng), _drawn(tree, _bump(100), rng)
-    assert after.quantile(0.99).high is None
-    assert quantile_shift(before, after, 0.99).high == math.inf
+    drawn = _drawn(tree, _bump(100), np.random.default_rng(3))
+    assert drawn.p_value_of_change(distribution(tree, _empty(tree)), 0.5) == 1.0
 
 
 def _empty(tree):
@@ -225,13 +218,11 @@ def test_a_scheme_without_reports_counts_for_nothing(make_tree):
     """The average with it is the other one; of nothing at all, nothing is known."""
     trees = make_tree(1.0, 64), make_tree(2.0, 64)
     rows = sample_crowd(trees[0], np.full(64, 1 / 64), 20_000, np.random.default_rng(3))
-    one, none = distribution(trees[0], rows), distribution(trees[1], _empty(trees[1]))
-    both = combine_distributions([none, one])
-    np.testing.assert_allclose(both.cdf, one.cdf, atol=1e-12)
+    one, none = estimate_tree(trees[0], rows), estimate_tree(trees[1], _empty(trees[1]))
+    both = combine_sums([none, one])
+    np.testing.assert_allclose(both.below, one.below, atol=1e-12)
     np.testing.assert_allclose(both.variance, one.variance, rtol=1e-9)
-    nothing = combine_distributions([none, none])
-    assert np.isinf(nothing.variance).all()
-    assert (nothing.quantile(0.5).low, nothing.quantile(0.5).high) == (None, None)
+    assert np.isinf(combine_sums([none, none]).variance[1:-1]).all()
 
 
 def test_devices_that_used_several_schemes(make_tree):
