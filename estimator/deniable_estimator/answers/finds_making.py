@@ -18,7 +18,7 @@ from deniable_estimator.analyses.candidates import check_tally
 from deniable_estimator.analyses.discovery import DecodedRows, FoundHead, PrefixTreeAnalysis
 from deniable_estimator.analyses.discovery.prior import Prior, shipped_prior
 from deniable_estimator.analyses.discovery.tree import LEVEL
-from deniable_estimator.analyses.poisoning import Exposure
+from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
 from deniable_estimator.answers.basis import Basis, Part, few_notes, footnotes, vars_of
 from deniable_estimator.answers.finds import Explained, Find, Finds, explained_by
 from deniable_estimator.answers.shares import Shares
@@ -165,7 +165,9 @@ def _shares_of_one(
         [part.basis],
         tuple(map(_name, heads)),
         Finding.of(share, noise),
-        Exposure.of(channel, share, part.tally.reports, support.reports),
+        ProjectiveGeometryAnalysis(channel).exposure(
+            share, part.tally.reports / np.maximum(support.reports, 1)
+        ),
         [_figures(part)],
         level,
         complete=False,

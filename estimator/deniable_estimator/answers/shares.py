@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable_estimator.analyses.poisoning import Exposure
+from deniable_estimator.analyses.base import Exposure
 from deniable_estimator.answers.base import Answer, ChangeTest, Comparison, Series
 from deniable_estimator.answers.basis import Table, footnotes
 from deniable_estimator.answers.files import plain, records

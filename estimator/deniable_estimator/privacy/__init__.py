@@ -11,8 +11,14 @@ Every figure is rounded up.
 """
 
 from deniable_estimator.privacy.computing import guarantee, guarantee_in, together
-from deniable_estimator.privacy.guarantees import USEFUL, Bound, Guarantee, Together
-from deniable_estimator.privacy.scope import learned_by, not_covered
+from deniable_estimator.privacy.guarantees import (
+    USEFUL,
+    Bound,
+    Guarantee,
+    Together,
+    learned_by,
+    not_covered,
+)
 
 __all__ = [
     "USEFUL",
