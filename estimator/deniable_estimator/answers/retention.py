@@ -285,9 +285,9 @@ class RetentionAnswer(Answer):
         `std_error`, `low`, `high` and what is known."""
         if self.cohorts is None or not len(self.cells.age):
             return []
-        found = self.triangle
-        label = {number: name for name, number in self._labels.items()}
-        numbers = self.cohorts.numbers
+        found, numbers = self.triangle, self.cohorts.numbers
+        newest = self.windows[0]
+        label = {each: windows.shifted(newest, each - windows.number(newest)) for each in numbers}
         told = [_told(*each) for each in zip(found.open, found.empty, strict=True)]
         return [
             (label[numbers[first]], label[numbers[later]], age, *rest)
@@ -299,16 +299,6 @@ class RetentionAnswer(Answer):
                 strict=True,
             )
         ]
-
-    @cached_property
-    def _labels(self) -> dict[str, int]:
-        """The windows that were read one by one, with their numbers."""
-        if self.cohorts is None:
-            return {}
-        label, found = next(iter(self.windows)), {}
-        for number in sorted(self.cohorts.numbers, reverse=True):
-            found[windows.shifted(label, number - windows.number(label))] = number
-        return found
 
     def csv_table(self) -> Table:
         """One line for each series, for each number of growth, and for each cell of a cohort. The

@@ -38,7 +38,11 @@ from deniable_estimator.messages import message
 from deniable_estimator.planning import words
 from deniable_estimator.planning.kinds import Planned
 from deniable_estimator.planning.population import pair_shares
-from deniable_estimator.statistics.tails import chi_square_quantile, noncentral_chi_square_tail
+from deniable_estimator.statistics.tails import (
+    chi_square_quantile,
+    halved,
+    noncentral_chi_square_tail,
+)
 
 _MOVE = 0.1
 """By how much fakes are to move a conditional share: ten points."""
@@ -372,13 +376,7 @@ def shown_from(cells: int, covariance: Covariance) -> float | None:
     def shown(share: float) -> bool:
         return share > LEAST_ERRORS * math.sqrt(float(noise.at(np.array([share]))[0]))
 
-    low, high = 0.0, 1.0
-    if not shown(high):
-        return None
-    for _ in range(30):
-        middle = (low + high) / 2
-        low, high = (low, middle) if shown(middle) else (middle, high)
-    return high
+    return halved(shown, 0.0, 1.0, 30) if shown(1.0) else None
 
 
 def conditional_half_width(share: float, cells: int, covariance: Covariance) -> float | None:
@@ -399,11 +397,9 @@ def strongest_effect(rows: int, columns: int) -> float:
 
 def least_effect(rows: int, columns: int, covariance: Covariance) -> float | None:
     """The smallest Cramer's V that is found with power POWER."""
-    low, high = 0.0, strongest_effect(rows, columns)
-    if power_of(high, rows, columns, covariance) < POWER:
-        return None
-    for _ in range(20):
-        middle = (low + high) / 2
-        enough = power_of(middle, rows, columns, covariance) >= POWER
-        low, high = (low, middle) if enough else (middle, high)
-    return high
+
+    def found(effect: float) -> bool:
+        return power_of(effect, rows, columns, covariance) >= POWER
+
+    most = strongest_effect(rows, columns)
+    return halved(found, 0.0, most, 20) if found(most) else None
