@@ -31,16 +31,6 @@ from deniable_estimator.messages import message
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import Adjustment
 
-__all__ = [
-    "COMBINERS",
-    "MAKERS",
-    "TYPES",
-    "Answer",
-    "answer_of",
-    "answers_of",
-    "combine",
-]
-
 Maker: TypeAlias = Callable[[Sequence[Part], float, Adjustment], Sequence[Answer]]
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import date
 
 from deniable import Registry
-from deniable_estimator.answers import Answer
+from deniable_estimator.answers.base import Answer
 from deniable_estimator.asking.query import Query, windows_within
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import estimated, select, unfinished

@@ -17,7 +17,8 @@ from typing import Any
 
 from deniable import Metric, Registry
 from deniable_estimator.messages import message
-from deniable_estimator.privacy import Bound, guarantee, guarantee_in
+from deniable_estimator.privacy.computing import guarantee, guarantee_in
+from deniable_estimator.privacy.guarantees import Bound
 from deniable_estimator.privacy.spans import (
     SPANS,
     ReleasedSums,

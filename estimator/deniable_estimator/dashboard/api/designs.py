@@ -22,7 +22,7 @@ from deniable_estimator.dashboard.calculations import outsider_text, plan_text, 
 from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.planning.kinds import PLANS, PlanKind
-from deniable_estimator.privacy import guarantee_in, together
+from deniable_estimator.privacy.computing import guarantee_in, together
 
 
 @endpoint(f"{NAMED}/privacy", METRICS, "Guarantee")
