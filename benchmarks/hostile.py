@@ -42,7 +42,7 @@ from deniable.protocol.mechanisms import Report
 from deniable_collector.stores import Store, open_store
 from deniable_collector.stores.commits import Commit, TallyKey, increments_of
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.analyses import sample_tally
 from ingest import METRICS, WINDOW, Outcome, Server, batch_of, fresh, load, redis
 
 HONEST, HOSTILE = 200.0, 20.0

@@ -29,8 +29,7 @@ from deniable import Scheme
 from deniable.protocol.mechanisms import AUTO, design, total_variance
 from deniable.protocol.mechanisms.choice import loss
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
-from deniable_estimator.analyses import oracle_analysis
-from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.analyses import oracle_analysis, sample_tally
 from deniable_estimator.answers import answer_of
 from deniable_estimator.forecasting.detection import reports_for_half_width
 from deniable_estimator.planning.population import zipf_shares

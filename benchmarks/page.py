@@ -29,7 +29,7 @@ from deniable import Registry
 from deniable_collector.stores import Store, open_store
 from deniable_collector.stores.commits import Commit, TallyKey, increments_of
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.analyses import sample_tally
 from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.reading import read
 from deniable_estimator.asking.trend import trend

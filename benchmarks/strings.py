@@ -26,10 +26,9 @@ from deniable.protocol.mechanisms import AUTO, design
 from deniable.protocol.mechanisms.hashed import CountMeanSketch, HadamardCountMeanSketch
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable_collector.tally import Tally
-from deniable_estimator.analyses import analysis_of
+from deniable_estimator.analyses import analysis_of, sample_tally
 from deniable_estimator.analyses.discovery.prior import Prior, counted_pairs, shipped_prior
 from deniable_estimator.analyses.discovery.tree import LEVEL
-from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers import answer_of
 from deniable_estimator.answers.basis import Part
 from deniable_estimator.answers.finds_making import Rule, find_strings

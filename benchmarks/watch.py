@@ -24,7 +24,7 @@ from common.tables import Table, run
 from deniable import Scheme
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.analyses import sample_tally
 from deniable_estimator.answers.basis import Part
 from deniable_estimator.asking.reading import Question
 from deniable_estimator.forecasting.detection import std_error

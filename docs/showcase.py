@@ -20,8 +20,7 @@ from deniable.protocol.types.number import Number
 from deniable_collector.stores import Store, open_store
 from deniable_collector.stores.commits import Commit, TallyKey, increments_of
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.analyses import analysis_of
-from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.analyses import analysis_of, sample_tally
 from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.releasing.ledger import ReleaseLedger
 from deniable_estimator.releasing.making import release

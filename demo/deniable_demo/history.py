@@ -42,8 +42,7 @@ from deniable_demo.population import (
     Population,
     memo_key,
 )
-from deniable_estimator.analyses import analysis_of
-from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.analyses import analysis_of, sample_tally
 from deniable_estimator.asking.comparison import Moment, days_since
 from deniable_estimator.asking.query import Days
 from deniable_estimator.development.crowd import fold_tally

@@ -12,7 +12,7 @@ from deniable.protocol.mechanisms import MAX_CELLS, Packing, Row
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable.protocol.segments import Segment, combinations, labels, place
 from deniable.testing import MemoryClient
-from deniable_estimator.forecasting.forecast import segment_forecast
+from deniable_estimator.forecasting.declaring import segment_forecast
 
 HEAD = """
 schema = 1

@@ -29,7 +29,7 @@ from deniable_collector.stores.commits import (
     TallyRowKey,
     increments_of,
 )
-from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.analyses import sample_tally
 from deniable_estimator.planning import retention_crowd
 from deniable_estimator.planning.retention_crowd import Life
 

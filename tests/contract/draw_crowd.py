@@ -11,7 +11,7 @@ from datetime import date, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.analyses import sample_tally
 from deniable_estimator.planning import retention_crowd
 from deniable_estimator.planning.retention_crowd import Life
 

@@ -20,7 +20,7 @@ from deniable.protocol.types.number import Number
 from deniable.protocol.types.retention import Retention
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
-from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.analyses import sample_tally
 from deniable_estimator.planning.retention_crowd import Life, tallies_of
 
 from .crowd import LAST_DAY, NOW, STORE

@@ -30,8 +30,7 @@ from deniable.protocol.segments import combinations
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_collector.tally import Tally
-from deniable_estimator.analyses import analysis_of
-from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.analyses import analysis_of, sample_tally
 from deniable_estimator.dashboard.sharing.links import SharedLinks
 from deniable_estimator.planning.retention_crowd import Life, tallies_of
 

@@ -10,13 +10,12 @@ from deniable.protocol.mechanisms.hashed import CountMeanSketch
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.analyses import oracle_analysis
+from deniable_estimator.analyses import oracle_analysis, sample_tally
 from deniable_estimator.analyses.anomalies import (
     Figure,
     Verdict,
     figures,
 )
-from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers import answer_of
 from deniable_estimator.answers.shares_making import combine
 from deniable_estimator.statistics.intervals import Noise

@@ -17,7 +17,7 @@ from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubse
 from deniable.protocol.mechanisms.rappor import Bloom, OneTimeRappor, Rappor
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_collector.tally import Tally, empty_tally
-from deniable_estimator.analyses import cohorts, oracle_analysis
+from deniable_estimator.analyses import cohorts, oracle_analysis, sample_tally
 from deniable_estimator.analyses.cohorts import decoder
 from deniable_estimator.analyses.cohorts.decoder import decode
 from deniable_estimator.analyses.cohorts.design import Design
@@ -26,7 +26,6 @@ from deniable_estimator.analyses.cohorts.fit import (
     singly,
 )
 from deniable_estimator.analyses.cohorts.table import CohortTable, Winsor
-from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers import answer_of
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.significance import adjust_p

@@ -19,7 +19,7 @@ from deniable.protocol.mechanisms import (
     Mechanism,
 )
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
-from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.analyses import sample_tally
 from deniable_estimator.answers import answer_of
 from deniable_estimator.statistics.participation import Participation
 

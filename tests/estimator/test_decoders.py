@@ -7,9 +7,8 @@ from deniable import Scheme
 from deniable.protocol.mechanisms.hashed import HashedProjectiveGeometry
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry, points
 from deniable.protocol.randomness import PRECISION
-from deniable_estimator.analyses import projective_geometry
+from deniable_estimator.analyses import projective_geometry, sample_tally
 from deniable_estimator.analyses.projective_geometry import MAX_REPORTS, space_support
-from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers import answer_of
 from deniable_estimator.errors import EstimateError
 

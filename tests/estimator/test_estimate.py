@@ -15,9 +15,8 @@ from tests.estimator.schemes import SCHEMES, SIZE
 from deniable import Scheme
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_collector.tally import Tally, TallyRow, empty_tally
-from deniable_estimator.analyses import ANALYSES
+from deniable_estimator.analyses import ANALYSES, sample_tally
 from deniable_estimator.analyses.base import OracleAnalysis, Support
-from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers import answer_of, answers_of
 from deniable_estimator.answers import combine as combine_answers
 from deniable_estimator.answers.basis import Part

@@ -8,9 +8,8 @@ from deniable import Scheme
 from deniable.protocol.mechanisms.hashed import CohortLocalHashing, HashedProjectiveGeometry
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
-from deniable_estimator.analyses import hashed
+from deniable_estimator.analyses import hashed, sample_tally
 from deniable_estimator.analyses.hashed import hash_places
-from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers import answer_of
 
 SPACE = ProjectiveGeometry.best(2.0, 2000, 4000)

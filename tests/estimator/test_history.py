@@ -14,8 +14,8 @@ from deniable import Scheme
 from deniable.protocol.mechanisms.hashed import HashedProjectiveGeometry
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_collector.tally import TallyRow
+from deniable_estimator.analyses import sample_tally
 from deniable_estimator.analyses.anomalies import Figure
-from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.answers.basis import Part
 from deniable_estimator.asking.history import (
     Look,

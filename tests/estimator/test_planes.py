@@ -13,11 +13,11 @@ from deniable_estimator.analyses import (
     ANALYSES,
     oracle_analysis,
     own_columns,
+    sample_tally,
 )
 from deniable_estimator.analyses.base import OracleAnalysis
 from deniable_estimator.analyses.hashed import HashedAnalysis
 from deniable_estimator.analyses.numbers import SlidingWindowAnalysis
-from deniable_estimator.analyses.sampling import sample_tally
 from deniable_estimator.errors import EstimateError
 
 from .test_outsider_enumeration import CASES

@@ -15,8 +15,7 @@ from deniable.protocol.mechanisms.rappor import BasicRappor, Bloom, OneTimeRappo
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
 from deniable.protocol.randomness import PRECISION
-from deniable_estimator.analyses import oracle_analysis
-from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.analyses import oracle_analysis, sample_tally
 from deniable_estimator.answers import answer_of
 
 ONE = 1 << PRECISION

@@ -16,7 +16,8 @@ from deniable.protocol.exact import exp_below
 from deniable.protocol.mechanisms import Memoizing, Packing, Report
 from deniable_estimator.dashboard.privacy_label import label_filters, privacy_label
 from deniable_estimator.document.terminal import document_view
-from deniable_estimator.privacy import Bound, guarantee, guarantee_in, together
+from deniable_estimator.privacy.computing import guarantee, guarantee_in, together
+from deniable_estimator.privacy.guarantees import Bound
 from deniable_estimator.privacy.report import derivation_of
 from deniable_estimator.privacy.words import chance, factor, rounded_up
 from deniable_estimator.terminal.privacy_told import privacy_document

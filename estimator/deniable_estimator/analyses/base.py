@@ -3,6 +3,18 @@
 Each mechanism has one analysis, in one file of this folder: how its tallies are decoded and drawn,
 what fake devices could do to them, how the sums of honest devices look, and what its memos, if it
 has any, add to all that. Nothing else in the estimator asks which mechanism it deals with.
+
+**The poisoning budget** is how far fake devices could move an estimate at most. A fake does not
+randomize. It sends the well-formed report that moves the estimate most. Let a fraction b of all
+reports be fake, and let f be the share of a value among the honest ones. If every fake supports the
+value (Cao, Jia and Gong, USENIX Security 2021), its estimate rises by ::
+
+    G = b [A - f],   A = (1 - q) / (p - q)             what fakes alone would show
+    G = b [A - f],   A = (a - r q) / (p - q)           in all, for r targets at once
+
+where a is how many of the targets one report can support. If none supports it, the
+estimate falls by b [f - B] with B = -q / (p - q). Small epsilons have p near q, so a large A.
+Filters of RAPPOR are decoded by a regression: see `deniable_estimator.analyses.cohorts`.
 """
 
 from __future__ import annotations
@@ -79,6 +91,16 @@ class Pull(NamedTuple):
     """If they all push it up."""
     least: Fraction
     """If they all push it down; negative."""
+
+
+class Exposure(NamedTuple):
+    """How far d shares move, divided by the fraction of fakes; shape (d,) each.
+
+    Multiplied by the fraction of fakes, these are the poisoning budget. Both are positive.
+    """
+
+    gain: FloatArray
+    loss: FloatArray
 
 
 class Ones(NamedTuple):
@@ -221,6 +243,16 @@ class OracleAnalysis(Analysis[AnyOracle]):
         p, q = self.mechanism.p, self.mechanism.q
         lowest, highest = self.supported(targets)
         return Pull((highest - targets * q) / (p - q), (lowest - targets * q) / (p - q))
+
+    def exposure(
+        self, share: FloatArray, weight: float | FloatArray = 1.0, targets: int = 1
+    ) -> Exposure:
+        """How far fakes move shares, each of so many targets together. If a value is estimated from
+        some of the reports, fakes choose to be among them: `weight` is how many times as many there
+        are in all."""
+        most, least = map(float, self.pull(targets))
+        honest = np.clip(share, 0.0, 1.0)
+        return Exposure(weight * (most - honest), weight * (honest - least))
 
     def together(self) -> float:
         """By how much values that move together inflate the variance of a count of values."""

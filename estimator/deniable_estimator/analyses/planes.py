@@ -18,15 +18,14 @@ the counts T = H C, the support of x is (n + T[row of x]) / 2, in integers.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from fractions import Fraction
+from abc import abstractmethod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable.protocol.mechanisms.hadamard_response import HadamardResponse
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.base import Counts, Items, OneRowAnalysis
+from deniable_estimator.analyses.base import AnyOracle, Counts, Items, OneRowAnalysis
 
 _MANY = 0.125
 """Above so many devices per point of a plane, listing its points is cheaper than single draws."""
@@ -35,43 +34,43 @@ _CHUNK = 1 << 18
 """Points that are drawn at a time, to bound memory."""
 
 
-class Planes(ABC):
-    """The planes of a mechanism, over numpy arrays.
+class PlanesAnalysis(OneRowAnalysis[AnyOracle]):
+    """A report is one point, which supports the values in whose planes it is."""
 
-    Attributes:
-        points: how many points there are (K).
-        size: how many of them are in each plane (s).
-        p: the probability that a report is in the plane of the true value.
-    """
-
-    points: int
-    size: int
-    p: Fraction
+    @property
+    @abstractmethod
+    def near(self) -> int:
+        """How many of the points are in each plane (s)."""
 
     @abstractmethod
     def plane(self, item: int) -> Counts:
-        """The points of one value's plane, shape (size,)."""
+        """The points of one value's plane, shape (s,)."""
 
     @abstractmethod
     def draw(self, items: Counts, counts: Counts, rng: np.random.Generator) -> Counts:
         """Independent uniform points, `counts[i]` of them of the plane of `items[i]`."""
 
+    def commonest(self) -> float:
+        return float(self.mechanism.p) / self.near
 
-def sample_points(planes: Planes, counts: Counts, rng: np.random.Generator) -> TallyRow:
-    """The only row of the tally of a crowd in which `counts[x]` devices have value x."""
-    anywhere = planes.points * (1 - planes.p) / (planes.points - planes.size)
-    owned = rng.binomial(counts, float(1 - anywhere))
-    devices = int(counts.sum())
-    cells = _spread(devices - int(owned.sum()), planes.points, rng)
-    many = owned > _MANY * planes.size
-    for item in np.flatnonzero(many):
-        cells[planes.plane(int(item))] += _spread(int(owned[item]), planes.size, rng)
-    few = np.flatnonzero(~many & (owned > 0))
-    # Values one after another, in groups of about a chunk of devices.
-    groups = np.cumsum(owned[few]) // _CHUNK
-    for items in np.split(few, np.flatnonzero(np.diff(groups)) + 1):
-        np.add.at(cells, planes.draw(items, owned[items], rng), 1)
-    return TallyRow(devices, cells)
+    def sample_rows(
+        self, items: Items, counts: Counts, rng: np.random.Generator
+    ) -> tuple[TallyRow, ...]:
+        """`items` is every value, in order, and is ignored."""
+        points, near = self.mechanism.rows[0].width, self.near
+        anywhere = points * (1 - self.mechanism.p) / (points - near)
+        owned = rng.binomial(counts, float(1 - anywhere))
+        devices = int(counts.sum())
+        cells = _spread(devices - int(owned.sum()), points, rng)
+        many = owned > _MANY * near
+        for item in np.flatnonzero(many):
+            cells[self.plane(int(item))] += _spread(int(owned[item]), near, rng)
+        few = np.flatnonzero(~many & (owned > 0))
+        # Values one after another, in groups of about a chunk of devices.
+        groups = np.cumsum(owned[few]) // _CHUNK
+        for group in np.split(few, np.flatnonzero(np.diff(groups)) + 1):
+            np.add.at(cells, self.draw(group, owned[group], rng), 1)
+        return (TallyRow(devices, cells),)
 
 
 def _spread(devices: int, size: int, rng: np.random.Generator) -> Counts:
@@ -94,58 +93,43 @@ def _spread(devices: int, size: int, rng: np.random.Generator) -> Counts:
     return cells
 
 
-class HadamardResponseAnalysis(OneRowAnalysis[HadamardResponse]):
-    """A report is one column, which supports half of the values."""
+class HadamardResponseAnalysis(PlanesAnalysis[HadamardResponse]):
+    """A plane is a row of the Hadamard matrix: the columns in which it has +1."""
+
+    @property
+    def near(self) -> int:
+        return self.mechanism.order // 2
 
     def places(self, cells: Counts) -> Counts:
-        return matrix_support(cells, self.mechanism)
+        transformed = cells.copy()
+        half = 1
+        while half < len(cells):
+            pairs = transformed.reshape(-1, 2, half)
+            even, odd = pairs[:, 0].copy(), pairs[:, 1].copy()
+            np.add(even, odd, out=pairs[:, 0])
+            np.subtract(even, odd, out=pairs[:, 1])
+            half *= 2
+        support: Counts = (transformed[0] + transformed[::-1][: self.mechanism.size]) // 2
+        return support
 
     def supported(self, targets: int) -> tuple[int, int]:
         # Column 0 supports every value. Any other one has -1 in half of the rows, and one has
         # it in all rows from order / 2 on, which all belong to values.
-        return max(0, targets - self.mechanism.order // 2), targets
+        return max(0, targets - self.near), targets
 
     def together(self) -> float:
         """Any two rows of a Hadamard matrix have a third that two values have in common."""
         return 2 * float(self.mechanism.p)
 
-    def commonest(self) -> float:
-        return 2 * float(self.mechanism.p) / self.mechanism.order
-
-    def sample_rows(
-        self, items: Items, counts: Counts, rng: np.random.Generator
-    ) -> tuple[TallyRow, ...]:
-        """`items` is every value, in order, and is ignored."""
-        return (sample_points(_Rows(self.mechanism), counts, rng),)
-
-
-def matrix_support(cells: Counts, mechanism: HadamardResponse) -> Counts:
-    """The support of each value, shape (size,), from the counts of all columns, shape (K,)."""
-    transformed = cells.copy()
-    half = 1
-    while half < len(cells):
-        pairs = transformed.reshape(-1, 2, half)
-        even, odd = pairs[:, 0].copy(), pairs[:, 1].copy()
-        np.add(even, odd, out=pairs[:, 0])
-        np.subtract(even, odd, out=pairs[:, 1])
-        half *= 2
-    support: Counts = (transformed[0] + transformed[::-1][: mechanism.size]) // 2
-    return support
-
-
-class _Rows(Planes):
-    """Rows of the Hadamard matrix, each with the columns in which it has +1."""
-
-    def __init__(self, mechanism: HadamardResponse) -> None:
-        self.points, self.size, self.p = mechanism.order, mechanism.order // 2, mechanism.p
-
     def plane(self, item: int) -> Counts:
-        columns = np.arange(self.points)
-        return columns[~_odd(columns & (self.points - 1 - item))]
+        last = self.mechanism.order - 1
+        columns = np.arange(last + 1)
+        return columns[~_odd(columns & (last - item))]
 
     def draw(self, items: Counts, counts: Counts, rng: np.random.Generator) -> Counts:
-        rows = np.repeat(self.points - 1 - items, counts)
-        columns = rng.integers(self.points, size=len(rows))
+        order = self.mechanism.order
+        rows = np.repeat(order - 1 - items, counts)
+        columns = rng.integers(order, size=len(rows))
         # Toggling a bit of the row pairs the columns of either sign one to one.
         return np.where(_odd(columns & rows), columns ^ (rows & -rows), columns)
 

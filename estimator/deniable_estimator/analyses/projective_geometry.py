@@ -27,16 +27,15 @@ to MAX_REPORTS.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
-from typing import Any, TypeAlias, TypeVar
+from functools import cached_property, lru_cache
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry, points
-from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.base import Counts, Items, OneRowAnalysis
-from deniable_estimator.analyses.planes import Planes, sample_points
+from deniable_estimator.analyses.base import Counts
+from deniable_estimator.analyses.planes import PlanesAnalysis
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 
@@ -64,8 +63,12 @@ in numpy's wheels. The threads of a larger one take several times the CPU time, 
 waiting."""
 
 
-class ProjectiveGeometryAnalysis(OneRowAnalysis[ProjectiveGeometry]):
-    """A report is one point, which supports the values of a hyperplane."""
+class ProjectiveGeometryAnalysis(PlanesAnalysis[ProjectiveGeometry]):
+    """A plane is a hyperplane of a projective space."""
+
+    @property
+    def near(self) -> int:
+        return points(self.mechanism.order, self.mechanism.dimension - 1)
 
     def places(self, cells: Counts) -> Counts:
         return space_support(cells, self.mechanism.order, self.mechanism.dimension)
@@ -79,20 +82,72 @@ class ProjectiveGeometryAnalysis(OneRowAnalysis[ProjectiveGeometry]):
         """A report of x supports two values on a line through x together; with q - 1 others each
         value is on such a line."""
         mechanism = self.mechanism
-        near = points(mechanism.order, mechanism.dimension - 1)
-        both = float(mechanism.p) * points(mechanism.order, mechanism.dimension - 2) / near
+        both = float(mechanism.p) * points(mechanism.order, mechanism.dimension - 2) / self.near
         q = float(mechanism.q)
         return 1 + (mechanism.order - 1) * max(0.0, (both - q**2) / (q * (1 - q)))
 
-    def commonest(self) -> float:
-        mechanism = self.mechanism
-        return float(mechanism.p) / points(mechanism.order, mechanism.dimension - 1)
+    @cached_property
+    def _begins(self) -> Counts:
+        """Where the points with so many zeros in front begin, and with how many of them."""
+        order, dimension = self.mechanism.order, self.mechanism.dimension
+        return np.array(
+            [points(order, dimension) - points(order, dimension - j) for j in range(dimension)]
+        )
 
-    def sample_rows(
-        self, items: Items, counts: Counts, rng: np.random.Generator
-    ) -> tuple[TallyRow, ...]:
-        """`items` is every value, in order, and is ignored."""
-        return (sample_points(_Space(self.mechanism), counts, rng),)
+    @cached_property
+    def _powers(self) -> Counts:
+        return self.mechanism.order ** np.arange(self.mechanism.dimension - 1, -1, -1)
+
+    def plane(self, item: int) -> Counts:
+        # As ProjectiveGeometry.support, with arrays in place of loops.
+        order, vector = self.mechanism.order, self.mechanism.coordinates(item)
+        last = max(place for place, number in enumerate(vector) if number)
+        inverse = pow(vector[last], -1, order)
+        blocks: list[Counts] = []
+        for lead, begin in enumerate(self._begins):
+            if last < lead:
+                blocks.append(begin + np.arange(self._powers[lead]))
+            if last <= lead:
+                continue
+            partial = np.array([vector[lead]])
+            for place in range(lead + 1, last):
+                terms = np.arange(order) * vector[place]
+                partial = (partial[:, None] + terms).ravel() % order
+            solved = np.arange(len(partial)) * order - partial * inverse % order
+            solved[partial > 0] += order
+            step = self._powers[last]
+            blocks.append((begin + solved[:, None] * step + np.arange(step)).ravel())
+        return np.concatenate(blocks)
+
+    def draw(self, items: Counts, counts: Counts, rng: np.random.Generator) -> Counts:
+        order, dimension = self.mechanism.order, self.mechanism.dimension
+        # Narrow numbers, as long as a sum of products cannot overflow, are twice as fast.
+        dtype = np.int32 if dimension * order**2 < 1 << 31 else np.int64
+        inverses = np.array([0, *(pow(number, -1, order) for number in range(1, order))], dtype)
+        lead = np.searchsorted(self._begins, items, side="right") - 1
+        numbers = items - self._begins[lead] + self._powers[lead]
+        digits = (numbers[:, None] // self._powers % order).astype(dtype)
+        # Coordinates come first: each is one long, contiguous row.
+        values = np.repeat(digits, counts, axis=0).T
+        pivots = np.repeat(lead, counts)
+        drawn = np.zeros(len(pivots), np.int64)
+        missing = np.arange(len(pivots))
+        while len(missing):
+            vectors = rng.integers(order, size=(dimension, len(missing)), dtype=dtype)
+            each = np.arange(len(missing))
+            # All coordinates but one are free; the one where the value has its leading 1 follows.
+            vectors[pivots[missing], each] = 0
+            inner = np.einsum("ij,ij->j", vectors, values[:, missing])
+            vectors[pivots[missing], each] = -inner % order
+            first = (vectors != 0).argmax(axis=0)
+            scale = inverses[vectors[first, each]]
+            found = np.zeros(len(missing), np.int64)
+            for coordinate in vectors:
+                found *= order
+                found += coordinate * scale % order
+            drawn[missing] = found + self._begins[first] - self._powers[first]
+            missing = missing[~vectors.any(axis=0)]  # the zero vector is no point
+        return drawn
 
 
 def _in_planes(order: int, dimension: int, size: int) -> tuple[int, int]:
@@ -266,76 +321,3 @@ def _multiples(numbers: Counts, order: int, digits: int) -> Counts:
     for power in (order**place for place in range(digits)):
         multiples += (numbers // power % order)[:, None] * np.arange(order) % order * power
     return multiples
-
-
-class _Space(Planes):
-    """The hyperplanes of a projective space."""
-
-    def __init__(self, mechanism: ProjectiveGeometry) -> None:
-        order, dimension = mechanism.order, mechanism.dimension
-        self.order, self.dimension, self.p = order, dimension, mechanism.p
-        self.points, self.size = mechanism.messages, points(order, dimension - 1)
-        self._coordinates = mechanism.coordinates
-        # Where the points with so many zeros in front begin, and with how many of them.
-        self._begins = np.array(
-            [points(order, dimension) - points(order, dimension - j) for j in range(dimension)]
-        )
-        self._powers = order ** np.arange(dimension - 1, -1, -1)
-        # Narrow numbers, as long as a sum of products cannot overflow, are twice as fast.
-        self._dtype = np.int32 if dimension * order**2 < 1 << 31 else np.int64
-        self._inverses = np.array(
-            [0, *(pow(number, -1, order) for number in range(1, order))], self._dtype
-        )
-
-    def plane(self, item: int) -> Counts:
-        # As ProjectiveGeometry.support, with arrays in place of loops.
-        order, vector = self.order, self._coordinates(item)
-        last = max(place for place, number in enumerate(vector) if number)
-        inverse = pow(vector[last], -1, order)
-        blocks: list[Counts] = []
-        for lead, begin in enumerate(self._begins):
-            if last < lead:
-                blocks.append(begin + np.arange(self._powers[lead]))
-            if last <= lead:
-                continue
-            partial = np.array([vector[lead]])
-            for place in range(lead + 1, last):
-                terms = np.arange(order) * vector[place]
-                partial = (partial[:, None] + terms).ravel() % order
-            solved = np.arange(len(partial)) * order - partial * inverse % order
-            solved[partial > 0] += order
-            step = self._powers[last]
-            blocks.append((begin + solved[:, None] * step + np.arange(step)).ravel())
-        return np.concatenate(blocks)
-
-    def draw(self, items: Counts, counts: Counts, rng: np.random.Generator) -> Counts:
-        order = self.order
-        lead = np.searchsorted(self._begins, items, side="right") - 1
-        numbers = items - self._begins[lead] + self._powers[lead]
-        digits = (numbers[:, None] // self._powers % order).astype(self._dtype)
-        # Coordinates come first: each is one long, contiguous row.
-        values = np.repeat(digits, counts, axis=0).T
-        pivots = np.repeat(lead, counts)
-        drawn = np.zeros(len(pivots), np.int64)
-        missing = np.arange(len(pivots))
-        while len(missing):
-            vectors = rng.integers(order, size=(self.dimension, len(missing)), dtype=self._dtype)
-            each = np.arange(len(missing))
-            # All coordinates but one are free; the one where the value has its leading 1 follows.
-            vectors[pivots[missing], each] = 0
-            inner = np.einsum("ij,ij->j", vectors, values[:, missing])
-            vectors[pivots[missing], each] = -inner % order
-            drawn[missing] = self._index(vectors)
-            missing = missing[~vectors.any(axis=0)]  # the zero vector is no point
-        return drawn
-
-    def _index(self, vectors: NDArray[Any]) -> Counts:
-        """The indices of the points of vectors, (dimension, n) -> (n,)."""
-        first = (vectors != 0).argmax(axis=0)
-        scale = self._inverses[vectors[first, np.arange(vectors.shape[1])]]
-        numbers = np.zeros(vectors.shape[1], np.int64)
-        for coordinate in vectors:
-            numbers *= self.order
-            numbers += coordinate * scale % self.order
-        indices: Counts = numbers + self._begins[first] - self._powers[first]
-        return indices

@@ -38,7 +38,7 @@ positive if devices active in another window are at least as likely to be back a
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
@@ -174,36 +174,29 @@ class CohortCounts:
         if len(parts) == 1:
             return parts[0]
         numbers = sorted({number for each in parts for number in each.numbers})
-        places = [np.searchsorted(numbers, each.numbers) for each in parts]
-        shape = (*parts[0].reports.shape[:-1], len(numbers))
 
-        def total(name: str, weighted: bool) -> FloatArray:
-            column = getattr(parts[0], name)
-            found = np.zeros(shape + column.shape[len(shape) :])
-            for each, place in zip(parts, places, strict=True):
-                add = getattr(each, name)
-                found[..., place] += add * each.reports if weighted else add
-            return found
+        def wide(each: CohortCounts, column: FloatArray) -> FloatArray:
+            """The column over all numbers: 0 in windows of other schemes alone."""
+            by_window = np.moveaxis(column, each.reports.ndim - 1, 0)
+            found = np.zeros((len(numbers), *by_window.shape[1:]))
+            found[np.searchsorted(numbers, each.numbers)] = by_window
+            return np.asarray(np.moveaxis(found, 0, each.reports.ndim - 1))
 
-        counts = np.zeros((*shape, parts[0].ages + 1))
-        for each, place in zip(parts, places, strict=True):
-            counts[..., place, :] += each.counts
-        reports = total("reports", False)
+        def total(column: Callable[[CohortCounts], FloatArray]) -> FloatArray:
+            return np.asarray(sum(wide(each, column(each)) for each in parts))
+
+        reports = total(lambda each: each.reports)
         each_report = np.maximum(reports, 1)
-        pull, push = (np.zeros(shape) for _ in range(2))
-        for each, place in zip(parts, places, strict=True):
-            pull[..., place] = np.maximum(pull[..., place], each.pull)
-            push[..., place] = np.maximum(push[..., place], each.push)
         return cls(
             tuple(numbers),
             reports,
-            counts,
-            total("alone", False),
-            total("own", True) / each_report,
-            total("between", False),
-            total("owned", True) / each_report,
-            pull,
-            push,
+            total(lambda each: each.counts),
+            total(lambda each: each.alone),
+            total(lambda each: each.own * each.reports) / each_report,
+            total(lambda each: each.between),
+            total(lambda each: each.owned * each.reports) / each_report,
+            np.max([wide(each, each.pull) for each in parts], axis=0),
+            np.max([wide(each, each.push) for each in parts], axis=0),
         )
 
 

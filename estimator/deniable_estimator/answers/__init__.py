@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from deniable import Scheme
@@ -14,7 +15,10 @@ from deniable_estimator.analyses.numbers import HistogramAnalysis, SlidingWindow
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.basis import Part
 from deniable_estimator.answers.distribution import Distribution
-from deniable_estimator.answers.distribution_making import combine_histograms, estimate_distribution
+from deniable_estimator.answers.distribution_making import (
+    combine_distributions,
+    estimate_distribution,
+)
 from deniable_estimator.answers.mean import Mean, combine_means, estimate_mean
 from deniable_estimator.answers.pair import PairAnswer, combine_pairs, estimate_pair
 from deniable_estimator.answers.retention import RetentionAnswer
@@ -26,16 +30,6 @@ from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import Adjustment
-
-__all__ = [
-    "COMBINERS",
-    "MAKERS",
-    "TYPES",
-    "Answer",
-    "answer_of",
-    "answers_of",
-    "combine",
-]
 
 Maker: TypeAlias = Callable[[Sequence[Part], float, Adjustment], Sequence[Answer]]
 
@@ -60,11 +54,11 @@ TYPES: dict[str, Maker] = {
 COMBINERS: dict[type[Answer], Callable[[Sequence[Any]], Answer]] = {
     Shares: combine_shares,
     Mean: combine_means,
-    Distribution: combine_histograms,
+    Distribution: combine_distributions,
     PairAnswer: combine_pairs,
     RetentionAnswer: combine_retentions,
 }
-"""kind of answer -> what makes one of several with reports, each of another scheme."""
+"""kind of answer -> what makes one of several alike with reports, each of another scheme."""
 
 
 def answer_of(
@@ -109,7 +103,8 @@ def answers_of(parts: Sequence[Part], level: float, adjust: Adjustment) -> Seque
 
 
 def combine(answers: Sequence[Answer]) -> Answer:
-    """A single answer from those of several schemes of one metric, at the same level.
+    """A single answer from those of several schemes of one metric, at the same level. Where they
+    cannot all be averaged, it is of those that are alike to the one with the most reports.
 
     Raises:
         EstimateError: there are none, or they answer different questions.
@@ -123,4 +118,9 @@ def combine(answers: Sequence[Answer]) -> Answer:
     informed = [each for each in answers if each.n]
     if len(informed) < 2:
         return informed[0] if informed else answers[0]
-    return COMBINERS[type(answers[0])](informed)
+    most = max(informed, key=lambda each: each.n)
+    alike = [each for each in informed if each.alike(most)]
+    combined = COMBINERS[type(most)](alike) if len(alike) > 1 else most
+    if left := sum(each.n for each in informed) - combined.n:
+        combined = replace(combined, warnings=(*combined.warnings, combined.left_out(left)))
+    return combined

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,6 +145,14 @@ class Answer(Result):
     def budget(self) -> float:
         """The most that so many fake devices add to any one series; NaN without reports."""
 
+    def alike(self, other: Self) -> bool:
+        """Whether the answers of two schemes of the metric can be averaged."""
+        return True
+
+    def left_out(self, count: int) -> str:
+        """The warning that it lacks so many reports of other schemes, which are not alike."""
+        raise NotImplementedError
+
     @abstractmethod
     def change_from(self, before: Self, test: ChangeTest) -> Comparison:
         """The change of every series that both have, in the order of this one.
@@ -174,14 +182,8 @@ class Answer(Result):
         return NUMBER_COLUMNS, self.series.lines()
 
 
-def beyond_noise(
-    p_value: FloatArray, low: FloatArray, high: FloatArray, alpha: float
-) -> NDArray[np.bool_]:
-    """Which p-values are at most `alpha`, of changes whose interval does not hold zero: readers
-    would see two statements that disagree."""
-    with np.errstate(invalid="ignore"):
-        found: NDArray[np.bool_] = (p_value <= alpha) & ((low > 0) | (high < 0))
-    return found
+Interval: TypeAlias = tuple[FloatArray, FloatArray]
+"""Low and high ends, shape (d,) each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,6 +208,28 @@ class Comparison(Filed):
     changed: NDArray[np.bool_]
     """Which series have changed by more than noise, by their p-values: among several `together`, at
     most 5% of those that are said to have changed have not. The interval of none holds zero."""
+
+    @classmethod
+    def of(
+        cls,
+        before: Answer,
+        after: Answer,
+        test: ChangeTest,
+        values: tuple[str, ...],
+        old: FloatArray,
+        new: FloatArray,
+        std_error: FloatArray,
+        interval: Interval,
+        p_value: FloatArray,
+    ) -> Comparison:
+        """From the errors and intervals of the differences, and their adjusted p-values."""
+        low, high = interval
+        with np.errstate(invalid="ignore"):
+            # Where the interval holds zero, readers would see two statements that disagree.
+            apart = (low > 0) | (high < 0)
+            changed = (p_value <= test.level_at(after.level)) & apart
+        asked = before, after, after.level, test.together, values
+        return cls(*asked, old, new, new - old, std_error, low, high, changed)
 
     @property
     def places(self) -> list[int]:
@@ -333,17 +357,5 @@ def number_change(
         found = np.array([p_values[name] for name in names], np.float64)
     # What is not known in one of the two is not tested.
     family = max(1, int(np.isfinite(difference).sum())) if test.together else 1
-    return Comparison(
-        before=before,
-        after=after,
-        level=after.level,
-        together=test.together,
-        values=names,
-        old=was[0],
-        new=now[0],
-        difference=difference,
-        std_error=std_error,
-        low=low,
-        high=high,
-        changed=beyond_noise(found * family, low, high, test.level_at(after.level)),
-    )
+    interval, p_value = (low, high), found * family
+    return Comparison.of(before, after, test, names, was[0], now[0], std_error, interval, p_value)

@@ -38,7 +38,7 @@ from deniable_estimator.answers.mean import NumberAnswer
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.forecasting.detection import deviations
 from deniable_estimator.forecasting.number_forecast import QUANTILES
-from deniable_estimator.messages import message
+from deniable_estimator.messages import counted, message
 from deniable_estimator.statistics.counts import change_p_values
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.tails import normal_tails
@@ -161,15 +161,24 @@ class Distribution(NumberAnswer):
             high[kept],
         )
 
-    def has_cells_of(self, other: Distribution) -> bool:
-        """Whether both have the same cells, so that they can be added up and compared."""
+    def alike(self, other: Distribution) -> bool:
+        """Whether both have the same cells, so that they can be averaged and compared."""
         return self.range == other.range and np.array_equal(self.found.edges, other.found.edges)
+
+    def left_out(self, count: int) -> str:
+        return counted(
+            "the range or the cells have changed: {count:,} report under others is left out; "
+            "choose days before the change to see it",
+            "the range or the cells have changed: {count:,} reports under others are left out; "
+            "choose days before the change to see them",
+            count,
+        )
 
     def change_from(self, before: Distribution, test: ChangeTest) -> Comparison:
         """Quantiles are tested by the share below the quantile of both periods together, and are
         compared where both have the same cells."""
         names, p_values = self.series.names, {}
-        if self.has_cells_of(before):
+        if self.alike(before):
             for name, quantile in zip(names, self.quantiles, strict=False):
                 p_values[name] = _p_value(before.found, self.found, quantile.p)
         apart = self.mean.value - before.mean.value

@@ -1,8 +1,7 @@
 """Makes the distribution of a number from a tally, and one from those of several schemes.
 
-Schemes whose cells have the same edges are averaged (`combine_distributions`). Where the range or
-the cells have changed, edges cannot be compared; then the scheme with the most reports answers, and
-a warning says how many reports it leaves out.
+Schemes whose cells have the same edges are averaged. Where the range or the cells have changed,
+edges cannot be compared.
 """
 
 from __future__ import annotations
@@ -16,15 +15,14 @@ from deniable_estimator.analyses.anomalies import Verdict
 from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.analyses.numbers import HistogramAnalysis
 from deniable_estimator.analyses.numbers.distribution import (
-    combine_distributions,
     range_findings,
 )
 from deniable_estimator.analyses.numbers.poisoning import Attack
-from deniable_estimator.analyses.numbers.sums import sum_weights
+from deniable_estimator.analyses.numbers.sums import combine_sums, sum_weights
 from deniable_estimator.answers.basis import Basis, Part, number_caveats, vars_of
 from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.mean import MeanInUnits, number_analysis
-from deniable_estimator.messages import counted, message, sentence
+from deniable_estimator.messages import message, sentence
 from deniable_estimator.statistics.participation import overlap, together
 from deniable_estimator.statistics.significance import Adjustment
 
@@ -86,7 +84,7 @@ def _caveats(answer: Distribution) -> tuple[str, ...]:
     return tuple(warnings)
 
 
-def _pooled(parts: Sequence[Distribution]) -> Distribution:
+def combine_distributions(parts: Sequence[Distribution]) -> Distribution:
     """The average of distributions with the same cells."""
     participations = [each.participation for each in parts]
     weights = np.array(sum_weights([each.found.sums for each in parts]))
@@ -96,7 +94,7 @@ def _pooled(parts: Sequence[Distribution]) -> Distribution:
     combined = replace(
         first,
         **vars_of(Basis.merged(parts)),
-        found=combine_distributions([each.found for each in parts], extra),
+        found=replace(first.found, sums=combine_sums([each.found.sums for each in parts], extra)),
         mean=MeanInUnits.pooled([each.mean for each in parts], participations),
         attack=Attack(
             max(each.attack.gain for each in parts), max(each.attack.loss for each in parts)
@@ -104,22 +102,3 @@ def _pooled(parts: Sequence[Distribution]) -> Distribution:
         verdict=Verdict.of([each for part in parts for each in part.verdict.figures]),
     )
     return replace(combined, warnings=_caveats(combined))
-
-
-def combine_histograms(informed: Sequence[Distribution]) -> Distribution:
-    """A single distribution from those of several schemes of one metric: of those whose cells are
-    the same as most reports have."""
-    most = max(informed, key=lambda each: each.n)
-    alike = [each for each in informed if each.has_cells_of(most)]
-    combined = _pooled(alike) if len(alike) > 1 else most
-    left = sum(each.n for each in informed) - combined.n
-    if not left:
-        return combined
-    warning = counted(
-        "the range or the cells have changed: {count:,} report under others is left out; choose "
-        "days before the change to see it",
-        "the range or the cells have changed: {count:,} reports under others are left out; choose "
-        "days before the change to see them",
-        left,
-    )
-    return replace(combined, warnings=(*combined.warnings, warning))

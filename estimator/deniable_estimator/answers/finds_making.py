@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import partial
 from statistics import NormalDist
 
 import numpy as np
@@ -15,10 +12,9 @@ from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable_estimator.analyses.anomalies import Figure, Verdict, discovery_figures
 from deniable_estimator.analyses.base import Finding
 from deniable_estimator.analyses.candidates import check_tally
-from deniable_estimator.analyses.discovery import DecodedRows, FoundHead, PrefixTreeAnalysis
+from deniable_estimator.analyses.discovery import DecodedRows, FoundHead
 from deniable_estimator.analyses.discovery.prior import Prior, shipped_prior
 from deniable_estimator.analyses.discovery.tree import LEVEL
-from deniable_estimator.analyses.poisoning import Exposure
 from deniable_estimator.answers.basis import Basis, Part, few_notes, footnotes, vars_of
 from deniable_estimator.answers.finds import Explained, Find, Finds, explained_by
 from deniable_estimator.answers.shares import Shares
@@ -55,15 +51,16 @@ def find_strings(
     prior = prior or shipped_prior()
     for part in parts:
         check_tally(part.tally, part.scheme)
-    informed = [part for part in parts if part.tally.reports]
-    decoded = [(part, DecodedRows(_mechanism(part), part.tally)) for part in informed]
+    decoded = _decoded(parts)
     of = sum(each.mechanism.levels + 1 for _, each in decoded)
     values: dict[FoundHead, float] = {}
     before = 0
     for _, each in decoded:
-        tell = partial(_onwards, progress, before, of)
-        found = each.find(prior, LEVEL / len(decoded), tell)
-        for head, value in found:
+
+        def tell(done: int, _: int, before: int = before) -> None:
+            progress(before + done, of)
+
+        for head, value in each.find(prior, LEVEL / len(decoded), tell):
             values[head] = min(value, values.get(head, 1.0))
         before += each.mechanism.levels + 1
     whole, heads = _shares(decoded, list(values), level), {_name(head): head for head in values}
@@ -77,7 +74,7 @@ def find_strings(
     shown = [FoundHead(each.head, each.cut) for each in finds]
     shares = _shares(decoded, shown, level)
     cut = -NormalDist().inv_cdf(max(1e-300, *values.values())) if values else None
-    basis = Basis.merged([part.basis for part in informed or parts[:1]])
+    basis = Basis.merged([part.basis for part, _ in decoded] or [parts[0].basis])
     notes = shares.notes if shares is not None else ()
     return Finds(
         **vars_of(basis),
@@ -88,9 +85,12 @@ def find_strings(
         minimum_share=rule.minimum_share,
         below=len(kept) - len(finds),
         denied=len(every) - len(kept),
-        reach=min((_reach(part) for part, _ in decoded), default=None),
+        reach=min(
+            (Reach.in_window(each.mechanism, part.tally.reports) for part, each in decoded),
+            default=None,
+        ),
         prior=prior.source,
-        verdict=Verdict.of([figure for part, _ in decoded for figure in _figures(part)]),
+        verdict=Verdict.of([figure for each in decoded for figure in _figures(*each)]),
         shares=shares,
         warnings=(
             *(notes if basis.n else few_notes(0)),
@@ -118,21 +118,20 @@ def _withheld(shares: Shares | None) -> Explained:
     return Explained(float(shares.share[0]), float(shares.low[0]), float(shares.high[0]))
 
 
-def _onwards(tell: Callable[[int, int], None], before: int, of: int, done: int, _: int) -> None:
-    """Tell the progress in one scheme as that in all of them."""
-    tell(before + done, of)
-
-
 def shares_of(parts: Sequence[Part], heads: Sequence[FoundHead], level: float) -> Shares | None:
     """The shares of these strings; None where no scheme with reports counts any of them."""
-    informed = [part for part in parts if part.tally.reports]
-    decoded = [(part, DecodedRows(_mechanism(part), part.tally)) for part in informed]
-    return _shares(decoded, heads, level)
+    return _shares(_decoded(parts), heads, level)
 
 
-def _mechanism(part: Part) -> PrefixTree:
-    assert isinstance(part.scheme.mechanism, PrefixTree)
-    return part.scheme.mechanism
+def _decoded(parts: Sequence[Part]) -> list[tuple[Part, DecodedRows]]:
+    """The tallies with reports."""
+    found = []
+    for part in parts:
+        mechanism = part.scheme.mechanism
+        assert isinstance(mechanism, PrefixTree)
+        if part.tally.reports:
+            found.append((part, DecodedRows(mechanism, part.tally)))
+    return found
 
 
 def _name(head: FoundHead) -> str:
@@ -155,39 +154,27 @@ def _shares(
 def _shares_of_one(
     part: Part, decoded: DecodedRows, heads: Sequence[FoundHead], level: float
 ) -> Shares:
-    channel = decoded.mechanism.channel
-    support = decoded.support(heads)
+    channel, support = decoded.mechanism.channel, decoded.support(heads)
     with np.errstate(divide="ignore", invalid="ignore"):
         share = debias(support.counts, support.reports, channel.p, channel.q)
-    noise = Noise.of(channel.p, channel.q, support.reports, len(heads))
-    noise = replace(noise, kept=_kept(part))
+    noise = Noise.of(channel.p, channel.q, support.reports, len(heads)).turned(np.atleast_2d)
+    # The same devices report again: they are the same sample of all devices.
+    kept = decoded.channel.kept_noise([part.tally.reports], [part.repeats])
+    noise = replace(noise, kept=kept)
     (found,) = infer(
         [part.basis],
         tuple(map(_name, heads)),
         Finding.of(share, noise),
-        Exposure.of(channel, share, part.tally.reports, support.reports),
-        [_figures(part)],
+        decoded.channel.exposure(share, part.tally.reports / np.maximum(support.reports, 1)),
+        [_figures(part, decoded)],
         level,
         complete=False,
     )
     return found
 
 
-def _kept(part: Part) -> Noise | None:
-    """What it adds that the same devices report again: they are the same sample of all devices."""
-    if part.repeats == 1:
-        return None
-    return Noise.of(Fraction(1), Fraction(0), part.tally.reports, 1).weighted(
-        np.full(1, math.sqrt(part.repeats - 1))
-    )
-
-
-def _reach(part: Part) -> Reach:
-    return Reach.in_window(_mechanism(part), part.tally.reports)
-
-
-def _figures(part: Part) -> tuple[Figure, ...]:
-    return discovery_figures(part.tally, PrefixTreeAnalysis(_mechanism(part)).commonest())
+def _figures(part: Part, decoded: DecodedRows) -> tuple[Figure, ...]:
+    return discovery_figures(part.tally, decoded.channel.commonest())
 
 
 def _find(shares: Shares, at: int, head: FoundHead, p_value: float) -> Find:

@@ -13,10 +13,9 @@ import numpy as np
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable.protocol.types.pair import Pair, margins_of
 from deniable_estimator.analyses import oracle_analysis
-from deniable_estimator.analyses.base import Finding
+from deniable_estimator.analyses.base import Exposure, Finding
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.analyses.pairs.poisoning import Fake
-from deniable_estimator.analyses.poisoning import Exposure
 from deniable_estimator.answers.base import ChangeTest, Comparison, number_change
 from deniable_estimator.answers.basis import Basis, Part, vars_of
 from deniable_estimator.answers.files import Table, plain, records
@@ -25,7 +24,7 @@ from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.shares_making import estimate_shares, infer
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import counted, message
-from deniable_estimator.statistics.intervals import FloatArray, Noise, interval_of_difference
+from deniable_estimator.statistics.intervals import Noise, interval_of_difference
 from deniable_estimator.statistics.participation import overlap
 from deniable_estimator.statistics.significance import Adjustment
 
@@ -66,6 +65,18 @@ class PairAnswer(PairEstimate):
             complete=False,
         )
         return replace(found, warnings=(*found.warnings, note))
+
+    def alike(self, other: PairAnswer) -> bool:
+        return self.joint.values == other.joint.values
+
+    def left_out(self, count: int) -> str:
+        return counted(
+            "the values have changed: {count:,} report under other lists is left out; choose "
+            "days before the change to see it",
+            "the values have changed: {count:,} reports under other lists are left out; choose "
+            "days before the change to see them",
+            count,
+        )
 
     def change_from(self, before: PairAnswer, test: ChangeTest) -> Comparison:
         """A series has changed if the interval of its change at the level of the test, shared by
@@ -189,10 +200,10 @@ def estimate_pair(part: Part, level: float, adjust: Adjustment) -> PairAnswer:
     assert isinstance(mechanism, SubsetSelection)
     covariance = Covariance.of(mechanism, joint.n, part.repeats) if joint.n else None
     shape = len(values[0]), len(values[1])
-    exposures = tuple(
-        _exposure(mechanism, joint.share.reshape(shape).sum(axis=1 - axis), shape[1 - axis])
-        for axis in (0, 1)
-    )
+    analysis, table = oracle_analysis(mechanism), joint.share.reshape(shape)
+    exposures = [
+        analysis.exposure(table.sum(axis=1 - axis), targets=shape[1 - axis]) for axis in (0, 1)
+    ]
     fake = Fake.of(mechanism) if joint.n else None
     return _made(joint, names, values, covariance, exposures, fake)
 
@@ -230,7 +241,7 @@ def _made(
     )
 
 
-def pooled(parts: Sequence[PairAnswer]) -> PairAnswer:
+def combine_pairs(parts: Sequence[PairAnswer]) -> PairAnswer:
     """The average of pairs with the same cells, by inverse variance. Every cell has the same
     weights, so that the cells still sum to 1."""
     first = parts[0]
@@ -277,28 +288,3 @@ def pooled(parts: Sequence[PairAnswer]) -> PairAnswer:
     ]
     worst = max(fakes, key=lambda fake: fake.rate * (fake.inside - fake.outside))
     return _made(joint, first.names, values, covariance, exposures, worst)
-
-
-def _exposure(mechanism: SubsetSelection, share: FloatArray, cells: int) -> Exposure:
-    """How far fakes move sums of so many cells."""
-    most, least = (float(each) for each in oracle_analysis(mechanism).pull(cells))
-    honest = np.clip(share, 0.0, 1.0)
-    return Exposure(most - honest, honest - least)
-
-
-def combine_pairs(informed: Sequence[PairAnswer]) -> PairAnswer:
-    """A single answer from those of several schemes of one pair: of those whose values are the same
-    as most reports have."""
-    most = max(informed, key=lambda each: each.n)
-    alike = [each for each in informed if each.joint.values == most.joint.values]
-    combined = pooled(alike) if len(alike) > 1 else most
-    if left := sum(each.n for each in informed) - combined.n:
-        warning = counted(
-            "the values have changed: {count:,} report under other lists is left out; choose "
-            "days before the change to see it",
-            "the values have changed: {count:,} reports under other lists are left out; choose "
-            "days before the change to see them",
-            left,
-        )
-        combined = replace(combined, warnings=(*combined.warnings, warning))
-    return combined

@@ -227,6 +227,20 @@ class RetentionAnswer(Answer):
             most = max(most, float(known.max()) * self.fakes if len(known) else 0.0)
         return min(most, 1.0)
 
+    def alike(self, other: RetentionAnswer) -> bool:
+        """Whether both ask the same questions, of as many ages."""
+        mine = self.asks, self.ages, self.window
+        return mine == (other.asks, other.ages, other.window)
+
+    def left_out(self, count: int) -> str:
+        return counted(
+            "the questions have changed: {count:,} report to others is left out; choose days "
+            "before the change to see it",
+            "the questions have changed: {count:,} reports to others are left out; choose days "
+            "before the change to see them",
+            count,
+        )
+
     def change_from(self, before: RetentionAnswer, test: ChangeTest) -> Comparison:
         """Of two periods of three windows or more, the cohorts that began in each are compared, so
         that none of them lived through what happened between the two; of shorter ones what was
@@ -270,9 +284,9 @@ class RetentionAnswer(Answer):
         `std_error`, `low`, `high` and what is known."""
         if self.cohorts is None or not len(self.cells.age):
             return []
-        found = self.triangle
-        label = {number: name for name, number in self._labels.items()}
-        numbers = self.cohorts.numbers
+        found, numbers = self.triangle, self.cohorts.numbers
+        newest = self.windows[0]
+        label = {each: windows.shifted(newest, each - windows.number(newest)) for each in numbers}
         told = [_told(*each) for each in zip(found.open, found.empty, strict=True)]
         return [
             (label[numbers[first]], label[numbers[later]], age, *rest)
@@ -284,16 +298,6 @@ class RetentionAnswer(Answer):
                 strict=True,
             )
         ]
-
-    @cached_property
-    def _labels(self) -> dict[str, int]:
-        """The windows that were read one by one, with their numbers."""
-        if self.cohorts is None:
-            return {}
-        label, found = next(iter(self.windows)), {}
-        for number in sorted(self.cohorts.numbers, reverse=True):
-            found[windows.shifted(label, number - windows.number(label))] = number
-        return found
 
     def own_table(self) -> Table:
         """One line for each series, for each number of growth, and for each cell of a cohort. The

@@ -97,16 +97,9 @@ def estimate_retention(part: Part, level: float, adjust: Adjustment) -> Retentio
     )
 
 
-def combine_retentions(informed: Sequence[RetentionAnswer]) -> RetentionAnswer:
-    """A single answer from those of several schemes of one metric: of those that ask the same
-    questions, of as many ages, as most reports were sent for."""
-    most = max(informed, key=lambda each: each.n)
-    alike = [
-        each
-        for each in informed
-        if (each.asks, each.ages, each.window) == (most.asks, most.ages, most.window)
-    ]
-    basis = Basis.merged(alike)
+def combine_retentions(alike: Sequence[RetentionAnswer]) -> RetentionAnswer:
+    """A single answer from those of several schemes that ask the same questions."""
+    basis, most = Basis.merged(alike), max(alike, key=lambda each: each.n)
     lifecycle = cohorts = None
     if most.lifecycle is not None:
         lifecycle = combine_shares([each.lifecycle for each in alike if each.lifecycle])
@@ -116,16 +109,6 @@ def combine_retentions(informed: Sequence[RetentionAnswer]) -> RetentionAnswer:
     for each in alike:
         warnings += tuple(
             text for text in each.warnings if text not in (*warnings, *each.footnotes)
-        )
-    if left := sum(each.n for each in informed) - basis.n:
-        warnings += (
-            counted(
-                "the questions have changed: {count:,} report to others is left out; choose days "
-                "before the change to see it",
-                "the questions have changed: {count:,} reports to others are left out; choose days "
-                "before the change to see them",
-                left,
-            ),
         )
     return replace(
         most,

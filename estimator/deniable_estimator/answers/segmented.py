@@ -3,8 +3,8 @@ differ at all.
 
 A difference of two segments has the interval of `interval_of_difference`, from those of both
 (Newcombe, Statistics in Medicine 1998, method 10): Wald's is far too short for the few supporting
-reports of a large epsilon. Segments with fewer than `least` reports say nothing by themselves;
-they fold into the rest, with their number.
+reports of a large epsilon. Segments with fewer than LEAST_REPORTS reports say nothing by
+themselves; they fold into the rest, with their number.
 """
 
 from __future__ import annotations
@@ -71,14 +71,13 @@ class Segmented(Filed):
     total: Answer
     """That of all segments together: what the metric shows without them."""
     groups: tuple[Group, ...]
-    """Those with `least` reports or more, in their declared order."""
+    """Those with LEAST_REPORTS or more, in their declared order."""
     small: tuple[Group, ...]
     """Those with fewer, but at least one."""
     rest: Answer | None
     """That of the small ones together; None where they are too small even so."""
     unsplit: int
     """Reports of earlier schemes, which do not tell these segments."""
-    least: int
     reference: Group | None
     """What the others are compared with; None where there are not two to compare, or where they
     are not over the same windows."""
@@ -153,7 +152,7 @@ class Segmented(Filed):
             return message("Each segment is over its own windows, so they are not compared")
         if self.reference is None:
             return message(
-                "There are not two segments with {least} reports to compare", least=self.least
+                "There are not two segments with {least} reports to compare", least=LEAST_REPORTS
             )
         if not count:
             return message("Too few reports to test whether the segments differ")
@@ -181,7 +180,7 @@ class Segmented(Filed):
                     "{count} segments with fewer than {least} reports each are folded away "
                     "({reports})",
                     count,
-                    least=self.least,
+                    least=LEAST_REPORTS,
                     reports=counted("{count:,} report", "{count:,} reports", reports),
                 )
             )
@@ -205,7 +204,7 @@ class Segmented(Filed):
             "by": list(self.by),
             "where": dict(self.where),
             "level": self.level,
-            "least": self.least,
+            "least": LEAST_REPORTS,
             "verdict": self.verdict,
             "notes": list(self.notes),
             "total": self.total.to_dict(),
@@ -275,7 +274,6 @@ def segmented(
     rest: Answer | None,
     unsplit: int,
     *,
-    least: int = LEAST_REPORTS,
     against: Mapping[str, str] | None = None,
     together: bool = True,
 ) -> Segmented:
@@ -285,8 +283,8 @@ def segmented(
     Raises:
         EstimateError: the segment `against` has too few reports.
     """
-    large = tuple(each for each in groups if each.answer.n >= least)
-    small = tuple(each for each in groups if 0 < each.answer.n < least)
+    large = tuple(each for each in groups if each.answer.n >= LEAST_REPORTS)
+    small = tuple(each for each in groups if 0 < each.answer.n < LEAST_REPORTS)
     reference = max(large, key=lambda each: each.answer.n, default=None)
     if against is not None:
         chosen = [each for each in large if dict(each.labels) == dict(against)]
@@ -295,26 +293,21 @@ def segmented(
                 message(
                     "{segment} has fewer than {least} reports here: compare with another segment",
                     segment=name_of(against),
-                    least=least,
+                    least=LEAST_REPORTS,
                 )
             )
         (reference,) = chosen
     if len(large) < 2 or not together:
         reference = None
-    kept = rest if rest is not None and rest.n >= least else None
-    return Segmented(
-        tuple(by), where, total, large, small, kept, unsplit, least, reference, together
-    )
+    kept = rest if rest is not None and rest.n >= LEAST_REPORTS else None
+    return Segmented(tuple(by), where, total, large, small, kept, unsplit, reference, together)
 
 
 def shown_series(found: Segmented, most: int) -> list[str]:
-    """The series to show, at most so many: those that differ first, then the largest shares. Of a
-    boolean "true" alone, as "false" mirrors it."""
-    if isinstance(found.total, Shares) and found.total.boolean:
-        return ["true"]
-    adjusted = np.where(found.differs, found.p_adjusted, 1.0)
+    """The series to show, at most so many: those that differ first, then the largest shares."""
     if not isinstance(found.total, Shares):
         return list(found.names)
+    adjusted = np.where(found.differs, found.p_adjusted, 1.0)
     share = np.array([found.total.share[found.total.series.place(name)] for name in found.names])
     order = np.lexsort((-np.nan_to_num(share), adjusted))
     return [found.names[place] for place in order[:most].tolist()]
@@ -354,6 +347,5 @@ def share_tests(answers: Sequence[Shares], names: tuple[str, ...]) -> FloatArray
     """The same of shares (`deniable_estimator.statistics.significance`)."""
     places = [each.places(names) for each in answers]
     noises = [each.noise.taken(place) for each, place in zip(answers, places, strict=True)]
-
     share = np.array([each.share[at] for each, at in zip(answers, places, strict=True)])
     return homogeneity(share, noises)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable_estimator.analyses.poisoning import Exposure
-from deniable_estimator.answers.base import Answer, ChangeTest, Comparison, Series, beyond_noise
+from deniable_estimator.analyses.base import Exposure
+from deniable_estimator.answers.base import Answer, ChangeTest, Comparison, Series
 from deniable_estimator.answers.basis import footnotes
 from deniable_estimator.answers.files import Table, plain, records
 from deniable_estimator.document.units import RANGES, SHARES, Unit, are_ranges
@@ -230,23 +230,9 @@ class Shares(Answer):
             # Of two values in a complete list, one mirrors the other.
             several = test.together and not (after.complete and len(values) == 2)
             adjusted = adjust_p(p_value, test.adjust) if several else p_value
-            low, high = interval_of_difference(old, new)
-            found.append(
-                Comparison(
-                    before=before,
-                    after=after,
-                    level=after.level,
-                    together=test.together,
-                    values=values,
-                    old=old[0],
-                    new=new[0],
-                    difference=new[0] - old[0],
-                    std_error=np.sqrt(before.std_error[was] ** 2 + after.std_error[now] ** 2),
-                    low=low,
-                    high=high,
-                    changed=beyond_noise(adjusted, low, high, test.level_at(after.level)),
-                )
-            )
+            std_error = np.sqrt(before.std_error[was] ** 2 + after.std_error[now] ** 2)
+            asked, interval = (before, after, test, values), interval_of_difference(old, new)
+            found.append(Comparison.of(*asked, old[0], new[0], std_error, interval, adjusted))
         return found
 
     def _shared(self, before: Shares) -> tuple[tuple[str, ...], NDArray[np.intp], NDArray[np.intp]]:

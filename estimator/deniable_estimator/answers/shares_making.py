@@ -24,9 +24,8 @@ from numpy.typing import NDArray
 
 from deniable_estimator.analyses import oracle_analysis
 from deniable_estimator.analyses.anomalies import Figure, Verdict, figures
-from deniable_estimator.analyses.base import Finding
+from deniable_estimator.analyses.base import Exposure, Finding
 from deniable_estimator.analyses.candidates import asked_values, check_tally
-from deniable_estimator.analyses.poisoning import Exposure
 from deniable_estimator.answers.basis import Basis, Part, caveats, vars_of
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.forecasting.detection import critical_value
@@ -48,12 +47,11 @@ def estimate_shares(
             is listed twice, or is not in the domain.
     """
     first, tallies = parts[0], [part.tally for part in parts]
-    mechanism = first.scheme.oracle
     values, items = asked_values(first.tally, first.scheme, first.candidates)
     for tally in tallies[1:]:
         check_tally(tally, first.scheme)
     repeats = [part.repeats for part in parts]
-    analysis = oracle_analysis(mechanism)
+    analysis = oracle_analysis(first.scheme.oracle)
     found, reports = analysis.find(tallies, items, level, repeats)
     n = np.array([[tally.reports] for tally in tallies])
     # Without memos devices keep neither bits nor rows, so their reports look independent.
@@ -62,7 +60,7 @@ def estimate_shares(
         [part.basis for part in parts],
         values,
         found,
-        Exposure.of(mechanism, found.share, n, reports),
+        analysis.exposure(found.share, n / np.maximum(reports, 1)),
         figures(tallies, analysis, found.share, found.noise, kept),
         level,
         adjust,

@@ -19,7 +19,8 @@ from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
 from deniable_collector.stores.errors import NotKept
 from deniable_collector.tally import Tally, empty_tally
 from deniable_estimator.analyses.retention import WindowedTally
-from deniable_estimator.answers import Answer, answers_of, combine
+from deniable_estimator.answers import answers_of, combine
+from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.basis import Part
 from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.asking.query import (

@@ -35,8 +35,8 @@ from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import Question, Selection, select, unfinished
 from deniable_estimator.asking.trend import GROUPS, Trend, trend
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.forecasting.declaring import LARGE_SHARE
 from deniable_estimator.forecasting.detection import reports_to_detect
-from deniable_estimator.forecasting.forecast import LARGE_SHARE
 from deniable_estimator.forecasting.number_forecast import reports_for_quantile
 from deniable_estimator.messages import counted, message
 from deniable_estimator.statistics.participation import Participation

@@ -113,7 +113,7 @@ def visible(metric: Metric, answer: Answer) -> str | None:
     does; None where an answer is no share, or nothing was reported.
 
     It is the share that is detected with probability .8 by as many reports
-    (`forecasting.forecast`). Where devices remember their noise, only as many count as devices.
+    (`forecasting.declaring`). Where devices remember their noise, only as many count as devices.
     """
     mechanism = metric.scheme.mechanism
     if not (isinstance(answer, Shares) and isinstance(mechanism, FrequencyOracle) and answer.n):

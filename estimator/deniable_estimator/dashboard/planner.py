@@ -16,7 +16,7 @@ from flask.typing import ResponseReturnValue
 
 from deniable import DeniableError, Scheme
 from deniable.protocol.mechanisms import FrequencyOracle, Mechanism
-from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.analyses import sample_tally
 from deniable_estimator.answers import answer_of
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.words.share_charts import bar_chart

@@ -21,7 +21,8 @@ from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.document.document import Column, Frame
 from deniable_estimator.messages import message
 from deniable_estimator.planning.words import mechanism_words
-from deniable_estimator.privacy import USEFUL, Bound, Guarantee, guarantee, guarantee_in
+from deniable_estimator.privacy.computing import guarantee, guarantee_in
+from deniable_estimator.privacy.guarantees import USEFUL, Bound, Guarantee
 from deniable_estimator.privacy.outsider import (
     DELTA,
     Outsider,

@@ -31,7 +31,7 @@ from deniable_collector.intake import Intake
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import Commit, TallyKey, increments_of
 from deniable_collector.tally import Tally
-from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.analyses import sample_tally
 from deniable_estimator.development.gate import at_once
 from deniable_estimator.messages import message
 from deniable_estimator.planning.population import lognormal_crowd, normal_crowd, zipf_shares

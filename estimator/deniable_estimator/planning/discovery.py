@@ -2,7 +2,7 @@
 
 The shares are those of `forecasting.discovery_forecast`, with the parameters of a metric.
 Fakes that pick their tables and messages show (1-q) / (p-q) times their own share of a string, as
-of any value (`deniable_estimator.analyses.poisoning`).
+of any value (`deniable_estimator.analyses.base`).
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ from deniable_estimator.messages import message
 from deniable_estimator.planning.numbers import in_units
 from deniable_estimator.planning.values import lasting_error
 from deniable_estimator.planning.words import SALT
-from deniable_estimator.privacy import Bound
+from deniable_estimator.privacy.guarantees import Bound
 from deniable_estimator.statistics.intervals import FloatArray
 
 _Z = 1.959963984540054

@@ -1,7 +1,17 @@
-"""What a pair can detect, and which of its shares are shown, before it is declared."""
+"""What a pair can detect, and which of its shares are shown, before it is declared.
+
+The test of independence has a noncentral chi-square distribution where the two lists depend on
+each other. Its noncentrality is the test's own statistic, evaluated at the assumed table. That
+table has equally frequent values in both lists, and is a mixture ::
+
+    (1 - t) A B' + t C,   C: the table of these margins in which the two rise together
+
+whose Cramer's V is t times that of C.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -11,7 +21,8 @@ from deniable import SchemeError
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable.protocol.types.closed import Category
 from deniable.protocol.types.pair import MAX_PAIR_CELLS, Pair, PairPart
-from deniable_estimator.analyses.pairs.conditional import conditionals
+from deniable_estimator.analyses import oracle_analysis
+from deniable_estimator.analyses.pairs.conditional import LEAST_ERRORS, conditionals
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.analyses.pairs.poisoning import (
     Fake,
@@ -20,20 +31,17 @@ from deniable_estimator.analyses.pairs.poisoning import (
     fakes_to_reject,
     moved,
 )
-from deniable_estimator.analyses.poisoning import gain
 from deniable_estimator.document.document import Column, Document, Fact, Frame, Note, WordedValue
 from deniable_estimator.forecasting.detection import LEVEL, POWER
 from deniable_estimator.inputs import Asked, InputError
 from deniable_estimator.messages import message
 from deniable_estimator.planning import words
 from deniable_estimator.planning.kinds import Planned
-from deniable_estimator.planning.pairs import (
-    conditional_half_width,
-    devices_to_find,
-    least_effect,
-    power_of,
-    shown_from,
-    strongest_effect,
+from deniable_estimator.planning.population import pair_shares
+from deniable_estimator.statistics.tails import (
+    chi_square_quantile,
+    halved,
+    noncentral_chi_square_tail,
 )
 
 _MOVE = 0.1
@@ -42,6 +50,9 @@ _EFFECTS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8)
 """The dependences of the table, beside that which is asked for."""
 _CONDITIONS = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
 """How many devices have the value that a conditional share is given."""
+
+
+_MOST_DEVICES = 10**13
 
 
 class PlannedTable(NamedTuple):
@@ -227,7 +238,7 @@ def _fakes(table: PlannedTable) -> tuple[list[Fact], dict[str, Any]]:
     effect = faked_effect(rows, columns, fake, crowd.fakes)
     facts = [
         crowd.fakes_fact(
-            gain(mechanism, crowd.fakes),
+            crowd.fakes * float(oracle_analysis(mechanism).pull().most),
             message("that they could add to any one cell: the smaller epsilon, the more"),
         ),
         crowd.fakes_fact(
@@ -321,3 +332,74 @@ def _conditionals(table: PlannedTable) -> Frame:
             ),
         ),
     )
+
+
+def power_of(effect: float, rows: int, columns: int, covariance: Covariance) -> float:
+    """The probability that the test of independence finds a Cramer's V. The margins of the assumed
+    table are even, so that the statistic is a quotient ::
+
+        V**2 (min(rows, columns) - 1) / (d own + own_share + kept),   d = rows columns
+
+    The contrasts of `analyses.pairs.dependence` have one variance here, own + own_share / d.
+    """
+    freedom = (rows - 1) * (columns - 1)
+    variance = rows * columns * covariance.own + covariance.own_share + covariance.kept
+    noncentrality = effect**2 * (min(rows, columns) - 1) / variance
+    return noncentral_chi_square_tail(chi_square_quantile(LEVEL, freedom), freedom, noncentrality)
+
+
+def devices_to_find(
+    mechanism: SubsetSelection, rows: int, columns: int, effect: float, sample_rate: float
+) -> int | None:
+    """How many devices find a Cramer's V with power POWER; None if no number that there can be."""
+
+    def found(reports: int) -> bool:
+        return power_of(effect, rows, columns, Covariance.of(mechanism, reports)) >= POWER
+
+    high = 1
+    while not found(high):
+        high *= 2
+        if high > _MOST_DEVICES:
+            return None
+    low = high // 2
+    while high - low > max(1, high // 1000):
+        middle = (low + high) // 2
+        low, high = (low, middle) if found(middle) else (middle, high)
+    return math.ceil(high / sample_rate)
+
+
+def shown_from(cells: int, covariance: Covariance) -> float | None:
+    """The smallest share of a value whose conditional shares are shown, if it goes together with
+    `cells` values of the other list; None if not even 1 is enough."""
+    noise = covariance.noise(cells, 1)
+
+    def shown(share: float) -> bool:
+        return share > LEAST_ERRORS * math.sqrt(float(noise.at(np.array([share]))[0]))
+
+    return halved(shown, 0.0, 1.0, 30) if shown(1.0) else None
+
+
+def conditional_half_width(share: float, cells: int, covariance: Covariance) -> float | None:
+    """Half of the 95% interval of a conditional share, among the devices with a value that has
+    this share, of one of `cells` equally frequent values; None if too few devices have it."""
+    table = np.repeat([[share], [1 - share]], cells, axis=1) / cells
+    found = conditionals(table, covariance, 0.95)
+    return float(found.high[0, 0] - found.low[0, 0]) / 2 if found.known[0, 0] else None
+
+
+def strongest_effect(rows: int, columns: int) -> float:
+    """The largest Cramer's V of two lists of equally frequent values: those that rise together."""
+    rising = pair_shares(np.full(rows, 1 / rows), np.full(columns, 1 / columns), 1.0)
+    even = 1 / rising.size
+    phi2 = float(((rising - even) ** 2).sum()) / even
+    return math.sqrt(phi2 / (min(rows, columns) - 1))
+
+
+def least_effect(rows: int, columns: int, covariance: Covariance) -> float | None:
+    """The smallest Cramer's V that is found with power POWER."""
+
+    def found(effect: float) -> bool:
+        return power_of(effect, rows, columns, covariance) >= POWER
+
+    most = strongest_effect(rows, columns)
+    return halved(found, 0.0, most, 20) if found(most) else None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,9 @@ from deniable_estimator.analyses.own_columns import SubsetSelectionAnalysis
 from deniable_estimator.statistics.intervals import FloatArray
 
 Counts = NDArray[np.int64]
+
+_Window = tuple[int, "Life", float]
+"""Its number, how devices live in it, and how many were there before the first one."""
 
 
 @dataclass(frozen=True)
@@ -104,21 +108,16 @@ def windows_of(
         older: so many devices were there before, and are active in the first window.
         runs: the shape of so many crowds at once.
     """
+    rate, part = sample_rate, 0.5 if lifecycle and cohorts else 1.0
     size = 2 if cohorts is None else cohorts.size
-    part = sample_rate, 0.5 if lifecycle and cohorts else 1.0
-    ask_life = _Lifecycle(lifecycle, runs) if lifecycle else None
-    ask_cohort = _Cohorts(cohorts, runs) if cohorts else None
-    for number, life in enumerate(lives, first):
-        started = older if number == first else 0.0
-        none = np.zeros((*runs, 3), np.int64)
-        nobody = np.zeros((*runs, size), np.int64)
-        one = (none, none) if ask_life is None else ask_life.step(life, started, *part, rng)
-        two = (
-            (nobody, nobody)
-            if ask_cohort is None
-            else ask_cohort.step(life, started, number, *part, rng)
-        )
-        yield DrawnWindow(one[0], two[0], one[1], two[1])
+    none, nobody = np.zeros((*runs, 3), np.int64), np.zeros((*runs, size), np.int64)
+    days = [
+        (number, life, 0.0 if number > first else older) for number, life in enumerate(lives, first)
+    ]
+    one = _lifecycle(lifecycle, days, rate, part, runs, rng) if lifecycle else repeat((none, none))
+    two = _cohorts(cohorts, days, rate, part, runs, rng) if cohorts else repeat((nobody, nobody))
+    for _, (lived, life_memos), (began, cohort_memos) in zip(days, one, two, strict=False):
+        yield DrawnWindow(lived, began, life_memos, cohort_memos)
 
 
 def tallies_of(
@@ -170,78 +169,66 @@ def _reported(
     return SubsetSelectionAnalysis(fresh).sample_rows(range(fresh.size), memos, rng)[0]
 
 
-class _Lifecycle:
+def _lifecycle(
+    channel: MemoizedSubsetSelection,
+    days: Sequence[_Window],
+    rate: float,
+    part: float,
+    runs: tuple[int, ...],
+    rng: np.random.Generator,
+) -> Iterator[tuple[Counts, Counts]]:
     """The devices that answer whether they are new, by their memos of the two other answers."""
-
-    def __init__(self, channel: MemoizedSubsetSelection, runs: tuple[int, ...]) -> None:
-        self.memo = _memo(channel)
-        self.alone = self.memo[0]
-        self.pairs = np.outer(self.memo[1], self.memo[2]).ravel()
-        self.states = [np.zeros((*runs, 9), np.int64) for _ in range(3)]
-        self.runs = runs
-
-    def step(
-        self, life: Life, started: float, rate: float, part: float, rng: np.random.Generator
-    ) -> tuple[Counts, Counts]:
-        stayed, returned = _move(self.states, life, rng)
-        self.states[0] = rng.multinomial(rng.poisson(life.new * part, self.runs), self.pairs)
+    alone, *others = _memo(channel)
+    pairs = np.outer(*others).ravel()
+    states = [np.zeros((*runs, 9), np.int64) for _ in range(3)]
+    for _, life, started in days:
+        stayed, returned = _move(states, life, rng)
+        states[0] = rng.multinomial(rng.poisson(life.new * part, runs), pairs)
         if started:
             # Devices that were there before say that they stayed.
-            there = rng.multinomial(rng.poisson(started * part, self.runs), self.pairs)
-            away = rng.poisson(life.away(started + life.new) * part, self.runs)
-            self.states[1] += there
-            self.states[2] += rng.multinomial(away, self.pairs)
+            there = rng.multinomial(rng.poisson(started * part, runs), pairs)
+            away = rng.poisson(life.away(started + life.new) * part, runs)
+            states[1] += there
+            states[2] += rng.multinomial(away, pairs)
             stayed = stayed + there
-        new = self.states[0].sum(axis=-1)
+        new = states[0].sum(axis=-1)
         kept, back = (_thinned(each, rate, rng) for each in (stayed, returned))
-        asked = _thinned(new, rate, rng)
-        shape = (*self.runs, 3, 3)
         memos = (
-            rng.multinomial(asked, self.alone)
-            + kept.reshape(shape).sum(axis=-1)
-            + back.reshape(shape).sum(axis=-2)
+            rng.multinomial(_thinned(new, rate, rng), alone)
+            + kept.reshape((*runs, 3, 3)).sum(axis=-1)
+            + back.reshape((*runs, 3, 3)).sum(axis=-2)
         )
-        found = np.stack([new, stayed.sum(axis=-1), returned.sum(axis=-1)], axis=-1)
-        return found, memos
+        yield np.stack([new, stayed.sum(axis=-1), returned.sum(axis=-1)], axis=-1), memos
 
 
-class _Cohorts:
+def _cohorts(
+    channel: MemoizedSubsetSelection,
+    days: Sequence[_Window],
+    rate: float,
+    part: float,
+    runs: tuple[int, ...],
+    rng: np.random.Generator,
+) -> Iterator[tuple[Counts, Counts]]:
     """The devices that answer when they began, by cohort and memo; the last are the older ones."""
-
-    def __init__(self, channel: MemoizedSubsetSelection, runs: tuple[int, ...]) -> None:
-        self.size = channel.size
-        self.memo = _memo(channel)
-        self.states = [np.zeros((*runs, self.size, self.size), np.int64) for _ in range(3)]
-        self.runs = runs
-
-    def step(
-        self,
-        life: Life,
-        started: float,
-        number: int,
-        rate: float,
-        part: float,
-        rng: np.random.Generator,
-    ) -> tuple[Counts, Counts]:
-        _move(self.states, life, rng)
-        cohorts = self.size - 1
-        own = number % cohorts
+    size, memo = channel.size, _memo(channel)
+    states = [np.zeros((*runs, size, size), np.int64) for _ in range(3)]
+    for number, life, started in days:
+        _move(states, life, rng)
+        own = number % (size - 1)
         # The cohort whose cell is taken now is older from now on, and draws the memo of that.
-        for state in self.states:
-            state[..., -1, :] += rng.multinomial(state[..., own, :].sum(axis=-1), self.memo[-1])
+        for state in states:
+            state[..., -1, :] += rng.multinomial(state[..., own, :].sum(axis=-1), memo[-1])
             state[..., own, :] = 0
-        born = rng.poisson(life.new * part, self.runs)
-        self.states[0][..., own, :] = rng.multinomial(born, self.memo[own])
+        born = rng.poisson(life.new * part, runs)
+        states[0][..., own, :] = rng.multinomial(born, memo[own])
         if started:
-            away = life.away(started + life.new)
-            for place, count in ((1, started), (2, away)):
-                there = rng.poisson(count * part, self.runs)
-                self.states[place][..., -1, :] += rng.multinomial(there, self.memo[-1])
-        active = self.states[0] + self.states[1]
+            for place, count in ((1, started), (2, life.away(started + life.new))):
+                there = rng.poisson(count * part, runs)
+                states[place][..., -1, :] += rng.multinomial(there, memo[-1])
+        active = states[0] + states[1]
         memos = _thinned(active, rate, rng).sum(axis=-2)
-        each = active.sum(axis=-1)
-        ages = np.append((number - np.arange(cohorts)) % cohorts, cohorts)
-        return each[..., ages], memos
+        ages = np.append((number - np.arange(size - 1)) % (size - 1), size - 1)
+        yield active.sum(axis=-1)[..., ages], memos
 
 
 def _move(states: list[Counts], life: Life, rng: np.random.Generator) -> tuple[Counts, Counts]:

@@ -16,8 +16,7 @@ from deniable.protocol.mechanisms import (
 )
 from deniable.protocol.mechanisms.choice import explain, explain_memoized, loss
 from deniable.protocol.types.closed import Category
-from deniable_estimator.analyses import memory_of
-from deniable_estimator.analyses.poisoning import gain
+from deniable_estimator.analyses import memory_of, oracle_analysis
 from deniable_estimator.document.document import Document, Fact, Note
 from deniable_estimator.document.units import SHARES
 from deniable_estimator.forecasting.detection import (
@@ -64,7 +63,7 @@ def planned(asked: Asked) -> Planned:
         *words.lifetime_facts(lifetime),
         *(_memory_facts(chosen, crowd, share) if isinstance(chosen, Memoizing) else ()),
         crowd.fakes_fact(
-            gain(chosen, crowd.fakes),
+            crowd.fakes * float(oracle_analysis(chosen).pull().most),
             message("that they could add to any one value: the smaller epsilon, the more"),
         ),
         *words.cost_facts(

@@ -9,19 +9,3 @@ Foundations of Differential Privacy", 2014, sections 2.3 and 3.5). For memos see
 
 Every figure is rounded up.
 """
-
-from deniable_estimator.privacy.computing import guarantee, guarantee_in, together
-from deniable_estimator.privacy.guarantees import USEFUL, Bound, Guarantee, Together
-from deniable_estimator.privacy.scope import learned_by, not_covered
-
-__all__ = [
-    "USEFUL",
-    "Bound",
-    "Guarantee",
-    "Together",
-    "guarantee",
-    "guarantee_in",
-    "learned_by",
-    "not_covered",
-    "together",
-]

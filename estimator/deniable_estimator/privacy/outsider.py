@@ -11,14 +11,14 @@ report of the device counts, whether or not the reader knows when it reported.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 from deniable import Metric, Registry
 from deniable_estimator.messages import message
-from deniable_estimator.privacy import Bound, guarantee, guarantee_in
+from deniable_estimator.privacy.computing import guarantee, guarantee_in
+from deniable_estimator.privacy.guarantees import Bound
 from deniable_estimator.privacy.spans import (
     SPANS,
     ReleasedSums,
@@ -62,34 +62,26 @@ def span_words(span: str) -> str:
     return _SPANS[span]
 
 
-def assumed(*, segments: bool, remembers: bool, sampled: bool) -> Iterator[str]:
-    """What must hold for the figures, one sentence or two each: of sums by segments, with memos, of
-    devices that draw by lot when they report."""
-    yield message(
-        "The reader sees nothing but sums, and may know the values of all other devices. Whoever "
-        "also knows the other reports, or sent them, subtracts them and learns what the device's "
-        "own report reveals. If c of the devices work together, count c reports fewer."
-    )
-    yield OPERATOR
-    yield message(
-        "Sums are published when their window takes no more reports, seven days after its end. Two "
-        "readings of a window that grows publish their difference too: then n is the number of "
-        "reports between the two."
-    )
-    if segments:
-        yield message("n is the number of reports of a segment, not of the whole metric.")
-    if sampled:
-        yield message(
-            "A device draws by lot in which windows it reports. The figures hold "
-            "even if the reader knows in which it did."
-        )
-    yield MAY_FAIL
-    if remembers:
-        yield message(
-            "With memos, reports of a device depend on each other. The figures for several windows "
-            "allow values to change at any time; where no such bound is known, they are the "
-            "device's own epsilon."
-        )
+_READER = message(
+    "The reader sees nothing but sums, and may know the values of all other devices. Whoever "
+    "also knows the other reports, or sent them, subtracts them and learns what the device's "
+    "own report reveals. If c of the devices work together, count c reports fewer."
+)
+_PUBLISHED = message(
+    "Sums are published when their window takes no more reports, seven days after its end. Two "
+    "readings of a window that grows publish their difference too: then n is the number of "
+    "reports between the two."
+)
+_SEGMENTS = message("n is the number of reports of a segment, not of the whole metric.")
+_SAMPLED = message(
+    "A device draws by lot in which windows it reports. The figures hold "
+    "even if the reader knows in which it did."
+)
+_REMEMBERS = message(
+    "With memos, reports of a device depend on each other. The figures for several windows "
+    "allow values to change at any time; where no such bound is known, they are the "
+    "device's own epsilon."
+)
 
 
 DELTA = 1e-8
@@ -126,9 +118,11 @@ class Outsider:
     @property
     def assumed(self) -> tuple[str, ...]:
         """What must hold for the figures, in sentences."""
-        return tuple(
-            assumed(segments=self.segments, remembers=self.remembers, sampled=self.sampled)
+        told = (
+            *((True, _READER), (True, OPERATOR), (True, _PUBLISHED), (self.segments, _SEGMENTS)),
+            *((self.sampled, _SAMPLED), (True, MAY_FAIL), (self.remembers, _REMEMBERS)),
         )
+        return tuple(each for holds, each in told if holds)
 
     def to_dict(self) -> dict[str, Any]:
         """The figures for JSON, with what is assumed."""
@@ -140,20 +134,6 @@ class Outsider:
             "spans": {name: each.to_dict() for name, each in self.spans.items()},
             "assumed": list(self.assumed),
         }
-
-
-def check_delta(delta: float) -> float:
-    """The delta, if figures can be computed for it.
-
-    Raises:
-        ValueError: it is not from SMALLEST_DELTA to MOST_DELTA.
-    """
-    if not SMALLEST_DELTA <= delta <= MOST_DELTA:
-        raise ValueError(
-            f"delta must be from {SMALLEST_DELTA:g} to {MOST_DELTA:g}, not {delta:g}: it is the "
-            "probability with which a bound may fail"
-        )
-    return delta
 
 
 def outsider_of(
@@ -237,6 +217,10 @@ def outsider_together(
 
 
 def _check(reports: int, delta: float) -> None:
-    check_delta(delta)
+    if not SMALLEST_DELTA <= delta <= MOST_DELTA:
+        raise ValueError(
+            f"delta must be from {SMALLEST_DELTA:g} to {MOST_DELTA:g}, not {delta:g}: it is the "
+            "probability with which a bound may fail"
+        )
     if reports < 1:
         raise ValueError(f"a published sum has at least one report, not {reports}")

@@ -30,7 +30,8 @@ from deniable.protocol.mechanisms.rappor import BasicRappor, OneTimeRappor, Rapp
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
-from deniable_estimator.privacy import Guarantee, guarantee_in, learned_by, together
+from deniable_estimator.privacy.computing import guarantee_in, together
+from deniable_estimator.privacy.guarantees import Guarantee, learned_by
 from deniable_estimator.privacy.mechanism_blankets import blanket_of, parts_of
 from deniable_estimator.privacy.outsider import (
     DELTA,

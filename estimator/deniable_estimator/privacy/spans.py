@@ -11,7 +11,6 @@ from typing import Any
 
 from deniable import Metric
 from deniable.protocol.mechanisms import Memoizing
-from deniable_estimator.privacy import Bound, Guarantee
 from deniable_estimator.privacy.blanket import Blanket, crowd_epsilon
 from deniable_estimator.privacy.composition import (
     Repeated,
@@ -22,6 +21,7 @@ from deniable_estimator.privacy.composition import (
     loss_of,
     renyi,
 )
+from deniable_estimator.privacy.guarantees import Bound, Guarantee
 from deniable_estimator.privacy.mechanism_blankets import blanket_of, fresh_round
 
 SPANS = ("window", "month", "year", "lifetime")

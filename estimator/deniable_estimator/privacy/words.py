@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from deniable.protocol.windows import IN_A_YEAR
 from deniable_estimator.messages import counted, listed, message, sentence, spaced
-from deniable_estimator.privacy import USEFUL, Bound, Guarantee
+from deniable_estimator.privacy.guarantees import USEFUL, Bound, Guarantee
 
 _MILLION = 1_000_000
 

@@ -21,6 +21,7 @@ hold together, what these reveal more because of that is added.
 
 from __future__ import annotations
 
+import json
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -59,13 +60,14 @@ class Charge:
     sums: tuple[Counted, ...] = ()
     separated: float = 0.0
 
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {**asdict(self), "windows": list(self.windows), "sums": list(self.sums)}
+    def to_json(self) -> str:
+        """Its text in the ledger."""
+        return json.dumps(asdict(self))
 
     @classmethod
-    def from_dict(cls, found: dict[str, Any]) -> Charge:
-        """What `to_dict` gave."""
+    def from_json(cls, text: str) -> Charge:
+        """What `to_json` gave."""
+        found = json.loads(text)
         told = {"windows": tuple(found["windows"]), "sums": tuple(found["sums"])}
         return cls(**{**found, **told})
 

@@ -129,10 +129,9 @@ class ReleaseLedger:
         self.charges()
         return self._kept("ORDER BY made DESC, rowid DESC")
 
-    def spent(self, charge: Charge | None = None) -> ReleasesSpent:
-        """What all releases spend together, and `charge` with them if it is given."""
-        charges = [*self.charges(), *([charge] if charge else [])]
-        return ReleasesSpent.of(charges, self.delta, self.budget)
+    def spent(self) -> ReleasesSpent:
+        """What all releases spend together."""
+        return ReleasesSpent.of(self.charges(), self.delta, self.budget)
 
     def charges(self) -> list[Charge]:
         """Those of all releases, the oldest first."""
@@ -140,7 +139,7 @@ class ReleaseLedger:
             return _charges_of(self._ask(_CHARGES))
 
     def charged(
-        self, known: str, today: date, charge: Charge | Callable[[Sequence[Charge]], Charge]
+        self, known: str, today: date, charge_after: Callable[[Sequence[Charge]], Charge]
     ) -> KeptRelease:
         """The release with this id; if there is none, it is charged first. What it costs may depend
         on all earlier charges.
@@ -152,9 +151,10 @@ class ReleaseLedger:
             found = self.find(known)
             if found is not None:
                 return found
-            charge = charge(self.charges()) if callable(charge) else charge
-            self._allow(charge)
-            row = (known, str(today), json.dumps(charge.to_dict()))
+            earlier = self.charges()
+            charge = charge_after(earlier)
+            self._allow(earlier, charge)
+            row = (known, str(today), charge.to_json())
             last = self._ask("SELECT chain FROM releases ORDER BY rowid DESC LIMIT 1")
             self._ask(
                 "INSERT INTO releases (id, made, charge, chain) VALUES (?, ?, ?, ?)",
@@ -175,8 +175,8 @@ class ReleaseLedger:
         assert found is not None
         return found
 
-    def _allow(self, charge: Charge) -> None:
-        spent = self.spent(charge)
+    def _allow(self, earlier: Sequence[Charge], charge: Charge) -> None:
+        spent = ReleasesSpent.of([*earlier, charge], self.delta, self.budget)
         if spent.releases > MOST_RELEASES:
             raise LedgerError(
                 f"the ledger holds {MOST_RELEASES:,} releases, which is the most: begin a new "
@@ -184,13 +184,13 @@ class ReleaseLedger:
             )
         if not spent.refused:
             return
-        before = self.spent()
         if math.isinf(spent.epsilon):
             raise LedgerError(
                 "the delta of the releases is spent: with this one their deltas would add up "
                 f"to more than {self.delta:g}. Nothing was released. Raise "
                 "DENIABLE_RELEASE_DELTA, or release with --noise laplace"
             )
+        before = ReleasesSpent.of(earlier, self.delta, self.budget)
         raise LedgerError(
             f"the budget of releases does not allow this: epsilon {before.epsilon:.3g} is spent "
             f"({before.releases} so far), with this one it would be {spent.epsilon:.3g}, and the "
@@ -322,7 +322,7 @@ def _named(path: Path) -> Iterator[None]:
 
 def _kept_of(row: _Row) -> KeptRelease:
     known, made, charge, document, csv = row
-    return KeptRelease(known, date.fromisoformat(made), _charge_of(charge), document, csv)
+    return KeptRelease(known, date.fromisoformat(made), Charge.from_json(charge), document, csv)
 
 
 def _charges_of(rows: Sequence[_Row]) -> list[Charge]:
@@ -335,13 +335,9 @@ def _charges_of(rows: Sequence[_Row]) -> list[Charge]:
     for known, made, charge, link, *_ in rows:
         if link != _link(last, known, made, charge):
             raise ValueError(f"the charge of release {known!r} was changed, or one before it")
-        found.append(_charge_of(charge))
+        found.append(Charge.from_json(charge))
         last = link
     return found
-
-
-def _charge_of(text: str) -> Charge:
-    return Charge.from_dict(json.loads(text))
 
 
 def _link(last: str, known: str, made: str, charge: str) -> str:

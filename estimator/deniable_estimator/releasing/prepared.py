@@ -19,7 +19,7 @@ from deniable_estimator.asking.query import Query
 from deniable_estimator.asking.reading import Question
 from deniable_estimator.document.units import Unit
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.privacy import Bound, Guarantee
+from deniable_estimator.privacy.guarantees import Bound, Guarantee
 from deniable_estimator.privacy.outsider import DELTA, LEAST_REPORTS, released_sums
 from deniable_estimator.privacy.spans import ReleasedSums
 from deniable_estimator.releasing.charge import Charge, Kind

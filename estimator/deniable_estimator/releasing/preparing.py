@@ -25,7 +25,7 @@ from deniable_estimator.asking.query import find_metric
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import Question, Selection, select
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.privacy import guarantee_in
+from deniable_estimator.privacy.computing import guarantee_in
 from deniable_estimator.privacy.outsider import DELTA, LEAST_REPORTS, released_sums
 from deniable_estimator.releasing.noise import Method, noise_of
 from deniable_estimator.releasing.overlaps import counted

@@ -39,7 +39,6 @@ from deniable_estimator.analyses.candidates import asked_values
 from deniable_estimator.analyses.hashed import HashedAnalysis, hash_places
 from deniable_estimator.analyses.numbers import HistogramAnalysis, SlidingWindowAnalysis
 from deniable_estimator.analyses.numbers.mean import MeanEstimate, level_noise
-from deniable_estimator.analyses.poisoning import Exposure
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.basis import Part
@@ -137,7 +136,7 @@ class SupportCounts(Statistic[OracleAnalysis[Any]]):
             [self.part.basis],
             self.values,
             Finding.of(share, noise),
-            Exposure.of(mechanism, share, n, n),
+            self._analysis.exposure(share),
             [()],
             self.level,
             complete=self.part.candidates is None,

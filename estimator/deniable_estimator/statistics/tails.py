@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -87,16 +88,22 @@ def chi_square_tail(x: float, freedom: int) -> float:
     return min(1.0, tail)
 
 
+def halved(enough: Callable[[float], bool], low: float, high: float, times: int) -> float:
+    """Where something begins to be enough, between what is not and what is: by so many halvings,
+    rounded up."""
+    for _ in range(times):
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
 @lru_cache(maxsize=1000)
 def chi_square_quantile(tail: float, freedom: int) -> float:
     """The x with this upper tail, by bisection."""
-    low, high = 0.0, float(freedom)
+    high = float(freedom)
     while chi_square_tail(high, freedom) > tail:
         high *= 2
-    for _ in range(100):
-        middle = (low + high) / 2
-        low, high = (middle, high) if chi_square_tail(middle, freedom) > tail else (low, middle)
-    return high
+    return halved(lambda x: chi_square_tail(x, freedom) <= tail, 0.0, high, 100)
 
 
 def noncentral_chi_square_tail(x: float, freedom: int, noncentrality: float) -> float:

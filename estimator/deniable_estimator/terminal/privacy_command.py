@@ -15,7 +15,7 @@ from deniable_collector.options import registry_option
 from deniable_estimator.terminal.options import Real, as_json, say
 
 if TYPE_CHECKING:
-    from deniable_estimator.privacy import Guarantee, Together
+    from deniable_estimator.privacy.guarantees import Guarantee, Together
     from deniable_estimator.privacy.outsider import Outsider
 
 # numpy and rich take longer to import than `deniable --help` should.
@@ -72,7 +72,7 @@ def privacy(
     """
     from deniable import Registry
     from deniable_estimator.asking.query import find_metric
-    from deniable_estimator.privacy import guarantee_in, together
+    from deniable_estimator.privacy.computing import guarantee_in, together
     from deniable_estimator.privacy.outsider import (
         DELTA,
         LEAST_REPORTS,

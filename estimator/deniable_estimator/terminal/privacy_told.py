@@ -11,13 +11,7 @@ from typing import Any
 
 from deniable.protocol.coded_message import counted
 from deniable_estimator.document.document import Column, Document, Frame, Note, Tone
-from deniable_estimator.privacy import (
-    USEFUL,
-    Bound,
-    Guarantee,
-    Together,
-    not_covered,
-)
+from deniable_estimator.privacy.guarantees import USEFUL, Bound, Guarantee, Together, not_covered
 from deniable_estimator.privacy.outsider import Outsider, figure, plain_delta, span_words
 from deniable_estimator.privacy.words import (
     chance,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,7 @@ def releases_data(ledger: ReleaseLedger) -> dict[str, Any]:
             "finished": each.document is not None,
             "released": _manifest_of(each).get("metric"),
             "pair": _manifest_of(each).get("pair"),
-            **{key: value for key, value in each.charge.to_dict().items() if key != "sums"},
+            **{key: value for key, value in asdict(each.charge).items() if key != "sums"},
         }
         for each in kept
     ]

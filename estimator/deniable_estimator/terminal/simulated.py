@@ -206,7 +206,7 @@ def _simulate_values(
     rng: Generator,
     form: str | None,
 ) -> None:
-    from deniable_estimator.analyses.sampling import sample_tally
+    from deniable_estimator.analyses import sample_tally
     from deniable_estimator.answers import answer_of
 
     with progress(f"Simulating {counted(devices, 'device')}"):
@@ -228,7 +228,7 @@ def _simulate_numbers(
 ) -> None:
     import numpy as np
 
-    from deniable_estimator.analyses.sampling import sample_tally
+    from deniable_estimator.analyses import sample_tally
     from deniable_estimator.answers import answer_of
     from deniable_estimator.answers.files import plain
     from deniable_estimator.planning.population import Crowd

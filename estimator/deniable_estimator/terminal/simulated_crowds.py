@@ -149,7 +149,7 @@ def _tally(
 ) -> Tally:
     import numpy as np
 
-    from deniable_estimator.analyses.sampling import sample_tally
+    from deniable_estimator.analyses import sample_tally
 
     waiting: Counter[str] = Counter()
     for text, count in zip(texts, np.asarray(reporting).tolist(), strict=True):

@@ -11,7 +11,7 @@ from tests.registries import declared
 
 from deniable import Registry
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.analyses import sample_tally
 from deniable_estimator.dashboard import alarms, gunicorn_conf
 
 from .conftest import put

@@ -14,7 +14,7 @@ from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable.tools.command_line import find
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.dashboard.planner import division_chart
-from deniable_estimator.planning.pairs import conditional_half_width
+from deniable_estimator.planning.pair_plan import conditional_half_width
 from deniable_estimator.privacy.words import rounded_up
 
 from .conftest import page_of, text_of

@@ -7,7 +7,7 @@ import pytest
 
 from deniable import Registry
 from deniable_estimator.dashboard.privacy_label import label_of
-from deniable_estimator.privacy import guarantee
+from deniable_estimator.privacy.computing import guarantee
 from deniable_estimator.privacy.words import chance as guess
 from deniable_estimator.privacy.words import factor
 

@@ -14,7 +14,7 @@ import pytest
 
 from deniable import Scheme
 from deniable.protocol.mechanisms import design
-from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.analyses import sample_tally
 from deniable_estimator.answers import answer_of
 from deniable_estimator.asking.results import (
     Results,

@@ -16,11 +16,11 @@ from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHist
 from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
+from deniable_estimator.forecasting.declaring import forecast
 from deniable_estimator.forecasting.discovery_forecast import (
     Reach,
     reports_to_find,
 )
-from deniable_estimator.forecasting.forecast import forecast
 from deniable_estimator.forecasting.lifetime_split import report_variance
 from deniable_estimator.forecasting.number_forecast import (
     mean_std_error,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from deniable import Registry
-from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.analyses import sample_tally
 
 REGISTRY = """
 schema = 1

@@ -14,7 +14,7 @@ import pytest
 from tests.estimator.pairs.conftest import DAYS, DEVICES, REGISTRY, TABLE
 
 from deniable import Metric, Registry
-from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.analyses import sample_tally
 from deniable_estimator.answers import answer_of, combine
 from deniable_estimator.answers.base import ChangeTest
 from deniable_estimator.answers.pair import PairAnswer

@@ -20,7 +20,7 @@ from deniable_estimator.forecasting.detection import (
     reports_for_half_width,
     reports_to_detect,
 )
-from deniable_estimator.privacy import guarantee_in
+from deniable_estimator.privacy.computing import guarantee_in
 from deniable_estimator.privacy.words import shared_words
 from deniable_estimator.statistics.intervals import Noise, debias
 from deniable_estimator.statistics.significance import adjust_p, share_p_values

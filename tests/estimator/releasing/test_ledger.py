@@ -27,10 +27,10 @@ def path(tmp_path):
 def test_a_release_is_kept_once(path):
     """The second document of the same release is thrown away, and the first is returned."""
     ledger = ReleaseLedger(path, 1e-6, None)
-    assert ledger.charged("a", TODAY, charge(0.5)).document is None
+    assert ledger.charged("a", TODAY, lambda _: charge(0.5)).document is None
     assert ledger.keep("a", lambda: ("one", "csv")).document == "one"
     assert ledger.keep("a", lambda: ("two", "csv")).document == "one"
-    found = ledger.charged("a", TODAY, charge(0.5))
+    found = ledger.charged("a", TODAY, lambda _: charge(0.5))
     assert (found.document, found.csv) == ("one", "csv")
     assert ledger.spent().releases == 1
 
@@ -39,7 +39,7 @@ def test_a_crash_between_charge_and_document_spends_and_publishes_nothing(path):
     """After a failure while noise is drawn the charge stays, there is no document, and the same
     release is finished without a second charge."""
     ledger = ReleaseLedger(path, 1e-6, None)
-    ledger.charged("a", TODAY, charge(0.5))
+    ledger.charged("a", TODAY, lambda _: charge(0.5))
 
     def fail():
         raise KeyboardInterrupt
@@ -50,7 +50,7 @@ def test_a_crash_between_charge_and_document_spends_and_publishes_nothing(path):
     again = ReleaseLedger(path, 1e-6, 0.5)
     assert again.spent().epsilon == pytest.approx(0.5)
     assert [each.document for each in again.listed()] == [None]
-    again.charged("a", TODAY, charge(0.5))
+    again.charged("a", TODAY, lambda _: charge(0.5))
     assert again.keep("a", lambda: ("one", "csv")).document == "one"
     assert again.spent().epsilon == pytest.approx(0.5)
 
@@ -58,13 +58,13 @@ def test_a_crash_between_charge_and_document_spends_and_publishes_nothing(path):
 def test_a_spent_budget_refuses_in_words_and_charges_nothing(path):
     """The message has what was spent, what it would be, the budget, and what to do."""
     ledger = ReleaseLedger(path, 1e-6, 0.9)
-    ledger.charged("a", TODAY, charge(0.5))
+    ledger.charged("a", TODAY, lambda _: charge(0.5))
     with pytest.raises(
         LedgerError, match=r"epsilon 0\.5.* is spent \(1 so far\).* 1.*RELEASE_BUDGET"
     ):
-        ledger.charged("b", TODAY, charge(0.5))
+        ledger.charged("b", TODAY, lambda _: charge(0.5))
     assert ledger.spent().releases == 1
-    ledger.charged("c", TODAY, charge(0.4))
+    ledger.charged("c", TODAY, lambda _: charge(0.4))
     assert ledger.spent().epsilon == pytest.approx(0.9)
 
 
@@ -72,20 +72,20 @@ def test_a_budget_may_be_spent_to_the_last(path):
     """What is above the budget by the rounding of floats alone is allowed, and is not shown."""
     ledger = ReleaseLedger(path, 1e-6, 0.3)
     for name in "abc":
-        ledger.charged(name, TODAY, charge(0.1))
+        ledger.charged(name, TODAY, lambda _: charge(0.1))
     assert ledger.spent().epsilon > 0.3
     assert figure(ledger.spent().epsilon) == "0.300"
     with pytest.raises(LedgerError, match="budget"):
-        ledger.charged("d", TODAY, charge(0.001))
+        ledger.charged("d", TODAY, lambda _: charge(0.001))
 
 
 def test_a_spent_delta_is_refused(path):
     """Deltas that add up to more than the ledger's are refused whatever the budget."""
     ledger = ReleaseLedger(path, 1e-8, 100.0)
     exact = Charge("browser", ("2026-11-01", "2026-11-02"), 8, "exact", 0.1, 6e-9)
-    ledger.charged("a", TODAY, exact)
+    ledger.charged("a", TODAY, lambda _: exact)
     with pytest.raises(LedgerError, match="delta of the releases is spent"):
-        ledger.charged("b", TODAY, exact)
+        ledger.charged("b", TODAY, lambda _: exact)
 
 
 def test_others_cannot_read_the_file(path):
@@ -98,7 +98,8 @@ def _releases(path, results):
     ledger = ReleaseLedger(Path(path), 1e-6, 0.5)
     for number in range(20):
         try:
-            ledger.charged(f"same {number}", TODAY, charge(0.25, f"2026-11-{number % 2 + 1:02}"))
+            cost = charge(0.25, f"2026-11-{number % 2 + 1:02}")
+            ledger.charged(f"same {number}", TODAY, lambda _, cost=cost: cost)
         except LedgerError:
             results.put((None, True))
             continue
@@ -133,7 +134,8 @@ def spent_ledger(tmp_path_factory):
     path = tmp_path_factory.mktemp("ledger") / "releases.sqlite"
     ledger = ReleaseLedger(path, 1e-6, None)
     for number in range(10):
-        ledger.charged(f"id{number}", TODAY, charge(0.1, f"2026-11-{number + 1:02}"))
+        cost = charge(0.1, f"2026-11-{number + 1:02}")
+        ledger.charged(f"id{number}", TODAY, lambda _, cost=cost: cost)
         ledger.keep(f"id{number}", lambda: ("{}" + " " * 300, "csv" * 50))
     spent = ledger.spent().epsilon
     ledger.close()
@@ -184,12 +186,12 @@ def test_a_row_that_was_changed_or_lost_refuses_every_release(path, change):
     total is stated of those that are left."""
     ledger = ReleaseLedger(path, 1e-6, None)
     for name in "abc":
-        ledger.charged(name, TODAY, charge(0.1))
+        ledger.charged(name, TODAY, lambda _: charge(0.1))
     with sqlite3.connect(path) as opened:
         assert opened.execute(change).rowcount == 1
     opened.close()
     with pytest.raises(LedgerError, match=r"is damaged.* was changed"):
-        ledger.charged("d", TODAY, charge(0.1))
+        ledger.charged("d", TODAY, lambda _: charge(0.1))
     with pytest.raises(LedgerError, match="is damaged"):
         ledger.listed()
     with pytest.raises(LedgerError, match="is damaged"):
@@ -211,7 +213,7 @@ def test_a_ledger_is_made_whole_or_not_at_all(path, monkeypatch):
 
     def late(one, other):
         monkeypatch.setattr("deniable_estimator.releasing.ledger.os.link", real)
-        ReleaseLedger(path, 1e-6, None).charged("a", TODAY, charge(0.1))
+        ReleaseLedger(path, 1e-6, None).charged("a", TODAY, lambda _: charge(0.1))
         real(one, other)
 
     monkeypatch.setattr("deniable_estimator.releasing.ledger.os.link", late)
@@ -224,7 +226,7 @@ def test_a_full_disk_charges_nothing_or_keeps_the_charge(path):
     charge stays, nothing was handed out, and the same release is finished once there is room."""
     ledger = ReleaseLedger(path, 1e-6, None)
     connection = ledger._connection
-    ledger.charged("a", TODAY, charge(0.1))
+    ledger.charged("a", TODAY, lambda _: charge(0.1))
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     connection.execute(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(LedgerError, match="full"):
@@ -235,7 +237,7 @@ def test_a_full_disk_charges_nothing_or_keeps_the_charge(path):
 
     def charge_more():
         for number in range(200):
-            ledger.charged(f"b{number}", TODAY, charge(0.1, "2026-11-02"))
+            ledger.charged(f"b{number}", TODAY, lambda _: charge(0.1, "2026-11-02"))
 
     with pytest.raises(LedgerError, match="full"):
         charge_more()
@@ -244,7 +246,7 @@ def test_a_full_disk_charges_nothing_or_keeps_the_charge(path):
     assert names == {"a", *(f"b{number}" for number in range(len(names) - 1))}
     connection.execute("PRAGMA max_page_count = 100000")
     assert ledger.keep("a", lambda: ("one", "csv")).document == "one"
-    assert ledger.charged("c", TODAY, charge(0.1)).document is None
+    assert ledger.charged("c", TODAY, lambda _: charge(0.1)).document is None
 
 
 def test_a_ledger_holds_so_many_releases(path, monkeypatch):
@@ -252,7 +254,7 @@ def test_a_ledger_holds_so_many_releases(path, monkeypatch):
     monkeypatch.setattr("deniable_estimator.releasing.ledger.MOST_RELEASES", 2)
     ledger = ReleaseLedger(path, 1e-6, None)
     for name in ("a", "b"):
-        ledger.charged(name, TODAY, charge(0.1))
+        ledger.charged(name, TODAY, lambda _: charge(0.1))
     with pytest.raises(LedgerError, match="holds 2 releases, which is the most"):
-        ledger.charged("c", TODAY, charge(0.1))
+        ledger.charged("c", TODAY, lambda _: charge(0.1))
     assert ledger.spent().releases == 2

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from deniable import Registry
-from deniable_estimator.analyses.sampling import sample_tally
+from deniable_estimator.analyses import sample_tally
 from deniable_estimator.files import CheckedFileError
 from deniable_estimator.judging.changes import MetricRules, _large
 from deniable_estimator.watching.channels import check_channels

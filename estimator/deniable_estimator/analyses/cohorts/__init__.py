@@ -19,7 +19,7 @@ the best fake sets its own bits and no other::
     A = [h(1 - c) - p01(h - ck)] / [d(p11 - p01)] - c(h - ck) / d
 
 which is 1 / (p11 - p01) for h = 1, more than a bitmap of plausible density achieves (see
-`deniable_estimator.analyses.poisoning`).
+`deniable_estimator.analyses.base`).
 """
 
 from __future__ import annotations

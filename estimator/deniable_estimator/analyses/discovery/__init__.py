@@ -52,13 +52,13 @@ class DecodedRows:
         self.reports = [row.reports for row in tally.rows]
         self._rows = tally.rows
         self._supports: dict[int, Counts] = {}
-        self._channel = ProjectiveGeometryAnalysis(mechanism.channel)
+        self.channel = ProjectiveGeometryAnalysis(mechanism.channel)
 
     def row(self, number: int) -> Counts:
         """The support of each cell of a row, shape (width,)."""
         found = self._supports.get(number)
         if found is None:
-            found = self._supports[number] = self._channel.places(self._rows[number].cells)
+            found = self._supports[number] = self.channel.places(self._rows[number].cells)
         return found
 
     def find(
@@ -113,18 +113,11 @@ class DecodedRows:
 class PrefixTreeAnalysis(Analysis[PrefixTree]):
     """What a tally of discovery says: which strings occur (`DecodedRows`)."""
 
-    @property
-    def channel(self) -> ProjectiveGeometryAnalysis:
-        """That of one row."""
-        return ProjectiveGeometryAnalysis(self.mechanism.channel)
-
-    def commonest(self) -> float | None:
-        return self.channel.commonest()
-
     def sample_rows(
         self, items: Items, counts: Counts, rng: np.random.Generator
     ) -> tuple[TallyRow, ...]:
         code = self.mechanism
         rows = range(code.levels + 1)
         places = ([code.place(row, item) for item in items] for row in rows)
-        return sample_each_row(self.channel, code.width, len(rows), places, counts, rng)
+        channel = ProjectiveGeometryAnalysis(code.channel)
+        return sample_each_row(channel, code.width, len(rows), places, counts, rng)

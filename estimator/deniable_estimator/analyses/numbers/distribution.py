@@ -18,6 +18,12 @@ Shares of ranges are not taken from the curve: they and their variances are the 
 **The declared range** may be too narrow, or too wide for its cells to tell much. A bad range costs
 width, never validity. Findings are codes with what they rest on; words are put in by whoever shows
 them.
+
+**A change** of quantile p between two windows is one of the share below the quantile of both
+together: t* is where the monotone curve of (F1 + F2) / 2 reaches p, and the shares below it are
+compared as other shares are (`deniable_estimator.statistics.counts`). Windows are independent, as
+each report has fresh noise. If the same devices with the same numbers report in both, the
+difference varies less than assumed, so that the test is cautious.
 """
 
 from __future__ import annotations
@@ -35,9 +41,9 @@ from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHist
 from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.scores import ARITY
-from deniable_estimator.analyses.numbers.sums import CellSums, combine_sums
+from deniable_estimator.analyses.numbers.sums import CellSums
 from deniable_estimator.analyses.numbers.tree import estimate_tree
-from deniable_estimator.statistics.counts import share_interval
+from deniable_estimator.statistics.counts import change_p_values, share_interval
 from deniable_estimator.statistics.intervals import FloatArray, Noise
 from deniable_estimator.statistics.normalization import nearest
 
@@ -186,6 +192,19 @@ class DistributionEstimate:
         """The share at `high` and above."""
         return self.share(int(self.edges[-1]), None)
 
+    def p_value_of_change(self, after: DistributionEstimate, p: float) -> float:
+        """Two-sided, for the hypothesis that quantile p is the same in a later estimate of the same
+        edges; 1 if nothing is known."""
+        variance = self.variance + after.variance
+        known = np.isfinite(variance)
+        if not known.any():
+            return 1.0
+        middle = (self.cdf + after.cdf)[known] / 2
+        pooled = monotone(middle, 1 / np.maximum(variance[known], _LEAST))
+        at = np.flatnonzero(known)[[min(int((pooled < p).sum()), len(pooled) - 1)]]
+        first, second = self.noise.taken(at), after.noise.taken(at)
+        return float(change_p_values(self.cdf[at], first, after.cdf[at], second)[0])
+
     def histogram(self) -> FloatArray:
         """Possible shares of the d cells, shape (d,): none below 0, a sum of 1. Points only.
 
@@ -237,18 +256,6 @@ def distribution(
     """
     sums = estimate_tree(mechanism, rows, repeats)
     return DistributionEstimate(np.array(mechanism.edges, np.int64), sums, level)
-
-
-def combine_distributions(
-    found: Sequence[DistributionEstimate], extra: float = 0.0
-) -> DistributionEstimate:
-    """The average of estimates of one crowd under several schemes of the same range and cells.
-
-    Args:
-        extra: see `deniable_estimator.analyses.numbers.sums.combine_sums`.
-    """
-    sums = combine_sums([each.sums for each in found], extra)
-    return DistributionEstimate(found[0].edges, sums, found[0].level)
 
 
 def monotone(values: FloatArray, weights: FloatArray) -> FloatArray:

@@ -51,6 +51,7 @@ from deniable_estimator.analyses.numbers.sums import LEAST_ROW, CellSums
 from deniable_estimator.analyses.numbers.tree import estimate_tree
 from deniable_estimator.forecasting.detection import deviations
 from deniable_estimator.statistics.intervals import FloatArray
+from deniable_estimator.statistics.tails import halved
 
 _CAUTION = 2.0
 """Standard errors by which what devices keep may exceed its estimate."""
@@ -212,14 +213,11 @@ def _reach(bias: float, level: float) -> float:
     normal = NormalDist()
     if bias == 0:
         return deviations(level)
-    low, high = bias, bias + deviations(level)
-    for _ in range(40):
-        middle = (low + high) / 2
-        if normal.cdf(middle - bias) - normal.cdf(-middle - bias) < level:
-            low = middle
-        else:
-            high = middle
-    return high
+
+    def held(reach: float) -> bool:
+        return normal.cdf(reach - bias) - normal.cdf(-reach - bias) >= level
+
+    return halved(held, bias, bias + deviations(level), 40)
 
 
 def _most_spread(mean: float, error: float) -> float:

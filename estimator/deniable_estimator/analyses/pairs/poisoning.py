@@ -34,7 +34,11 @@ from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.analyses.pairs.dependence import kernel
 from deniable_estimator.forecasting.detection import LEVEL, POWER
 from deniable_estimator.statistics.intervals import FloatArray
-from deniable_estimator.statistics.tails import chi_square_quantile, noncentral_chi_square_tail
+from deniable_estimator.statistics.tails import (
+    chi_square_quantile,
+    halved,
+    noncentral_chi_square_tail,
+)
 
 
 @dataclass(frozen=True)
@@ -165,11 +169,11 @@ def _squares(total: int, parts: int) -> int:
 def _noncentrality(freedom: int, level: float) -> float:
     """The one with which a chi-square test rejects with probability POWER."""
     critical = chi_square_quantile(level, freedom)
+
+    def enough(noncentrality: float) -> bool:
+        return noncentral_chi_square_tail(critical, freedom, noncentrality) >= POWER
+
     low, high = 0.0, 1.0
-    while noncentral_chi_square_tail(critical, freedom, high) < POWER:
+    while not enough(high):
         low, high = high, 2 * high
-    for _ in range(50):
-        middle = (low + high) / 2
-        enough = noncentral_chi_square_tail(critical, freedom, middle) >= POWER
-        low, high = (low, middle) if enough else (middle, high)
-    return high
+    return halved(enough, low, high, 50)

@@ -18,7 +18,7 @@ from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.inputs import Asked
 from deniable_estimator.planning.kinds import PLANS, PlanKind
-from deniable_estimator.privacy import guarantee_in, together
+from deniable_estimator.privacy.computing import guarantee_in, together
 
 
 @endpoint(f"{NAMED}/privacy", METRICS, "Guarantee", takes.PRIVACY)

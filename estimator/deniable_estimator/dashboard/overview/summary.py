@@ -39,7 +39,7 @@ from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.document.plot.lines import Sparkline, SparkPoint, sparkline
 from deniable_estimator.document.units import SHARES
 from deniable_estimator.errors import OnlyLongerError
-from deniable_estimator.forecasting.forecast import forecast
+from deniable_estimator.forecasting.declaring import forecast
 from deniable_estimator.judging.findings import FindingKind, MetricFinding, standing
 from deniable_estimator.messages import message
 
