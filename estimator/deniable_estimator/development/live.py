@@ -138,7 +138,9 @@ class ShownEstimate:
     def numbers(self) -> Frame | None:
         """The table of its numbers. Nothing is folded away: the page writes itself anew all the
         time, and would fold it again."""
-        return self.document and replace(self.document.frames[0].narrow, folded=0, fold="")
+        if self.document is None:
+            return None
+        return replace(self.document.frames[0].narrow, folded=0, fold="")
 
 
 @live.get("/live")

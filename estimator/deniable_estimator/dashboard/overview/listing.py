@@ -22,7 +22,6 @@ from deniable_estimator.dashboard.overview.filters import (
 )
 from deniable_estimator.dashboard.overview.summary import (
     ORDER,
-    AttentionReason,
     MetricSummary,
     reasons_of,
 )
@@ -34,6 +33,7 @@ from deniable_estimator.dashboard.ranges import (
     one_of,
     read_range,
 )
+from deniable_estimator.judging.findings import MetricFinding
 from deniable_estimator.messages import message
 
 PAGE_SIZE = 50
@@ -81,7 +81,7 @@ class OverviewEntry:
     metric: Metric
     summary: MetricSummary | None
     """None while it is being calculated."""
-    reasons: tuple[AttentionReason, ...]
+    reasons: tuple[MetricFinding, ...]
     found: tuple[str, ...] = ()
     """The values in which the search was found."""
 
@@ -253,7 +253,7 @@ def _page(found: Sequence[OverviewEntry], view: OverviewView) -> tuple[list[Over
 
 
 def _in_state(entry: OverviewEntry, state: str) -> bool:
-    codes = {each.code for each in entry.reasons}
+    codes = {each.kind for each in entry.reasons}
     if state == "attention":
         return bool(codes)
     if state == "calm":
@@ -264,7 +264,7 @@ def _in_state(entry: OverviewEntry, state: str) -> bool:
 
 
 def _pressing(entry: OverviewEntry) -> tuple[int, str]:
-    first = ORDER.index(entry.reasons[0].code) if entry.reasons else len(ORDER)
+    first = ORDER.index(entry.reasons[0].kind) if entry.reasons else len(ORDER)
     return first, entry.metric.name
 
 
