@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -10,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from flask import Blueprint, Response, current_app, jsonify, render_template, request
-from flask.typing import ResponseReturnValue
+from flask import Blueprint, Response, current_app, render_template, request
 
 from deniable import Metric, Scheme, ValueListError
 from deniable.device.sent import OwnerLanguage
@@ -32,7 +32,7 @@ from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.development.meaning import Meaning, meaning_of
 from deniable_estimator.development.mistakes import advice_on
-from deniable_estimator.document.document import Document, Frame, to_data
+from deniable_estimator.document.document import Document, Frame, plain, to_data
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 
@@ -166,31 +166,25 @@ def part() -> Response:
 
 
 @live.get("/live.json")
-def document() -> ResponseReturnValue:
+def document() -> Response:
     """The same for programs, with exact fractions."""
     parts = _parts(_state())
-    return jsonify(
-        version=parts["live_version"],
-        reports=[
+    found = {
+        "version": parts["live_version"],
+        "reports": [
             {
-                **each.arrived.report._asdict(),
+                **plain(each.arrived.report),
                 "bytes": each.arrived.size,
-                "says": None if each.meaning is None else each.meaning.to_dict(),
+                "says": plain(each.meaning),
             }
             for each in parts["reports"]
         ],
-        mistakes=[
-            {
-                "code": each.code,
-                "metric": each.metric,
-                "times": each.times,
-                "text": str(told),
-                "advice": str(advice),
-            }
+        "mistakes": [
+            {**plain(each), "text": told, "advice": advice}
             for each, told, advice in parts["mistakes"]
         ],
-        registry=[each.describe(parts["file"].source) for each in parts["file"].mistakes],
-        estimates=[
+        "registry": [each.describe(parts["file"].source) for each in parts["file"].mistakes],
+        "estimates": [
             {
                 "metric": each.metric.name,
                 "window": each.window,
@@ -201,7 +195,9 @@ def document() -> ResponseReturnValue:
             }
             for each in parts["estimates"]
         ],
-    )
+    }
+    # Fractions are written as they are.
+    return Response(json.dumps(found, default=str), content_type="application/json")
 
 
 def _state() -> Live:

@@ -133,7 +133,7 @@ def test_no_memory_of_old_reports(app, file, path, post, batch, seen):
     file.look()
     app.reload()
     (report,) = seen()["reports"]
-    assert report["says"]["of"] == "strings"
+    assert report["says"]["kind"] == "strings"
     assert seen()["estimates"] == []
 
 

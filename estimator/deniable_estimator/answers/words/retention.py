@@ -120,7 +120,7 @@ class RetentionKind(Kind[RetentionAnswer]):
 
     def charts(self, answer: RetentionAnswer, shown: Shown, limit: int) -> Sequence[Chart]:
         """The bars of the lifecycle, and the cohorts."""
-        drawn = [each.whole for each in retention_pictures(answer, _WINDOWS)]
+        drawn = [each.chart for each in retention_pictures(answer, _WINDOWS)]
         kept = [each for each in drawn if not isinstance(each, LineChart)]
         title = message("{metric}: who comes back", metric=answer.metric)
         return [replace(each, title=title, description=finding_words(answer)) for each in kept]

@@ -73,17 +73,6 @@ class Bars(Chart):
     """How many values were left out at the end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Folded:
-    """A chart in two parts on one scale: what stands out, and what is folded away below it."""
-
-    standing: Bars
-    noise: Bars | None
-    """What cannot be told from noise; None where nothing is folded away."""
-    hidden: int
-    """How many values cannot be told from noise, drawn or not, if they are folded away."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dots(Chart):
     """A dot and a whisker for each number, on a scale whose ends have texts of their own."""
