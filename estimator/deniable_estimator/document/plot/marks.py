@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from deniable_estimator.document.plot.ticks import Label, Tick
+from deniable_estimator.document.plot.ticks import Tick
 
 MOST_LINES = 8
 """At most so many lines in one chart: more cannot be told apart, by colour or by dashes."""
@@ -78,7 +78,7 @@ class Dots(Chart):
     """A dot and a whisker for each number, on a scale whose ends have texts of their own."""
 
     rows: tuple[BarRow, ...]
-    ticks: tuple[Label, ...]
+    ticks: tuple[Tick, ...]
 
 
 class HistogramBar(NamedTuple):
@@ -237,8 +237,8 @@ class LineChart(Chart):
     lines: tuple[DrawnLine, ...]
     levels: tuple[Tick, ...] = ()
     """Gridlines, in pixels down."""
-    ticks: tuple[Label, ...] = ()
-    years: tuple[Label, ...] = ()
+    ticks: tuple[Tick, ...] = ()
+    years: tuple[Tick, ...] = ()
     """The same dates, with the year in each, for a picture that leaves the page."""
     points: tuple[Point, ...] = ()
     """One for each period, also where nothing was reported."""
