@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, get_args
 
 from deniable import Metric, ValueListError
@@ -164,9 +165,7 @@ def list_metrics(
             for each in metrics
         }
 
-    def values(metric: Metric) -> SearchedValues:
-        return _searched(source, metric)
-
+    values = partial(_searched, source)
     admitted = [metric for metric in metrics if view.filters.admit(metric, values)]
     known = _known(source, latest)
     found = _found(source, admitted, asked, known, view)
