@@ -17,7 +17,7 @@ from deniable_estimator.answers.words.texts import (
     short,
 )
 from deniable_estimator.document.document import Column, Estimate, Frame, Picture, WordedValue
-from deniable_estimator.document.plot.marks import BarRow, Bars, Folded
+from deniable_estimator.document.plot.marks import BarRow, Bars
 from deniable_estimator.document.plot.scales import Scale
 from deniable_estimator.document.plot.ticks import Tick, nice_step
 from deniable_estimator.document.units import SHARES, half_width
@@ -40,7 +40,7 @@ _OF_QUANTILES = message(
 
 def change_picture(comparison: Comparison, limit: int) -> Picture:
     """The chart of changes, at most `limit` on each side of the fold, and how it is to be read."""
-    after, chart = comparison.after, change_chart(comparison, limit)
+    after, (standing, noise, hidden) = comparison.after, change_chart(comparison, limit)
     bars = message("change, in points")
     if after.kind != "shares":
         bars = message("change; each row has a scale of its own, with zero in the middle")
@@ -54,7 +54,7 @@ def change_picture(comparison: Comparison, limit: int) -> Picture:
             level=f"{comparison.level * 100:g}",
         )
     )
-    shown = [each for each in (chart.standing, chart.noise) if each]
+    shown = [each for each in (standing, noise) if each]
     if any(each.more for each in shown):
         notes.append(
             message(
@@ -68,25 +68,23 @@ def change_picture(comparison: Comparison, limit: int) -> Picture:
         ("whisker", interval_title(comparison.level)),
         ("bar noise", message("cannot be told from noise")),
     )
-    fold = _below_noise(chart.hidden)
-    return Picture(chart, fold=fold, legend=legend, notes=tuple(notes))
+    fold = _below_noise(hidden)
+    return Picture(standing, folded=noise, fold=fold, legend=legend, notes=tuple(notes))
 
 
-def change_chart(comparison: Comparison, limit: int) -> Folded:
+def change_chart(comparison: Comparison, limit: int) -> tuple[Bars, Bars | None, int]:
     """The changes as bars from zero, those furthest from the noise first, at most `limit`; those
-    that cannot be told from noise folded away, unless nothing else is there."""
+    that cannot be told from noise, which are to be folded away unless nothing else is there; and
+    how many of these there are, drawn or not."""
     order = [place for place in order_of(comparison) if math.isfinite(comparison.difference[place])]
     standing = [place for place in order if comparison.changed[place]]
     noise = [place for place in order if not comparison.changed[place]]
     if len(order) == 2 or not standing or not noise:
-        return Folded(_draw(comparison, order, order, limit), None, 0)
+        return _draw(comparison, order, order, limit), None, 0
     shown = standing[:limit] + noise[:limit]
     below = _draw(comparison, noise, shown, limit)
-    return Folded(
-        _draw(comparison, standing, shown, limit),
-        replace(below, name="changes-noise"),
-        len(noise),
-    )
+    standing_out = _draw(comparison, standing, shown, limit)
+    return standing_out, replace(below, name="changes-noise"), len(noise)
 
 
 def _draw(comparison: Comparison, places: Sequence[int], scaled: Sequence[int], limit: int) -> Bars:

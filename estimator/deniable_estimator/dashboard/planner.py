@@ -28,7 +28,7 @@ from deniable_estimator.dashboard.ranges import RangeError, check_names
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.document.plot.lines import path
 from deniable_estimator.document.plot.marks import DrawnLine, LineChart, RuleLine, Spot
-from deniable_estimator.document.plot.ticks import Label, Tick
+from deniable_estimator.document.plot.ticks import Tick
 from deniable_estimator.forecasting.detection import detectable_share
 from deniable_estimator.inputs import Asked, Field, InputError, read_form
 from deniable_estimator.messages import counted, message
@@ -198,7 +198,7 @@ def reach_chart(
             for exponent in range(0, lowest - 1, -1)
         ),
         ticks=tuple(
-            Label(round(each / _DECADES * 100, 2), _devices_text(first + each))
+            Tick(round(each / _DECADES * 100, 2), _devices_text(first + each))
             for each in range(_DECADES + 1)
         ),
         rules=(RuleLine((at, top), (at, HEIGHT)),),
@@ -242,7 +242,7 @@ def division_chart(found: Sequence[LifetimeChoice], best: LifetimeChoice) -> Lin
         lines=(*line([*beyond, *within[:1]], dashed=True), *line(within, dashed=False)),
         levels=tuple(Tick(down(part), f"{100 * part:g}%") for part in _parts(low, high)),
         ticks=tuple(
-            Label(across(count), f"{count:,}")
+            Tick(across(count), f"{count:,}")
             for count in _spread([each.reports for each in choices], across)
         ),
         spots=tuple(

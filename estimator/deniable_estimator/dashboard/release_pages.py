@@ -23,7 +23,7 @@ from deniable_estimator.answers.words import texts
 from deniable_estimator.asking.results import digest
 from deniable_estimator.dashboard.source import current_source, settings_in_force
 from deniable_estimator.document.plot.marks import DrawnLine, LineChart, RuleLine
-from deniable_estimator.document.plot.ticks import Label, Tick, levels_from_zero
+from deniable_estimator.document.plot.ticks import Tick, levels_from_zero
 from deniable_estimator.messages import message
 from deniable_estimator.releasing.charge import ReleaseAccount
 from deniable_estimator.releasing.ledger import (
@@ -161,7 +161,7 @@ def _spent_line(account: ReleaseAccount, today: date) -> LineChart | None:
         if drawn is None
         else (RuleLine((0, at), (100, at), message("budget {budget}", budget=f"{budget:g}")),),
         levels=tuple(Tick(down(each), f"{each:.{digits}f}" if each else "") for each in levels),
-        ticks=(Label(0.0, texts.day(first)), Label(100.0, texts.day(last))),
+        ticks=(Tick(0.0, texts.day(first)), Tick(100.0, texts.day(last))),
     )
 
 

@@ -22,7 +22,7 @@ from deniable_estimator.dashboard.language import LANGUAGES
 from deniable_estimator.document.plot.lines import Numbers, apart, line_of
 from deniable_estimator.document.plot.marks import MOST_LINES, LineChart, Point
 from deniable_estimator.document.plot.scales import Axis
-from deniable_estimator.document.plot.ticks import Label, Tick, date_labels, date_ticks
+from deniable_estimator.document.plot.ticks import Tick, date_labels, date_ticks
 from deniable_estimator.document.units import Unit
 from deniable_estimator.messages import counted, listed, message, sentence, spaced, translated
 
@@ -125,16 +125,16 @@ def draw_trend(
 
 
 @lru_cache(maxsize=16)
-def _dates(labels: tuple[str, ...]) -> tuple[tuple[Label, ...], tuple[Label, ...]]:
+def _dates(labels: tuple[str, ...]) -> tuple[tuple[Tick, ...], tuple[Tick, ...]]:
     """The dates on the axis of these periods, without and with the year in each: a page draws
     many charts of the same periods."""
     ticks = date_ticks(
         windows.first_day(labels[0]), windows.last_day(labels[-1]), windows.kind_of(labels[0])
     )
-    across = [(_across(labels, tick.day), tick) for tick in ticks]
+    across = [(_across(labels, day), day, text) for day, text in ticks]
     return (
-        date_labels([Tick(at, tick.text) for at, tick in across], text_width),
-        date_labels([Tick(at, day_text(tick.day)) for at, tick in across], text_width),
+        date_labels([Tick(at, text) for at, _, text in across], text_width),
+        date_labels([Tick(at, day_text(day)) for at, day, _ in across], text_width),
     )
 
 

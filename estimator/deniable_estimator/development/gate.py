@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from werkzeug.datastructures import Headers
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Request, Response
 
@@ -24,7 +25,8 @@ from deniable.protocol.addresses import is_loopback_host
 from deniable.protocol.wire import SealedReport, is_development, unmarked
 from deniable_collector.documents import documents
 from deniable_collector.intake import Intake
-from deniable_collector.serving.responses import HttpResponse, answered, head
+from deniable_collector.refusals import IntakeError, malformed
+from deniable_collector.serving.responses import HttpResponse, answered, head, problem_of
 from deniable_collector.settings import Settings
 from deniable_collector.stores import Store
 
@@ -40,6 +42,18 @@ KEPT = 200
 
 _LONGEST_NAME = 100
 """Letters of an unknown metric's name that are shown."""
+
+_NOTHING = HttpResponse(204, b"")
+
+# Not a code for which a device drops its batch: a real report waits for its collector.
+_REFUSED = {
+    "type": "urn:deniable:problem:development-only",
+    "title": "Development only",
+    "status": 403,
+    "detail": "`deniable dev` takes only reports of development mode: set DENIABLE_DEV, or the "
+    "option `development` of the client",
+}
+_DEVELOPMENT_ONLY = HttpResponse(403, json.dumps(_REFUSED).encode(), "application/problem+json")
 
 
 @dataclass(frozen=True)
@@ -180,61 +194,62 @@ class Gate:
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         request = Request(environ)
+        origin = request.headers.get("Origin")
+        allowed = origin is not None and self.may_send(origin)
+        try:
+            answer = self._answer(request, origin, allowed=allowed)
+        except IntakeError as error:
+            answer = problem_of(error)
+        fields = head(answer.content_type, answer.retry_after, answer.status)
+        headers = Headers([(name.decode(), text.decode()) for name, text in fields])
+        if request.path in _LARGEST:
+            headers["Vary"] = "Origin"
+            if answer.status == 405:
+                headers["Allow"] = "POST"
+            if origin is not None and allowed:
+                headers["Access-Control-Allow-Origin"] = origin
+                headers["Access-Control-Expose-Headers"] = "Retry-After"
+                # Browsers ask this where a page of another network calls this machine.
+                headers["Access-Control-Allow-Private-Network"] = "true"
+            if allowed and request.method == "OPTIONS":
+                headers["Access-Control-Allow-Methods"] = "POST"
+                headers["Access-Control-Allow-Headers"] = (
+                    "authorization, content-type, x-deniable-key"
+                )
+        return Response(answer.body, answer.status, headers)(environ, start_response)
+
+    def _answer(self, request: Request, origin: str | None, *, allowed: bool) -> HttpResponse:
+        """The response to a request.
+
+        Raises:
+            IntakeError: it is refused, as a collector would.
+        """
         if request.path not in _LARGEST:
-            return self._document(request.path)(environ, start_response)
-        response = self._answer(request)
-        origin = request.headers.get("Origin")
-        if origin is not None and self.may_send(origin):
-            response.headers["Access-Control-Allow-Origin"] = origin
-            response.headers["Access-Control-Expose-Headers"] = "Retry-After"
-            # Browsers ask this where a page of another network calls this machine.
-            response.headers["Access-Control-Allow-Private-Network"] = "true"
-        response.vary.add("Origin")
-        response.headers["Cache-Control"] = "no-store"
-        response.headers["X-Content-Type-Options"] = "nosniff"
-        return response(environ, start_response)
-
-    def _document(self, path: str) -> Response:
-        """What the collector tells everyone."""
-        found = self._documents.get(path.encode())
-        if found is None:
-            return _problem(404, "http-404", "there is nothing at this path")
-        return _response(HttpResponse(200, found.body))
-
-    def _answer(self, request: Request) -> Response:
-        origin = request.headers.get("Origin")
-        if origin is not None and not self.may_send(origin):
+            # What the collector tells everyone.
+            found = self._documents.get(request.path.encode())
+            if found is None:
+                raise IntakeError("http-404", "there is nothing at this path")
+            return HttpResponse(200, found.body)
+        if origin is not None and not allowed:
             self._arrivals.mistake("origin", None, origin[:_LONGEST_NAME])
-            return _problem(
-                403,
-                "origin-not-allowed",
-                "pages of this origin may not send to `deniable dev`: name it with --origin",
-            )
+            told = "pages of this origin may not send to `deniable dev`: name it with --origin"
+            raise IntakeError("origin-not-allowed", told)
         if request.method == "OPTIONS":
-            allowed = {
-                "Access-Control-Allow-Methods": "POST",
-                "Access-Control-Allow-Headers": "authorization, content-type, x-deniable-key",
-            }
-            return Response(status=204, headers=allowed)
+            return _NOTHING
         if request.method != "POST":
-            return _problem(405, "http-405", "send a batch with POST", {"Allow": "POST"})
+            raise IntakeError("http-405", "send a batch with POST")
         request.max_content_length = _LARGEST[request.path]
         try:
             body = request.get_data(cache=False)
         except HTTPException:
-            return _problem(413, "body-too-large", "the body is larger than a batch may be")
+            told = "the body is larger than a batch may be"
+            raise IntakeError("body-too-large", told) from None
         return self._reports(body) if request.path == _REPORTS else self._trouble(body)
 
-    def _reports(self, body: bytes) -> Response:
+    def _reports(self, body: bytes) -> HttpResponse:
         if not is_development(body):
             self._arrivals.mistake("not_development")
-            # Not a code for which a device drops its batch: a real report waits for its collector.
-            return _problem(
-                403,
-                "development-only",
-                "`deniable dev` takes only reports of development mode: set DENIABLE_DEV, or the "
-                "option `development` of the client",
-            )
+            return _DEVELOPMENT_ONLY
         inner = unmarked(body)
         try:
             (outcome,) = self._intake.take([self._intake.read(inner)])
@@ -242,7 +257,7 @@ class Gate:
             outcome = error
         response = answered(outcome)
         self._note(inner, response.status, response.body, len(body))
-        return _response(response)
+        return response
 
     def _note(self, body: bytes, status: int, answer: bytes, size: int) -> None:
         """Tell the live page what became of a batch."""
@@ -271,7 +286,7 @@ class Gate:
                 self._arrivals.mistake(why["reason"], _name_of(report), why["detail"])
         self._arrivals.batch(size)
 
-    def _trouble(self, body: bytes) -> Response:
+    def _trouble(self, body: bytes) -> HttpResponse:
         """A mistake that a client found: a code and the name of a metric, and no value."""
         try:
             document = json.loads(body)
@@ -285,11 +300,11 @@ class Gate:
         except (ValueError, TypeError, KeyError, RecursionError):
             fine = False
         if not fine:
-            return _problem(400, "malformed-trouble", "this is no mistake as clients tell it")
+            raise malformed("this is no mistake as clients tell it")
         if metric is not None and code != "unknown_metric" and metric not in self._registry.metrics:
             code = "unknown_metric"
         self._arrivals.mistake(code, None if metric is None else metric[:_LONGEST_NAME])
-        return Response(status=204)
+        return _NOTHING
 
     def may_send(self, origin: str) -> bool:
         """Whether a page of this origin may send: one of this machine, or one that was named.
@@ -308,22 +323,3 @@ def _encodable(text: str) -> str:
 def _name_of(report: Any) -> str | None:
     name = report.get("metric") if isinstance(report, dict) else None
     return name[:_LONGEST_NAME] if isinstance(name, str) else None
-
-
-def _response(response: HttpResponse) -> Response:
-    headers = head(response.content_type, response.retry_after, response.status)
-    named = [(name.decode(), text.decode()) for name, text in headers]
-    return Response(response.body, response.status, named)
-
-
-def _problem(
-    status: int, code: str, detail: str, headers: dict[str, str] | None = None
-) -> Response:
-    """A problem document (RFC 9457)."""
-    document = {
-        "type": f"urn:deniable:problem:{code}",
-        "title": code.replace("-", " ").capitalize(),
-        "status": status,
-        "detail": detail,
-    }
-    return Response(json.dumps(document), status, headers, "application/problem+json")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -10,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from flask import Blueprint, Response, current_app, jsonify, render_template, request
-from flask.typing import ResponseReturnValue
+from flask import Blueprint, Response, current_app, render_template, request
 
 from deniable import Metric, Scheme, ValueListError
 from deniable.device.sent import OwnerLanguage
@@ -19,11 +19,10 @@ from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
 from deniable.tools.starting.example import example_of
 from deniable_collector.stores import StoreError
-from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.finds import Finds
-from deniable_estimator.answers.shares import Shares
-from deniable_estimator.answers.words.finds import name_of_find
-from deniable_estimator.answers.words.texts import series_name, series_text
+from deniable_estimator.answers.words import kind_of
+from deniable_estimator.answers.words.base import Shown
+from deniable_estimator.answers.words.finds import finds_document
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.data import DataSource
@@ -33,8 +32,9 @@ from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.development.meaning import Meaning, meaning_of
 from deniable_estimator.development.mistakes import advice_on
-from deniable_estimator.document.units import SHARES
+from deniable_estimator.document.document import Document, Frame, plain, to_data
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.messages import message
 
 if TYPE_CHECKING:
     from deniable_estimator.development.crowd import SimulatedCrowd
@@ -63,6 +63,16 @@ PATIENCE = 0.3
 EVERY = 3.0
 """So many seconds pass before the strings of a metric are looked for again: finding takes about a
 second, in the background."""
+
+_TOO_FEW = message("Too few for an estimate. Each report is shown by itself.")
+_CALCULATED = message("The answer is being calculated, and appears here.")
+_UNNAMED = message(
+    "Any string: name those that you look for on its page, or in a file with `--candidates`."
+)
+_NO_FINDS = message("No string is common enough to be found so far.")
+_LATER = message(
+    "The newest reports are not counted here yet: strings are looked for every few seconds."
+)
 
 POLICY = (
     "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; "
@@ -112,25 +122,25 @@ class ShownEstimate:
 
     metric: Metric
     window: str
-    first: str
-    last: str
-    """The days to which the link to the metric's page leads."""
+    days: Days
+    """Those to which the link to the metric's page leads."""
     n: int
     simulated: int
     """How many of these reports are simulated devices'."""
-    lines: Sequence[tuple[str, str, str]] = ()
-    """Values or numbers, each with its estimate and its interval."""
-    more: int = 0
-    open: bool = False
-    """Whether it takes any strings, which have to be named before they can be estimated."""
+    document: Document | None = None
+    """What they say, with the largest values alone."""
+    told: str = ""
+    """Why they say nothing, or not all."""
     pending: bool = False
-    """Whether it is still being calculated."""
-    finds: bool = False
-    """Whether the lines are strings that a discovery has found."""
-    waiting: bool = False
-    """Whether some of the reports are not counted in the lines yet."""
-    few: bool = False
-    """Whether there are fewer reports than `FEWEST`, so that nothing is estimated."""
+    """Whether they soon say more without another report."""
+
+    @property
+    def numbers(self) -> Frame | None:
+        """The table of its numbers. Nothing is folded away: the page writes itself anew all the
+        time, and would fold it again."""
+        if self.document is None:
+            return None
+        return replace(self.document.frames[0].narrow, folded=0, fold="")
 
 
 @live.get("/live")
@@ -156,42 +166,38 @@ def part() -> Response:
 
 
 @live.get("/live.json")
-def document() -> ResponseReturnValue:
+def document() -> Response:
     """The same for programs, with exact fractions."""
     parts = _parts(_state())
-    return jsonify(
-        version=parts["live_version"],
-        reports=[
+    found = {
+        "version": parts["live_version"],
+        "reports": [
             {
-                **each.arrived.report._asdict(),
+                **plain(each.arrived.report),
                 "bytes": each.arrived.size,
-                "says": None if each.meaning is None else each.meaning.to_dict(),
+                "says": plain(each.meaning),
             }
             for each in parts["reports"]
         ],
-        mistakes=[
-            {
-                "code": each.code,
-                "metric": each.metric,
-                "times": each.times,
-                "text": str(told),
-                "advice": str(advice),
-            }
+        "mistakes": [
+            {**plain(each), "text": told, "advice": advice}
             for each, told, advice in parts["mistakes"]
         ],
-        registry=[each.describe(parts["file"].source) for each in parts["file"].mistakes],
-        estimates=[
+        "registry": [each.describe(parts["file"].source) for each in parts["file"].mistakes],
+        "estimates": [
             {
                 "metric": each.metric.name,
                 "window": each.window,
                 "n": each.n,
                 "simulated": each.simulated,
-                "pending": each.pending or each.waiting,
-                "series": [list(map(str, line)) for line in each.lines],
+                "pending": each.pending,
+                "answer": each.document and to_data(each.document),
             }
             for each in parts["estimates"]
         ],
-    )
+    }
+    # Fractions are written as they are.
+    return Response(json.dumps(found, default=str), content_type="application/json")
 
 
 def _state() -> Live:
@@ -272,11 +278,9 @@ def _estimate(source: DataSource, state: Live, metric: Metric) -> ShownEstimate 
     days = Days(first, min(windows.last_day(window), source.today))
     simulated = state.crowd.now.get(metric.name, 0)
     n = state.arrivals.counted[metric.name] + simulated
-    shown = ShownEstimate(
-        metric, window, days.first.isoformat(), days.last.isoformat(), n, simulated
-    )
+    shown = ShownEstimate(metric, window, days, n, simulated)
     if 0 < n < FEWEST:
-        return replace(shown, few=True)
+        return replace(shown, told=_TOO_FEW)
     look = found_so_far if isinstance(metric.type, Discovery) else _answered
     try:
         shown = look(PageReading(source, metric, days), state, shown)
@@ -291,15 +295,16 @@ def _answered(reading: PageReading, state: Live, shown: ShownEstimate) -> ShownE
     if metric.needs_candidates:
         with suppress(ValueListError):
             candidates = _candidates(reading.source, state, metric)
-        shown = replace(shown, open=not candidates)
+        if not candidates:
+            return replace(shown, told=_UNNAMED)
     try:
         answer = reading.asking(candidates).answer
     except (StillDecoding, TooManyDecodes):
-        return replace(shown, pending=True)
+        return replace(shown, told=_CALCULATED, pending=True)
     if answer is None:
         return shown
-    lines, more = _shown_series(answer)
-    return replace(shown, n=answer.n, lines=lines, more=more)
+    told = kind_of(answer).document(answer, Shown(drawn=False, rows=SERIES))
+    return replace(shown, n=answer.n, document=told)
 
 
 def found_so_far(reading: PageReading, state: Live, shown: ShownEstimate) -> ShownEstimate:
@@ -313,29 +318,10 @@ def found_so_far(reading: PageReading, state: Live, shown: ShownEstimate) -> Sho
         with suppress(StillDecoding, TooManyDecodes):
             found = finds_at(reading).answer
             state.finds[metric.name] = (scheme, days, now, found)
-    finds, lines = found.finds if found else (), []
-    for each in finds[:SERIES]:
-        text = series_text(SHARES, each.share, each.low, each.high)
-        lines.append((name_of_find(each), text.estimate, text.between))
-    return replace(
-        shown,
-        n=n,
-        lines=lines,
-        more=max(0, len(finds) - SERIES),
-        pending=bool(n and found is None),
-        finds=True,
-        waiting=bool(n) and (found is None or found.n != n),
-    )
-
-
-def _shown_series(answer: Answer) -> tuple[list[tuple[str, str, str]], int]:
-    """The largest of its values, or its numbers, as text; and how many there are beside these."""
-    series = answer.series
-    count = len(series.names)
-    places = answer.order.tolist() if isinstance(answer, Shares) else list(range(count))
-    lines = []
-    for place in places[:SERIES]:
-        numbers = (each.item(place) for each in (series.value, series.low, series.high))
-        text = series_text(answer.unit, *numbers)
-        lines.append((series_name(answer, series.names[place]), text.estimate, text.between))
-    return lines, max(0, count - SERIES)
+    shown = replace(shown, n=n, pending=bool(n) and (found is None or found.n != n))
+    if found is None:
+        return replace(shown, told=_CALCULATED)
+    if not found.finds:
+        return replace(shown, told=_NO_FINDS)
+    told = _LATER if shown.pending else ""
+    return replace(shown, document=finds_document(found, SERIES), told=told)

@@ -83,26 +83,6 @@ class Meaning:
     epsilon: float
     """ln of the largest ratio that any report of the mechanism has, rounded up."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it, with exact fractions."""
-        return {
-            "row": self.row,
-            "rows": self.rows,
-            "columns": list(self.columns),
-            "set": self.set,
-            "width": self.width,
-            "of": self.kind,
-            "groups": [
-                {
-                    "values": list(each.values),
-                    "more": each.more,
-                    "probability": str(each.probability),
-                    "ratio": str(each.ratio),
-                }
-                for each in self.groups
-            ],
-        }
-
 
 def meaning_of(
     scheme: Scheme, sealed: SealedReport, language: OwnerLanguage, strings: Sequence[str] = ()

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from deniable_estimator.document.plot.marks import BarRow, Chart, Folded
+from deniable_estimator.document.plot.marks import BarRow, Chart
 
 Kind: TypeAlias = Literal["text", "words", "name", "count", "number", "share", "estimate"]
 """How a cell is written: `share` in percent, a count with thousands separators, `words` from the
@@ -85,21 +85,18 @@ class Estimate(WordedValue):
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A chart with its words, or one of which a part is folded away."""
+    """A chart with its words."""
 
-    chart: Chart | Folded
+    chart: Chart
     title: str = ""
     subtitle: str = ""
+    folded: Chart | None = None
+    """The rest of it on the same scale, which is folded away below it."""
     fold: str = ""
-    """What stands over the part that is folded away."""
+    """What stands over the rest."""
     legend: tuple[tuple[str, str], ...] = ()
     """Marks of the chart, and what they stand for."""
     notes: tuple[str, ...] = ()
-
-    @property
-    def whole(self) -> Chart:
-        """The chart in one part."""
-        return self.chart.standing if isinstance(self.chart, Folded) else self.chart
 
 
 @dataclass(frozen=True)

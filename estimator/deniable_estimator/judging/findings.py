@@ -51,15 +51,17 @@ class MetricFinding:
         """What is told once."""
         return f"{self.metric}/{self.kind}/{self.detail}"
 
+    @property
+    def query(self) -> dict[str, str]:
+        """The days of the metric's page that show it."""
+        ends = {"from": self.first, "to": self.last}
+        return {name: day.isoformat() for name, day in ends.items() if day is not None}
 
-def page_of(
-    dashboard: str, metric: str, first: date | None = None, last: date | None = None
-) -> str:
-    """The address of a metric's page, on these days if they are given."""
+
+def page_of(dashboard: str, metric: str, query: Mapping[str, str]) -> str:
+    """The address of a metric's page, with what is asked of it."""
     address = f"{dashboard}/metric/{quote(metric)}"
-    if first is None or last is None:
-        return address
-    return f"{address}?{urlencode({'from': first.isoformat(), 'to': last.isoformat()})}"
+    return f"{address}?{urlencode(query)}" if query else address
 
 
 def findings_of(

@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from urllib.parse import urlencode
 
 from jinja2 import Environment, StrictUndefined
 
@@ -134,7 +133,8 @@ def weekly_digest(
         if period is not None:
             after = _answer(selection, period)
             text, new, odd = _judged_line(metric, selection, period, after, family)
-            page = page_of(dashboard, metric.name, period.first, period.last)
+            days = {"from": period.first.isoformat(), "to": period.last.isoformat()}
+            page = page_of(dashboard, metric.name, days)
             near = _noted(metric, period, annotations) if new else ""
             line = DigestLine(metric.name, text, page, near)
             (changed if new else unchanged).append(line)
@@ -142,7 +142,7 @@ def weekly_digest(
                 needs.append(odd)
         if latest and latest.concerns(metric.name):
             since += _since(metric, selection, latest, weekly.last, family, dashboard)
-        page = page_of(dashboard, metric.name)
+        page = page_of(dashboard, metric.name, {})
         attention += [DigestLine(metric.name, each, page) for each in needs]
     return WeeklyDigest(
         *(weekly.first, weekly.last, tuple(changed), tuple(attention), tuple(unchanged)),
@@ -217,7 +217,7 @@ def _since(
     if not found.changed.any():
         return [None]
     text = since_headline(metric.name, found, isolated(noted.text))
-    page = f"{page_of(dashboard, metric.name)}?{urlencode({'since': noted.text})}"
+    page = page_of(dashboard, metric.name, {"since": noted.text})
     return [DigestLine(metric.name, text, page)]
 
 

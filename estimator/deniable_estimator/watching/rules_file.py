@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 from urllib.parse import urlsplit
 
+from deniable_estimator.dashboard.language import LANGUAGES
 from deniable_estimator.files import TomlChecker, read_text
 from deniable_estimator.judging.changes import WAIT_DAYS, FalseAlarms, MetricRules, Per
 
@@ -63,7 +64,6 @@ MOST_WAIT = 6
 """The collector accepts reports for six days after a window, so more waiting brings nothing."""
 MOST_CHANNELS = 20
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-LANGUAGE_TAGS = ("en", "zh-Hans")
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _ALARMS = re.compile(r"([0-9]+(?:\.[0-9]+)?) an? (run|week|month|year)")
@@ -170,7 +170,7 @@ def _read_alarms(value: Any) -> FalseAlarms | None:
 TOP_KEYS: dict[str, _Check | None] = {
     "schema": None,
     "dashboard": _address,
-    "language": _choice(LANGUAGE_TAGS),
+    "language": _choice([*LANGUAGES]),
     "false_alarms": _alarms,
     "wait_days": _days(0, MOST_WAIT),
     "digest": _choice(WEEKDAYS),

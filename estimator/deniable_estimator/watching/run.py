@@ -162,7 +162,7 @@ class Watcher:
     def _note(self, found: MetricFinding, state: WatchState, now: float) -> Mapping[str, Any]:
         """Note a new finding, with the message that its channels are to be sent."""
         text = self._in_language(found.text)
-        address = page_of(self.rules.dashboard, found.metric, found.first, found.last)
+        address = page_of(self.rules.dashboard, found.metric, found.query)
         document = {
             "id": f"{found.key}/{found.since}",
             "metric": found.metric,

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import fcntl
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import NoneType
-from typing import Any
+from typing import Any, Literal
+
+import msgspec
 
 from deniable import DeniableError, WindowError
 from deniable.protocol import windows
@@ -85,14 +86,19 @@ class WatchState:
             WatchStateError: the file is damaged or cannot be read.
         """
         try:
-            return cls._read(json.loads(path.read_text(encoding="utf-8")))
+            found = msgspec.json.decode(path.read_bytes(), type=_File)
+            for label in found.judged.values():
+                windows.start(label)
+            if any(each.waiting and each.message is None for each in found.told.values()):
+                raise ValueError("nothing to send")
         except FileNotFoundError:
             return cls()
-        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        except (OSError, ValueError, WindowError, msgspec.MsgspecError, RecursionError):
             raise WatchStateError(
                 f"{path} cannot be read as the state of deniable watch: restore it from a backup, "
                 "or remove it; without it everything that holds now is told once more"
             ) from None
+        return cls(found.judged, found.told)
 
     def save(self, path: Path) -> None:
         """Replace the file in one step.
@@ -106,32 +112,11 @@ class WatchState:
         except OSError as error:
             raise _unwritable(path, error) from error
 
-    @classmethod
-    def _read(cls, document: Mapping[str, Any]) -> WatchState:
-        if document["schema"] != SCHEMA:
-            raise ValueError("another schema")
-        known = [each.name for each in fields(ToldFinding)]
-        told = {
-            key: ToldFinding(*(each[name] for name in known))
-            for key, each in document["told"].items()
-        }
-        for each in told.values():
-            if not (
-                isinstance(each.since, str)
-                and isinstance(each.told, (int, float))
-                and isinstance(each.seen, (int, float))
-                and isinstance(each.ended, (int, float, NoneType))
-                and isinstance(each.waiting, list)
-                and (not each.waiting or isinstance(each.message, dict))
-            ):
-                raise ValueError("a finding of another form")
-        judged = dict(document["judged"])
-        for label in judged.values():
-            try:
-                windows.start(label)
-            except WindowError as error:
-                raise ValueError("no window") from error
-        return cls(judged, told)
+
+class _File(msgspec.Struct):
+    schema: Literal[1]
+    judged: dict[str, str]
+    told: dict[str, ToldFinding]
 
 
 @contextmanager

@@ -60,16 +60,16 @@ def test_the_largest_comes_first_and_the_rest_is_counted():
 def test_what_is_noise_is_a_chart_of_its_own():
     """Every value is in one of two charts, by whether it is detected, and both have one scale."""
     result = estimated([4454, 2048, 1749, 1749], 10_000)
-    folded = folded_chart(result, limit=40, noise_limit=40)
-    assert folded.noise is not None
-    standing, noise = folded.standing.rows, folded.noise.rows
+    out, below, hidden = folded_chart(result, limit=40, noise_limit=40)
+    assert below is not None
+    standing, noise = out.rows, below.rows
     detected = dict(zip(result.values, result.detected, strict=True))
     assert {bar.label for bar in standing} == {value for value in detected if detected[value]}
     assert {bar.label for bar in noise} == {value for value in detected if not detected[value]}
-    assert folded.hidden == len(noise)
-    assert folded.standing.ticks == folded.noise.ticks
-    assert folded.standing.zero == folded.noise.zero
-    assert folded.standing.name != folded.noise.name
+    assert hidden == len(noise)
+    assert out.ticks == below.ticks
+    assert out.zero == below.zero
+    assert out.name != below.name
 
 
 @given(

@@ -45,7 +45,7 @@ def test_bars_begin_at_zero(highest):
 
 
 def texts(days, shortest="day"):
-    return [tick.text for tick in date_ticks(LAST - timedelta(days - 1), LAST, shortest)]
+    return [text for _, text in date_ticks(LAST - timedelta(days - 1), LAST, shortest)]
 
 
 def test_four_weeks_have_their_mondays():
@@ -63,7 +63,7 @@ def test_dates_are_few_and_inside(first, days):
     """Of any range there are two to six dates, all of them inside, ascending and equally spaced in
     days, Mondays or months."""
     last = first + timedelta(days - 1)
-    found = [tick.day for tick in date_ticks(first, last)]
+    found = [day for day, _ in date_ticks(first, last, "day")]
     assert 2 <= len(found) <= 6
     assert first <= found[0]
     assert found[-1] <= last

@@ -43,7 +43,7 @@ def test_a_report_is_shown(browser, post, batch, seen):
     assert "Too few for an estimate. Each report is shown by itself." in page
     assert "A metric has an estimate from 100 reports on" in page
     (found,) = seen()["estimates"]
-    assert (found["n"], found["series"], found["pending"]) == (1, [], False)
+    assert (found["n"], found["answer"], found["pending"]) == (1, None, False)
     (link,) = re.findall(r'href="(/metric/browser[^"]+)"', page)
     assert "1 report" in read(browser, link.replace("&amp;", "&"))
     assert "实时" in read(browser, "/live?lang=zh-Hans")
@@ -133,7 +133,7 @@ def test_no_memory_of_old_reports(app, file, path, post, batch, seen):
     file.look()
     app.reload()
     (report,) = seen()["reports"]
-    assert report["says"]["of"] == "strings"
+    assert report["says"]["kind"] == "strings"
     assert seen()["estimates"] == []
 
 
@@ -164,13 +164,15 @@ def test_a_crowd_reports(app, file, browser, seen):
         labels = app.store.windows(metric.name, metric.scheme.fingerprint)
         assert len(labels) == crowds.BEFORE + 1
         assert labels[-1] == windows.window_at(metric.window, time.time())
-    shares = {name: float(text.rstrip("%")) for name, text, _ in estimates["browser"]["series"]}
+    rows = estimates["browser"]["answer"]["values"]
+    shares = {each["value"]: 100 * each["share"] for each in rows}
     truth = 1 / np.arange(1, 6)
     truth = 100 * truth / truth.sum()
     names = ["firefox", "chrome", "safari", "edge", "other"]
     for name, expected in zip(names, truth, strict=True):
         assert abs(shares[name] - expected) < 6 * 2.3, name
-    assert any(name == "example-1" for name, _, _ in estimates["plugin"]["series"])
+    rows = estimates["plugin"]["answer"]["values"]
+    assert any(each["value"] == "example-1" for each in rows)
     zipf = (
         "the first of {} values is the most frequent, the second half as frequent as that, "
         "the third a third, and so on"
@@ -196,7 +198,7 @@ def test_a_large_crowd_is_drawn(app, file, seen):
     assert app.crowd.drawn
     estimates = {each["metric"]: each for each in seen()["estimates"]}
     assert estimates["browser"]["n"] == crowds.REAL + 1
-    assert [name for name, _, _ in estimates["plugin"]["series"]] == ["acme", "beta"]
+    assert [each["value"] for each in estimates["plugin"]["answer"]["values"]] == ["acme", "beta"]
 
 
 @pytest.mark.parametrize("name", ["deniable.min.js", "deniable.js", "metrics.js", "metrics.json"])
@@ -239,13 +241,13 @@ def test_strings_are_looked_for_every_few_seconds(monkeypatch, file):
 
     monkeypatch.setattr(live, "finds_at", look)
     state = live.Live(file, Arrivals(), crowds.SimulatedCrowd(), lambda: now[0])
-    shown = live.ShownEstimate(file.registry["browser"], "2026-11-01", "", "", 0, 0)
+    shown = live.ShownEstimate(file.registry["browser"], "2026-11-01", days, 0, 0)
     for at, n, waiting in ((0.0, 5, False), (1.0, 5, False), (2.0, 6, True), (3.5, 6, False)):
         now[0], reading.n = at, n
-        assert live.found_so_far(reading, state, shown).waiting is waiting, at
+        assert live.found_so_far(reading, state, shown).pending is waiting, at
     assert looked == [0.0, 3.5]
     live.found_so_far(SimpleNamespace(n=6, days=other), state, shown)
     assert looked == [0.0, 3.5, 3.5]
     reading.n = 0
-    assert not live.found_so_far(reading, state, shown).waiting
+    assert not live.found_so_far(reading, state, shown).pending
     assert len(looked) == 3

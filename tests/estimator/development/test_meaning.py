@@ -103,4 +103,4 @@ def test_a_long_list_is_looked_at_in_part():
     meaning = meaning_of(scheme, sealed, "zh-Hans")
     assert meaning.kind == "some"
     assert sum(len(each.values) + each.more for each in meaning.groups) == MOST_VALUES
-    assert meaning.to_dict()["columns"] == [3]
+    assert meaning.columns == (3,)

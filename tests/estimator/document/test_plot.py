@@ -46,13 +46,13 @@ from deniable_estimator.document.plot.parts import (
     strip,
 )
 from deniable_estimator.document.plot.scales import Axis, NumberAxis, end_text, scale_from_zero
-from deniable_estimator.document.plot.ticks import Label, Tick, log_levels
+from deniable_estimator.document.plot.ticks import Tick, log_levels
 from deniable_estimator.document.units import NumberUnit, ShareUnit
 
 HOSTILE = "</text></svg><script>alert('&\"')"
 ROW = BarRow(HOSTILE, "25%", 25.0, 20.0, 30.0, "20%", "30%", spread="5")
 OPEN = BarRow("p99", "at least 3 s", None, 60.0, 100.0, between="3 s to ∞", open_high=True)
-DOTS = Dots(rows=(OPEN, ROW), ticks=(Label(0, "0"), Label(50, HOSTILE), Label(100, "9")))
+DOTS = Dots(rows=(OPEN, ROW), ticks=(Tick(0, "0"), Tick(50, HOSTILE), Tick(100, "9")))
 LINE = DrawnLine(
     HOSTILE, 1, ("M0 5L1000 9",), ("M0 4L1000 8L1000 10L0 6Z",), (Dot(50, 7, 5, 9, *4 * [False]),)
 )
@@ -64,7 +64,7 @@ CHARTS: dict[str, Chart] = {
         height=20,
         lines=(LINE, LINE._replace(style=2)),
         levels=(Tick(5, HOSTILE),),
-        ticks=(Label(50, HOSTILE),),
+        ticks=(Tick(50, HOSTILE),),
     ),
     "columns": Columns(
         height=20, columns=(HistogramBar(10, 5, 8, False, HOSTILE),), levels=(), marks=DOTS
@@ -126,7 +126,7 @@ SHOWN = LineChart(
     height=90,
     lines=(LINE._replace(dashed=True, dots=(Dot(50, 7, 5, 9, True, True, True),)),),
     levels=(Tick(5, "9"), Tick(60, "1"), Tick(90, "")),
-    ticks=(Label(0, "0"), Label(50, "5", 12), Label(100, "9")),
+    ticks=(Tick(0, "0"), Tick(50, "5", 12), Tick(100, "9")),
     points=(Point("a day", 20.0, 5.0, True), Point("", 25.0, 5.0, False)),
     rules=(RuleLine((0, 30), (100, 30), "asked"), RuleLine((9, 0), (9, 90))),
     spots=(Spot(61, 30, 4, "left"), Spot(60, 30, 4, "right"), Spot(5, 5, 2)),

@@ -99,7 +99,7 @@ class Kind(ABC, Generic[AnyAnswer]):
 
     def charts(self, answer: AnyAnswer, shown: Shown, limit: int) -> Sequence[Chart]:
         """Those of a file; the first says what the file shows."""
-        return [each.whole for each in self.pictures(answer, shown, limit)]
+        return [each.chart for each in self.pictures(answer, shown, limit)]
 
     def caption(self, answer: AnyAnswer, shown: Shown) -> str:
         """What a file with its picture is about, in a line."""

@@ -32,7 +32,7 @@ from deniable_estimator.document.plot.marks import (
     RuleLine,
 )
 from deniable_estimator.document.plot.scales import STRIP, NumberAxis, end_text
-from deniable_estimator.document.plot.ticks import Label, Tick, nice_step
+from deniable_estimator.document.plot.ticks import Tick, nice_step
 from deniable_estimator.document.units import SHARES
 from deniable_estimator.messages import message, sentence
 from deniable_estimator.statistics.intervals import FloatArray
@@ -141,9 +141,8 @@ def band_line(
     return DrawnLine(paths=(path(at, down),), bands=(band,))
 
 
-def _ticks(axis: NumberAxis, ends: tuple[str, str]) -> tuple[Label, ...]:
-    inner = (Label(each.at, each.text) for each in axis.ticks())
-    return Label(0, ends[0]), *inner, Label(100, ends[1])
+def _ticks(axis: NumberAxis, ends: tuple[str, str]) -> tuple[Tick, ...]:
+    return Tick(0, ends[0]), *axis.ticks(), Tick(100, ends[1])
 
 
 def _groups(cells: int, limit: int) -> NDArray[np.intp]:

@@ -100,7 +100,7 @@ class PairKind(Kind[PairAnswer]):
         if not shown.drawn:
             return (frame,)
         (picture,) = self.pictures(answer, shown, _ALL)
-        told = picture.whole.title
+        told = picture.chart.title
         notes = () if told == self.headline(answer) else (told,)
         return (replace(frame, pictures=(replace(picture, notes=notes),)),)
 

@@ -36,7 +36,7 @@ from deniable_estimator.document.plot.marks import (
     HeatMap,
     LineChart,
 )
-from deniable_estimator.document.plot.ticks import Label, Tick, levels_from_zero
+from deniable_estimator.document.plot.ticks import Tick, levels_from_zero
 from deniable_estimator.document.units import half_width
 from deniable_estimator.messages import counted, message
 from deniable_estimator.statistics.intervals import FloatArray
@@ -120,7 +120,7 @@ class RetentionKind(Kind[RetentionAnswer]):
 
     def charts(self, answer: RetentionAnswer, shown: Shown, limit: int) -> Sequence[Chart]:
         """The bars of the lifecycle, and the cohorts."""
-        drawn = [each.whole for each in retention_pictures(answer, _WINDOWS)]
+        drawn = [each.chart for each in retention_pictures(answer, _WINDOWS)]
         kept = [each for each in drawn if not isinstance(each, LineChart)]
         title = message("{metric}: who comes back", metric=answer.metric)
         return [replace(each, title=title, description=finding_words(answer)) for each in kept]
@@ -329,7 +329,7 @@ def _curve(answer: RetentionAnswer, told: str, ages: int) -> LineChart | None:
             Tick((1 - level / top) * _HEIGHT, answer.unit.tick(level, step)) for level in levels
         ),
         ticks=tuple(
-            Label(round((age - 0.5) / ages * 100, 2), str(age))
+            Tick(round((age - 0.5) / ages * 100, 2), str(age))
             for age in range(1, ages + 1, math.ceil(ages / 13))
         ),
     )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.words.texts import described, percent, series_name
-from deniable_estimator.document.plot.marks import BarRow, Bars, Folded
+from deniable_estimator.document.plot.marks import BarRow, Bars
 from deniable_estimator.document.plot.scales import scale_from_zero
 from deniable_estimator.document.plot.ticks import Tick
 from deniable_estimator.document.units import SHARES
@@ -53,21 +53,22 @@ def folded_chart(
     noise_limit: int,
     declared_order: bool = False,
     normalized: bool = False,
-) -> Folded:
-    """The same in two parts: at most `limit` values that stand out, with impossible ones first,
-    and below them at most `noise_limit` that do not. Where none stands out nothing is folded away,
-    nor is one half of a boolean."""
+) -> tuple[Bars, Bars | None, int]:
+    """The same in two parts on one scale: at most `limit` values that stand out, with impossible
+    ones first, and at most `noise_limit` that do not, which are to be folded away; and how many of
+    these there are, drawn or not. Where none stands out nothing is folded away, nor is one half of
+    a boolean."""
     order = _order(estimate)
     standing = np.concatenate((estimate.strange, estimate.standing))
     noise = estimate.below
     if estimate.boolean or not len(standing) or not len(noise):
         shown = order[:limit]
         whole = _draw(estimate, shown, shown, len(order), declared_order, normalized)
-        return Folded(whole, None, 0)
+        return whole, None, 0
     shown, below = standing[:limit], noise[:noise_limit]
     every = np.concatenate((shown, below))
     rest = _draw(estimate, below, every, len(noise), declared_order, normalized)
-    return Folded(
+    return (
         _draw(estimate, shown, every, len(standing), declared_order, normalized),
         replace(
             rest,

@@ -90,17 +90,16 @@ class SharesKind(Kind[Shares]):
         frame = _frame(answer, shown)
         if not shown.drawn:
             return (frame,)
-        chart = folded_chart(
+        standing, noise, hidden = folded_chart(
             answer,
             limit=_CHART_BARS,
             noise_limit=_NOISE_BARS,
             declared_order=shown.declared_order,
             normalized=shown.normalized,
         )
-        parts = [each for each in (chart.standing, chart.noise) if each]
-        picture = replace(
-            _picture(answer, shown, parts), chart=chart, fold=values_below_noise(chart.hidden)
-        )
+        parts = [each for each in (standing, noise) if each]
+        drawn = _picture(answer, shown, parts)
+        picture = replace(drawn, folded=noise, fold=values_below_noise(hidden))
         return (replace(frame, pictures=(picture,)),)
 
     def pictures(self, answer: Shares, shown: Shown, limit: int) -> tuple[Picture, ...]:

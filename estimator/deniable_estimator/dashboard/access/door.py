@@ -5,7 +5,7 @@ The cookie names a session, which the server keeps (`sessions.py`): signing out 
 copy of the cookie. It is signed with a key derived from the dashboard's token, so that a new token
 ends all. What the server keeps of a person's session depends on the hash of that person's token:
 whoever is removed, or gets another token, is signed out at once. Wrong tokens are counted and
-slowed (`guesses.py`); a right one is let in at any time.
+slowed (`trust.py`); a right one is let in at any time.
 """
 
 from __future__ import annotations

@@ -180,7 +180,7 @@ def _row(entry: OverviewEntry) -> dict[str, Any]:
         "not_compared": change if isinstance(change, str) else None,
         "attention": [
             {
-                "code": reason.code,
+                "code": reason.kind,
                 "text": str(reason.text),
                 "from": reason.query.get("from"),
                 "to": reason.query.get("to"),

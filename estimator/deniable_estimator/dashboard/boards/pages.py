@@ -151,7 +151,7 @@ def _pictures(
         pictures = (replace(pictures[0], chart=bar_chart(estimate, values=known), notes=()),)
     # Ids must differ where a board shows a metric twice.
     return tuple(
-        replace(each, chart=replace(each.whole, name=f"item-{number}-{place}"))
+        replace(each, chart=replace(each.chart, name=f"item-{number}-{place}"))
         for place, each in enumerate(pictures)
     )
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, get_args
 
 from deniable import Metric, ValueListError
@@ -23,12 +24,12 @@ from deniable_estimator.dashboard.overview.filters import (
 )
 from deniable_estimator.dashboard.overview.summary import (
     ORDER,
-    AttentionReason,
     MetricSummary,
     reasons_of,
 )
 from deniable_estimator.dashboard.overview.week import WeekChange
 from deniable_estimator.dashboard.ranges import RangeError, check_names, one_of, read_range
+from deniable_estimator.judging.findings import MetricFinding
 from deniable_estimator.messages import message
 
 PAGE_SIZE = 50
@@ -76,7 +77,7 @@ class OverviewEntry:
     metric: Metric
     summary: MetricSummary | None
     """None while it is being calculated."""
-    reasons: tuple[AttentionReason, ...]
+    reasons: tuple[MetricFinding, ...]
     found: tuple[str, ...] = ()
     """The values in which the search was found."""
 
@@ -159,9 +160,7 @@ def list_metrics(
             for each in metrics
         }
 
-    def values(metric: Metric) -> SearchedValues:
-        return _searched(source, metric)
-
+    values = partial(_searched, source)
     admitted = [metric for metric in metrics if view.filters.admit(metric, values)]
     known = _known(source, latest)
     found = _found(source, admitted, asked, known, view)
@@ -248,7 +247,7 @@ def _page(found: Sequence[OverviewEntry], view: OverviewView) -> tuple[list[Over
 
 
 def _in_state(entry: OverviewEntry, state: str) -> bool:
-    codes = {each.code for each in entry.reasons}
+    codes = {each.kind for each in entry.reasons}
     if state == "attention":
         return bool(codes)
     if state == "calm":
@@ -259,7 +258,7 @@ def _in_state(entry: OverviewEntry, state: str) -> bool:
 
 
 def _pressing(entry: OverviewEntry) -> tuple[int, str]:
-    first = ORDER.index(entry.reasons[0].code) if entry.reasons else len(ORDER)
+    first = ORDER.index(entry.reasons[0].kind) if entry.reasons else len(ORDER)
     return first, entry.metric.name
 
 

@@ -8,8 +8,8 @@ An alarm has the level of a metric's page, shared by all metrics.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from deniable import Metric, ValueListError
@@ -255,39 +255,21 @@ def _spark(reading: PageReading, answer: Answer) -> Sparkline | None:
 
 
 ORDER: tuple[FindingKind, ...] = ("anomaly", "change", "stale", "expires", "few")
-"""The codes of the reasons, the most pressing first."""
-
-
-@dataclass(frozen=True, slots=True)
-class AttentionReason:
-    """Why a metric needs attention."""
-
-    code: FindingKind
-    text: str
-    query: Mapping[str, str]
-    """The days of its page that show it."""
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    """Its numbers, for programs."""
+"""The kinds of findings, the most pressing first."""
 
 
 def reasons_of(
     metric: Metric, latest: MetricSummary | None, now: float
-) -> tuple[AttentionReason, ...]:
+) -> tuple[MetricFinding, ...]:
     """The reasons why a metric needs attention, the most pressing first. `latest` is its summary
     of the latest days, if it is known."""
-    found = []
+    found = [*latest.findings] if latest else []
     if latest and latest.alarm:
-        found.append(AttentionReason("anomaly", latest.alarm, latest.days.query))
-    told = standing(metric, latest.newest if latest else None, RULES, now)
-    found += [_reason(each) for each in (*(latest.findings if latest else ()), *told)]
-    return tuple(sorted(found, key=lambda each: ORDER.index(each.code)))
-
-
-def _reason(finding: MetricFinding) -> AttentionReason:
-    query = {}
-    if finding.first is not None and finding.last is not None:
-        query = Days(finding.first, finding.last).query
-    return AttentionReason(finding.kind, finding.text, query, finding.facts)
+        days = latest.days.first, latest.days.last
+        since = days[0].isoformat()
+        found.append(MetricFinding(metric.name, "anomaly", "", latest.alarm, since, now, *days))
+    found += standing(metric, latest.newest if latest else None, RULES, now)
+    return tuple(sorted(found, key=lambda each: ORDER.index(each.kind)))
 
 
 def standing_notes(metric: Metric, newest: str | None, now: float) -> Iterator[str]:

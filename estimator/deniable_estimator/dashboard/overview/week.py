@@ -153,13 +153,6 @@ _REACH = 35 + WAIT_DAYS + OLD_DAYS + 1
 have ended as long ago as is still news."""
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedWindow:
-    """What is told of one window."""
-
-    findings: tuple[MetricFinding, ...]
-
-
 def newest_findings(reading: PageReading, family: int) -> tuple[MetricFinding, ...]:
     """What changed in the newest settled window, and that it has too few reports.
 
@@ -185,12 +178,12 @@ def newest_findings(reading: PageReading, family: int) -> tuple[MetricFinding, .
     level = judgement_level(FALSE_ALARMS, family, metric.window)
     known = "judged", *selection.version(), window, level, reading.strings
 
-    def work() -> JudgedWindow:
+    def work() -> list[MetricFinding]:
         found = judge(*(lambda each: selection.within(each).read(), labels, window, RULES, level))
         own = selection.pair is None
-        return JudgedWindow(tuple(findings_of(metric, found, RULES, own=own)) if found else ())
+        return list(findings_of(metric, found, RULES, own=own)) if found else []
 
-    found = source.results.get(digest(*known), work).findings
+    found = source.results.get(digest(*known), work)
     # Of a boolean one half says it all.
     halves = metric.values == ("true", "false")
     return tuple(

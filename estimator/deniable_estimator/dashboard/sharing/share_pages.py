@@ -101,7 +101,7 @@ def make() -> ResponseReturnValue:
         return _page(sent, str(error), status=409)
     public: str = current_app.config["DENIABLE_PUBLIC_URL"] or request.host_url.rstrip("/")
     return render_template(
-        "share_made.html",
+        "share.html",
         link=link,
         view=view,
         address=f"{public}/shared/{secret}",

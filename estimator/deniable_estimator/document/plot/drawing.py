@@ -23,7 +23,7 @@ from deniable_estimator.document.plot.marks import (
 )
 from deniable_estimator.document.plot.page import Page
 from deniable_estimator.document.plot.sheet import Sheet
-from deniable_estimator.document.plot.ticks import Label, Tick
+from deniable_estimator.document.plot.ticks import Tick
 from deniable_estimator.messages import isolated, message
 
 SHAPES = (
@@ -159,11 +159,11 @@ def _mark(row: BarRow, pen: Page) -> str:
     return told + pen.above(row, 16.25) + track + whisker(row, pen, 30, 5) + dot
 
 
-def labels(ticks: Iterable[Label], pen: Page) -> str:
+def labels(ticks: Iterable[Tick], pen: Page) -> str:
     return pen.part("axis", _AXIS, "".join(_label(each, pen, 18) for each in ticks))
 
 
-def _label(tick: Label, pen: Page, down: float) -> str:
+def _label(tick: Tick, pen: Page, down: float) -> str:
     anchor = "" if tick.anchor == "middle" else f" {tick.anchor}"
     least = f" from-{tick.least}" if tick.least and not isinstance(pen, Sheet) else ""
     return pen.text(f"tick{anchor}{least}", tick.at, down, tick.text)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from deniable_estimator.document.plot.ticks import Label, Tick
+from deniable_estimator.document.plot.ticks import Tick
 
 MOST_LINES = 8
 """At most so many lines in one chart: more cannot be told apart, by colour or by dashes."""
@@ -73,23 +73,12 @@ class Bars(Chart):
     """How many values were left out at the end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Folded:
-    """A chart in two parts on one scale: what stands out, and what is folded away below it."""
-
-    standing: Bars
-    noise: Bars | None
-    """What cannot be told from noise; None where nothing is folded away."""
-    hidden: int
-    """How many values cannot be told from noise, drawn or not, if they are folded away."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dots(Chart):
     """A dot and a whisker for each number, on a scale whose ends have texts of their own."""
 
     rows: tuple[BarRow, ...]
-    ticks: tuple[Label, ...]
+    ticks: tuple[Tick, ...]
 
 
 class HistogramBar(NamedTuple):
@@ -248,8 +237,8 @@ class LineChart(Chart):
     lines: tuple[DrawnLine, ...]
     levels: tuple[Tick, ...] = ()
     """Gridlines, in pixels down."""
-    ticks: tuple[Label, ...] = ()
-    years: tuple[Label, ...] = ()
+    ticks: tuple[Tick, ...] = ()
+    years: tuple[Tick, ...] = ()
     """The same dates, with the year in each, for a picture that leaves the page."""
     points: tuple[Point, ...] = ()
     """One for each period, also where nothing was reported."""

@@ -10,7 +10,7 @@ from typing import ClassVar
 from markupsafe import escape
 
 from deniable_estimator.document.plot.marks import BarRow, Chart, LineChart
-from deniable_estimator.document.plot.ticks import Label
+from deniable_estimator.document.plot.ticks import Tick
 
 _SIZES = {"value": 13, "share": 13, "chosen-text": 14}
 """Pixels of letters; all others have 12."""
@@ -204,6 +204,6 @@ class Page:
             f'<desc id="{name}-desc">{self.told(chart.description)}</desc>\n{inner}\n</svg>'
         )
 
-    def ticks(self, chart: LineChart) -> Iterable[Label]:
+    def ticks(self, chart: LineChart) -> Iterable[Tick]:
         """The texts of the axis across."""
         return chart.ticks

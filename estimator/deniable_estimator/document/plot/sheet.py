@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from deniable_estimator.document.plot.marks import BarRow, Chart, LineChart
 from deniable_estimator.document.plot.page import Page
-from deniable_estimator.document.plot.ticks import Label
+from deniable_estimator.document.plot.ticks import Tick
 
 _INK, _SOFT, _FAINT, _ACCENT, _ALARM = "#1b1c1a", "#5d5f5a", "#6c6d67", "#0f766e", "#b42318"
 _COLOURS = (
@@ -195,6 +195,6 @@ class Sheet(Page):
     def drawing(self, kind: str, chart: Chart, height: float, inner: str) -> str:
         return inner
 
-    def ticks(self, chart: LineChart) -> Iterable[Label]:
+    def ticks(self, chart: LineChart) -> Iterable[Tick]:
         # The year is not on the picture, unless each date has it.
         return [each for each in chart.years or chart.ticks if 16 * each.least <= self.plot]

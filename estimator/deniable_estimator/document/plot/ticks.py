@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import NamedTuple
 
@@ -45,25 +44,8 @@ _AT_START, _AT_END = 3.0, 96.0
 """In percent: a label before the one begins at its notch, one after the other ends there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """A gridline at a percentage of the plot, and what it says."""
-
-    at: float
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class DateTick:
-    """A date on an axis."""
-
-    day: date
-    text: str
-    """Short: the reader sees on the page which year it is."""
-
-
-class Label(NamedTuple):
-    """A text on an axis, in percent across."""
+class Tick(NamedTuple):
+    """A gridline at a percentage of the plot, or so many pixels down, and what it says."""
 
     at: float
     text: str
@@ -136,17 +118,17 @@ def _log_candidates(lowest: float, highest: float) -> Iterator[list[tuple[float,
             yield [(each * step, step) for each in range(first, last + 1)]
 
 
-def date_ticks(first: date, last: date, shortest: str = "day") -> list[DateTick]:
+def date_ticks(first: date, last: date, shortest: str) -> list[tuple[date, str]]:
     """Dates from the first to the last day, four or five where that is possible: some of the days,
     Mondays, or the first days of months. None is closer to the next than the `shortest` period, a
-    day, a week or a month."""
+    day, a week or a month. Each is told shortly: the reader sees on the page which year it is."""
     found: Sequence[date] = ()
     for found in _date_candidates(first, last, shortest):
         most = _MOST_MONTHS if all(each.day == 1 for each in found) else _MOST_TICKS
         if found and len(found) <= most:
             break
     months = len(found) > 1 and all(each.day == 1 for each in found)
-    return [DateTick(day, _month(day) if months else _day(day)) for day in found]
+    return [(day, _month(day) if months else _day(day)) for day in found]
 
 
 def _date_candidates(first: date, last: date, shortest: str) -> Iterator[list[date]]:
@@ -181,42 +163,41 @@ def _month(day: date) -> str:
     return Dated.of(f"{day:%b}", day, "MMM")
 
 
-def date_labels(ticks: Sequence[Tick], width: Callable[[str], float]) -> tuple[Label, ...]:
+def date_labels(ticks: Sequence[Tick], width: Callable[[str], float]) -> tuple[Tick, ...]:
     """The labels of these dates, which ascend, each with the width of the plot from which on it is
     drawn. One that has no room even in the widest plot that the style sheet knows is left out.
     `width` is that of a text, in the size of its letters."""
-    labels = [Label(tick.at, tick.text) for tick in ticks]
-    extents = [_extent(label, LETTERS * width(label.text)) for label in labels]
-    needed = [0.0] * len(labels)
+    extents = [_extent(tick, LETTERS * width(tick.text)) for tick in ticks]
+    needed = [0.0] * len(ticks)
     step = 1
-    while step < len(labels):
+    while step < len(ticks):
         room = max(
-            _room(labels[place], labels[place + step], extents[place][1] + extents[place + step][0])
-            for place in range(0, len(labels) - step, step)
+            _room(ticks[place], ticks[place + step], extents[place][1] + extents[place + step][0])
+            for place in range(0, len(ticks) - step, step)
         )
-        for place in range(step, len(labels), 2 * step):
+        for place in range(step, len(ticks), 2 * step):
             needed[place] = room
         step *= 2
     # The last one may also be too near to the end of the plot for its text.
-    for place, (label, (_, right)) in enumerate(zip(labels, extents, strict=True)):
+    for place, (tick, (_, right)) in enumerate(zip(ticks, extents, strict=True)):
         beyond = right - _OUTSIDE
-        if place and beyond > 0 and label.at < 100:
-            needed[place] = max(needed[place], beyond / (1 - label.at / 100))
+        if place and beyond > 0 and tick.at < 100:
+            needed[place] = max(needed[place], beyond / (1 - tick.at / 100))
     return tuple(
-        Label(label.at, label.text, least)
-        for label, width in zip(labels, needed, strict=True)
+        tick._replace(least=least)
+        for tick, width in zip(ticks, needed, strict=True)
         if (least := _least(width)) is not None
     )
 
 
-def _extent(label: Label, width: float) -> tuple[float, float]:
+def _extent(tick: Tick, width: float) -> tuple[float, float]:
     """How far it reaches to the left and to the right of its notch, in rem."""
     return {"first": (0.0, width), "middle": (width / 2, width / 2), "last": (width, 0.0)}[
-        label.anchor
+        tick.anchor
     ]
 
 
-def _room(one: Label, other: Label, wanted: float) -> float:
+def _room(one: Tick, other: Tick, wanted: float) -> float:
     """The width of the plot, in rem, from which on both fit."""
     return (wanted + _GAP) / max(other.at - one.at, 1e-6) * 100
 
