@@ -99,8 +99,7 @@ def standing(
     length = LENGTHS[metric.window].total_seconds()
     # The window that runs now has not ended, so its length is no silence.
     if silent >= rules.stale_days * 86_400 + length:
-        ended = datetime.fromtimestamp(windows.end(newest), UTC).date().isoformat()
-        text = message(_STALE, window=newest, day=ended)
+        text = message(_STALE, window=newest, day=windows.last_day(newest).isoformat())
         facts = {"newest": newest, "days": int(silent // 86_400)}
         yield _of_window(metric, "stale", "", text, newest, now, facts)
 
