@@ -101,15 +101,21 @@ class View:
     def query(self, **changes: str | Sequence[str] | None) -> dict[str, str | Sequence[str] | None]:
         """The view as an address carries it, with some choices changed, or left away by None."""
         plain = View(self.days)
-        kept: dict[str, str | Sequence[str]] = {
-            name: text
-            for name in ("by", "order", "shares", "lines", "limit", "given", "sort", "find")
-            if (text := getattr(self, name)) != getattr(plain, name)
+        told: dict[str, str | Sequence[str] | None] = {
+            "by": self.by,
+            "value": list(self.values) if self.own is None else None,
+            "line": list(self.own_lines),
+            "order": self.order,
+            "shares": self.shares,
+            "lines": self.lines,
+            "limit": self.limit,
+            "given": self.given,
+            "sort": self.sort,
+            "find": self.find,
         }
-        if self.own is None and self.values:
-            kept["value"] = list(self.values)
-        if self.own_lines:
-            kept["line"] = list(self.own_lines)
+        kept = {
+            name: each for name, each in told.items() if each and each != getattr(plain, name, None)
+        }
         # Days that are chosen are compared themselves, unless the address says something else.
         if self.compares or self.compared == "newest":
             kept["change"] = self.compared
