@@ -188,7 +188,7 @@ def test_what_a_report_favours(columns, row, cells):
         ({"memo": ONE // 2}, "memo = .* must be above 0 and below one half"),
         ({"fresh": ONE // 2}, "fresh = .* must be above 0 and below one half"),
         ({"fresh": 0}, "fresh must be an integer from 1 to"),
-        ({"high": "0"}, "dbitflip: low 0 must be below high 0"),
+        ({"high": "0"}, "low 0 must be below high 0"),
     ],
 )
 def test_impossible_parameters_are_refused(change, message):

@@ -93,7 +93,7 @@ GOOD: dict[str, Any] = dict(SlidingWindow.design(UNIT, 1.0, 8).parameters())
         ({"levels": [0, 1, 2, 3, 4]}, "levels must be 5 integers that increase from 0"),
         ({"levels": [0, 1, 2, TOP]}, "levels must be 5 integers that increase from 0"),
         ({"levels": []}, "levels must be 5 integers that increase from 0"),
-        ({"low": "2"}, "sliding_window: low 2 must be below high 1"),
+        ({"low": "2"}, "low 2 must be below high 1"),
     ],
 )
 def test_impossible_windows_are_refused(change, message):

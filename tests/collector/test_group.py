@@ -87,10 +87,10 @@ def test_groups_keep_their_distance():
     intake = FakeIntake()
 
     async def run():
-        with closing(Group(intake, 0.2)) as group:
+        with closing(Group(intake, 0.5)) as group:
             await group.take(batches("a")[0])
             second = asyncio.create_task(group.take(batches("b")[0]))
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0)
             await asyncio.gather(second, group.take(batches("c")[0]))
 
     run_soon(run())

@@ -156,8 +156,7 @@ def _noisy(
             Likelihood(value, mechanism.likelihood(report, item))
             for item, value in zip(scheme.items, scheme.values, strict=True)
         )
-        levels = sorted({each.probability for each in likelihoods}, reverse=True)
-        if len(levels) == 2:
+        if len({each.probability for each in likelihoods}) == 2:
             return _memory(mechanism, _two_levels(likelihoods, texts), texts), likelihoods
     else:
         likelihoods = ()

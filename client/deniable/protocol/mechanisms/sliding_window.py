@@ -204,10 +204,8 @@ def _solve(columns: int, width: int, threshold: int) -> tuple[tuple[float, ...],
         row[i + width] += 1
         conditions.append(fold(row))
     conditions.append(fold(window(count)))
-    weights = [
-        2 * outside + (gain if j < width else 0.0) + (gain if columns - 1 - j < width else 0.0)
-        for j in range(half)
-    ]
+    # The last window reaches no column of the first half.
+    weights = [2 * outside + (gain if j < width else 0.0) for j in range(half)]
     system = [
         [_dot([a / q for a, q in zip(row, weights, strict=True)], other) for other in conditions]
         for row in conditions
