@@ -24,7 +24,8 @@ from .mutants import Mutant, mutants_of
 ROOT = Path(__file__).parents[2]
 MAP = ROOT / ".make" / "mutants"
 ROOMS = ("client/deniable", "collector/deniable_collector", "estimator/deniable_estimator")
-LEAST_NOTICED = 0.9
+LEAST_NOTICED = 0.8
+"""About 6 of 100 faults change nothing that anybody can see, and a sample errs by 4 of 100."""
 
 
 @click.command()
@@ -36,7 +37,7 @@ LEAST_NOTICED = 0.9
 def main(words: tuple[str, ...], sample: int, seed: int, tests: str, again: bool) -> None:
     """Judge a sample of all mutants, or of those whose paths hold one of these WORDS.
 
-    Ends with 1 if fewer than 90% are noticed.
+    Ends with 1 if fewer than 80% are noticed.
     """
     every = [
         mutant
