@@ -78,3 +78,15 @@ def test_once_it_has_ended_it_is_like_any_other(browser, clock):
     page = browser.get(f"/metric/dark_mode?{RANGE}").text
     assert "unfinished" not in page
     assert "21 Nov 2026 vs 14 Nov 2026" in page
+
+
+def test_a_fast_clock_moves_no_day(browser, store, registry, clock):
+    """One report of tomorrow, by a device whose clock is fast, takes today's place nowhere before
+    tomorrow has begun."""
+    fill(store, registry, "dark_mode", [1.0, 0.0], 1, "2026-11-22")
+    page = browser.get("/metric/dark_mode").text
+    assert f"from={TODAY}&amp;to={TODAY}" in page
+    assert "2026-11-22" not in page
+    clock.now += 86_400
+    browser.post("/login", data={"token": TOKEN})
+    assert "from=2026-11-22&amp;to=2026-11-22" in browser.get("/metric/dark_mode").text
