@@ -40,6 +40,7 @@ _OF_A_METRIC = (*_READERS, "plan privacy", "plan simulate")
 MECHANISMS = FILES / "mechanisms.toml"
 """A registry with a metric of each mechanism."""
 
+_NAMES = tomllib.loads((FILES / "metrics.toml").read_text("utf-8"))["metrics"]
 _DECLARED = tomllib.loads(MECHANISMS.read_text(encoding="utf-8"))["metrics"]
 
 _DRAWN = {
@@ -152,7 +153,6 @@ def _mistakes():
         "estimate load_time --given dark_mode",
         "estimate plugin",
         "estimate discover browser",
-        "estimate discover plugin --promote crash_site",
         "estimate discover plugin --promote load_time",
         "estimate discover plugin --promote plugin",
         "estimate discover plugin --by week --promote crash_site",
@@ -362,6 +362,8 @@ _ASKED = {
         GET /?q=FIRE+which&state=calm
         GET /api/v1/overview
         GET /api/v1/overview?format=csv
+        GET /api/v1/overview?state=sad
+        GET /api/v1/overview?sort=up&page=2
         GET /api/v1/metrics
         GET /api/v1/metrics?format=csv
         GET /api/v1/annotations
@@ -595,7 +597,6 @@ _ASKED = {
         deniable estimate trend theme --by-segment platform --by week
         deniable estimate trend theme --by-segment platform --by month --csv
         GET /metric/theme
-        GET /metric/theme/segments
         GET /metric/theme/segments?lang=zh-Hans
         GET /metric/theme/segments.csv
         GET /metric/theme/segments.svg
@@ -623,7 +624,6 @@ _ASKED = {
         deniable estimate discover plugin --promote crash_site --candidates-dir lists
         GET /metric/plugin
         GET /metric/plugin?lang=zh-Hans
-        GET /metric/plugin/strings
         GET /metric/plugin/strings?find=git&by=week
         GET /metric/plugin/strings?find=git&by=month
         GET /metric/plugin/strings?find=hg
@@ -631,12 +631,10 @@ _ASKED = {
         GET /metric/plugin/strings?colour=red
         GET /metric/plugin/strings.csv?find=git&by=week
         GET /metric/plugin/strings.json?find=hg
-        GET /metric/browser/strings
         GET /metric/plugin/strings.svg
         GET /metric/plugin/strings.csv
         GET /metric/plugin/strings.json
         GET /api/v1/metrics/plugin/finds?min_share=0.05
-        GET /api/v1/metrics/plugin/finds/trend?find=git
     """,
     "a retention": f"""
         deniable estimate weekly_use
@@ -827,20 +825,15 @@ _ASKED = {
     """,
     "another level": "\n".join(
         f"GET /api/v1/metrics/{name}/{asked}"
-        for name in tomllib.loads((FILES / "metrics.toml").read_text(encoding="utf-8"))["metrics"]
+        for name in _NAMES
         for asked in (
             "estimate?level=0.8&adjust=bonferroni",
             f"comparison?level=0.8&{_FIVE}&{_BEFORE}",
             f"trend?level=0.8&{_FIVE}",
-            "finds/trend?find=git",
         )
     ),
     **{
-        title: "\n".join(
-            f"GET {address.format(name)}"
-            for name in tomllib.loads((FILES / "metrics.toml").read_text("utf-8"))["metrics"]
-            for address in addresses
-        )
+        title: "\n".join(f"GET {address.format(name)}" for name in _NAMES for address in addresses)
         for title, addresses in _OF_ANOTHER_KIND.items()
     },
     "plans of every size": "\n".join(_plans()),
@@ -1021,8 +1014,6 @@ _ASKED = {
         GET /api/v1/metrics/load_time/estimate?below=nan
         GET /api/v1/metrics/load_time/estimate?below=101
         GET /api/v1/metrics/load_time/estimate?below=0.009
-        GET /api/v1/metrics/tabs/estimate?below=2
-        GET /api/v1/metrics/dark_mode/estimate?below=2
         GET /api/v1/metrics/browser/estimate?value=opera
         GET /api/v1/metrics/browser/trend?by=year
         GET /api/v1/metrics/theme/segments
@@ -1033,8 +1024,6 @@ _ASKED = {
         GET /api/v1/metrics/theme/estimate?where=platform=tv
         GET /api/v1/metrics/theme/estimate?where=platform=tablet&where=platform=laptop
         GET /api/v1/metrics/theme/trend?where=shoe=red
-        GET /api/v1/metrics/browser/segments?by=platform
-        GET /api/v1/metrics/browser/finds
         GET /api/v1/metrics/plugin/finds?min_share=1
         GET /api/v1/metrics/plugin/finds/trend
         GET /api/v1/metrics/plugin/estimate
@@ -1197,7 +1186,6 @@ ODDITIES = {
         GET /metric/damaged?from=2026-11-16&to=2026-11-20
         GET /api/v1/metrics/damaged/trend?by=week
         GET /api/v1/metrics/kept/estimate?from=2026-08-10&to=2026-09-10
-        GET /api/v1/metrics/forged_often/anomalies
         GET /metric/changed?value=a&value=b&value=c&value=d&value=e&value=f&value=g
         GET /metric/changed/trend.svg
         GET /metric/changed/trend.svg?from=2026-11-20
