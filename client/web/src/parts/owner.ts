@@ -163,7 +163,7 @@ ${others.length ? list(others) : "<p>This device has not reported anything yet.<
 ${
   rows.length
     ? `<table>
-<thead><tr><th scope="col">Metric</th><th scope="col">Reports made</th><th scope="col">Reports left</th><th scope="col">A 50/50 guess is right at most, of 100 times, with all of them</th></tr></thead>
+<thead><tr><th scope="col">Metric</th><th scope="col">Reports made</th><th scope="col">Reports left</th><th scope="col">A 50/50 guess is right at most, of 100 times</th></tr></thead>
 <tbody>${rows.join("")}</tbody>
 </table>
 <p>Before any report, a 50/50 guess between two values is right 50 times of 100. The last column holds even for someone who has kept every report of this browser and knows everything else. It holds for one life of the browser's storage: whoever deletes it begins anew.</p>`
