@@ -19,6 +19,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 import deniable
 from deniable_collector.batches.batch import Receipt
+from deniable_collector.serving.gunicorn import METRICS_FOLDER
 from deniable_collector.serving.responses import counting
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import Commit
@@ -176,8 +177,7 @@ class _AllProcesses(MultiProcessCollector):
 def summed() -> CollectorRegistry:
     """The numbers of all processes, at each scrape; without the shared folder, of this one."""
     registry = CollectorRegistry()
-    # prometheus_client looks for it as well (`serving.gunicorn.begin_metrics`).
-    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
+    if METRICS_FOLDER in os.environ:
         _AllProcesses(registry)  # type: ignore[no-untyped-call]  # it registers itself
     else:
         registry.register(OWN)

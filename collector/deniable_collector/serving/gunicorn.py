@@ -77,7 +77,7 @@ def open_files(connections: int) -> None:
             )
 
 
-_METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """The variable in which prometheus_client looks for the folder in which the processes of a server
 share their metrics: once, when it is first imported. So this file imports it as late as possible.
 """
@@ -91,12 +91,12 @@ def begin_metrics() -> None:
     """
     if "prometheus_client" in sys.modules:
         raise RuntimeError("begin_metrics() must run before prometheus_client is imported")
-    os.environ[_METRICS_FOLDER] = tempfile.mkdtemp(prefix="deniable-metrics-")
+    os.environ[METRICS_FOLDER] = tempfile.mkdtemp(prefix="deniable-metrics-")
 
 
 def end_gauges(pid: int) -> None:
     """Remove the gauges of a process that has ended; its counters stay in the sums."""
-    if _METRICS_FOLDER in os.environ:
+    if METRICS_FOLDER in os.environ:
         from prometheus_client.multiprocess import mark_process_dead
 
         mark_process_dead(pid)  # type: ignore[no-untyped-call]
@@ -104,7 +104,7 @@ def end_gauges(pid: int) -> None:
 
 def end_metrics() -> None:
     """Remove the folder, after the last process has ended."""
-    folder = os.environ.pop(_METRICS_FOLDER, None)
+    folder = os.environ.pop(METRICS_FOLDER, None)
     if folder is not None:
         shutil.rmtree(folder, ignore_errors=True)
 
