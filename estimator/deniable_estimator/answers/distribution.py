@@ -1,12 +1,5 @@
 """How a number is distributed: quantiles, the shares outside of its range, its mean, and a
-histogram.
-
-A quantile has changed if two periods differ in the share below the quantile of both together:
-t* is where the monotone curve of (F1 + F2) / 2 reaches p, and the shares below it are compared as
-other shares are (`deniable_estimator.statistics.counts`). Windows are independent, as each report
-has fresh noise. If the same devices with the same numbers report in both, the difference varies
-less than assumed, so that the tests are cautious.
-"""
+histogram."""
 
 from __future__ import annotations
 
@@ -23,7 +16,6 @@ from deniable_estimator.analyses.numbers.distribution import (
     DistributionEstimate,
     Quantile,
     RangeShare,
-    monotone,
 )
 from deniable_estimator.analyses.numbers.poisoning import Attack, quantile_attack
 from deniable_estimator.answers.base import (
@@ -39,7 +31,6 @@ from deniable_estimator.errors import EstimateError
 from deniable_estimator.forecasting.detection import deviations
 from deniable_estimator.forecasting.number_forecast import QUANTILES
 from deniable_estimator.messages import counted, message
-from deniable_estimator.statistics.counts import change_p_values
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.tails import normal_tails
 
@@ -180,7 +171,7 @@ class Distribution(NumberAnswer):
         names, p_values = self.series.names, {}
         if self.alike(before):
             for name, quantile in zip(names, self.quantiles, strict=False):
-                p_values[name] = _p_value(before.found, self.found, quantile.p)
+                p_values[name] = before.found.p_value_of_change(self.found, quantile.p)
         apart = self.mean.value - before.mean.value
         error = math.sqrt(self.mean.variance + before.mean.variance)
         slack = self.mean.rounding + before.mean.rounding
@@ -236,17 +227,3 @@ def _share(found: RangeShare, n: int) -> dict[str, Any]:
 
 def _finite(number: float | None) -> float | None:
     return float(number) if number is not None and math.isfinite(number) else None
-
-
-def _p_value(before: DistributionEstimate, after: DistributionEstimate, p: float) -> float:
-    """Of the hypothesis that quantile p is the same in two estimates with the same edges: of both
-    sides, and 1 if nothing is known."""
-    variance = before.variance + after.variance
-    known = np.isfinite(variance)
-    if not known.any():
-        return 1.0
-    middle = (before.cdf + after.cdf)[known] / 2
-    pooled = monotone(middle, 1 / np.maximum(variance[known], 1e-18))
-    at = np.flatnonzero(known)[[min(int((pooled < p).sum()), len(pooled) - 1)]]
-    first, second = before.noise.taken(at), after.noise.taken(at)
-    return float(change_p_values(before.cdf[at], first, after.cdf[at], second)[0])

@@ -133,8 +133,7 @@ def weekly_digest(
         if period is not None:
             after = _answer(selection, period)
             text, new, odd = _judged_line(metric, selection, period, after, family)
-            days = {"from": period.first.isoformat(), "to": period.last.isoformat()}
-            page = page_of(dashboard, metric.name, days)
+            page = page_of(dashboard, metric.name, period.query)
             near = _noted(metric, period, annotations) if new else ""
             line = DigestLine(metric.name, text, page, near)
             (changed if new else unchanged).append(line)
