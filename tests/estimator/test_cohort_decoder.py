@@ -136,19 +136,6 @@ def exact(shares, *, each=20, columns=COLUMNS):
     return CohortTable.of(counts, reports, 0.25, 0.75, background, winsor), design
 
 
-@pytest.fixture
-def fitted(monkeypatch):
-    """The candidates of every joint fit, in the order of the fits."""
-    fits = []
-
-    def recorded(table, design, selected, expected):
-        fits.append(selected.tolist())
-        return joint_fit(table, design, selected, expected)
-
-    monkeypatch.setattr(decoder, "joint_fit", recorded)
-    return fits
-
-
 def search(table, design):
     """The candidates that the search ends with, sorted."""
     return sorted(decoder._search(table, design, 0.04).selected.tolist())

@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+import tests.registries
 
 from deniable import Registry
 from deniable.protocol import windows
@@ -21,26 +22,17 @@ LAST = date(2026, 3, 15)
 FIRST = date(2025, 12, 1)
 DAYS = [f"{FIRST + timedelta(each)}" for each in range((LAST - FIRST).days + 1)]
 NOW = datetime(2026, 3, 16, 9, tzinfo=UTC).timestamp()
-TEXT = """
-schema = 1
-app = "editor"
 
-[segments.plan]
-values = ["free", "paid"]
 
-[metrics.dark]
-type = "boolean"
-description = "Dark mode is on."
-owner = "o@acme.example"
-expires = 2099-01-01
-segments = ["plan"]
-devices = 100000
-keep = { day = "60 days", month = "forever" }
-epsilon = 1.0
-lifetime_epsilon = 7.0
-sample_rate = 0.1
-"""
-REGISTRY, EARLIER = (Registry.parse(TEXT.replace("= 1.0", each)) for each in ("= 1.0", "= 2.0"))
+def declared(epsilon):
+    """A metric whose days are kept for 60 days, and its months for ever."""
+    keys = {"type": "boolean", "segments": ["plan"], "devices": 100_000, "sample_rate": 0.1}
+    keys |= {"epsilon": epsilon, "lifetime_epsilon": 7.0}
+    text = tests.registries.declared({"plan": ["free", "paid"]}, dark=keys)
+    return Registry.parse(f'{text}keep = {{ day = "60 days", month = "forever" }}\n')
+
+
+REGISTRY, EARLIER = declared(1.0), declared(2.0)
 
 
 def filled(path):

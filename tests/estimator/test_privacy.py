@@ -24,45 +24,16 @@ from deniable_estimator.terminal.privacy_told import privacy_document
 
 from .test_outsider_enumeration import CASES
 
-HEAD = """
-schema = 1
-app = "example"
-{cap}
-[defaults]
-owner = "growth@acme.example"
-expires = 2027-06-30
-"""
-FRESH = """
-[metrics.dark_mode]
-type = "boolean"
-description = "Dark mode is on when the day ends."
-epsilon = 1.0
-lifetime_epsilon = 8.0
-sample_rate = {rate}
-window = "{window}"
-"""
-MEMORY = """
-[metrics.browser]
-type = "category"
-description = "The browser."
-epsilon = 1.0
-lifetime_epsilon = 4.0
-longitudinal = "memoize"
-values = ["firefox", "chrome", "safari", "edge", "other"]
-
-[metrics.city]
-type = "string"
-description = "The city."
-epsilon = 1.0
-lifetime_epsilon = 4.0
-longitudinal = "memoize"
-mechanism = "{strings}"
-"""
+MEMO = {"epsilon": 1.0, "lifetime_epsilon": 4.0, "longitudinal": "memoize"}
 
 
 def declared(rate=1.0, window="day", cap="", memory=False, strings="auto"):
-    text = HEAD.format(cap=cap) + FRESH.format(rate=rate, window=window)
-    return Registry.parse(text + (MEMORY.format(strings=strings) if memory else ""))
+    fresh = {"type": "boolean", "epsilon": 1.0, "sample_rate": rate, "window": window}
+    metrics = {"dark_mode": fresh}
+    if memory:
+        metrics["browser"] = {"type": "category", "values": list("abcde"), **MEMO}
+        metrics["city"] = {"type": "string", "mechanism": strings, **MEMO}
+    return Registry.parse(f"{cap}\n{registry_text(**metrics)}")
 
 
 def one(metric="dark_mode", household=1, **settings):
@@ -305,10 +276,8 @@ def test_probabilities_are_those_of_whole_reports(case):
 def test_turns_bound_the_worst_year():
     """A device that reports on one day in 92 has at most four turns in a year of 366 days, though
     its lifetime would allow more; the typical year is the rate times its days."""
-    text = (
-        'schema = 1\napp = "a"\n[metrics.m]\ntype = "boolean"\ndescription = "d"\nowner = "o"\n'
-        "expires = 2030-01-01\nepsilon = 1.0\nlifetime_epsilon = 100.0\none_in = 92\n"
-    )
+    keys = {"type": "boolean", "epsilon": 1.0, "lifetime_epsilon": 100.0, "one_in": 92}
+    text = registry_text(m=keys)
     found = guarantee(Registry.parse(text)["m"])
     assert found.most_reports == 4
     assert found.typical_reports == pytest.approx(365.25 / 92, rel=0.01)

@@ -8,6 +8,7 @@ from datetime import date, timedelta
 import numpy as np
 import pytest
 from tests.estimator.conftest import Fill
+from tests.registries import declared
 
 from deniable import Registry
 from deniable_collector.stores.base import Store
@@ -18,31 +19,19 @@ from deniable_estimator.asking.reading import read, select
 from deniable_estimator.asking.segments import by_segment, enough_reports, trends_by_segment
 from deniable_estimator.errors import EstimateError
 
-REGISTRY = """
-schema = 1
-app = "editor"
-[defaults]
-owner = "growth@acme.example"
-expires = 2030-06-30
-[segments.platform]
-values = ["ios", "android", "web"]
-other = "other"
-[segments.plan]
-values = ["free", "paid"]
-[metrics.dark_mode]
-type = "boolean"
-description = "Dark mode is on."
-epsilon = 2.0
-lifetime_epsilon = 200.0
-segments = ["platform"]
-[metrics.theme]
-type = "category"
-description = "The theme."
-values = ["light", "dark", "system", "sepia", "<script>", "other"]
-epsilon = 2.0
-lifetime_epsilon = 200.0
-segments = ["plan", "platform"]
-"""
+REGISTRY = (
+    declared(
+        {"plan": ["free", "paid"]},
+        dark_mode={"type": "boolean", "lifetime_epsilon": 200.0, "segments": ["platform"]},
+        theme={
+            "type": "category",
+            "values": ["light", "dark", "system", "sepia", "<script>", "other"],
+            "lifetime_epsilon": 200.0,
+            "segments": ["plan", "platform"],
+        },
+    )
+    + '[segments.platform]\nvalues = ["ios", "android", "web"]\nother = "other"\n'
+)
 DAY = date(2026, 11, 2)
 NOW = 1_793_790_400.0  # 2026-11-04, the last of three days
 SIZES = {"ios": 8000, "android": 4000, "web": 300, "other": 30}
@@ -141,7 +130,7 @@ def test_earlier_lists_of_a_segment(dark):
     """After a change of the list, reports of both schemes of a value are combined; those of a
     value that is gone stay; those without the segment count in the total alone."""
     after = Registry.parse(REGISTRY.replace('"web"]\nother = "other"', '"web", "tv"]'))
-    before = Registry.parse(REGISTRY.replace('segments = ["platform"]', ""))
+    before = Registry.parse(REGISTRY.replace('segments = ["platform"]\n', ""))
     dark.crowd("dark_mode", 3, [500, 500], registry=after)
     dark.crowd("dark_mode", 0, [500, 500], registry=after)
     dark.crowd("dark_mode", 0, [300, 300], registry=before)

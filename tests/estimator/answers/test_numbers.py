@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import tests.registries
 
 from deniable import Registry, SchemeError
 from deniable_collector.tally import Tally
@@ -19,28 +20,11 @@ from deniable_estimator.errors import EstimateError
 
 DAYS = ("2026-11-16", "2026-11-17", "2026-11-18")
 
-REGISTRY = """
-schema = 1
-app = "example"
-[defaults]
-owner = "growth@acme.example"
-expires = 2027-06-30
-[metrics.number]
-type = "number"
-description = "A number."
-low = {low}
-high = {high}
-scale = "{scale}"
-unit = "ms"
-ask = {ask}
-epsilon = {epsilon}
-lifetime_epsilon = 8.0
-"""
 
-
-def declared(ask='"mean"', low=0, high=100, scale="linear", epsilon=2.0):
+def declared(ask="mean", low=0, high=100, scale="linear", epsilon=2.0):
     """A metric of a number."""
-    text = REGISTRY.format(ask=ask, low=low, high=high, scale=scale, epsilon=epsilon)
+    keys = {"low": low, "high": high, "scale": scale, "ask": ask, "epsilon": epsilon}
+    text = tests.registries.declared(number={"type": "number", "unit": "ms", **keys})
     return Registry.parse(text)["number"]
 
 
@@ -64,7 +48,7 @@ def series(answer):
 def test_what_the_crowd_cannot_say_has_no_limit():
     """From few reports p99 has no upper limit, which JSON and CSV leave empty."""
     rng = np.random.default_rng(4)
-    answer = told(declared('"distribution"', epsilon=0.5), rng.uniform(0, 100, 3000), rng)
+    answer = told(declared("distribution", epsilon=0.5), rng.uniform(0, 100, 3000), rng)
     _, low, high = series(answer)["p99"]
     assert low > 0
     assert high == math.inf
@@ -78,7 +62,7 @@ def test_what_the_crowd_cannot_say_has_no_limit():
     assert line["high"] == ""
 
 
-@pytest.mark.parametrize("ask", ['"mean"', '"distribution"', '["mean", "distribution"]'])
+@pytest.mark.parametrize("ask", ["mean", "distribution", ["mean", "distribution"]])
 def test_nothing_is_known_without_reports(ask):
     """Without reports all numbers are null, and the answer says that it waits."""
     metric = declared(ask)
@@ -96,8 +80,8 @@ def test_another_range_leaves_the_smaller_part_out():
     """Distributions with other edges are not averaged: the larger one answers, and says how many
     reports it leaves out. Means of logarithms and of numbers are refused."""
     rng = np.random.default_rng(9)
-    large = told(declared('"distribution"'), rng.uniform(0, 100, 20_000), rng)
-    small = told(declared('"distribution"', high=200), rng.uniform(0, 100, 5000), rng, DAYS[1])
+    large = told(declared("distribution"), rng.uniform(0, 100, 20_000), rng)
+    small = told(declared("distribution", high=200), rng.uniform(0, 100, 5000), rng, DAYS[1])
     both = combine([small, large])
     assert both.n == 20_000
     assert any("5,000 reports under others are left out" in each for each in both.warnings)
@@ -137,7 +121,7 @@ def test_a_change_whose_interval_holds_zero_is_none():
 
 def test_a_quantile_that_rose():
     """A crowd that moved up by 12 has a larger median, by an interval about 12."""
-    metric, rng = declared('"distribution"'), np.random.default_rng(2)
+    metric, rng = declared("distribution"), np.random.default_rng(2)
     before, after = (
         told(metric, rng.normal(middle, 8, 50_000), rng, day)
         for middle, day in ((40, DAYS[0]), (52, DAYS[1]))
@@ -152,7 +136,7 @@ def test_a_quantile_that_rose():
 
 def test_the_change_of_a_quantile_without_a_limit():
     """Where p99 of the later window has no upper limit, nor has its change, and none is told."""
-    metric, rng = declared('"distribution"', epsilon=0.5), np.random.default_rng(4)
+    metric, rng = declared("distribution", epsilon=0.5), np.random.default_rng(4)
     before, after = (told(metric, rng.uniform(0, 100, 3000), rng, day) for day in DAYS[:2])
     assert series(after)["p99"][2] == math.inf
     found = compare(before, after)
@@ -161,7 +145,7 @@ def test_the_change_of_a_quantile_without_a_limit():
 
 
 @pytest.mark.parametrize(
-    ("ask", "name"), [('"mean"', "mean"), ('"distribution"', "p50"), ('"distribution"', "mean")]
+    ("ask", "name"), [("mean", "mean"), ("distribution", "p50"), ("distribution", "mean")]
 )
 def test_schemes_are_averaged(ask, name):
     """Two epsilons of one range: the average lies between both and is narrower than either, and

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
-
 import numpy as np
 import pytest
+from tests.registries import declared
 
 from deniable import Registry, Scheme
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
@@ -14,9 +12,6 @@ from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.answers.basis import Part
 from deniable_estimator.statistics.participation import Participation
-
-Draw: TypeAlias = Callable[..., Tally]
-MakePart: TypeAlias = Callable[..., Part]
 
 HOSTILE = "=1+\u202e<b>"
 """A formula, a mark that reorders a line, and a tag: 9 bytes."""
@@ -35,44 +30,13 @@ CROWD = {
 """String -> its devices. The last two words have one head of ten bytes, and one
 has ten bytes in all."""
 
-TOML = """
-schema = 1
-app = "example"
-[defaults]
-owner = "growth@acme.example"
-expires = 2027-06-30
-
-[metrics.terms]
-type = "discovery"
-description = "What was searched for."
-epsilon = 4.0
-lifetime_epsilon = 40.0
-max_length = 10
-deny = ["*@*"]
-
-[metrics.engine]
-type = "category"
-description = "The engine that was searched with."
-epsilon = 4.0
-lifetime_epsilon = 40.0
-values = ["search", "other"]
-
-[metrics.followed]
-type = "string"
-description = "What was searched for, out of those we know."
-epsilon = 4.0
-lifetime_epsilon = 40.0
-
-[metrics.clicks]
-type = "number"
-ask = "mean"
-description = "How often was clicked."
-epsilon = 4.0
-lifetime_epsilon = 40.0
-unit = "clicks"
-low = 0
-high = 9
-"""
+_EPSILONS = {"epsilon": 4.0, "lifetime_epsilon": 40.0}
+TOML = declared(
+    terms={"type": "discovery", "max_length": 10, "deny": ["*@*"], **_EPSILONS},
+    engine={"type": "category", "values": ["search", "other"], **_EPSILONS},
+    followed={"type": "string", **_EPSILONS},
+    clicks={"type": "number", "ask": "mean", "unit": "clicks", "low": 0, "high": 9, **_EPSILONS},
+)
 
 
 @pytest.fixture(scope="session")

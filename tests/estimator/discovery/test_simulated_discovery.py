@@ -4,25 +4,16 @@ import json
 
 import pytest
 from click.testing import CliRunner
+from tests.registries import declared
 
 from deniable import Registry
 from deniable.protocol.mechanisms.prefix_tree import ALPHABETS, head
 from deniable_estimator.development.crowd import WORDS, made_up
 from deniable_estimator.terminal.simulated import simulate
 
-TOML = """
-schema = 1
-app = "editor"
-[metrics.search]
-type = "discovery"
-description = "What people search for."
-owner = "growth@acme.example"
-expires = 2099-06-30
-max_length = 6
-deny = ["*@*"]
-epsilon = 4.0
-lifetime_epsilon = 12.0
-"""
+TOML = declared(
+    search={"type": "discovery", "max_length": 6, "deny": ["*@*"], "epsilon": 4.0},
+)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from datetime import date
 import numpy as np
 import pytest
 from tests.estimator.pairs.conftest import DAYS, DEVICES, REGISTRY, TABLE
+from tests.registries import declared
 
 from deniable import Metric, Registry
 from deniable_estimator.analyses import sample_tally
@@ -162,33 +163,12 @@ def _false_cells(rows, columns, epsilon, n, runs):
     """The part of the cells that are said to carry the dependence and do not, in each of so many
     tables of which the first two rows and columns alone depend on each other; and how many of
     their four cells are found on average."""
-    kind = Registry.parse(
-        f"""
-        schema = 1
-        app = "example"
-        [defaults]
-        owner = "me"
-        expires = 2027-06-30
-        [metrics.first]
-        type = "category"
-        values = {[f"a{row}" for row in range(rows)]}
-        epsilon = 1.0
-        lifetime_epsilon = 100.0
-        description = "?"
-        [metrics.second]
-        type = "category"
-        values = {[f"b{column}" for column in range(columns)]}
-        epsilon = 1.0
-        lifetime_epsilon = 100.0
-        description = "?"
-        [metrics.both]
-        type = "pair"
-        of = ["first", "second"]
-        epsilon = {epsilon}
-        lifetime_epsilon = 100.0
-        description = "?"
-        """.replace("'", '"')
-    )["both"]
+    text = declared(
+        first={"type": "category", "values": [f"a{row}" for row in range(rows)]},
+        second={"type": "category", "values": [f"b{column}" for column in range(columns)]},
+        both={"type": "pair", "of": ["first", "second"], "epsilon": epsilon},
+    )
+    kind = Registry.parse(text)["both"]
     table = np.outer(zipf_shares(rows, 1.0), zipf_shares(columns, 1.0))
     moved = 0.9 * min(table[0, 1], table[1, 0])
     table[:2, :2] += moved * np.array([[1, -1], [-1, 1]])
