@@ -5,7 +5,6 @@ import pytest
 from scipy import stats
 
 from deniable import Scheme
-from deniable.protocol.mechanisms import MEMOIZED_STRING_DESIGNS
 from deniable.protocol.mechanisms.hashed import CountMeanSketch
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
@@ -99,32 +98,6 @@ def test_skewed_tails_are_not_judged(skewness, told):
     tally = Tally("", "", ("2027-01-04",), (TallyRow(1000, np.full(5, 200)),))
     names = {each.name for each in figures_of(tally, mechanism, np.zeros(5), alike(5, skewness))}
     assert ("lowest" in names) is told
-
-
-def test_hashes_that_meet_leave_room_for_fewer_ones():
-    """Where a string sets two bits in each of 64 rows, they may meet in one. Between what no
-    meeting makes and what more meetings than one in a million crowds has make, nothing is strange;
-    the room is that of the expected number of meetings, six times its root and ten more."""
-    mechanism = MEMOIZED_STRING_DESIGNS["rappor_chromium"]("city", 3.0, 5.0)
-    bloom = mechanism.bloom
-    p11, p01 = float(mechanism.p), float(mechanism.rounds.p01)
-    most = bloom.h * p11 + (bloom.k - bloom.h) * p01
-    meetings = bloom.cohorts * bloom.h * (bloom.h - 1) / 2 / bloom.k
-    part = min(1.0, (meetings + 6 * meetings**0.5 + 10) / bloom.cohorts)
-    least = most - part * bloom.h * (p11 - p01)
-    assert part < 1
-    for ones, expected in ((most + 0.01, most), (most - 0.01, most - 0.01), (least - 0.01, least)):
-        reports = 100_000
-        total = round(ones * reports)
-        cells = np.full(bloom.k, total // bloom.k)
-        cells[0] += total % bloom.k
-        rows = tuple(TallyRow(reports, cells) for _ in range(bloom.cohorts))
-        tally = Tally("", "", ("2027-01-04",), rows)
-        (found,) = [
-            each for each in figures_of(tally, mechanism, *nothing()) if each.name == "ones"
-        ]
-        assert found.observed == pytest.approx(ones, abs=1e-5)
-        assert found.expected == pytest.approx(expected, abs=1e-5)
 
 
 def nothing():

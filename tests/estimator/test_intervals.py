@@ -44,14 +44,6 @@ def test_expected_counts_give_the_truth_exactly(k, threshold):
         assert debias(supported * 1000, 1000, mechanism.p, mechanism.q) == SHARES[value]
 
 
-def test_without_reports_noise_is_infinite():
-    """A value with no reports has infinite variance, beside others that have some."""
-    noise = Noise.of(Fraction(3, 4), Fraction(1, 4), np.array([0, 10]), 2)
-    variance = noise.at(np.array([0.5, 0.5]))
-    assert variance[0] == np.inf
-    assert 0 < variance[1] < np.inf
-
-
 def test_skewness_adds_what_devices_keep():
     """The third moment of a share that is truly 0 is that of its reports, a b, and what is kept
     adds its own and three times that of both together (law of total cumulance)."""

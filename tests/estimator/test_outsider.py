@@ -116,36 +116,6 @@ def test_published_sums_never_reveal_more_than_the_device(name, reports):
         last = span.epsilon.epsilon
 
 
-def test_memos_of_a_fixed_value_bound_all_windows():
-    """For a value that never changes, no number of windows reveals more than the memo."""
-    registry = _registry()
-    for name in ("editor", "plugin"):
-        year = outsider_of(registry, registry[name], 1000).spans["year"]
-        assert year.steady is not None
-        assert year.steady.epsilon <= 4.0
-
-
-def test_unknown_bound_is_the_device_s():
-    """RAPPOR with changing values has no bound but the device's, and says so."""
-    registry = _registry()
-    spans = outsider_of(registry, registry["plugin"], 10**5).spans
-    assert not spans["year"].known
-    assert spans["year"].epsilon == spans["year"].device
-    assert spans["window"].known
-
-
-def test_all_metrics_together():
-    """All metrics reveal more than any of them, and no more than the device does."""
-    registry = _registry("theme", "editor")
-    whole = outsider_together(registry, 10_000)
-    for name in ("window", "month", "year"):
-        each = [
-            outsider_of(registry, metric, 10_000).spans[name].epsilon.epsilon for metric in registry
-        ]
-        assert max(each) < whole.spans[name].epsilon.epsilon <= sum(each) * 1.3
-    assert "lifetime" not in whole.spans
-
-
 @pytest.mark.parametrize("delta", [0.0, -1.0, 1.0, 0.01, 1e-31, math.nan, math.inf])
 def test_delta_that_is_none_is_refused(delta):
     """A delta must be a small probability above 0."""

@@ -6,8 +6,6 @@ import pytest
 from deniable import Scheme
 from deniable.protocol.mechanisms import Packing, Report
 from deniable.protocol.mechanisms.hashed import Hashed
-from deniable.protocol.mechanisms.number_range import NumberRange
-from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_estimator.analyses import (
     ANALYSES,
@@ -17,7 +15,6 @@ from deniable_estimator.analyses import (
 )
 from deniable_estimator.analyses.base import OracleAnalysis
 from deniable_estimator.analyses.hashed import HashedAnalysis
-from deniable_estimator.analyses.numbers import SlidingWindowAnalysis
 from deniable_estimator.errors import EstimateError
 
 from .test_outsider_enumeration import CASES
@@ -127,18 +124,3 @@ def test_wrong_questions(make_scheme, monkeypatch):
     monkeypatch.delitem(ANALYSES, SubsetSelection.name)
     with pytest.raises(EstimateError, match="cannot be simulated"):
         sample_tally(scheme, np.ones(3, int), rng)
-
-
-def test_numbers_are_drawn_as_their_positions():
-    """A tally of numbers has one report of each device, whose columns are drawn as they are for the
-    positions of the numbers, in any order; numbers outside of the range count as its ends."""
-    window = SlidingWindow.design(NumberRange("0", "10"), 1.0)
-    scheme = Scheme("number", window, ())
-    numbers, counts = np.array([11.0, 2.5, -3.0, 2.5]), np.array([3, 1000, 2, 500])
-    tally = sample_tally(scheme, counts, np.random.default_rng(1), values=numbers)
-    assert tally.reports == tally.rows[0].cells.sum() == counts.sum()
-    positions = np.array([-1, window.range.position(2.5), 1 << 30])
-    (row,) = SlidingWindowAnalysis(window).sample_rows(
-        positions, np.array([2, 1500, 3]), np.random.default_rng(1)
-    )
-    assert tally.rows[0].cells.tolist() == row.cells.tolist()

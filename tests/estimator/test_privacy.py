@@ -106,37 +106,9 @@ def test_with_memory(metric, strings):
     assert change.memos.epsilon < change.epsilon <= change.reports * given.each.epsilon
 
 
-def test_how_many_memories():
-    """As many as values, or buckets if there are fewer; strings in filters set no limit."""
-
-    def cells(metric, strings):
-        memory = one(metric, memory=True, strings=strings).memory
-        assert memory is not None
-        return memory.cells, memory.values and memory.values.epsilon
-
-    assert cells("browser", "auto") == (5, pytest.approx(20.0))
-    assert cells("city", "memoized_local_hashing") == (4, pytest.approx(16.0))
-    assert cells("city", "rappor") == (None, None)
-
-
-def test_a_household_adds_up():
-    """Three devices with the same value reveal three times as much of it."""
-    for metric in ("dark_mode", "browser"):
-        alone, three = one(metric, memory=True), one(metric, 3, memory=True)
-        for name in ("report", "each", "typical_year", "worst_year"):
-            assert getattr(three, name).epsilon == pytest.approx(3 * getattr(alone, name).epsilon)
-        assert (three.lifetime_reports, three.most_reports) == (
-            alone.lifetime_reports,
-            alone.most_reports,
-        )
-    assert three.memory is not None
-    assert three.memory.memo.epsilon == pytest.approx(12.0)
-    with pytest.raises(ValueError, match="household"):
-        one(household=0)
-
-
 def test_the_cap_bounds_the_sum():
-    """A registry's own lifetime ends every metric, and all of them together; per device."""
+    """A registry's own lifetime ends every metric, and all of them together; per device of a
+    household, which has at least one."""
     registry = declared(cap="lifetime_epsilon = 3.0", memory=True)
     whole = together(registry, 2)
     assert whole.cap == 3.0
@@ -145,6 +117,8 @@ def test_the_cap_bounds_the_sum():
     browser = whole.metrics[1]
     assert browser.lifetime_reports == math.floor(3 / (browser.each.epsilon / 2))
     assert whole.metrics[0].lifetime_reports == 3
+    with pytest.raises(ValueError, match="household"):
+        one(household=0)
 
 
 def test_words_never_understate():

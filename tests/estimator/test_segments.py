@@ -14,7 +14,7 @@ from deniable import Registry
 from deniable_collector.stores.base import Store
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.asking.query import Query, places_of, sliced
+from deniable_estimator.asking.query import Query
 from deniable_estimator.asking.reading import read, select
 from deniable_estimator.asking.segments import by_segment, enough_reports, trends_by_segment
 from deniable_estimator.errors import EstimateError
@@ -109,23 +109,6 @@ def test_one_segment_is_its_rows_alone(dark):
     assert len(versions) == 3
 
 
-def test_differences_and_tests(dark):
-    """Android differs from the largest, the others do not; small segments fold, with their
-    number."""
-    split = by_segment(dark.store, dark.registry, Query("dark_mode"), ["platform"], now=NOW)
-    assert [each.name for each in split.groups] == ["ios", "android", "web"]
-    assert [(each.name, each.answer.n) for each in split.small] == [("other", 90)]
-    assert split.rest is None
-    assert split.reference is not None
-    assert split.reference.name == "ios"
-    assert split.comparisons["android",].changed.all()
-    assert not split.comparisons["web",].changed.any()
-    assert split.names == ("true",)
-    assert split.differs.tolist() == [True]
-    assert split.p_adjusted[0] == split.p_value[0] < 1e-10
-    assert "1 segment with fewer than 100 reports is folded away (90 reports)" in split.notes
-
-
 def test_earlier_lists_of_a_segment(dark):
     """After a change of the list, reports of both schemes of a value are combined; those of a
     value that is gone stay; those without the segment count in the total alone."""
@@ -181,18 +164,3 @@ def test_each_segment_has_its_own_windows(world):
     assert any("longer periods" in note for note in found.notes)
     days = trends_by_segment(*asked, by="day", now=1e12)
     assert {each.trend.by for each in days.groups} == {"day"}
-
-
-def test_slices_add_up(world):
-    """The slices of all combinations sum to the slice of all of them."""
-    for place in range(8):
-        world.crowd("theme", place, [100 * place, 50, 40, 30, 20, 10])
-    scheme = world.registry["theme"].scheme
-    whole = world.store.tally("theme", scheme.fingerprint, [DAY.isoformat()])
-    everything = sliced(whole, scheme, places_of(scheme, {}))
-    parts: list[Tally] = [sliced(whole, scheme, [place]) for place in range(8)]
-    assert sum(each.reports for each in parts) == everything.reports == whole.reports
-    cells = sum(each.rows[0].cells for each in parts)
-    assert cells.tolist() == everything.rows[0].cells.tolist()
-    assert places_of(scheme, {"platform": "web"}) == (2, 6)
-    assert places_of(scheme, {"platform": "tv"}) == ()

@@ -1,8 +1,5 @@
 """Answers of numbers: in their unit, combined over schemes, compared, and as files."""
 
-import csv
-import io
-import json
 import math
 from types import SimpleNamespace
 
@@ -43,37 +40,6 @@ def series(answer):
     found = answer.series
     columns = (found.value.tolist(), found.low.tolist(), found.high.tolist())
     return dict(zip(found.names, zip(*columns, strict=True), strict=True))
-
-
-def test_what_the_crowd_cannot_say_has_no_limit():
-    """From few reports p99 has no upper limit, which JSON and CSV leave empty."""
-    rng = np.random.default_rng(4)
-    answer = told(declared("distribution", epsilon=0.5), rng.uniform(0, 100, 3000), rng)
-    _, low, high = series(answer)["p99"]
-    assert low > 0
-    assert high == math.inf
-    document = json.loads(json.dumps(answer.to_dict(), allow_nan=False))
-    (row,) = [each for each in document["series"] if each["series"] == "p99"]
-    assert row["high"] is None
-    assert row["std_error"] is None
-    (line,) = [
-        each for each in csv.DictReader(io.StringIO(answer.to_csv())) if each["series"] == "p99"
-    ]
-    assert line["high"] == ""
-
-
-@pytest.mark.parametrize("ask", ["mean", "distribution", ["mean", "distribution"]])
-def test_nothing_is_known_without_reports(ask):
-    """Without reports all numbers are null, and the answer says that it waits."""
-    metric = declared(ask)
-    answer = told(metric, np.zeros(0), np.random.default_rng(6))
-    assert answer.n == 0
-    assert np.isnan(answer.series.value).all()
-    document = json.loads(json.dumps(answer.to_dict(), allow_nan=False))
-    assert all(row["estimate"] is None for row in document["series"])
-    assert document["poisoning"]["most"] is None
-    assert answer.warnings == ("no reports yet",)
-    assert answer.to_csv()
 
 
 def test_another_range_leaves_the_smaller_part_out():
@@ -117,21 +83,6 @@ def test_a_change_whose_interval_holds_zero_is_none():
         found = number_change(answer(10), answer(10 + moved), TOGETHER, {"p95": 1e-6})
         assert (found.low[0] <= 0 <= found.high[0]) is not counts
         assert found.changed.tolist() == [counts]
-
-
-def test_a_quantile_that_rose():
-    """A crowd that moved up by 12 has a larger median, by an interval about 12."""
-    metric, rng = declared("distribution"), np.random.default_rng(2)
-    before, after = (
-        told(metric, rng.normal(middle, 8, 50_000), rng, day)
-        for middle, day in ((40, DAYS[0]), (52, DAYS[1]))
-    )
-    found, back = compare(before, after), compare(after, before)
-    _, low, high = found.at(found.values.index("p50"))
-    assert 0 < low < 12 < high
-    assert back.at(back.values.index("p50"))[1:] == pytest.approx((-high, -low))
-    assert found.changed[found.values.index("p50")]
-    assert back.changed[back.values.index("p50")]
 
 
 def test_the_change_of_a_quantile_without_a_limit():

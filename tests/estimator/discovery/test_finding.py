@@ -1,6 +1,7 @@
 """Which strings are found in a tally of discovery, and what is said of them."""
 
 import json
+import tomllib
 
 import pytest
 
@@ -14,7 +15,7 @@ from deniable_estimator.answers.files import harmless
 from deniable_estimator.answers.finds_making import Rule, find_strings, shares_of
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.participation import Participation
-from deniable_estimator.terminal.promoting import _replace
+from deniable_estimator.terminal.promoting import _replace, _toml_list
 
 from .conftest import CROWD, HOSTILE
 
@@ -197,6 +198,13 @@ def test_no_device_is_explained_twice(draw, part):
     assert {each.text for each in both.finds} >= {"word", "words", "wordy"}
     assert both.explained.share == pytest.approx(1, abs=0.05)
     assert both.explained.low <= 1 <= both.explained.high
+
+
+def test_a_list_to_copy_is_ascii():
+    """The values that are proposed for a category are escaped as in TOML, also large letters."""
+    told = _toml_list(["search", 'a"\\', "搜索", "\U0001f600"])
+    assert told.isascii()
+    assert tomllib.loads(told) == {"values": ["search", 'a"\\', "搜索", "\U0001f600"]}
 
 
 def test_a_link_stays_a_link(tmp_path):

@@ -47,16 +47,6 @@ def test_a_simulation_finds_the_strings(registry, tmp_path):
     assert "The commonest that were not found: rare" in told
 
 
-def test_candidates_are_the_commonest_first(registry, tmp_path):
-    """With --candidates the strings' shares fall as 1 / rank."""
-    names = tmp_path / "names.txt"
-    names.write_text("one\ntwo\n", encoding="utf-8")
-    options = ("--devices", "100000", "--candidates", str(names), "--json")
-    first, second = json.loads(simulated(registry, *options))["finds"]
-    assert (first["text"], round(first["truth"], 1)) == ("one", 0.7)
-    assert (second["text"], round(second["truth"], 1)) == ("two", 0.3)
-
-
 def test_simulated_devices_record_words(registry):
     """Simulated devices record words that every alphabet has."""
     values, shares, _ = made_up(Registry.load(registry)["search"])

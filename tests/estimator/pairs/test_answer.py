@@ -31,7 +31,6 @@ from deniable_estimator.asking.history import Look, look
 from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.reading import read, select
 from deniable_estimator.asking.trend import trend
-from deniable_estimator.errors import EstimateError
 from deniable_estimator.planning.population import zipf_shares
 
 
@@ -104,14 +103,6 @@ def test_other_lists_are_left_out(registry, scheme):
     both = combine([answered(scheme), answered(other, 20_000, day=DAYS[1])])
     assert both.n == 50_000
     assert any("20,000 reports under other lists are left out" in each for each in both.warnings)
-
-
-def test_candidates_are_refused(scheme):
-    """A pair has a closed list of cells."""
-    rng = np.random.default_rng(1)
-    tally = sample_tally(scheme, np.full(6, 10), rng, window=DAYS[0])
-    with pytest.raises(EstimateError, match="no candidates"):
-        answer_of(tally, scheme, ["free"])
 
 
 FORGOTTEN = REGISTRY + 'forget = "marginals"\n'
