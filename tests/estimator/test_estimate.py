@@ -3,7 +3,6 @@
 import csv
 import io
 from dataclasses import fields, is_dataclass, replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,8 +13,7 @@ from tests.estimator.schemes import SCHEMES, SIZE
 from deniable import Scheme
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.analyses import ANALYSES, sample_tally
-from deniable_estimator.analyses.base import OracleAnalysis, Support
+from deniable_estimator.analyses import sample_tally
 from deniable_estimator.answers import answer_of, answers_of
 from deniable_estimator.answers import combine as combine_answers
 from deniable_estimator.answers.basis import Part
@@ -57,23 +55,6 @@ def test_csv_round_trip(make_scheme, make_tally):
     assert [row["value"] for row in rows] == [each.replace("\n", "\\n") for each in values]
     assert [float(row["share"]) for row in rows] == answer.share.tolist()
     assert [row["detected"] for row in rows] == [str(each) for each in answer.detected.tolist()]
-
-
-def test_ghosts_are_never_detected(answer, scheme, make_tally, monkeypatch):
-    """A value that its decoder marks as a ghost keeps its share and is not detected."""
-
-    class Haunted(OracleAnalysis[Any]):
-        def support(self, tally, items):
-            return Support(tally.rows[0].cells, tally.reports, np.array([True, False, False]))
-
-    monkeypatch.setitem(ANALYSES, scheme.mechanism.name, Haunted)
-    seen = answer_of(make_tally(scheme, 1000, [625, 250, 125]), scheme)
-    assert seen.share == pytest.approx(answer.share)
-    assert seen.detected.tolist() == [False, True, False]
-    assert seen.normalized[0] == 0
-    assert seen.normalized.sum() == pytest.approx(1)
-    assert any(warning.startswith("1 of the candidates look like") for warning in seen.warnings)
-    assert combine([seen, seen]).detected.tolist() == [False, True, False]
 
 
 def test_wrong_scheme_is_refused(scheme, make_scheme, make_tally):
