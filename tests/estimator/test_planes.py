@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from tests.estimator.schemes import every_report
 
 from deniable import Scheme
-from deniable.protocol.mechanisms import Packing, Report
 from deniable.protocol.mechanisms.hashed import Hashed
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_estimator.analyses import (
@@ -37,16 +37,6 @@ def asked(mechanism, items):
     return Scheme("category", mechanism, tuple(map(str, every))), every, None
 
 
-def messages(mechanism, number, item):
-    """All messages of a row, as bitmaps, and how likely a device with this value sends each."""
-    row = mechanism.rows[number]
-    index = row.packing is Packing.INDEX
-    for bitmap in [1 << at for at in range(row.width)] if index else range(1 << row.width):
-        if row.columns in (None, bitmap.bit_count()):
-            columns = bitmap.bit_length() - 1 if index else bitmap
-            yield bitmap, mechanism.likelihood(Report(number, columns), item)
-
-
 @cases
 @pytest.mark.parametrize("times", [30, 10_000])
 def test_cells_come_as_often_as_the_likelihoods_say(mechanism, items, times):
@@ -56,17 +46,14 @@ def test_cells_come_as_often_as_the_likelihoods_say(mechanism, items, times):
     devices = (1 + np.arange(len(every)) % 3) * times
     tally = sample_tally(scheme, devices, np.random.default_rng(9), values=values)
     assert tally.reports == devices.sum()
-    for number, row in enumerate(mechanism.rows):
-        mean, variance = np.zeros(row.width), np.zeros(row.width)
-        for item, count in zip(every, devices.tolist(), strict=True):
-            chance = np.zeros(row.width)
-            for bitmap, likelihood in messages(mechanism, number, item):
-                chance += float(likelihood) * np.array(
-                    [bitmap >> column & 1 for column in range(row.width)]
-                )
-            mean += count * chance
-            variance += count * chance * (1 - chance)
-        assert (np.abs(tally.rows[number].cells - mean) <= 6 * np.sqrt(variance) + 1e-9).all()
+    chances = [np.zeros((len(every), row.width)) for row in mechanism.rows]
+    for report, columns in every_report(mechanism):
+        likely = [float(mechanism.likelihood(report, item)) for item in every]
+        for column in columns:
+            chances[report.row][:, column] += likely
+    for row, chance in zip(tally.rows, chances, strict=True):
+        mean, variance = devices @ chance, devices @ (chance * (1 - chance))
+        assert (np.abs(row.cells - mean) <= 6 * np.sqrt(variance) + 1e-9).all()
 
 
 @cases

@@ -6,8 +6,9 @@ import itertools
 
 import numpy as np
 import pytest
+from tests.estimator.schemes import every_report
 
-from deniable.protocol.mechanisms import Mechanism, Packing
+from deniable.protocol.mechanisms import Mechanism
 from deniable.protocol.mechanisms.hadamard_response import HadamardResponse
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
 from deniable.protocol.mechanisms.rappor import BasicRappor, Bloom, OneTimeRappor, Rappor, Rounds
@@ -32,17 +33,6 @@ SMALL: list[Mechanism[int]] = [
 ]
 
 
-def well_formed(mechanism):
-    """The columns of every report that the collector accepts, of a mechanism with one row."""
-    (row,) = mechanism.rows
-    if row.packing is Packing.INDEX:
-        yield from ({column} for column in range(row.width))
-    else:
-        sizes = range(row.width + 1) if row.columns is None else [row.columns]
-        for size in sizes:
-            yield from map(set, itertools.combinations(range(row.width), size))
-
-
 @pytest.mark.parametrize(
     ("mechanism", "targets"),
     [(each, count) for each in SMALL for count in (1, 2, 3, 4, 5, 7) if count <= (each.size or 0)],
@@ -54,7 +44,7 @@ def test_no_report_moves_its_targets_further(mechanism, targets):
     p, q = mechanism.p, mechanism.q
     supported = {
         sum(not columns.isdisjoint(planes[x]) for x in chosen)
-        for columns in well_formed(mechanism)
+        for _, columns in every_report(mechanism)
         for chosen in itertools.combinations(range(mechanism.size), targets)
     }
     found = oracle_analysis(mechanism).pull(targets)
