@@ -16,7 +16,6 @@ from deniable_estimator.analyses.anomalies import (
     figures,
 )
 from deniable_estimator.answers import answer_of
-from deniable_estimator.answers.shares_making import combine
 from deniable_estimator.statistics.intervals import Noise
 
 
@@ -144,15 +143,3 @@ def test_p_values_are_adjusted_as_by_hand():
     document = verdict.to_dict(0.05)
     assert document["anomalous"] is True
     assert document["figures"][1]["p_adjusted"] == pytest.approx(0.03)
-
-
-def test_combined_schemes_are_judged_together():
-    """An estimate under two schemes has the figures of both tallies, adjusted for all."""
-    rng = np.random.default_rng(10)
-    schemes = [category(SubsetSelection.design(10, epsilon)) for epsilon in (1.0, 2.0)]
-    parts = [answer_of(crowd(scheme, 5000, 1.0, rng), scheme) for scheme in schemes]
-    found = combine(parts)
-    assert len(found.verdict.figures) == 4
-    alone = {(each.name, each.scheme): each for part in parts for each in part.verdict.figures}
-    for each in found.verdict.figures:
-        assert each.p_adjusted >= alone[each.name, each.scheme].p_adjusted

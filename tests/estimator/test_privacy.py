@@ -195,19 +195,6 @@ def test_each_label_can_be_read(registry):
     assert all(len(each) <= 11 and "^" not in each for each in NUMBER.findall(shown))
 
 
-def test_memos_of_later_edits_are_counted():
-    """All reports of a value reveal one memo; with two edits, the memos of three mechanisms."""
-    text = registry_text(m={"type": "boolean", "epsilon": 1.5, "memo_epsilon": 3.0,
-                            "lifetime_epsilon": 9.0, "longitudinal": "memoize"})  # fmt: skip
-    memory = guarantee(Registry.parse(text)["m"]).memory
-    assert memory is not None
-    assert memory.edited is not None
-    assert memory.edited.epsilon == pytest.approx(3 * memory.memo.epsilon)
-    once = one("browser", memory=True).memory
-    assert once is not None
-    assert once.edited is None
-
-
 @pytest.mark.parametrize("case", CASES)
 def test_derivation_leads_to_the_odds_in_force(case):
     """For every mechanism that ships, the two probabilities have the mechanism's odds, exactly."""

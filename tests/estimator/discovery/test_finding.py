@@ -1,13 +1,11 @@
 """Which strings are found in a tally of discovery, and what is said of them."""
 
-import json
 import tomllib
 
 import pytest
 
 from deniable import Scheme
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
-from deniable_collector.tally import empty_tally
 from deniable_estimator.analyses.discovery import DecodedRows, FoundHead
 from deniable_estimator.analyses.discovery.tree import Supported, _agrees
 from deniable_estimator.answers.basis import Part
@@ -116,15 +114,6 @@ def test_a_heavy_cell_makes_no_ghost(code):
     assert _agrees(Supported((0, 0), (0, 0)), 0.0)
 
 
-def test_what_the_rule_leaves_out(code, crowd, part):
-    """A minimum share and denied strings leave finds out, which are counted."""
-    rule = Rule(minimum_share=0.105, denies=lambda text: text.startswith("sea"))
-    found = find_strings([part(code, crowd)], rule)
-    assert [each.text for each in found.finds] == ["a"]
-    assert (found.below, found.denied) == (4, 2)
-    assert found.explained.share == pytest.approx(found.finds[0].share)
-
-
 def test_other_alphabets_exclude_letters(draw, part):
     """A device with a letter outside of the alphabet holds no string, and the search takes none."""
     code = PrefixTree.design("terms", 4.0, 3, "lowercase")
@@ -132,17 +121,6 @@ def test_other_alphabets_exclude_letters(draw, part):
     found = find_strings([part(code, tally)], Rule())
     assert [each.text for each in found.finds] == ["abc"]
     assert found.withheld.share == pytest.approx(2 / 3, abs=0.05)
-
-
-def test_no_reports(code):
-    """Without reports the answer is empty, and says so."""
-    scheme = Scheme("discovery", code, ())
-    tally = empty_tally("terms", scheme.fingerprint, (), code.rows)
-    found = find_strings([Part(tally, scheme, None, Participation({}))], Rule())
-    assert (found.n, found.finds, found.reach) == (0, (), None)
-    assert "no reports yet" in found.warnings
-    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["finds"] == []
-    assert found.to_csv().count("\n") == 1
 
 
 def test_a_tally_of_another_scheme_is_refused(code, crowd):
