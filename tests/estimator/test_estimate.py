@@ -28,12 +28,6 @@ def scheme():
     return Scheme("category", SubsetSelection(3, 1, 3 << 51), ("a", "b", "c"))
 
 
-@pytest.fixture
-def answer(scheme, make_tally):
-    """1,000 reports, expected counts for shares .8, .2 and 0."""
-    return answer_of(make_tally(scheme, 1000, [625, 250, 125]), scheme)
-
-
 def test_csv_round_trip(make_scheme, make_tally):
     """Values with commas and quotes, and all floats, survive CSV exactly; no cell breaks a line."""
     values = ['say "hi", you', "two\nlines", "naïve ☕"]
