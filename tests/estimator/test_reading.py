@@ -28,23 +28,6 @@ def three_days(fill, make_tally, current):
         fill(make_tally(current, n, cells.tolist(), [day]), current)
 
 
-@pytest.mark.parametrize(
-    ("days", "n"),
-    [
-        (Days(), 7000),
-        (Days(first=date(2026, 11, 15)), 6000),
-        (Days(last=date(2026, 11, 15)), 3000),
-        (Days(date(2026, 11, 15), date(2026, 11, 15)), 2000),
-        (Days(date(2020, 1, 1)), 7000),
-        (Days(first=date(2026, 12, 1)), 0),
-    ],
-)
-@pytest.mark.usefixtures("three_days")
-def test_range(days, n, store, registry):
-    """Both ends of the range count; an open end has no limit; an empty range has n = 0."""
-    assert read(store, registry, Query("browser", days)).n == n
-
-
 @pytest.mark.usefixtures("three_days")
 def test_candidates_that_an_earlier_scheme_lacks(store, registry, fill, make_scheme, make_tally):
     """An earlier scheme answers for the candidates that it knew, and not at all for none."""
