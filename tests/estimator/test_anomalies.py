@@ -1,4 +1,4 @@
-"""Anomaly figures: honest crowds of every kind raise no alarm, attacks that leave traces do."""
+"""Anomaly figures: p-values beside scipy's, and what is not judged."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The poisoning budget: formulas against all reports there are, and against real attacks."""
+"""The poisoning budget: formulas against all reports there are, and against published ones."""
 
 from __future__ import annotations
 

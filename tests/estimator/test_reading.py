@@ -1,4 +1,4 @@
-"""Reading an answer out of a real store: ranges, windows, schemes."""
+"""Reading an answer out of a real store: schemes, candidates, and who may have reported again."""
 
 from dataclasses import replace
 from datetime import date

@@ -1,4 +1,4 @@
-"""A metric by segments, out of a real store: estimates, differences, tests, trends, files."""
+"""A metric by segments, out of a real store: one alone, all together, and what is no segment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A metric over time: periods, their changes, and windows that have not ended."""
+"""A metric over time: periods, and windows that have not ended."""
 
 from datetime import UTC, date, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Answers of numbers: in their unit, combined over schemes, compared, and as files."""
+"""Answers of numbers: combined over schemes, compared, and what is refused."""
 
 import math
 from types import SimpleNamespace

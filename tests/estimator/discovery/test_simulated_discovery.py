@@ -1,4 +1,4 @@
-"""`deniable plan simulate` of a discovery, reports in a store, and fakes that push a string."""
+"""`deniable plan simulate` of a discovery, and the words that simulated devices record."""
 
 import json
 

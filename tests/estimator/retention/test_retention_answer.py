@@ -1,4 +1,4 @@
-"""A retention as a caller sees it: what is read from a store, and what is refused. Estimates are
+"""A retention as a caller sees it: what is read from a store, and what it rests on. Estimates are
 within 4.5 standard errors of the truth (alpha 7e-6 each, at most 40 of them in a test)."""
 
 from datetime import date

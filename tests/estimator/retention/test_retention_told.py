@@ -1,4 +1,4 @@
-"""What people read of a retention: its sentences, its heat map, the terminal, and a watch."""
+"""A watch tells of a retention that falls."""
 
 import numpy as np
 from tests.estimator.retention.conftest import CHANGED, WEEKS
