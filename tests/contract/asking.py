@@ -1,4 +1,4 @@
-"""Asks the crowd: runs a line of `questions.py`, and says which facts its output has."""
+"""Asks the crowd: runs a question, and says which facts its output has."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
+from tests.registries import declared
 
 from deniable import Registry, Scheme
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
@@ -15,33 +16,18 @@ from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, TallyKey, increments_of
 from deniable_collector.tally import Tally, TallyRow
 
-MakeScheme: TypeAlias = Callable[..., Scheme]
-MakeTally: TypeAlias = Callable[..., Tally]
 Fill: TypeAlias = Callable[[Tally, Scheme], None]
 
 NOW = 1_795_000_000.0  # 2026-11-18, UTC
 
-REGISTRY = """
-schema = 1
-app = "example"
-[defaults]
-owner = "growth@acme.example"
-expires = 2027-06-30
-
-[metrics.dark_mode]
-type = "boolean"
-description = "Dark mode is on when the day ends."
-epsilon = 1.0
-lifetime_epsilon = 8.0
-sample_rate = 0.5
-
-[metrics.browser]
-type = "category"
-description = "The browser that was used most."
-epsilon = 2.0
-lifetime_epsilon = 16.0
-values = ["firefox", "chrome", "safari", "other"]
-"""
+REGISTRY = declared(
+    dark_mode={"type": "boolean", "epsilon": 1.0, "sample_rate": 0.5},
+    browser={
+        "type": "category",
+        "lifetime_epsilon": 16.0,
+        "values": ["firefox", "chrome", "safari", "other"],
+    },
+).replace("2999", "2027")
 
 
 @pytest.fixture

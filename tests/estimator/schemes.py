@@ -1,6 +1,9 @@
-"""Schemes of mechanisms that count a list, for tests of what is calculated for many at once."""
+"""Schemes of mechanisms that count a list, and all reports that a mechanism has."""
+
+from itertools import combinations
 
 from deniable import Scheme
+from deniable.protocol.mechanisms import Packing, Report
 from deniable.protocol.mechanisms.hadamard_response import HadamardResponse
 from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
@@ -23,3 +26,14 @@ SCHEMES = [
         BasicRappor.design(SIZE, 1.0, 4.0),
     )
 ]
+
+
+def every_report(mechanism):
+    """All reports that a device can send, each with the columns that it sets."""
+    for number, row in enumerate(mechanism.rows):
+        if row.packing is Packing.INDEX:
+            yield from ((Report(number, column), {column}) for column in range(row.width))
+            continue
+        for size in range(row.width + 1) if row.columns is None else [row.columns]:
+            for columns in combinations(range(row.width), size):
+                yield Report(number, sum(1 << each for each in columns)), set(columns)

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 
 import pytest
 from click.testing import CliRunner
@@ -19,20 +19,6 @@ from deniable_estimator.annotations import (
 from deniable_estimator.files import MAX_FILE, CheckedFileError, FileEditError
 from deniable_estimator.terminal.annotate import annotate
 
-GOOD = """# kept
-schema = 1
-
-[[annotations]]
-date = 2026-11-20T23:30:00-02:00
-text = "Late release"
-metrics = ["browser", "checkout_*"]
-
-[[annotations]]
-date = 2026-11-20
-text = "Mail"
-link = "https://acme.example/mail?id=1#top"
-"""
-
 
 def mistakes(text):
     """Line and place of each mistake."""
@@ -45,22 +31,6 @@ def entry(**keys):
     """A file of one entry, with some of its keys changed, or left away by an empty text."""
     lines = {"date": "2026-11-20", "text": '"x"', **keys}
     return "schema = 1\n[[annotations]]\n" + "".join(f"{k} = {v}\n" for k, v in lines.items() if v)
-
-
-def test_a_good_file_is_read_in_order_of_time():
-    """Times become UTC, and the earliest is first; numbers are places in the file."""
-    mail, release = parse_annotations(GOOD)
-    assert (mail.number, mail.day, mail.time, mail.when) == (
-        *(2, date(2026, 11, 20), None),
-        "2026-11-20",
-    )
-    assert release.time == datetime(2026, 11, 21, 1, 30, tzinfo=UTC)
-    assert release.when == "2026-11-21 01:30 UTC"
-    assert release.date == "2026-11-21T01:30:00Z"
-    assert [release.concerns(name) for name in ("browser", "checkout_step", "theme")] == [
-        *(True, True, False),
-    ]
-    assert mail.concerns("anything")
 
 
 def test_limits_are_met_exactly():

@@ -120,53 +120,6 @@ def test_a_share_that_the_fit_determines_is_unknown():
     assert np.isinf(joint_fit(table, ring, np.arange(4), fit.expected).variance).all()
 
 
-COHORTS, COLUMNS = 32, 64
-
-
-def exact(shares, *, each=20, columns=COLUMNS):
-    """The expected table of strings that share no cell, string i in column i, two hashes apart;
-    half of each report's chance is noise. So few reports that no cell is cut off."""
-    candidates = np.arange(len(shares))
-    shift = np.arange(COHORTS)[:, None] + np.array([0, columns // 2])
-    design = Design.of((candidates[:, None, None] + shift) % columns, columns)
-    background = 1 - (1 - 1 / columns) ** 2
-    filled = design.filters() @ np.array(shares) + (1 - sum(shares)) * background
-    counts = (each * (0.25 + 0.5 * filled)).reshape(COHORTS, columns)
-    reports, winsor = np.full(COHORTS, each), Winsor.for_cells(2 * COHORTS)
-    return CohortTable.of(counts, reports, 0.25, 0.75, background, winsor), design
-
-
-@pytest.fixture
-def fitted(monkeypatch):
-    """The candidates of every joint fit, in the order of the fits."""
-    fits = []
-
-    def recorded(table, design, selected, expected):
-        fits.append(selected.tolist())
-        return joint_fit(table, design, selected, expected)
-
-    monkeypatch.setattr(decoder, "joint_fit", recorded)
-    return fits
-
-
-def search(table, design):
-    """The candidates that the search ends with, sorted."""
-    return sorted(decoder._search(table, design, 0.04).selected.tolist())
-
-
-@pytest.mark.parametrize(
-    "limits", [{"_MOST_SELECTED": 5}, {"_MOST_ENTRIES": 6 * COHORTS * COLUMNS - 1}]
-)
-def test_a_fit_holds_so_many_at_most(limits, monkeypatch):
-    """The search takes the strongest up to its limit: 600, or as many as 256 MB hold."""
-    assert decoder._MOST_SELECTED == 600
-    assert decoder._MOST_ENTRIES * 8 == 256 << 20
-    for name, limit in limits.items():
-        monkeypatch.setattr(decoder, name, limit)
-    table, design = exact([0.08, 0.09, 0.1, 0.11, 0.12, 0.13, 0.14])
-    assert search(table, design) == [2, 3, 4, 5, 6]
-
-
 def test_shares_of_own_cells_are_weighted_means():
     """With background 0 a share is the mean of the debiased counts of its cells, weighted by
     variances at the pooled share; p-values take the variance of a share of 0, and what several
@@ -222,6 +175,25 @@ def crowd(mechanism, held, devices, rng):
     scheme = Scheme("string", mechanism, ())
     counts = rng.multinomial(devices, truth)
     return sample_tally(scheme, counts, rng, values=STRINGS), truth
+
+
+@pytest.mark.parametrize("limit", ["_MOST_SELECTED", "_MOST_ENTRIES"])
+def test_a_fit_holds_so_many_at_most(limit, monkeypatch):
+    """The search takes the strongest up to its limit: 600, or as many as 256 MB hold."""
+    assert (decoder._MOST_SELECTED, decoder._MOST_ENTRIES * 8) == (600, 256 << 20)
+    mechanism = MECHANISMS["RAPPOR"]
+    tally, _ = crowd(mechanism, 20, 4_000_000, np.random.default_rng(6))
+    most = {"_MOST_SELECTED": 5, "_MOST_ENTRIES": 6 * sum(row.width for row in mechanism.rows) - 1}
+    fitted = []
+
+    def recorded(table, design, selected, expected):
+        fitted.append(sorted(selected.tolist()))
+        return joint_fit(table, design, selected, expected)
+
+    monkeypatch.setattr(decoder, limit, most[limit])
+    monkeypatch.setattr(decoder, "joint_fit", recorded)
+    answer_of(tally, Scheme("string", mechanism, ()), STRINGS)
+    assert max(fitted, key=len) == [0, 1, 2, 3, 4]
 
 
 def test_a_closed_list_may_be_hashed():

@@ -25,7 +25,6 @@ from deniable_estimator.privacy.composition import (
 )
 
 _BINARY = within(1 / 2, math.e, 1.0)
-_TEN = within(1 / 10, math.exp(0.1), 0.1)
 _HUNDRED = within(27 / 100, math.e, 1.0, 27 * 26 / (100 * 99))
 _WEAK = within(27 / 100, math.exp(0.5), 0.5, 27 * 26 / (100 * 99))
 _TOLERANCE = 0.01

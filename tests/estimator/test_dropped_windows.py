@@ -6,41 +6,33 @@ from functools import partial
 
 import numpy as np
 import pytest
+import tests.registries
 
 from deniable import Registry
 from deniable.protocol import windows
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
 from deniable_estimator.asking.query import Days, Query
-from deniable_estimator.asking.reading import read, select
+from deniable_estimator.asking.reading import read
 from deniable_estimator.asking.segments import by_segment
 from deniable_estimator.asking.trend import read_ranges, trend
-from deniable_estimator.errors import EstimateError, OnlyLongerError
+from deniable_estimator.errors import OnlyLongerError
 
 LAST = date(2026, 3, 15)
 FIRST = date(2025, 12, 1)
 DAYS = [f"{FIRST + timedelta(each)}" for each in range((LAST - FIRST).days + 1)]
 NOW = datetime(2026, 3, 16, 9, tzinfo=UTC).timestamp()
-TEXT = """
-schema = 1
-app = "editor"
 
-[segments.plan]
-values = ["free", "paid"]
 
-[metrics.dark]
-type = "boolean"
-description = "Dark mode is on."
-owner = "o@acme.example"
-expires = 2099-01-01
-segments = ["plan"]
-devices = 100000
-keep = { day = "60 days", month = "forever" }
-epsilon = 1.0
-lifetime_epsilon = 7.0
-sample_rate = 0.1
-"""
-REGISTRY, EARLIER = (Registry.parse(TEXT.replace("= 1.0", each)) for each in ("= 1.0", "= 2.0"))
+def declared(epsilon):
+    """A metric whose days are kept for 60 days, and its months for ever."""
+    keys = {"type": "boolean", "segments": ["plan"], "devices": 100_000, "sample_rate": 0.1}
+    keys |= {"epsilon": epsilon, "lifetime_epsilon": 7.0}
+    text = tests.registries.declared({"plan": ["free", "paid"]}, dark=keys)
+    return Registry.parse(f'{text}keep = {{ day = "60 days", month = "forever" }}\n')
+
+
+REGISTRY, EARLIER = declared(1.0), declared(2.0)
 
 
 def filled(path):
@@ -110,37 +102,6 @@ def test_segments_and_changes_are_there_where_days_are_gone(months):
     assert recent.to_dict()["segments"]
     periods = trend(months, REGISTRY, Query("dark"), by="month", now=NOW).periods
     assert [each.since for each in periods] == [None, "2025-12", "2026-01", None]
-
-
-def test_what_is_gone_is_refused_with_what_is_there(months):
-    """A range within a month that is only kept as a sum names the months that can be had."""
-    with pytest.raises(OnlyLongerError) as refused:
-        read(months, REGISTRY, Query("dark", Days(date(2026, 1, 5), LAST)), now=NOW)
-    assert refused.value.periods == ("2026-01",)
-    assert "2026-01-01 to 2026-01-31" in str(refused.value)
-    with pytest.raises(EstimateError, match="2025-12, 2026-01"):
-        read(months, REGISTRY, Query("dark", Days(date(2025, 12, 5), LAST)), now=NOW)
-    with pytest.raises(EstimateError):
-        read(months, REGISTRY, Query("dark", Days(without=("2026-01-05",))), now=NOW)
-
-
-def test_a_finer_trend_is_refused_with_advice(months):
-    """A trend by day or week over dropped days says to group by a longer period; of kept days it
-    is made, and the week before them counts as missing."""
-    for by in ("day", "week"):
-        with pytest.raises(EstimateError, match="group by a longer period"):
-            trend(months, REGISTRY, Query("dark"), by=by, now=NOW)
-    found = trend(months, REGISTRY, Query("dark", Days(date(2026, 1, 15))), by="day", now=NOW)
-    assert found.periods[0].label == "2026-01-15"
-    assert found.periods[0].change is None
-    assert found.periods[-1].change is not None
-
-
-def test_windows_are_looked_at_one_by_one_as_far_as_they_are_there(months):
-    """What looks at single windows looks at those that are there."""
-    chosen = select(months, REGISTRY, Query("dark"))
-    assert chosen.labels == (*DAYS[:40], *DAYS[43:])
-    assert chosen.apart().labels == tuple(day for day in DAYS if day >= "2026-01-15")
 
 
 def told(answer):

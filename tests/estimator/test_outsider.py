@@ -4,6 +4,7 @@ import itertools
 import math
 
 import pytest
+from tests.registries import declared
 
 from deniable import Registry
 from deniable_estimator.privacy.blanket import bits, crowd_epsilon, within
@@ -25,53 +26,20 @@ from deniable_estimator.privacy.outsider import (
 )
 from deniable_estimator.privacy.spans import _sharing
 
-_HEAD = """schema = 1
-app = "editor"
-[defaults]
-owner = "growth@acme.example"
-expires = 2099-01-01
-"""
-
-_METRICS = """
-[metrics.theme]
-type = "category"
-description = "The theme."
-values = ["dark", "light", "system"]
-epsilon = 1.0
-lifetime_epsilon = 8.0
-
-[metrics.editor]
-type = "category"
-description = "The editor."
-values = ["vim", "emacs"]
-epsilon = 1.0
-lifetime_epsilon = 4.0
-longitudinal = "memoize"
-window = "week"
-
-[metrics.plugin]
-type = "string"
-description = "The plugin."
-mechanism = "rappor"
-epsilon = 1.0
-lifetime_epsilon = 4.0
-longitudinal = "memoize"
-
-[metrics.startup]
-type = "number"
-description = "The time to start."
-low = 0
-high = 10
-unit = "s"
-ask = "distribution"
-epsilon = 2.0
-lifetime_epsilon = 20.0
-window = "month"
-"""
+_MEMOS = {"epsilon": 1.0, "lifetime_epsilon": 4.0, "longitudinal": "memoize"}
+_METRICS = {
+    "theme": {"type": "category", "values": ["dark", "light", "system"], "epsilon": 1.0},
+    "editor": {"type": "category", "values": ["vim", "emacs"], "window": "week", **_MEMOS},
+    "plugin": {"type": "string", "mechanism": "rappor", **_MEMOS},
+    "startup": {"type": "number", "low": 0, "high": 10, "ask": "distribution", "window": "month"},
+}
+_METRICS["startup"]["lifetime_epsilon"] = 20.0
 
 
-def _registry(text=_METRICS):
-    return Registry.parse(_HEAD + text)
+def _registry(*names, **more):
+    """These metrics, or all; the theme has more keys."""
+    some = {name: _METRICS[name] for name in names or _METRICS}
+    return Registry.parse(declared(**some | {"theme": _METRICS["theme"] | more}))
 
 
 def _pairs(epsilon, size, k):
@@ -148,36 +116,6 @@ def test_published_sums_never_reveal_more_than_the_device(name, reports):
         last = span.epsilon.epsilon
 
 
-def test_memos_of_a_fixed_value_bound_all_windows():
-    """For a value that never changes, no number of windows reveals more than the memo."""
-    registry = _registry()
-    for name in ("editor", "plugin"):
-        year = outsider_of(registry, registry[name], 1000).spans["year"]
-        assert year.steady is not None
-        assert year.steady.epsilon <= 4.0
-
-
-def test_unknown_bound_is_the_device_s():
-    """RAPPOR with changing values has no bound but the device's, and says so."""
-    registry = _registry()
-    spans = outsider_of(registry, registry["plugin"], 10**5).spans
-    assert not spans["year"].known
-    assert spans["year"].epsilon == spans["year"].device
-    assert spans["window"].known
-
-
-def test_all_metrics_together():
-    """All metrics reveal more than any of them, and no more than the device does."""
-    registry = _registry(_METRICS.split("[metrics.plugin]", maxsplit=1)[0])
-    whole = outsider_together(registry, 10_000)
-    for name in ("window", "month", "year"):
-        each = [
-            outsider_of(registry, metric, 10_000).spans[name].epsilon.epsilon for metric in registry
-        ]
-        assert max(each) < whole.spans[name].epsilon.epsilon <= sum(each) * 1.3
-    assert "lifetime" not in whole.spans
-
-
 @pytest.mark.parametrize("delta", [0.0, -1.0, 1.0, 0.01, 1e-31, math.nan, math.inf])
 def test_delta_that_is_none_is_refused(delta):
     """A delta must be a small probability above 0."""
@@ -217,7 +155,7 @@ def test_coin_lowers_no_figure():
     """A metric of which devices report in some windows only has the figures of one that they report
     in all, up to its lifetime, and says that they hold for a reader who knows the windows."""
     always = _registry()
-    seldom = _registry(_METRICS.replace('"The theme."', '"The theme."\nsample_rate = 0.02'))
+    seldom = _registry(sample_rate=0.02)
     found = [outsider_of(each, each["theme"], 10_000) for each in (always, seldom)]
     assert found[0].spans == found[1].spans
     told = [

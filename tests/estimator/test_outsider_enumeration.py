@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.estimator.schemes import every_report
 
-from deniable.protocol.mechanisms import Mechanism, Packing, Report, all_names
+from deniable.protocol.mechanisms import Mechanism, all_names
 from deniable.protocol.mechanisms.base import ONE
 from deniable.protocol.mechanisms.dbitflip import DBitFlip
 from deniable.protocol.mechanisms.hadamard_response import HadamardResponse
@@ -40,25 +41,10 @@ _RANGE = NumberRange("0", "10")
 _EVEN = ONE // 2
 
 
-def _reports(mechanism):
-    """All reports that there are."""
-    found = []
-    for number, row in enumerate(mechanism.rows):
-        if row.packing is Packing.INDEX:
-            found += [Report(number, column) for column in range(row.width)]
-        else:
-            sets = range(1 << row.width)
-            found += [
-                Report(number, each)
-                for each in sets
-                if row.columns is None or each.bit_count() == row.columns
-            ]
-    return found
-
-
 def _channel(mechanism, items):
     """The exact likelihoods: a row for each item, a column for each report."""
-    exact = [[mechanism.likelihood(each, item) for each in _reports(mechanism)] for item in items]
+    reports = [report for report, _ in every_report(mechanism)]
+    exact = [[mechanism.likelihood(each, item) for each in reports] for item in items]
     assert all(sum(row) == 1 for row in exact)
     return np.array([[float(each) for each in row] for row in exact])
 

@@ -2,12 +2,10 @@
 
 import numpy as np
 import pytest
+from tests.estimator.schemes import every_report
 
 from deniable import Scheme
-from deniable.protocol.mechanisms import Packing, Report
 from deniable.protocol.mechanisms.hashed import Hashed
-from deniable.protocol.mechanisms.number_range import NumberRange
-from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_estimator.analyses import (
     ANALYSES,
@@ -17,7 +15,6 @@ from deniable_estimator.analyses import (
 )
 from deniable_estimator.analyses.base import OracleAnalysis
 from deniable_estimator.analyses.hashed import HashedAnalysis
-from deniable_estimator.analyses.numbers import SlidingWindowAnalysis
 from deniable_estimator.errors import EstimateError
 
 from .test_outsider_enumeration import CASES
@@ -40,16 +37,6 @@ def asked(mechanism, items):
     return Scheme("category", mechanism, tuple(map(str, every))), every, None
 
 
-def messages(mechanism, number, item):
-    """All messages of a row, as bitmaps, and how likely a device with this value sends each."""
-    row = mechanism.rows[number]
-    index = row.packing is Packing.INDEX
-    for bitmap in [1 << at for at in range(row.width)] if index else range(1 << row.width):
-        if row.columns in (None, bitmap.bit_count()):
-            columns = bitmap.bit_length() - 1 if index else bitmap
-            yield bitmap, mechanism.likelihood(Report(number, columns), item)
-
-
 @cases
 @pytest.mark.parametrize("times", [30, 10_000])
 def test_cells_come_as_often_as_the_likelihoods_say(mechanism, items, times):
@@ -59,17 +46,14 @@ def test_cells_come_as_often_as_the_likelihoods_say(mechanism, items, times):
     devices = (1 + np.arange(len(every)) % 3) * times
     tally = sample_tally(scheme, devices, np.random.default_rng(9), values=values)
     assert tally.reports == devices.sum()
-    for number, row in enumerate(mechanism.rows):
-        mean, variance = np.zeros(row.width), np.zeros(row.width)
-        for item, count in zip(every, devices.tolist(), strict=True):
-            chance = np.zeros(row.width)
-            for bitmap, likelihood in messages(mechanism, number, item):
-                chance += float(likelihood) * np.array(
-                    [bitmap >> column & 1 for column in range(row.width)]
-                )
-            mean += count * chance
-            variance += count * chance * (1 - chance)
-        assert (np.abs(tally.rows[number].cells - mean) <= 6 * np.sqrt(variance) + 1e-9).all()
+    chances = [np.zeros((len(every), row.width)) for row in mechanism.rows]
+    for report, columns in every_report(mechanism):
+        likely = [float(mechanism.likelihood(report, item)) for item in every]
+        for column in columns:
+            chances[report.row][:, column] += likely
+    for row, chance in zip(tally.rows, chances, strict=True):
+        mean, variance = devices @ chance, devices @ (chance * (1 - chance))
+        assert (np.abs(row.cells - mean) <= 6 * np.sqrt(variance) + 1e-9).all()
 
 
 @cases
@@ -127,18 +111,3 @@ def test_wrong_questions(make_scheme, monkeypatch):
     monkeypatch.delitem(ANALYSES, SubsetSelection.name)
     with pytest.raises(EstimateError, match="cannot be simulated"):
         sample_tally(scheme, np.ones(3, int), rng)
-
-
-def test_numbers_are_drawn_as_their_positions():
-    """A tally of numbers has one report of each device, whose columns are drawn as they are for the
-    positions of the numbers, in any order; numbers outside of the range count as its ends."""
-    window = SlidingWindow.design(NumberRange("0", "10"), 1.0)
-    scheme = Scheme("number", window, ())
-    numbers, counts = np.array([11.0, 2.5, -3.0, 2.5]), np.array([3, 1000, 2, 500])
-    tally = sample_tally(scheme, counts, np.random.default_rng(1), values=numbers)
-    assert tally.reports == tally.rows[0].cells.sum() == counts.sum()
-    positions = np.array([-1, window.range.position(2.5), 1 << 30])
-    (row,) = SlidingWindowAnalysis(window).sample_rows(
-        positions, np.array([2, 1500, 3]), np.random.default_rng(1)
-    )
-    assert tally.rows[0].cells.tolist() == row.cells.tolist()

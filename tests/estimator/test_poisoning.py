@@ -1,4 +1,4 @@
-"""The poisoning budget: formulas against all reports there are, and against real attacks."""
+"""The poisoning budget: formulas against all reports there are, and against published ones."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ import itertools
 
 import numpy as np
 import pytest
+from tests.estimator.schemes import every_report
 
-from deniable import Scheme
-from deniable.protocol.mechanisms import Mechanism, Packing
+from deniable.protocol.mechanisms import Mechanism
 from deniable.protocol.mechanisms.hadamard_response import HadamardResponse
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
 from deniable.protocol.mechanisms.rappor import BasicRappor, Bloom, OneTimeRappor, Rappor, Rounds
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
 from deniable.protocol.randomness import PRECISION
-from deniable_estimator.analyses import oracle_analysis, sample_tally
-from deniable_estimator.answers import answer_of
+from deniable_estimator.analyses import oracle_analysis
 
 ONE = 1 << PRECISION
 
@@ -34,17 +33,6 @@ SMALL: list[Mechanism[int]] = [
 ]
 
 
-def well_formed(mechanism):
-    """The columns of every report that the collector accepts, of a mechanism with one row."""
-    (row,) = mechanism.rows
-    if row.packing is Packing.INDEX:
-        yield from ({column} for column in range(row.width))
-    else:
-        sizes = range(row.width + 1) if row.columns is None else [row.columns]
-        for size in sizes:
-            yield from map(set, itertools.combinations(range(row.width), size))
-
-
 @pytest.mark.parametrize(
     ("mechanism", "targets"),
     [(each, count) for each in SMALL for count in (1, 2, 3, 4, 5, 7) if count <= (each.size or 0)],
@@ -56,7 +44,7 @@ def test_no_report_moves_its_targets_further(mechanism, targets):
     p, q = mechanism.p, mechanism.q
     supported = {
         sum(not columns.isdisjoint(planes[x]) for x in chosen)
-        for columns in well_formed(mechanism)
+        for _, columns in every_report(mechanism)
         for chosen in itertools.combinations(range(mechanism.size), targets)
     }
     found = oracle_analysis(mechanism).pull(targets)
@@ -89,24 +77,3 @@ def test_filters_of_one_hash_pull_as_far_in_both_directions(targets):
     ):
         found = oracle_analysis(mechanism).pull(targets)
         assert found == (targets / (p11 - p01), -targets / (p11 - p01))
-
-
-@pytest.fixture
-def answer():
-    """30 values, 10,000 honest devices, seed 3."""
-    scheme = Scheme("category", SubsetSelection.design(30, 1.0), tuple(f"v{x}" for x in range(30)))
-    counts = np.full(30, 10_000 // 30)
-    return answer_of(sample_tally(scheme, counts, np.random.default_rng(3)), scheme)
-
-
-def test_an_estimate_carries_its_budget(answer):
-    """Gain and loss of each value are the formula's at its share, for 1% of the reports; the
-    budget is the largest gain."""
-    most, least = oracle_analysis(SubsetSelection.design(30, 1.0)).pull()
-    honest = np.clip(answer.share, 0.0, 1.0)
-    assert answer.gain == pytest.approx(0.01 * (float(most) - honest))
-    assert answer.loss == pytest.approx(0.01 * (honest - float(least)))
-    assert answer.budget == answer.gain.max()
-    document = answer.to_dict()
-    assert document["poisoning"] == {"fakes": 0.01, "most": answer.budget}
-    assert document["values"][4]["gain"] == answer.gain[4]

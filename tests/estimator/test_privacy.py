@@ -24,45 +24,16 @@ from deniable_estimator.terminal.privacy_told import privacy_document
 
 from .test_outsider_enumeration import CASES
 
-HEAD = """
-schema = 1
-app = "example"
-{cap}
-[defaults]
-owner = "growth@acme.example"
-expires = 2027-06-30
-"""
-FRESH = """
-[metrics.dark_mode]
-type = "boolean"
-description = "Dark mode is on when the day ends."
-epsilon = 1.0
-lifetime_epsilon = 8.0
-sample_rate = {rate}
-window = "{window}"
-"""
-MEMORY = """
-[metrics.browser]
-type = "category"
-description = "The browser."
-epsilon = 1.0
-lifetime_epsilon = 4.0
-longitudinal = "memoize"
-values = ["firefox", "chrome", "safari", "edge", "other"]
-
-[metrics.city]
-type = "string"
-description = "The city."
-epsilon = 1.0
-lifetime_epsilon = 4.0
-longitudinal = "memoize"
-mechanism = "{strings}"
-"""
+MEMO = {"epsilon": 1.0, "lifetime_epsilon": 4.0, "longitudinal": "memoize"}
 
 
 def declared(rate=1.0, window="day", cap="", memory=False, strings="auto"):
-    text = HEAD.format(cap=cap) + FRESH.format(rate=rate, window=window)
-    return Registry.parse(text + (MEMORY.format(strings=strings) if memory else ""))
+    fresh = {"type": "boolean", "epsilon": 1.0, "sample_rate": rate, "window": window}
+    metrics = {"dark_mode": fresh}
+    if memory:
+        metrics["browser"] = {"type": "category", "values": list("abcde"), **MEMO}
+        metrics["city"] = {"type": "string", "mechanism": strings, **MEMO}
+    return Registry.parse(f"{cap}\n{registry_text(**metrics)}")
 
 
 def one(metric="dark_mode", household=1, **settings):
@@ -135,37 +106,9 @@ def test_with_memory(metric, strings):
     assert change.memos.epsilon < change.epsilon <= change.reports * given.each.epsilon
 
 
-def test_how_many_memories():
-    """As many as values, or buckets if there are fewer; strings in filters set no limit."""
-
-    def cells(metric, strings):
-        memory = one(metric, memory=True, strings=strings).memory
-        assert memory is not None
-        return memory.cells, memory.values and memory.values.epsilon
-
-    assert cells("browser", "auto") == (5, pytest.approx(20.0))
-    assert cells("city", "memoized_local_hashing") == (4, pytest.approx(16.0))
-    assert cells("city", "rappor") == (None, None)
-
-
-def test_a_household_adds_up():
-    """Three devices with the same value reveal three times as much of it."""
-    for metric in ("dark_mode", "browser"):
-        alone, three = one(metric, memory=True), one(metric, 3, memory=True)
-        for name in ("report", "each", "typical_year", "worst_year"):
-            assert getattr(three, name).epsilon == pytest.approx(3 * getattr(alone, name).epsilon)
-        assert (three.lifetime_reports, three.most_reports) == (
-            alone.lifetime_reports,
-            alone.most_reports,
-        )
-    assert three.memory is not None
-    assert three.memory.memo.epsilon == pytest.approx(12.0)
-    with pytest.raises(ValueError, match="household"):
-        one(household=0)
-
-
 def test_the_cap_bounds_the_sum():
-    """A registry's own lifetime ends every metric, and all of them together; per device."""
+    """A registry's own lifetime ends every metric, and all of them together; per device of a
+    household, which has at least one."""
     registry = declared(cap="lifetime_epsilon = 3.0", memory=True)
     whole = together(registry, 2)
     assert whole.cap == 3.0
@@ -174,6 +117,8 @@ def test_the_cap_bounds_the_sum():
     browser = whole.metrics[1]
     assert browser.lifetime_reports == math.floor(3 / (browser.each.epsilon / 2))
     assert whole.metrics[0].lifetime_reports == 3
+    with pytest.raises(ValueError, match="household"):
+        one(household=0)
 
 
 def test_words_never_understate():
@@ -250,19 +195,6 @@ def test_each_label_can_be_read(registry):
     assert all(len(each) <= 11 and "^" not in each for each in NUMBER.findall(shown))
 
 
-def test_memos_of_later_edits_are_counted():
-    """All reports of a value reveal one memo; with two edits, the memos of three mechanisms."""
-    text = registry_text(m={"type": "boolean", "epsilon": 1.5, "memo_epsilon": 3.0,
-                            "lifetime_epsilon": 9.0, "longitudinal": "memoize"})  # fmt: skip
-    memory = guarantee(Registry.parse(text)["m"]).memory
-    assert memory is not None
-    assert memory.edited is not None
-    assert memory.edited.epsilon == pytest.approx(3 * memory.memo.epsilon)
-    once = one("browser", memory=True).memory
-    assert once is not None
-    assert once.edited is None
-
-
 @pytest.mark.parametrize("case", CASES)
 def test_derivation_leads_to_the_odds_in_force(case):
     """For every mechanism that ships, the two probabilities have the mechanism's odds, exactly."""
@@ -305,10 +237,8 @@ def test_probabilities_are_those_of_whole_reports(case):
 def test_turns_bound_the_worst_year():
     """A device that reports on one day in 92 has at most four turns in a year of 366 days, though
     its lifetime would allow more; the typical year is the rate times its days."""
-    text = (
-        'schema = 1\napp = "a"\n[metrics.m]\ntype = "boolean"\ndescription = "d"\nowner = "o"\n'
-        "expires = 2030-01-01\nepsilon = 1.0\nlifetime_epsilon = 100.0\none_in = 92\n"
-    )
+    keys = {"type": "boolean", "epsilon": 1.0, "lifetime_epsilon": 100.0, "one_in": 92}
+    text = registry_text(m=keys)
     found = guarantee(Registry.parse(text)["m"])
     assert found.most_reports == 4
     assert found.typical_reports == pytest.approx(365.25 / 92, rel=0.01)

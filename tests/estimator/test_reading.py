@@ -1,16 +1,15 @@
-"""Reading an answer out of a real store: ranges, windows, schemes."""
+"""Reading an answer out of a real store: schemes, candidates, and who may have reported again."""
 
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from deniable import Registry
-from deniable.protocol import windows
 from deniable.protocol.mechanisms import Memoizing
-from deniable_estimator.asking.query import Days, Query, windows_within
+from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.reading import read, select
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.participation import Participation
@@ -27,23 +26,6 @@ def three_days(fill, make_tally, current):
     for day, n in (("2026-11-14", 1000), ("2026-11-15", 2000), ("2026-11-16", 4000)):
         cells = np.array([5, 3, 1, 1]) * n // 10
         fill(make_tally(current, n, cells.tolist(), [day]), current)
-
-
-@pytest.mark.parametrize(
-    ("days", "n"),
-    [
-        (Days(), 7000),
-        (Days(first=date(2026, 11, 15)), 6000),
-        (Days(last=date(2026, 11, 15)), 3000),
-        (Days(date(2026, 11, 15), date(2026, 11, 15)), 2000),
-        (Days(date(2020, 1, 1)), 7000),
-        (Days(first=date(2026, 12, 1)), 0),
-    ],
-)
-@pytest.mark.usefixtures("three_days")
-def test_range(days, n, store, registry):
-    """Both ends of the range count; an open end has no limit; an empty range has n = 0."""
-    assert read(store, registry, Query("browser", days)).n == n
 
 
 @pytest.mark.usefixtures("three_days")
@@ -101,37 +83,3 @@ def test_a_lifetime_of_memos_is_no_budget_of_earlier_reports(
     _, part = select(store, Registry.parse(text), Query("browser")).read().parts
     assert part.scheme.fingerprint == current.fingerprint
     assert part.participation.most is None
-
-
-@pytest.mark.parametrize("kind", ["day", "week", "month"])
-def test_windows_of_many_ranges(kind, registry):
-    """The windows of many ranges, which may overlap, end within a window or hold none, are those
-    of each range alone; windows of another kind are in none."""
-    metric = replace(registry["browser"], window=kind)
-    first, last = date(2026, 10, 20), date(2027, 2, 10)
-    labels = [
-        *windows.span("day", first, last),
-        *windows.span("week", first, last),
-        *windows.span("month", first, last),
-    ]
-    labels = sorted(labels[::2], key=windows.start)
-    days = [date.fromordinal(first.toordinal() + place) for place in range(-3, 120, 12)]
-    ranges = [Days(begin, end) for begin in days for end in days if begin <= end]
-    found = windows_within(labels, metric, ranges)
-    days_of = {
-        label: [
-            datetime.fromtimestamp(at, UTC).date()
-            for at in range(int(windows.start(label)), int(windows.end(label)), 86_400)
-        ]
-        for label in labels
-        if windows.kind_of(label) == kind
-    }
-
-    for asked, within in zip(ranges, found, strict=True):
-        assert within == tuple(
-            label
-            for label, own in days_of.items()
-            if any(asked.first <= day <= asked.last for day in own)
-        )
-    assert len(set(found)) > 3
-    assert () in found

@@ -1,4 +1,4 @@
-"""A metric by segments, out of a real store: estimates, differences, tests, trends, files."""
+"""A metric by segments, out of a real store: one alone, all together, and what is no segment."""
 
 from __future__ import annotations
 
@@ -8,41 +8,30 @@ from datetime import date, timedelta
 import numpy as np
 import pytest
 from tests.estimator.conftest import Fill
+from tests.registries import declared
 
 from deniable import Registry
 from deniable_collector.stores.base import Store
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.asking.query import Query, places_of, sliced
+from deniable_estimator.asking.query import Query
 from deniable_estimator.asking.reading import read, select
 from deniable_estimator.asking.segments import by_segment, enough_reports, trends_by_segment
 from deniable_estimator.errors import EstimateError
 
-REGISTRY = """
-schema = 1
-app = "editor"
-[defaults]
-owner = "growth@acme.example"
-expires = 2030-06-30
-[segments.platform]
-values = ["ios", "android", "web"]
-other = "other"
-[segments.plan]
-values = ["free", "paid"]
-[metrics.dark_mode]
-type = "boolean"
-description = "Dark mode is on."
-epsilon = 2.0
-lifetime_epsilon = 200.0
-segments = ["platform"]
-[metrics.theme]
-type = "category"
-description = "The theme."
-values = ["light", "dark", "system", "sepia", "<script>", "other"]
-epsilon = 2.0
-lifetime_epsilon = 200.0
-segments = ["plan", "platform"]
-"""
+REGISTRY = (
+    declared(
+        {"plan": ["free", "paid"]},
+        dark_mode={"type": "boolean", "lifetime_epsilon": 200.0, "segments": ["platform"]},
+        theme={
+            "type": "category",
+            "values": ["light", "dark", "system", "sepia", "<script>", "other"],
+            "lifetime_epsilon": 200.0,
+            "segments": ["plan", "platform"],
+        },
+    )
+    + '[segments.platform]\nvalues = ["ios", "android", "web"]\nother = "other"\n'
+)
 DAY = date(2026, 11, 2)
 NOW = 1_793_790_400.0  # 2026-11-04, the last of three days
 SIZES = {"ios": 8000, "android": 4000, "web": 300, "other": 30}
@@ -120,28 +109,11 @@ def test_one_segment_is_its_rows_alone(dark):
     assert len(versions) == 3
 
 
-def test_differences_and_tests(dark):
-    """Android differs from the largest, the others do not; small segments fold, with their
-    number."""
-    split = by_segment(dark.store, dark.registry, Query("dark_mode"), ["platform"], now=NOW)
-    assert [each.name for each in split.groups] == ["ios", "android", "web"]
-    assert [(each.name, each.answer.n) for each in split.small] == [("other", 90)]
-    assert split.rest is None
-    assert split.reference is not None
-    assert split.reference.name == "ios"
-    assert split.comparisons["android",].changed.all()
-    assert not split.comparisons["web",].changed.any()
-    assert split.names == ("true",)
-    assert split.differs.tolist() == [True]
-    assert split.p_adjusted[0] == split.p_value[0] < 1e-10
-    assert "1 segment with fewer than 100 reports is folded away (90 reports)" in split.notes
-
-
 def test_earlier_lists_of_a_segment(dark):
     """After a change of the list, reports of both schemes of a value are combined; those of a
     value that is gone stay; those without the segment count in the total alone."""
     after = Registry.parse(REGISTRY.replace('"web"]\nother = "other"', '"web", "tv"]'))
-    before = Registry.parse(REGISTRY.replace('segments = ["platform"]', ""))
+    before = Registry.parse(REGISTRY.replace('segments = ["platform"]\n', ""))
     dark.crowd("dark_mode", 3, [500, 500], registry=after)
     dark.crowd("dark_mode", 0, [500, 500], registry=after)
     dark.crowd("dark_mode", 0, [300, 300], registry=before)
@@ -192,18 +164,3 @@ def test_each_segment_has_its_own_windows(world):
     assert any("longer periods" in note for note in found.notes)
     days = trends_by_segment(*asked, by="day", now=1e12)
     assert {each.trend.by for each in days.groups} == {"day"}
-
-
-def test_slices_add_up(world):
-    """The slices of all combinations sum to the slice of all of them."""
-    for place in range(8):
-        world.crowd("theme", place, [100 * place, 50, 40, 30, 20, 10])
-    scheme = world.registry["theme"].scheme
-    whole = world.store.tally("theme", scheme.fingerprint, [DAY.isoformat()])
-    everything = sliced(whole, scheme, places_of(scheme, {}))
-    parts: list[Tally] = [sliced(whole, scheme, [place]) for place in range(8)]
-    assert sum(each.reports for each in parts) == everything.reports == whole.reports
-    cells = sum(each.rows[0].cells for each in parts)
-    assert cells.tolist() == everything.rows[0].cells.tolist()
-    assert places_of(scheme, {"platform": "web"}) == (2, 6)
-    assert places_of(scheme, {"platform": "tv"}) == ()

@@ -32,21 +32,28 @@ def day(text):
 
 
 @pytest.mark.parametrize(
-    ("kind", "moment", "last", "expected"),
+    ("kind", "kept", "last", "expected"),
     [
         # Ten days with the weekdays of ten before; the day itself and three more are in neither.
-        ("day", "2026-11-05", "2026-11-15", ("11-06", "11-15", "10-23", "11-01")),
+        ("day", None, "2026-11-15", ("11-06", "11-15", "10-23", "11-01")),
         # Seven days, and the day itself is not among the seven before.
-        ("day", "2026-11-05", "2026-11-12", ("11-06", "11-12", "10-23", "10-29")),
-        ("day", "2026-11-05", "2026-11-06", ("11-06", "11-06", "10-30", "10-30")),
+        ("day", None, "2026-11-12", ("11-06", "11-12", "10-23", "10-29")),
+        ("day", None, "2026-11-06", ("11-06", "11-06", "10-30", "10-30")),
         # A Thursday: its week is in neither.
-        ("week", "2026-11-05", "2026-11-22", ("11-09", "11-22", "10-19", "11-01")),
-        ("month", "2026-11-05", "2026-12-31", ("12-01", "12-31", "10-01", "10-31")),
+        ("week", None, "2026-11-22", ("11-09", "11-22", "10-19", "11-01")),
+        ("month", None, "2026-12-31", ("12-01", "12-31", "10-01", "10-31")),
+        # Two whole weeks are left before it, so the second of three after it is the last.
+        ("day", "2026-10-17", "2026-11-22", ("11-06", "11-18", "10-23", "11-04")),
+        ("day", "2026-10-16", "2026-11-22", ("11-06", "11-22", "10-16", "11-01")),
+        ("week", "2026-10-19", "2026-11-22", ("11-09", "11-22", "10-19", "11-01")),
+        ("week", "2026-10-20", "2026-11-22", ("11-09", "11-15", "10-26", "11-01")),
+        ("month", "2026-09-30", "2027-01-31", ("12-01", "12-31", "10-01", "10-31")),
     ],
 )
-def test_the_windows_after_are_compared_with_as_many_before(kind, moment, last, expected):
-    """The window in which it happened is in neither."""
-    found = days_since(Moment("m", day(moment)), kind, day(last))
+def test_the_windows_after_are_compared_with_as_many_before(kind, kept, last, expected):
+    """The window in which it happened, on 5 November, is in neither. Where the registry drops
+    windows, the days before reach back no further, and both periods are as long as that allows."""
+    found = days_since(Moment("m", day("2026-11-05")), kind, day(last), kept and day(kept))
     first, last, *before = (day(f"2026-{each}") for each in expected)
     assert found == Days(first, last, since="m", before=tuple(before))
 
@@ -81,25 +88,6 @@ def test_a_moment_is_found_by_its_text_or_day():
     assert find_moment("Outage", NOTED, "browser") == Moment("Outage", day("2026-11-15"))
     with pytest.raises(EstimateError, match=r"no annotation and no day like 2026-11-20$"):
         find_moment("Outages", NOTED, "browser")
-
-
-@pytest.mark.parametrize(
-    ("kind", "kept", "expected"),
-    [
-        # Two whole weeks are left before it, so the second of three after it is the last.
-        ("day", "2026-10-17", ("11-06", "11-18", "10-23", "11-04")),
-        ("day", "2026-10-16", ("11-06", "11-22", "10-16", "11-01")),
-        ("week", "2026-10-19", ("11-09", "11-22", "10-19", "11-01")),
-        ("week", "2026-10-20", ("11-09", "11-15", "10-26", "11-01")),
-        ("month", "2026-09-30", ("12-01", "12-31", "10-01", "10-31")),
-    ],
-)
-def test_both_periods_are_as_long_as_what_is_kept(kind, kept, expected):
-    """Where the registry drops windows, the days before reach back no further."""
-    last = day("2027-01-31" if kind == "month" else "2026-11-22")
-    found = days_since(Moment("m", day("2026-11-05")), kind, last, day(kept))
-    first, last, *before = (day(f"2026-{each}") for each in expected)
-    assert found == Days(first, last, since="m", before=tuple(before))
 
 
 @pytest.mark.parametrize("kind", ["day", "week", "month"])

@@ -1,85 +1,31 @@
-"""A metric over time: periods, their changes, and windows that have not ended."""
+"""A metric over time: periods, and windows that have not ended."""
 
-from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
 from deniable.protocol import windows
-from deniable_estimator.answers import answer_of
-from deniable_estimator.answers.base import ChangeTest
-from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.reading import unfinished
 from deniable_estimator.asking.trend import _count, trend
 
-DAYS = {
-    "2026-10-30": 400,
-    "2026-11-09": 350,
-    "2026-11-10": 450,
-    "2026-11-13": 300,
-    "2026-11-16": 300,
-    "2026-11-17": 500,
-    "2026-11-20": 700,
-}
-"""Day -> firefox's support among 1,000 reports. The 9th and the 16th are Mondays."""
-
 LATER = datetime(2026, 11, 30, tzinfo=UTC).timestamp()
-"""All of these weeks are over."""
+"""All of the weeks are over."""
+
+
+TODAY = datetime(2026, 11, 18, 9, tzinfo=UTC).timestamp()
+"""Nine o'clock on a Wednesday."""
 
 
 @pytest.fixture
-def scheme(registry, fill, make_tally):
-    """The browser metric's, with seven days of reports in the store."""
+def filled(registry, fill, make_tally):
+    """Reports of a Wednesday, the Monday and the Tuesday after it and the Wednesday that runs."""
     scheme = registry["browser"].scheme
-    for day, support in DAYS.items():
-        fill(make_tally(scheme, 1000, [support, 1000 - support, 50, 50], (day,)), scheme)
-    return scheme
+    for day in ("2026-11-11", "2026-11-16", "2026-11-17", "2026-11-18"):
+        fill(make_tally(scheme, 1000, [500, 500, 50, 50], (day,)), scheme)
 
 
-def test_a_period_is_the_estimate_of_its_windows(store, registry, scheme, make_tally):
-    """A week's estimate is that of the sum of its tallies, and its change is the comparison
-    with the week before; one of other weekdays is no measure."""
-    sunday = date(2026, 11, 22)
-    found = trend(store, registry, Query("browser", Days(last=sunday)), by="week", now=LATER)
-    assert [period.label for period in found.reported] == ["2026-W44", "2026-W46", "2026-W47"]
-    assert [period.since for period in found.reported] == [None, None, "2026-W46"]
-    week = found.reported[2]
-    days = [day for day in DAYS if day >= "2026-11-16"]
-    total = answer_of(make_tally(scheme, 3000, [1500, 1500, 150, 150], days), scheme)
-    assert week.n == 3000
-    assert week.estimate is not None
-    assert week.estimate.share == pytest.approx(total.share)
-    before = found.reported[1]
-    assert week.change is not None
-    assert before.estimate is not None
-    alone = compare(before.estimate, total, ChangeTest(together=False))
-    assert week.change.low == pytest.approx(alone.low)
-
-
-@pytest.mark.usefixtures("scheme")
-def test_a_day_is_compared_with_its_weekday(store, registry):
-    """A day's change is that since a week before, also where the range begins in between; a day
-    that has no such day before it has none."""
-    query = Query("browser", Days(date(2026, 11, 17), date(2026, 11, 20)))
-    found = trend(store, registry, query, now=LATER)
-    assert [period.label for period in found.periods] == [f"2026-11-{day}" for day in range(17, 21)]
-    assert {period.label: period.since for period in found.reported} == {
-        "2026-11-17": "2026-11-10",
-        "2026-11-20": "2026-11-13",
-    }
-    whole = trend(store, registry, Query("browser"), now=LATER)
-    some = replace(whole, periods=(whole.reported[-1], whole.reported[0]))
-    assert (whole.leading, some.leading) == ("firefox", "chrome")
-    assert [period.label for period in whole.reported if period.change is None] == [
-        "2026-10-30",
-        "2026-11-09",
-        "2026-11-10",
-        "2026-11-13",
-    ]
-
-
-@pytest.mark.usefixtures("scheme")
+@pytest.mark.usefixtures("filled")
 def test_a_group_that_the_range_cuts_is_partial(store, registry):
     """A week of which the range holds some days counts those alone, and is marked; so is one
     that has not ended."""
@@ -105,19 +51,6 @@ def test_periods_are_counted_as_they_are_named(by):
             assert _count(by, first, last) == len(windows.span(by, first, last))
 
 
-TODAY = datetime(2026, 11, 18, 9, tzinfo=UTC).timestamp()
-"""Nine o'clock on a Wednesday."""
-
-
-@pytest.fixture
-def filled(registry, fill, make_tally):
-    """Reports of a Wednesday, the Tuesday after it and the Wednesday that runs."""
-    scheme = registry["browser"].scheme
-    for day in ("2026-11-11", "2026-11-17", "2026-11-18"):
-        fill(make_tally(scheme, 1000, [500, 500, 50, 50], (day,)), scheme)
-    return scheme
-
-
 def test_a_window_is_unfinished_until_it_ends():
     """The last second of a day, week or month still belongs to it; its end does not."""
     for label in ("2026-11-18", "2026-W47", "2026-11"):
@@ -134,7 +67,7 @@ def test_a_trend_marks_it_and_compares_it_with_none(store, registry):
     assert (running.label, running.unfinished, running.partial) == ("2026-11-18", True, True)
     assert running.change is None
     found = trend(store, registry, Query("browser"), now=TODAY)
-    assert [each.unfinished for each in found.reported] == [False, False, True]
+    assert [each.unfinished for each in found.reported] == [False, False, False, True]
     assert any("an unfinished period will have more reports" in each for each in found.notes)
     assert not any("holds only some of its days" in each for each in found.notes)
     assert found.to_dict()["periods"][-1]["unfinished"] is True

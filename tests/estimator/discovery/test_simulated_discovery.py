@@ -1,28 +1,19 @@
-"""`deniable plan simulate` of a discovery, reports in a store, and fakes that push a string."""
+"""`deniable plan simulate` of a discovery, and the words that simulated devices record."""
 
 import json
 
 import pytest
 from click.testing import CliRunner
+from tests.registries import declared
 
 from deniable import Registry
 from deniable.protocol.mechanisms.prefix_tree import ALPHABETS, head
 from deniable_estimator.development.crowd import WORDS, made_up
 from deniable_estimator.terminal.simulated import simulate
 
-TOML = """
-schema = 1
-app = "editor"
-[metrics.search]
-type = "discovery"
-description = "What people search for."
-owner = "growth@acme.example"
-expires = 2099-06-30
-max_length = 6
-deny = ["*@*"]
-epsilon = 4.0
-lifetime_epsilon = 12.0
-"""
+TOML = declared(
+    search={"type": "discovery", "max_length": 6, "deny": ["*@*"], "epsilon": 4.0},
+)
 
 
 @pytest.fixture
@@ -54,16 +45,6 @@ def test_a_simulation_finds_the_strings(registry, tmp_path):
     told = simulated(registry, *options)
     assert "0 of the strings are nobody's" in " ".join(told.split())
     assert "The commonest that were not found: rare" in told
-
-
-def test_candidates_are_the_commonest_first(registry, tmp_path):
-    """With --candidates the strings' shares fall as 1 / rank."""
-    names = tmp_path / "names.txt"
-    names.write_text("one\ntwo\n", encoding="utf-8")
-    options = ("--devices", "100000", "--candidates", str(names), "--json")
-    first, second = json.loads(simulated(registry, *options))["finds"]
-    assert (first["text"], round(first["truth"], 1)) == ("one", 0.7)
-    assert (second["text"], round(second["truth"], 1)) == ("two", 0.3)
 
 
 def test_simulated_devices_record_words(registry):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import replace
 from xml.etree import ElementTree
 
@@ -99,25 +98,6 @@ def test_whatever_a_text_holds_it_stays_a_text(mark):
     for drawn in (on_page(chart), of(chart)):
         tags = {each.tag.rpartition("}")[2] for each in ElementTree.fromstring(drawn).iter()}
         assert "script" not in tags
-
-
-@pytest.mark.parametrize("mark", CHARTS)
-def test_a_picture_needs_no_style_sheet(mark):
-    """Its lengths are pixels of its own, inside of it, and each shape has a colour."""
-    root = ElementTree.fromstring(of(CHARTS[mark]))
-    width, height = (float(root.get(name, "")) for name in ("width", "height"))
-    ground, *shapes = (
-        each for each in root.iter() if re.search("rect|line|path|circle$", each.tag)
-    )
-    assert ground.get("width") == "100%"
-    assert shapes
-    for each in root.iter():
-        assert each.get("class") is None
-    for each in shapes:
-        assert each.get("fill") or each.get("stroke")
-        places = {name: float(each.get(name, "0")) for name in ("x", "x1", "x2", "cx")}
-        assert all(0 <= at <= width for at in places.values())
-        assert all(0 <= float(each.get(name, "0")) <= height for name in ("y", "y1", "y2", "cy"))
 
 
 CELLS = (CellRow("all", (HeatCell("?", 0, "few"), HeatCell("9%", 2)), "note", "12", whole=True),)

@@ -7,12 +7,10 @@ import re
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 from tests.registries import declared as tables_declared
 
 from deniable import Registry
-from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
@@ -28,36 +26,6 @@ from deniable_estimator.forecasting.number_forecast import (
 )
 
 UNIT = NumberRange("0", "1")
-
-
-def least_squares(histogram, edge):
-    """The variance of the best linear estimate of the share below an edge, the long way.
-
-    Each level tells the shares of its nodes with the covariance of its mechanism for shares that
-    are all equal: v_l/share_l on what sums to zero. Generalized least squares over all levels,
-    with the shares' sum known.
-    """
-    cells = histogram.cells
-    # Unknowns: the shares of all cells but the last, which is 1 minus their sum.
-    free = np.vstack([np.eye(cells - 1), -np.ones(cells - 1)])
-    normal = np.zeros((cells - 1, cells - 1))
-    for level, weight in zip(histogram.levels, histogram.weights, strict=True):
-        p, q = float(level.oracle.p), float(level.oracle.q)
-        m = level.nodes
-        spread = (p * (1 - p) + (m - 1) * q * (1 - q)) / ((p - q) ** 2 * (m - 1))
-        # Node shares have information weight/16/spread in every direction that sums to zero.
-        nodes = np.kron(np.eye(m), np.ones(cells // m)) @ free
-        normal += weight / 16 / spread * nodes.T @ nodes
-    below = (np.arange(cells - 1) < edge).astype(float)
-    return float(below @ np.linalg.solve(normal, below))
-
-
-@pytest.mark.parametrize("edge", [1, 5, 16, 37, 63])
-def test_variances_are_those_of_least_squares(edge):
-    """The closed form is the inverse of the normal equations."""
-    histogram = HierarchicalHistogram.design(UNIT, 1.0, 64)
-    expected = least_squares(histogram, edge)
-    assert histogram.edge_variances()[edge - 1] == pytest.approx(expected, rel=1e-9)
 
 
 def test_a_mean_has_a_standard_error():

@@ -9,9 +9,10 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.estimator.schemes import every_report
 
 from deniable import Metric
-from deniable.protocol.mechanisms import Report, design
+from deniable.protocol.mechanisms import design
 from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
@@ -49,9 +50,8 @@ def test_the_variance_of_a_report_is_that_of_all_its_outcomes(epsilon):
     mechanism = SubsetSelection.design(4, epsilon)
     p, q = mechanism.p, mechanism.q
     first = second = Fraction(0)
-    for value, ones in itertools.product(range(4), itertools.combinations(range(4), mechanism.k)):
-        columns = sum(1 << each for each in ones) if mechanism.k > 1 else ones[0]
-        chance = mechanism.likelihood(Report(0, columns), value) / 4
+    for value, (report, ones) in itertools.product(range(4), every_report(mechanism)):
+        chance = mechanism.likelihood(report, value) / 4
         score = ((0 in ones) - q) / (p - q)
         first, second = first + chance * score, second + chance * score**2
     assert first == Fraction(1, 4)

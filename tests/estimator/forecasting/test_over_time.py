@@ -10,7 +10,6 @@ from deniable import Registry
 from deniable_estimator.analyses import memory_of
 from deniable_estimator.analyses.memoized import report_weight
 from deniable_estimator.forecasting.declaring import reports_over, seen, shows
-from deniable_estimator.forecasting.detection import detectable_share
 
 MEMO = {"longitudinal": "memoize", "memo_epsilon": 2.0, "lifetime_epsilon": 6.0}
 
@@ -63,16 +62,3 @@ def test_longer_spans_show_more(keys):
     assert len(figures) == told.count(" in a ") == spans
     assert all(np.diff(figures) < 0)
     assert told in " ".join(seen(metric(**keys)))
-
-
-def test_the_figure_of_a_day_is_that_of_one_window():
-    """A yes or no of devices that take turns: as many reports as one group has."""
-    declared = metric(one_in=10)
-    share = detectable_share(declared.scheme.oracle, 2, 5_000)
-    assert f"shares from {share:.1%} in a day" in str(shows(declared))
-
-
-def test_without_devices_there_is_no_forecast():
-    """A metric that does not say how many devices it expects shows nothing beforehand."""
-    declared = Registry.parse(metrics_toml(m={}))["m"]
-    assert shows(declared) is None

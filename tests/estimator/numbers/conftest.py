@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
-
 import numpy as np
 import pytest
 
@@ -12,10 +9,6 @@ from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHist
 from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
-
-MakeTree: TypeAlias = Callable[..., HierarchicalHistogram]
-MakeWindow: TypeAlias = Callable[..., SlidingWindow]
-MakeRows: TypeAlias = Callable[[HierarchicalHistogram], tuple[TallyRow, ...]]
 
 
 @pytest.fixture

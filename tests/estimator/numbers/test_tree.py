@@ -234,13 +234,3 @@ def test_cells_are_the_devices_own(make_tree):
     positions = [-1, *(edge + step for edge in tree.edges[:-1] for step in (0, 1)), TOP - 1, TOP]
     found = cell_crowd(tree, np.array(positions))
     assert found.tolist() == [tree.cell(position) for position in positions]
-
-
-def test_without_any_reports(make_tree):
-    """Nothing is known, and nothing is NaN."""
-    tree = make_tree(1.0, 64)
-    rows = [TallyRow(0, np.zeros(row.width, np.int64)) for row in tree.rows]
-    found = estimate_tree(tree, rows, repeats=2.0)
-    assert np.isfinite(found.below).all()
-    assert np.isinf(found.variance[1:-1]).all()
-    assert found.variance[[0, -1]].tolist() == [0, 0]

@@ -2,37 +2,16 @@
 
 import numpy as np
 import pytest
+from tests.registries import declared
 
 from deniable import Registry
 from deniable_estimator.analyses import sample_tally
 
-REGISTRY = """
-schema = 1
-app = "example"
-[defaults]
-owner = "growth@acme.example"
-expires = 2027-06-30
-
-[metrics.plan]
-type = "category"
-description = "Which plan is it?"
-values = ["free", "pro", "team"]
-epsilon = 1.0
-lifetime_epsilon = 8.0
-
-[metrics.dark_mode]
-type = "boolean"
-description = "Is dark mode on?"
-epsilon = 0.5
-lifetime_epsilon = 8.0
-
-[metrics.plan_by_mode]
-type = "pair"
-of = ["plan", "dark_mode"]
-description = "Do plan and dark mode go together?"
-epsilon = 2.0
-lifetime_epsilon = 100.0
-"""
+REGISTRY = declared(
+    plan={"type": "category", "values": ["free", "pro", "team"], "epsilon": 1.0},
+    dark_mode={"type": "boolean", "epsilon": 0.5},
+    plan_by_mode={"type": "pair", "of": ["plan", "dark_mode"], "lifetime_epsilon": 100.0},
+)
 
 TABLE = np.array([[0.30, 0.20], [0.10, 0.20], [0.05, 0.15]])
 DAYS = tuple(f"2026-11-{day:02}" for day in range(1, 11))

@@ -2,15 +2,14 @@
 
 import math
 from fractions import Fraction
-from itertools import combinations
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
+from tests.estimator.schemes import every_report
 
-from deniable.protocol.mechanisms.base import Report
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.pairs.conditional import conditionals
@@ -171,13 +170,10 @@ CASES = [(4, 1, 0.5), (4, 2, 1.0), (6, 2, 1.0), (6, 3, 4.0), (9, 2, 2.0)]
 
 def enumerated(mechanism, f):
     """The covariance of the estimates of one report, from the probability of every set."""
-    d, k, p, q = mechanism.size, mechanism.k, mechanism.p, mechanism.q
+    d, p, q = mechanism.size, mechanism.p, mechanism.q
     both = [[Fraction(0)] * d for _ in range(d)]
-    for chosen in combinations(range(d), k):
-        columns = chosen[0] if k == 1 else sum(1 << each for each in chosen)
-        chance = sum(
-            share * mechanism.likelihood(Report(0, columns), item) for item, share in enumerate(f)
-        )
+    for report, chosen in every_report(mechanism):
+        chance = sum(share * mechanism.likelihood(report, item) for item, share in enumerate(f))
         for one in chosen:
             for two in chosen:
                 both[one][two] += chance

@@ -12,6 +12,7 @@ from datetime import date
 import numpy as np
 import pytest
 from tests.estimator.pairs.conftest import DAYS, DEVICES, REGISTRY, TABLE
+from tests.registries import declared
 
 from deniable import Metric, Registry
 from deniable_estimator.analyses import sample_tally
@@ -30,7 +31,6 @@ from deniable_estimator.asking.history import Look, look
 from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.reading import read, select
 from deniable_estimator.asking.trend import trend
-from deniable_estimator.errors import EstimateError
 from deniable_estimator.planning.population import zipf_shares
 
 
@@ -105,14 +105,6 @@ def test_other_lists_are_left_out(registry, scheme):
     assert any("20,000 reports under other lists are left out" in each for each in both.warnings)
 
 
-def test_candidates_are_refused(scheme):
-    """A pair has a closed list of cells."""
-    rng = np.random.default_rng(1)
-    tally = sample_tally(scheme, np.full(6, 10), rng, window=DAYS[0])
-    with pytest.raises(EstimateError, match="no candidates"):
-        answer_of(tally, scheme, ["free"])
-
-
 FORGOTTEN = REGISTRY + 'forget = "marginals"\n'
 
 
@@ -162,33 +154,12 @@ def _false_cells(rows, columns, epsilon, n, runs):
     """The part of the cells that are said to carry the dependence and do not, in each of so many
     tables of which the first two rows and columns alone depend on each other; and how many of
     their four cells are found on average."""
-    kind = Registry.parse(
-        f"""
-        schema = 1
-        app = "example"
-        [defaults]
-        owner = "me"
-        expires = 2027-06-30
-        [metrics.first]
-        type = "category"
-        values = {[f"a{row}" for row in range(rows)]}
-        epsilon = 1.0
-        lifetime_epsilon = 100.0
-        description = "?"
-        [metrics.second]
-        type = "category"
-        values = {[f"b{column}" for column in range(columns)]}
-        epsilon = 1.0
-        lifetime_epsilon = 100.0
-        description = "?"
-        [metrics.both]
-        type = "pair"
-        of = ["first", "second"]
-        epsilon = {epsilon}
-        lifetime_epsilon = 100.0
-        description = "?"
-        """.replace("'", '"')
-    )["both"]
+    text = declared(
+        first={"type": "category", "values": [f"a{row}" for row in range(rows)]},
+        second={"type": "category", "values": [f"b{column}" for column in range(columns)]},
+        both={"type": "pair", "of": ["first", "second"], "epsilon": epsilon},
+    )
+    kind = Registry.parse(text)["both"]
     table = np.outer(zipf_shares(rows, 1.0), zipf_shares(columns, 1.0))
     moved = 0.9 * min(table[0, 1], table[1, 0])
     table[:2, :2] += moved * np.array([[1, -1], [-1, 1]])

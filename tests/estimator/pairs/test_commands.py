@@ -41,7 +41,7 @@ def test_privacy_adds_up(run):
     for span in ("typical_year", "worst_year", "lifetime"):
         expected = sum(each[span]["epsilon"] for each in (of_plan, of_mode, of_pair))
         assert of_pair["same_values"][span]["epsilon"] == pytest.approx(expected), span
-    capped = "lifetime_epsilon = 9.0\n" + REGISTRY.lstrip()
+    capped = "lifetime_epsilon = 9.0\n" + REGISTRY
     least = json.loads(run(privacy, "plan", "--json", text=capped).output)
     assert least["same_values"]["lifetime"]["epsilon"] == pytest.approx(9.0)
     whole = json.loads(run(privacy, "--json", text=REGISTRY + 'forget = "marginals"\n').output)

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
-from tests.client.discoveries import declared
 from tests.estimator.planning.conftest import plan
 
 from deniable.protocol.mechanisms import design
@@ -20,8 +19,6 @@ from deniable_estimator.forecasting.detection import (
     reports_for_half_width,
     reports_to_detect,
 )
-from deniable_estimator.privacy.computing import guarantee_in
-from deniable_estimator.privacy.words import shared_words
 from deniable_estimator.statistics.intervals import Noise, debias
 from deniable_estimator.statistics.significance import adjust_p, share_p_values
 
@@ -131,25 +128,6 @@ def test_quantiles_are_promised_from_enough_devices():
         assert not at(each.devices_to_promise - 1, place).promised
         assert at(each.devices_for_limits, place).high is not None
         assert at(each.devices_for_limits * 99 // 100, place).high is None
-
-
-def test_the_label_says_how_many_holders_a_string_needs():
-    """With `devices` the label has the holders of a string that stays hidden, and of one that is
-    found in half and in 95% of the windows; without, it says what is missing."""
-    registry = declared("devices = 1_000_000")
-    given = guarantee_in(registry, registry["search"])
-    assert given.to_dict()["discovery"] == {
-        "devices": 1_000_000,
-        "hidden": 5_134,
-        "half": 8_984,
-        "sure": 12_833,
-    }
-    listed, crowd = shared_words(given)
-    assert "no more about a device than its report did" in listed
-    assert "from 8,984 on that have a string" in crowd
-    assert "no guarantee for a device" in crowd
-    registry = declared()
-    assert "say `devices`" in shared_words(guarantee_in(registry, registry["search"]))[1]
 
 
 def test_cells_limit_the_mean_of_a_distribution():

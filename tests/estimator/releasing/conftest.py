@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from tests.registries import tables
 
 from deniable.tools.command_line import find
 from deniable_collector.tally import Tally
@@ -15,33 +16,11 @@ from deniable_estimator.analyses import analysis_of
 
 DAYS = [f"2026-01-{day:02}" for day in range(5, 10)]
 
-MORE = """
-[segments.platform]
-values = ["ios", "web"]
-
-[metrics.theme]
-type = "boolean"
-description = "A dark theme."
-epsilon = 1.0
-lifetime_epsilon = 8.0
-segments = ["platform"]
-
-[metrics.speed]
-type = "number"
-description = "How fast it starts."
-ask = "mean"
-low = 0
-high = 10
-unit = "s"
-epsilon = 1.0
-lifetime_epsilon = 8.0
-
-[metrics.word]
-type = "string"
-description = "A word."
-epsilon = 2.0
-lifetime_epsilon = 8.0
-"""
+MORE = '[segments.platform]\nvalues = ["ios", "web"]\n' + tables(
+    theme={"type": "boolean", "epsilon": 1.0, "segments": ["platform"]},
+    speed={"type": "number", "ask": "mean", "low": 0, "high": 10, "unit": "s", "epsilon": 1.0},
+    word={"type": "string"},
+)
 
 Run = Callable[..., Result]
 

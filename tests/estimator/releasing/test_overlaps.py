@@ -5,13 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
-from typing import TypeAlias
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
@@ -21,8 +19,6 @@ from deniable_estimator.releasing.overlaps import cells, cells_near
 from deniable_estimator.releasing.words import figure
 
 from .conftest import document
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 def of(**windows):

@@ -1,10 +1,10 @@
 """What receives noise: how far a report moves it, and intervals that cover the truth."""
 
-import itertools
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from tests.estimator.schemes import every_report
 
 from deniable import Scheme
 from deniable.protocol.mechanisms.dbitflip import DBitFlip
@@ -65,15 +65,6 @@ def one_report(scheme, row, columns):
     return rows
 
 
-def every_report(oracle):
-    """All (row, columns) that a device can send."""
-    for number, row in enumerate(oracle.rows):
-        counts = range(row.width + 1) if row.columns is None else [row.columns]
-        for count in counts:
-            for columns in itertools.combinations(range(row.width), count):
-                yield number, columns
-
-
 ORACLES = {
     "boolean": SubsetSelection.design(2, 1.0),
     "subset selection": SubsetSelection.design(7, 1.0, 3),
@@ -93,8 +84,8 @@ def test_the_sensitivity_is_that_of_the_worst_two_reports(name, method):
     oracle = ORACLES[name]
     scheme = counting(oracle)
     found = [
-        np.array(statistic(scheme, one_report(scheme, row, columns), None, method).exact())
-        for row, columns in every_report(oracle)
+        np.array(statistic(scheme, one_report(scheme, report.row, columns), None, method).exact())
+        for report, columns in every_report(oracle)
     ]
     said = statistic(scheme, one_report(scheme, 0, [0]), None, method).sensitivity
     most = max(int(np.abs(one - other).sum()) for one in found for other in found)

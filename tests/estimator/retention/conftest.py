@@ -1,4 +1,4 @@
-"""A registry with two retentions, and a store with twenty weeks of a crowd that changes once."""
+"""A registry with a retention, and a store with twenty weeks of a crowd that changes once."""
 
 from dataclasses import replace
 
@@ -19,12 +19,7 @@ FEWER = 0.15
 
 @pytest.fixture
 def registry():
-    return Registry.parse(
-        declared(
-            back={"type": "retention", "lifetime_epsilon": 4.0},
-            growing={"type": "retention", "asks": ["lifecycle"], "lifetime_epsilon": 4.0},
-        )
-    )
+    return Registry.parse(declared(back={"type": "retention", "lifetime_epsilon": 4.0}))
 
 
 def lives(weeks=WEEKS, changed=CHANGED):

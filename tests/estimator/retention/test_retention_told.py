@@ -1,37 +1,14 @@
-"""What people read of a retention: its sentences, its heat map, the terminal, and a watch."""
+"""A watch tells of a retention that falls."""
 
 import numpy as np
 from tests.estimator.retention.conftest import CHANGED, WEEKS
 
 from deniable.protocol import windows
 from deniable_estimator.annotations import Annotation
-from deniable_estimator.answers.retention import RetentionAnswer
-from deniable_estimator.answers.words.retention import retention_pictures
-from deniable_estimator.asking.query import Query
-from deniable_estimator.asking.reading import read
 from deniable_estimator.planning.retention_crowd import Life, tallies_of
 from deniable_estimator.watching.rules_file import parse_rules
 from deniable_estimator.watching.run import Watcher
 from deniable_estimator.watching.state import WatchState
-
-
-def test_the_heat_map_has_a_row_for_each_cohort_and_one_for_all(store, registry, seen):
-    """The newest first; a row is as long as the ages that were seen, and colours go from the
-    lightest to the darkest."""
-    answer = read(store, registry, Query("back"), now=windows.end(WEEKS[-1]))
-    assert isinstance(answer, RetentionAnswer)
-    curve, lifecycle, drawn = retention_pictures(answer, 12)
-    average, *cohorts = drawn.chart.rows
-    assert [row.label for row in cohorts] == list(WEEKS[-2:-14:-1])
-    assert drawn.notes[0].startswith(f"{len(WEEKS) - 1 - 12} older cohort")
-    newest, oldest = cohorts[0], cohorts[-1]
-    assert [cell is not None for cell in newest.cells] == [True] + 11 * [False]
-    assert all(oldest.cells)
-    levels = {cell.level for row in cohorts for cell in row.cells if cell}
-    assert levels == {1, 2, 3, 4}
-    assert len(average.cells) == answer.ages
-    assert len(lifecycle.chart.rows) == 3
-    assert curve.chart.lines[0].paths[0].count("L") == answer.ages - 1
 
 
 def test_a_watch_tells_of_a_fall_and_what_happened_before_it(registry, store, fill):

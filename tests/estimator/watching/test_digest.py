@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import date
 
 import pytest
+from tests.registries import declared
 
 from deniable import Registry
 from deniable_estimator.watching.digest import DigestLine, WeeklyDigest, as_html, weekly_digest
@@ -27,19 +28,7 @@ def made(store, registry, now=MONDAY, weeks=1):
 
 def test_a_month_is_told_when_it_ends(store, tmp_path):
     """A metric by months has a line in the week in which one ended, and in no other."""
-    text = """
-schema = 1
-app = "example"
-[metrics.m]
-type = "boolean"
-description = "d"
-owner = "o"
-expires = 2027-06-30
-window = "month"
-epsilon = 1.0
-lifetime_epsilon = 8.0
-"""
-    registry = Registry.parse(text)
+    registry = Registry.parse(declared(m={"type": "boolean", "window": "month"}))
     for number, ended in ((27, True), (20, False), (34, False)):
         found = weekly_digest(
             store, registry, tuple(registry), {}, "https://d.example", noon(number)
