@@ -57,9 +57,14 @@ from deniable_estimator.dashboard.sharing.links import SharedLinks
 from deniable_estimator.dashboard.sharing.opening import open_links
 from deniable_estimator.dashboard.sharing.share_pages import offer_share, sharing
 from deniable_estimator.dashboard.source import held_from, held_until, settings_in_force
-from deniable_estimator.dashboard.uploads import ListNotKept, offer_uploads
+from deniable_estimator.dashboard.uploads import (
+    MOST_OF_THE_LARGEST,
+    ListNotKept,
+    Uploads,
+    offer_uploads,
+)
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.files import ANNOTATIONS, LINKS, PEOPLE, SESSIONS, LastGood
+from deniable_estimator.files import ANNOTATIONS, LINKS, LISTS, PEOPLE, SESSIONS, LastGood
 from deniable_estimator.messages import isolated, message
 
 CONTENT_SECURITY_POLICY = (
@@ -138,7 +143,8 @@ def create_app(
     app.before_request(_limit)
     door = _door(settings, clock)
     guard(app, settings.dashboard_token, door, public_url=settings.public_url)
-    offer_uploads(app, clock)
+    most_bytes = MOST_OF_THE_LARGEST * settings.dashboard_upload
+    offer_uploads(app, _opened(lambda path: Uploads(path, clock, most_bytes), settings.kept(LISTS)))
     for each in (access, pages, comparing, segments, discovering, planner, api, pictures, sharing,
                  embedding, released):  # fmt: skip
         app.register_blueprint(each)
