@@ -284,7 +284,7 @@ def embedded(name: str) -> ResponseReturnValue:
 @embedding.get("/embed/board/<name>")
 def embedded_board(name: str) -> ResponseReturnValue:
     """The charts of a board."""
-    return show_board(name, "embed_board.html")
+    return show_board(name, bare=True)
 
 
 @embedding.after_request

@@ -230,8 +230,7 @@ def newest_file(name: str, form: str) -> ResponseReturnValue:
 
 def newest_view(metric: str) -> dict[str, Any] | None:
     """The newest release of a metric for a frame; None if there is none."""
-    path = ledger_path()
-    found = None if path is None else _from_ledger(lambda: newest_release(path, metric))
+    found = _from_ledger(lambda path: newest_release(path, metric))
     return None if found is None else view_of(found, _SHOWN)
 
 
@@ -256,8 +255,7 @@ def _file(found: KeptRelease, form: str) -> Response:
 
 def release_named(name: str) -> KeptRelease | None:
     """The finished release with this id."""
-    path = ledger_path()
-    return None if path is None else _from_ledger(lambda: kept_release(path, name))
+    return _from_ledger(lambda path: kept_release(path, name))
 
 
 def _named(name: str) -> KeptRelease:
@@ -268,10 +266,8 @@ def _named(name: str) -> KeptRelease:
 
 
 def _newest(metric: str) -> KeptRelease:
-    path = ledger_path()
-    found = None
-    if path is not None and metric in current_source().registry.metrics:
-        found = _from_ledger(lambda: newest_release(path, metric))
+    declared = metric in current_source().registry.metrics
+    found = _from_ledger(lambda path: newest_release(path, metric)) if declared else None
     if found is None:
         raise NotFound(message("Nothing has been released of this metric."))
     return found
@@ -279,31 +275,26 @@ def _newest(metric: str) -> KeptRelease:
 
 def listed(most: int, metrics: Sequence[str] = ()) -> list[ListedRelease]:
     """The newest finished releases, of these metrics or of all."""
-    path = ledger_path()
-    return [] if path is None else _from_ledger(lambda: listed_releases(path, most, metrics))
+    return _from_ledger(lambda path: listed_releases(path, most, metrics)) or []
 
 
 def release_account() -> ReleaseAccount | None:
     """What all releases spend, which is kept until the file changes; None without a ledger."""
-    path = ledger_path()
-    if path is None:
-        return None
     settings = settings_in_force()
     given = settings.release_delta, settings.release_budget
-    key = digest("releases spend", str(path), ledger_stamp(path), *given)
-    results = current_source().results
-    return _from_ledger(lambda: results.get(key, lambda: account_in(path, *given)))
+
+    def spent(path: Path) -> ReleaseAccount:
+        key = digest("releases spend", str(path), ledger_stamp(path), *given)
+        return current_source().results.get(key, lambda: account_in(path, *given))
+
+    return _from_ledger(spent)
 
 
-def ledger_path() -> Path | None:
-    """The ledger whose releases are shown; None if the operator has named none."""
+def _from_ledger(ask: Callable[[Path], _T]) -> _T | None:
+    """What the ledger says whose releases are shown; None if the operator has named none."""
     path = settings_in_force().releases
-    return Path(path) if path else None
-
-
-def _from_ledger(ask: Callable[[], _T]) -> _T:
     try:
-        return ask()
+        return ask(Path(path)) if path else None
     except LedgerError as error:
         tell("error", "releases-away", str(error))
         raise ServiceUnavailable(

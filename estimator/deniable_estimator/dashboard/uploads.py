@@ -106,14 +106,15 @@ class Uploads:
     def find(self, key: str, metric: str) -> bytes | None:
         """The list, which is then kept for longer; None if there is none."""
         named, now = (_whose(key), _which(key, metric)), self._clock()
-        listed: bytes | None = None
         with suppress(sqlite3.Error):
-            for (listed,) in self._run(
+            found = self._run(
                 "SELECT listed FROM lists WHERE whose = ? AND which = ? AND looked >= ?",
                 *(*named, now - KEPT_SECONDS),
-            ):
+            )
+            if found:
                 self._run("UPDATE lists SET looked = ? WHERE whose = ? AND which = ?", now, *named)
-        return listed
+                return bytes(found[0][0])
+        return None
 
     def forget(self, key: str, metric: str | None = None) -> None:
         """Delete the list of a metric, or all of the session's."""
