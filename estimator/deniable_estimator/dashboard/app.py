@@ -346,7 +346,7 @@ def _error(error: HTTPException) -> ResponseReturnValue:
         )
     kind = error.kind if isinstance(error, ApiProblem) else "about:blank"
     members = error.members if isinstance(error, ApiProblem) else {}
-    if for_people(request):
+    if for_people():
         response = Response(render_template("error.html", code=code, title=title, detail=detail))
         response.mimetype = "text/html"
     else:
@@ -389,10 +389,10 @@ def _problem_of(error: DeniableError) -> HTTPException:
 
 def _still_decoding(error: StillDecoding | TooManyDecodes) -> ResponseReturnValue:
     """A page reloads by itself, but it cannot send a POST again."""
-    if isinstance(error, StillDecoding) and request.method != "POST" and for_people(request):
+    if isinstance(error, StillDecoding) and request.method != "POST" and for_people():
         return waiting_page(error)
     response = make_response(_error(waiting_problem(error)))
-    if isinstance(error, TooManyDecodes) and request.method != "POST" and for_people(request):
+    if isinstance(error, TooManyDecodes) and request.method != "POST" and for_people():
         response.headers["Refresh"] = str(error.retry_after)
     return response
 

@@ -244,7 +244,7 @@ def keep_form(error: RangeError | EstimateError, *fields: str) -> RangeError:
     Raises:
         RangeError, EstimateError: it, for what is no page.
     """
-    if not for_people(request):
+    if not for_people():
         raise error
     return error if isinstance(error, RangeError) else RangeError(str(error), *fields)
 

@@ -54,7 +54,7 @@ def over_tls() -> bool:
     return public.startswith("https:") if public else request.is_secure
 
 
-def for_people(request: Request) -> bool:
+def for_people() -> bool:
     """Whether to answer with a page: not to a program with a token, nor for a file."""
     return (
         request.authorization is None
@@ -75,7 +75,7 @@ def local(target: str) -> str:
     return target if fine else "/"
 
 
-def sent_here(request: Request) -> bool | None:
+def sent_here() -> bool | None:
     """Whether a browser says that a page of ours sent this form; None if the request does not say.
 
     Browsers say so in Sec-Fetch-Site, older ones in Origin; what is no browser says nothing

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from deniable import Metric, Registry
 from deniable.protocol.types.number import Number
@@ -28,19 +28,12 @@ from deniable_estimator.files import (
 )
 
 ChartView: TypeAlias = Literal["headline", "shares", "trend", "table"]
+"""The answer in a sentence; the bars of shares, the histogram of a distribution, or a mean on its
+scale; the values over time; or the values with their intervals."""
 BoardSize: TypeAlias = Literal["small", "half", "full"]
+"""A third of the width, half of it, or all of it."""
 
-VIEWS: dict[ChartView, str] = {
-    "headline": "the answer in a sentence",
-    "shares": "the bars of shares, the histogram of a distribution, or a mean on its scale",
-    "trend": "the values over time",
-    "table": "the values with their intervals",
-}
-SIZES: dict[BoardSize, str] = {
-    "small": "a third of the width",
-    "half": "half of the width",
-    "full": "the whole width",
-}
+VIEWS, SIZES = get_args(ChartView), get_args(BoardSize)
 
 SCHEMA = 1
 """The version of the format."""
