@@ -8,6 +8,7 @@ from flask import Response
 from deniable import Metric
 from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
+from deniable_estimator.asking.segments import not_segmented
 from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.alarms import history_of
 from deniable_estimator.dashboard.annotation_file import annotations_of
@@ -167,8 +168,7 @@ def _segmented(reading: PageReading) -> Metric:
         ApiProblem: it is not.
     """
     if not reading.metric.segments:
-        told = f"{reading.metric.name} is not counted by segments: its registry would declare them."
-        raise refusal(409, "not-segmented", told)
+        raise refusal(409, "not-segmented", f"{not_segmented(reading.metric)}.")
     return reading.metric
 
 
