@@ -9,7 +9,6 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
 
 from deniable import Metric, ValueListError
-from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.answers.base import Comparison
 from deniable_estimator.answers.words import kind_of
 from deniable_estimator.asking.comparison import compare
@@ -23,7 +22,6 @@ from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.texts import asked_form, file_of, of_comparison
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.messages import message
 
 comparing = Blueprint("comparing", __name__)
 
@@ -124,12 +122,6 @@ def _query(earlier: Days, later: Days) -> dict[str, str]:
 
 def _obstacle(metric: Metric) -> str | None:
     """Why there is nothing to compare, if there is not."""
-    if isinstance(metric.type, Discovery):
-        return message(
-            "{metric} is a discovery, whose strings nobody lists: its page shows which were found, "
-            "and how common each was over time.",
-            metric=metric.name,
-        )
     try:
         if metric.needs_candidates and listed(metric) is None:
             return unlisted(metric)

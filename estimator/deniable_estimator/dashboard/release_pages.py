@@ -22,6 +22,7 @@ from deniable_collector.operation.events import tell
 from deniable_estimator.answers.words import texts
 from deniable_estimator.asking.results import digest
 from deniable_estimator.dashboard.source import current_source, settings_in_force
+from deniable_estimator.dashboard.texts import download
 from deniable_estimator.document.plot.marks import DrawnLine, LineChart, RuleLine
 from deniable_estimator.document.plot.ticks import Tick, levels_from_zero
 from deniable_estimator.messages import message
@@ -210,7 +211,7 @@ def release_page(name: str) -> ResponseReturnValue:
     return _page(_named(name), name, "released.release_file")
 
 
-@released.get("/releases/<name>.<form>")
+@released.get("/releases/<name>.<any(json, csv):form>")
 def release_file(name: str, form: str) -> ResponseReturnValue:
     """Its document or its table."""
     return _file(_named(name), form)
@@ -222,7 +223,7 @@ def newest(name: str) -> ResponseReturnValue:
     return _page(_newest(name), name, "released.newest_file")
 
 
-@released.get("/released/<name>.<form>")
+@released.get("/released/<name>.<any(json, csv):form>")
 def newest_file(name: str, form: str) -> ResponseReturnValue:
     """Its document or its table."""
     return _file(_newest(name), form)
@@ -240,17 +241,9 @@ def _page(found: KeptRelease, name: str, file: str) -> str:
     return render_template("released.html", view=view, name=name, file=file)
 
 
-_FORMS = {"json": "application/json", "csv": "text/csv"}
-
-
 def _file(found: KeptRelease, form: str) -> Response:
-    if form not in _FORMS:
-        raise NotFound(message("There is no such file: the files are .json and .csv."))
     text = found.document if form == "json" else found.csv
-    response = Response(text, mimetype=_FORMS[form])
-    name = f"release-{found.id}.{form}"
-    response.headers["Content-Disposition"] = f"attachment; filename={name}"
-    return response
+    return download(text or "", f"release-{found.id}", form)
 
 
 def release_named(name: str) -> KeptRelease | None:

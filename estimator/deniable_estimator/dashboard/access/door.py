@@ -155,15 +155,6 @@ def signed_in() -> Person | None:
     return found
 
 
-def end_session() -> None:
-    """End the session, for whoever else has a copy of its cookie too."""
-    session, person = cookie.get(SESSION), signed_in()
-    if isinstance(session, str) and person is not None:
-        door().sessions.end(session, _belonging(person))
-    cookie.clear()
-    g.pop("signed_in", None)
-
-
 def _belonging(person: Person) -> str:
     """What a session depends on beside its id: it ends when the person's name or token changes."""
     return f"{person.name}\n{person.hashed}" if person.name else ""
@@ -288,7 +279,10 @@ def sign_in_post() -> ResponseReturnValue:
 @access.post("/logout")
 def sign_out() -> ResponseReturnValue:
     """End the session, for whoever else has a copy of its cookie too."""
-    end_session()
+    session, person = cookie.get(SESSION), signed_in()
+    if isinstance(session, str) and person is not None:
+        door().sessions.end(session, _belonging(person))
+    cookie.clear()
     return redirect("/login", 303)
 
 
