@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from flask import Blueprint, redirect, render_template, request, url_for
+from flask import Blueprint, render_template, request
 from flask.typing import ResponseReturnValue
 
 from deniable import DeniableError, Scheme
@@ -52,9 +52,6 @@ _SEED = 1
 def _page(kind: PlanKind) -> Callable[[], ResponseReturnValue]:
     def planner_page() -> ResponseReturnValue:
         """The form and, if it is filled in as it can be, the results."""
-        if kind.name == "values" and "number" in request.args:
-            rest: dict[str, Any] = {**request.args.to_dict(), "number": None}
-            return redirect(url_for("planner.number", **rest))
         fields, asked = read_form(kind.inputs, request.args)
         outcome, mistake = None, None
         try:
