@@ -49,19 +49,12 @@ from deniable_estimator.releasing.words import (
     statement,
 )
 
+released = Blueprint("released", __name__)
 
-def line_of(found: ListedRelease) -> dict[str, Any]:
-    """The release as a line of the list."""
-    manifest = found.manifest
-    return {
-        "id": found.id,
-        "made": found.made,
-        "manifest": manifest,
-        "epsilon": figure(manifest["epsilon"]),
-        "method": method_name(manifest["method"]),
-        "form": form_name(manifest["form"]),
-        "part": pair_part(manifest),
-    }
+# What templates say of a manifest.
+for _each in (added_noise, assumed, figure, form_name, holds_against, method_name, pair_part,
+              statement):  # fmt: skip
+    released.add_app_template_filter(_each)
 
 
 def view_of(found: KeptRelease, most: int) -> dict[str, Any]:
@@ -71,15 +64,9 @@ def view_of(found: KeptRelease, most: int) -> dict[str, Any]:
     manifest, data = whole["manifest"], whole["data"]
     rows = data["rows"]
     leader = rows[0][0] if data["columns"] == ["leader"] else None
-    return {
-        **line_of(ListedRelease(found.id, found.made, manifest)),
-        "table": released_frame(manifest, data, most) if rows and leader is None else None,
-        "leader": leader,
-        "statement": statement(manifest),
-        "assumed": tuple(assumed(manifest["method"], manifest["reports_of_a_device"])),
-        "noise": added_noise(manifest["noise"]),
-        "against": holds_against(manifest["method"]),
-    }
+    table = released_frame(manifest, data, most) if rows and leader is None else None
+    known = {"id": found.id, "made": found.made, "manifest": manifest}
+    return {**known, "table": table, "leader": leader}
 
 
 HEIGHT = 150
@@ -178,8 +165,6 @@ def _path(
     return "".join([*parts, "H1000"])
 
 
-released = Blueprint("released", __name__)
-
 MOST_LISTED = 500
 MOST_ROWS = 400
 """The most rows of a page; the files have all."""
@@ -200,7 +185,7 @@ def releases_page() -> ResponseReturnValue:
     return render_template(
         "releases.html",
         spending=account and spending_of(account, current_source().today),
-        rows=[line_of(each) for each in rows],
+        rows=rows,
         older=older,
     )
 
