@@ -19,7 +19,7 @@ from deniable_estimator.asking.query import segments_in
 from deniable_estimator.dashboard.access.caller import require_role
 from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.data import DataSource
-from deniable_estimator.dashboard.problems import ApiProblem, refusal
+from deniable_estimator.dashboard.problems import invalid, refusal
 from deniable_estimator.dashboard.ranges import read_range
 from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.source import current_source
@@ -106,20 +106,15 @@ def asked_below(metric: Metric, below: float | None) -> None:
 
 
 def asked_limit(metric: Metric, limit: int | None) -> None:
-    """Refuse `limit` for a number, which has no list to shorten.
+    """Refuse `limit` for what has no list to shorten.
 
     Raises:
         ApiProblem: it is given.
     """
-    if limit is not None and isinstance(metric.type, Pair | Retention):
+    if limit is not None and isinstance(metric.type, Pair | Retention | Number):
         raise invalid(
             f"limit counts the values of a list, and {metric.name} is a {metric.type.name}: leave "
             "it out, or name the series that you want with value="
-        )
-    if limit is not None and isinstance(metric.type, Number):
-        raise invalid(
-            f"limit counts the values of a list, and {metric.name} is a number: leave it out, name "
-            "the numbers that you want with value=, or ask with below= for the share below a limit"
         )
 
 
@@ -200,10 +195,6 @@ def _series(source: DataSource, metric: Metric) -> tuple[str, ...] | None:
     assert isinstance(pair.type, Pair)
     ranges = next(part.values for part in pair.type.parts if part.metric == metric.name)
     return (*ranges, *series_names(kind))
-
-
-def invalid(detail: str) -> ApiProblem:
-    return refusal(400, "invalid-parameter", f"{detail}.")
 
 
 class _SentList(msgspec.Struct, forbid_unknown_fields=True):

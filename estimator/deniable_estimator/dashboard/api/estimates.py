@@ -21,7 +21,6 @@ from deniable_estimator.dashboard.api.arguments import (
     asked_limit,
     asked_segments,
     bound,
-    invalid,
 )
 from deniable_estimator.dashboard.api.description import ESTIMATES, NAMED, endpoint
 from deniable_estimator.dashboard.api.representations import Form, respond, respond_at
@@ -33,7 +32,6 @@ from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.segments import trends_of_segments
 from deniable_estimator.dashboard.texts import of_comparison, of_estimate, of_segments, of_trend
 from deniable_estimator.dashboard.timeline import grouping
-from deniable_estimator.errors import EstimateError
 from deniable_estimator.inputs import Asked
 
 
@@ -111,14 +109,11 @@ def segments(asked: Asked, form: Form, reading: PageReading) -> Response:
     reading = asked_candidates(reading, asked["value"])
     if asked["value"] and metric.values:
         reading = reading.asking(asked["value"])
-    try:
-        bound(reading, asked["value"], MAX_CELLS, len(metric.scheme.combinations))
-        return respond_at(
-            *(reading, form, (asked,), lambda: reading.version),
-            lambda: of_segments(reading, form, asked["by"], against, asked["value"]),
-        )
-    except EstimateError as error:
-        raise invalid(str(error)) from None
+    bound(reading, asked["value"], MAX_CELLS, len(metric.scheme.combinations))
+    return respond_at(
+        *(reading, form, (asked,), lambda: reading.version),
+        lambda: of_segments(reading, form, asked["by"], against, asked["value"]),
+    )
 
 
 @endpoint(
