@@ -112,10 +112,13 @@ def asked_limit(metric: Metric, limit: int | None) -> None:
         ApiProblem: it is given.
     """
     if limit is not None and isinstance(metric.type, Pair | Retention | Number):
-        raise invalid(
+        told = (
             f"limit counts the values of a list, and {metric.name} is a {metric.type.name}: leave "
             "it out, or name the series that you want with value="
         )
+        if isinstance(metric.type, Number):
+            told += ", or ask with below= for the share below a limit"
+        raise invalid(told)
 
 
 def bound(reading: PageReading, values: Collection[str], most: int, periods: int = 1) -> None:
