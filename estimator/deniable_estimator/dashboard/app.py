@@ -181,6 +181,7 @@ def create_app(
         kind=texts.kind,
         type=words.type_name,
         ask=words.asked_for,
+        example=words.example,
         range=words.range_of,
         role=role_name,
         too_short=words.too_short,

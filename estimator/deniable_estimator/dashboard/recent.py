@@ -45,7 +45,7 @@ class Recent:
     @property
     def tested(self) -> str | None:
         """Among how many changes, and how they were tested."""
-        return self.comparison and _tested(self.comparison)
+        return None if self.comparison is None else _tested(self.comparison)
 
 
 def recent(reading: PageReading, view: View, answer: Answer) -> Recent | None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 
+from deniable import Metric
 from deniable.protocol import windows
+from deniable.protocol.mechanisms.number_range import TOP
 from deniable.protocol.types.number import Number
 from deniable_estimator.answers.words.texts import day
 from deniable_estimator.asking.query import Days
@@ -53,6 +56,18 @@ def type_name(name: str) -> str:
 def asked_for(name: str) -> str:
     """What is asked of a number."""
     return _ASKED[name]
+
+
+def example(metric: Metric) -> str:
+    """A value of the metric, as it stands in a call of `record`."""
+    if metric.values == ("true", "false"):
+        return "True"
+    if metric.type.of:
+        return "..."
+    if isinstance(metric.type, Number):
+        middle = metric.type.range.value(TOP / 2)
+        return str(round(middle)) if metric.type.range.integer else f"{middle:.2g}"
+    return json.dumps((metric.values or ("...",))[0])
 
 
 def range_of(kind: Number) -> str:

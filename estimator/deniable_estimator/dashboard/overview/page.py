@@ -7,7 +7,6 @@ from typing import Any
 from flask import render_template, request
 from flask.typing import ResponseReturnValue
 
-from deniable.tools.starting.example import example_of
 from deniable_estimator.answers.words.texts import kind
 from deniable_estimator.asking.comparison import with_others
 from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
@@ -80,7 +79,6 @@ def overview_page(refused: RangeError | None) -> ResponseReturnValue:
         change=change_text,
         notes=lambda summary: _notes(summary, now),
         fresh=lambda newest: freshness(newest, now),
-        example=example_of(source.registry),
     )
     return page, 400 if refused else 202 if listing.blank else 200
 
