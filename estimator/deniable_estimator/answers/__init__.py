@@ -6,22 +6,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from deniable import Scheme
+from deniable import Metric, Registry, Scheme
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
+from deniable.protocol.types.number import Number
+from deniable.protocol.types.pair import Pair
+from deniable.protocol.types.retention import Retention
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.base import Analysis, OracleAnalysis
 from deniable_estimator.analyses.numbers import HistogramAnalysis, SlidingWindowAnalysis
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.basis import Part
-from deniable_estimator.answers.distribution import Distribution
+from deniable_estimator.answers.distribution import Distribution, series_names
 from deniable_estimator.answers.distribution_making import (
     combine_distributions,
     estimate_distribution,
 )
 from deniable_estimator.answers.mean import Mean, combine_means, estimate_mean
-from deniable_estimator.answers.pair import PairAnswer, combine_pairs, estimate_pair
-from deniable_estimator.answers.retention import RetentionAnswer
+from deniable_estimator.answers.pair import PairAnswer, combine_pairs, estimate_pair, pair_series
+from deniable_estimator.answers.retention import RetentionAnswer, retention_series
 from deniable_estimator.answers.retention_making import combine_retentions, estimate_retention
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.shares_making import combine as combine_shares
@@ -124,3 +127,22 @@ def combine(answers: Sequence[Answer]) -> Answer:
     if left := sum(each.n for each in informed) - combined.n:
         combined = replace(combined, warnings=(*combined.warnings, combined.left_out(left)))
     return combined
+
+
+def series_of(metric: Metric, registry: Registry) -> tuple[str, ...]:
+    """The series that answers of a metric have: of a list, its values. If a pair is reported in the
+    place of a number, these are the shares of the pair's ranges, and its own for the days on which
+    it was reported by itself."""
+    kind = metric.type
+    if isinstance(kind, Pair):
+        return pair_series(kind)
+    if isinstance(kind, Retention):
+        return tuple(retention_series(kind))
+    if not isinstance(kind, Number):
+        return metric.values
+    pair = registry.unasked.get(metric.name)
+    if pair is None:
+        return series_names(kind)
+    assert isinstance(pair.type, Pair)
+    ranges = next(part.values for part in pair.type.parts if part.metric == metric.name)
+    return (*ranges, *series_names(kind))

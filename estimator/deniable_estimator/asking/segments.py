@@ -48,6 +48,15 @@ _ENOUGH_FOR_MEAN = 400
 """With so many reports a mean is known to a few percent of its range at usual epsilons."""
 
 
+def not_segmented(metric: Metric) -> str:
+    """What to do for segments of a metric that has none."""
+    return message(
+        "{metric} is not counted by segments: declare them in its registry ([segments.platform], "
+        'and segments = ["platform"] in the metric)',
+        metric=metric.name,
+    )
+
+
 def check_names(metric: Metric, by: Sequence[str]) -> None:
     """Refuse what is not a segment of the metric.
 
@@ -56,13 +65,7 @@ def check_names(metric: Metric, by: Sequence[str]) -> None:
     """
     known = [each.name for each in metric.segments]
     if not known:
-        raise EstimateError(
-            message(
-                "{metric} is not counted by segments: declare them in its registry "
-                '(segments = ["platform"])',
-                metric=metric.name,
-            )
-        )
+        raise EstimateError(not_segmented(metric))
     if not by or len(set(by)) < len(by) or not set(by) <= set(known):
         raise EstimateError(
             message(

@@ -57,9 +57,14 @@ from deniable_estimator.dashboard.sharing.links import SharedLinks
 from deniable_estimator.dashboard.sharing.opening import open_links
 from deniable_estimator.dashboard.sharing.share_pages import offer_share, sharing
 from deniable_estimator.dashboard.source import held_from, held_until, settings_in_force
-from deniable_estimator.dashboard.uploads import ListNotKept, offer_uploads
+from deniable_estimator.dashboard.uploads import (
+    MOST_OF_THE_LARGEST,
+    ListNotKept,
+    Uploads,
+    offer_uploads,
+)
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.files import ANNOTATIONS, LINKS, PEOPLE, SESSIONS, LastGood
+from deniable_estimator.files import ANNOTATIONS, LINKS, LISTS, PEOPLE, SESSIONS, LastGood
 from deniable_estimator.messages import isolated, message
 
 CONTENT_SECURITY_POLICY = (
@@ -138,7 +143,8 @@ def create_app(
     app.before_request(_limit)
     door = _door(settings, clock)
     guard(app, settings.dashboard_token, door, public_url=settings.public_url)
-    offer_uploads(app, clock)
+    most_bytes = MOST_OF_THE_LARGEST * settings.dashboard_upload
+    offer_uploads(app, _opened(lambda path: Uploads(path, clock, most_bytes), settings.kept(LISTS)))
     for each in (access, pages, comparing, segments, discovering, planner, api, pictures, sharing,
                  embedding, released):  # fmt: skip
         app.register_blueprint(each)
@@ -341,7 +347,7 @@ def _error(error: HTTPException) -> ResponseReturnValue:
         )
     kind = error.kind if isinstance(error, ApiProblem) else "about:blank"
     members = error.members if isinstance(error, ApiProblem) else {}
-    if for_people(request):
+    if for_people():
         response = Response(render_template("error.html", code=code, title=title, detail=detail))
         response.mimetype = "text/html"
     else:
@@ -384,10 +390,10 @@ def _problem_of(error: DeniableError) -> HTTPException:
 
 def _still_decoding(error: StillDecoding | TooManyDecodes) -> ResponseReturnValue:
     """A page reloads by itself, but it cannot send a POST again."""
-    if isinstance(error, StillDecoding) and request.method != "POST" and for_people(request):
+    if isinstance(error, StillDecoding) and request.method != "POST" and for_people():
         return waiting_page(error)
     response = make_response(_error(waiting_problem(error)))
-    if isinstance(error, TooManyDecodes) and request.method != "POST" and for_people(request):
+    if isinstance(error, TooManyDecodes) and request.method != "POST" and for_people():
         response.headers["Refresh"] = str(error.retry_after)
     return response
 

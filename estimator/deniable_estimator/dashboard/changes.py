@@ -40,7 +40,7 @@ _OF_QUANTILES = message(
 
 def change_picture(comparison: Comparison, limit: int) -> Picture:
     """The chart of changes, at most `limit` on each side of the fold, and how it is to be read."""
-    after, (standing, noise, hidden) = comparison.after, change_chart(comparison, limit)
+    after, (standing, noise, hidden) = comparison.after, _drawn(comparison, limit)
     bars = message("change, in points")
     if after.kind != "shares":
         bars = message("change; each row has a scale of its own, with zero in the middle")
@@ -72,7 +72,7 @@ def change_picture(comparison: Comparison, limit: int) -> Picture:
     return Picture(standing, folded=noise, fold=fold, legend=legend, notes=tuple(notes))
 
 
-def change_chart(comparison: Comparison, limit: int) -> tuple[Bars, Bars | None, int]:
+def _drawn(comparison: Comparison, limit: int) -> tuple[Bars, Bars | None, int]:
     """The changes as bars from zero, those furthest from the noise first, at most `limit`; those
     that cannot be told from noise, which are to be folded away unless nothing else is there; and
     how many of these there are, drawn or not."""

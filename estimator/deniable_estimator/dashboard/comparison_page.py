@@ -9,7 +9,6 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
 
 from deniable import Metric, ValueListError
-from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.answers.base import Comparison
 from deniable_estimator.answers.words import kind_of
 from deniable_estimator.asking.comparison import compare
@@ -19,11 +18,10 @@ from deniable_estimator.dashboard.changes import change_frame, change_headline, 
 from deniable_estimator.dashboard.pages import keep_form, listed, unlisted
 from deniable_estimator.dashboard.privacy_label import even_guess
 from deniable_estimator.dashboard.ranges import RangeError, check_names, earlier_range, read_range
-from deniable_estimator.dashboard.reading import PageReading
+from deniable_estimator.dashboard.reading import PageReading, check_listed
 from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.texts import asked_form, file_of, of_comparison
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.messages import message
 
 comparing = Blueprint("comparing", __name__)
 
@@ -124,15 +122,10 @@ def _query(earlier: Days, later: Days) -> dict[str, str]:
 
 def _obstacle(metric: Metric) -> str | None:
     """Why there is nothing to compare, if there is not."""
-    if isinstance(metric.type, Discovery):
-        return message(
-            "{metric} is a discovery, whose strings nobody lists: its page shows which were found, "
-            "and how common each was over time.",
-            metric=metric.name,
-        )
     try:
+        check_listed(metric)
         if metric.needs_candidates and listed(metric) is None:
             return unlisted(metric)
-    except ValueListError as error:
+    except (EstimateError, ValueListError) as error:
         return str(error)
     return None

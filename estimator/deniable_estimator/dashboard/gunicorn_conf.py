@@ -22,7 +22,7 @@ from deniable_collector.stores import StoreError
 from deniable_estimator.asking.work import WorkersClosed
 from deniable_estimator.dashboard.app import body_limits
 from deniable_estimator.dashboard.data import DataSource
-from deniable_estimator.dashboard.overview import list_metrics, read_overview
+from deniable_estimator.dashboard.overview.listing import list_metrics, read_overview
 from deniable_estimator.dashboard.privacy_label import released_sums
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.files import DATA_FOLDER, DATA_SETTING

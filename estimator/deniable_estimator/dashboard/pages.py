@@ -23,8 +23,8 @@ from deniable_estimator.dashboard.access.caller import for_people
 from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.data import DataSource
-from deniable_estimator.dashboard.overview import attention
 from deniable_estimator.dashboard.overview.page import overview_page
+from deniable_estimator.dashboard.overview.summary import answer_notes, standing_notes
 from deniable_estimator.dashboard.privacy_label import privacy_label, released_sums
 from deniable_estimator.dashboard.ranges import RangeError, check_names, presets, since_presets
 from deniable_estimator.dashboard.reading import PageReading
@@ -244,7 +244,7 @@ def keep_form(error: RangeError | EstimateError, *fields: str) -> RangeError:
     Raises:
         RangeError, EstimateError: it, for what is no page.
     """
-    if not for_people(request):
+    if not for_people():
         raise error
     return error if isinstance(error, RangeError) else RangeError(str(error), *fields)
 
@@ -294,4 +294,5 @@ def _of_strings(reading: PageReading) -> PageReading:
 def _notes(source: DataSource, metric: Metric, estimate: Answer | None) -> list[str]:
     """What a careful reader should know before believing the picture."""
     notes = estimate.notes if estimate and estimate.n else ()
-    return [*notes, *attention(source, metric, estimate)]
+    standing = standing_notes(metric, source.newest(metric), source.seen_until)
+    return [*notes, *standing, *answer_notes(source, metric, estimate)]

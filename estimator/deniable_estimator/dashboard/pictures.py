@@ -257,7 +257,7 @@ def embedded(name: str) -> ResponseReturnValue:
         numbers = newest_view(name)
         if numbers is None:
             raise NotFound(message("Nothing has been released of this metric."))
-        return render_template("embed_released.html", view=numbers)
+        return render_template("released.html", view=numbers, bare=True)
     view = read_view(request.args, metric, source.seen_until)
     reading = PageReading(source, metric, view.days, source.candidates(metric))
     estimate = reading.answer
@@ -284,7 +284,7 @@ def embedded(name: str) -> ResponseReturnValue:
 @embedding.get("/embed/board/<name>")
 def embedded_board(name: str) -> ResponseReturnValue:
     """The charts of a board."""
-    return show_board(name, "embed_board.html")
+    return show_board(name, bare=True)
 
 
 @embedding.after_request

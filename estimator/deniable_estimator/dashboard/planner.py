@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from flask import Blueprint, redirect, render_template, request, url_for
+from flask import Blueprint, render_template, request
 from flask.typing import ResponseReturnValue
 
 from deniable import DeniableError, Scheme
@@ -26,13 +26,14 @@ from deniable_estimator.dashboard.pages import keep_form
 from deniable_estimator.dashboard.privacy_label import label_of
 from deniable_estimator.dashboard.ranges import RangeError, check_names
 from deniable_estimator.dashboard.source import current_source
+from deniable_estimator.document.document import Frame, Picture
 from deniable_estimator.document.plot.lines import path
 from deniable_estimator.document.plot.marks import DrawnLine, LineChart, RuleLine, Spot
 from deniable_estimator.document.plot.ticks import Tick
 from deniable_estimator.forecasting.detection import detectable_share
 from deniable_estimator.inputs import Asked, Field, InputError, read_form
 from deniable_estimator.messages import counted, message
-from deniable_estimator.planning.kinds import PLANS, PlanKind, Planned, make
+from deniable_estimator.planning.kinds import PLANS, PlanKind, make
 from deniable_estimator.planning.lifetime_crowd import LifetimeChoice
 from deniable_estimator.planning.population import zipf_shares
 
@@ -51,9 +52,6 @@ _SEED = 1
 def _page(kind: PlanKind) -> Callable[[], ResponseReturnValue]:
     def planner_page() -> ResponseReturnValue:
         """The form and, if it is filled in as it can be, the results."""
-        if kind.name == "values" and "number" in request.args:
-            rest: dict[str, Any] = {**request.args.to_dict(), "number": None}
-            return redirect(url_for("planner.number", **rest))
         fields, asked = read_form(kind.inputs, request.args)
         outcome, mistake = None, None
         try:
@@ -100,30 +98,50 @@ def _calculated(kind: PlanKind, asked: Asked) -> dict[str, Any]:
 
 
 def _outcome(kind: str, asked: Asked) -> dict[str, Any]:
-    """What the page of a plan shows."""
+    """What the page of a plan shows: its document with more frames before those that it has, its
+    label, and examples."""
     planned = make(kind, asked)
-    about = planned.document.about
-    label = None if planned.metric is None else label_of(planned.metric)
-    page = {"document": planned.document, "label": label}
+    document, metric = planned.document, planned.metric
+    about, drawn, examples = document.about, [], []
     if kind == "lifetime":
-        return {**page, "division": division_chart(about["choices"], about["best"])}
-    return {**page, **_pictured(planned)} if kind == "values" and planned.metric else page
-
-
-def _pictured(planned: Planned) -> dict[str, Any]:
-    """The reach of a list of values, and an example."""
-    assert planned.metric is not None
-    size, devices, rate = (
-        planned.document.about[name] for name in ("size", "devices", "sample_rate")
-    )
-    mechanism = planned.metric.scheme.oracle
+        drawn = [_division(about["choices"], about["best"], about["most_epsilon"])]
+    elif kind == "values" and metric is not None:
+        size, devices, rate = (about[name] for name in ("size", "devices", "sample_rate"))
+        drawn = [_reach(metric.scheme.oracle, size, rate, devices)]
+        if size <= _LONGEST_EXAMPLE:
+            examples = [_example(metric.scheme.oracle, size, devices, rate)]
     return {
-        "reach": reach_chart(mechanism, size, rate, devices),
-        "example": _example(mechanism, size, devices, rate) if size <= _LONGEST_EXAMPLE else None,
+        "document": document,
+        "frames": (*drawn, *document.frames),
+        "label": None if metric is None else label_of(metric),
+        "examples": examples,
     }
 
 
-def _example(mechanism: Mechanism[Any], size: int, devices: int, rate: float) -> dict[str, Any]:
+def _reach(mechanism: FrequencyOracle[Any], size: int, rate: float, devices: int) -> Frame:
+    """What a list of values lets see, by how many devices there are."""
+    told = message(
+        "Detected with power 0.8 among all {size} values at once, in one window. Both axes are "
+        "logarithmic.",
+        size=f"{size:,}",
+    )
+    picture = Picture(reach_chart(mechanism, size, rate, devices), notes=(told,))
+    title = message("Smallest detectable share, by number of devices")
+    return Frame("reach", title, pictures=(picture,))
+
+
+def _division(choices: Sequence[LifetimeChoice], best: LifetimeChoice, most: float) -> Frame:
+    """What each division of a budget tells."""
+    told = message(
+        "Compared with the best choice. Both axes are logarithmic. Dashed: one report has more "
+        "than epsilon {epsilon}, so it hides little.",
+        epsilon=f"{most:g}",
+    )
+    chart = division_chart(choices, best)
+    return Frame("division", chart.title, pictures=(Picture(chart, notes=(told,)),))
+
+
+def _example(mechanism: Mechanism[Any], size: int, devices: int, rate: float) -> Frame:
     """One window's reports of simulated devices, whose shares are proportional to 1 / rank."""
     rng = np.random.default_rng(_SEED)
     values = tuple(message("value {rank}", rank=rank) for rank in range(1, size + 1))
@@ -131,9 +149,15 @@ def _example(mechanism: Mechanism[Any], size: int, devices: int, rate: float) ->
     counts = rng.multinomial(devices, zipf_shares(size, 1.0))
     answered = answer_of(sample_tally(scheme, rng.binomial(counts, rate), rng), scheme)
     assert isinstance(answered, Shares)
+    frame = Frame("example", message("One window of simulated devices"))
+    n = f"{answered.n:,}"
+    falling = message(
+        "{n} devices report. The true shares fall as 1, 1/2, 1/3 and so on.",
+        n=n,
+    )
     if not answered.n:
         found = message("In this window no device reports at all.")
-        return {"estimate": answered, "chart": None, "found": found}
+        return replace(frame, subtitle=found, notes=(falling,))
     truth = counts / devices
     seen = int((answered.detected & (truth > 0)).sum())
     held = int(((answered.low <= truth) & (truth <= answered.high)).sum())
@@ -146,7 +170,20 @@ def _example(mechanism: Mechanism[Any], size: int, devices: int, rate: float) ->
     )
     chart = bar_chart(answered, limit=_BARS, truth=truth)
     chart = replace(chart, title=message("simulated: estimated shares"))
-    return {"estimate": answered, "chart": chart, "found": found}
+    if chart.more:
+        falling = message(
+            "{n} devices report. The true shares fall as 1, 1/2, 1/3 and so on; the {shown} "
+            "largest estimates are shown.",
+            n=n,
+            shown=len(chart.rows),
+        )
+    legend = (
+        ("bar", message("estimate")),
+        ("truth", message("true share")),
+        ("bar noise", message("cannot be told from noise")),
+    )
+    picture = Picture(chart, legend=legend, notes=(falling,))
+    return replace(frame, subtitle=found, pictures=(picture,))
 
 
 HEIGHT = 240

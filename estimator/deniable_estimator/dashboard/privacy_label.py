@@ -39,34 +39,26 @@ from deniable_estimator.privacy.words import (
     pace,
     rounded_up,
     shared_words,
+    typical_reports,
 )
-
-_BELIEFS = (1, 10, 50, 90)
-"""Out of 100: beliefs before a report, for which the label shows the beliefs after it."""
 
 _DIGITS = 6
 
 
 class PrivacyLabel(NamedTuple):
-    """A guarantee, and what its page says of it besides."""
+    """What a label tells of: a guarantee, and the mechanism that gives it."""
 
     given: Guarantee
     mechanism: Mechanism[Any]
-    name: str
-    """The mechanism in words."""
-    pace: str
-    """How soon a device that has a value in every window has spent its budget."""
-    year_reports: str
-    """How many reports a device sends in a typical year."""
-    beliefs: tuple[tuple[int, str], ...]
-    """Out of 100: what was believed before one report, and at most after it."""
-    support: tuple[tuple[str, Fraction], ...]
-    """How often a report supports the true value (p), and any other (q); nothing where reports do
-    not support values, as of a number."""
-    clear: str | None
-    """What a report tells without noise, if its metric is counted by segments."""
-    shared: tuple[str, ...]
-    """What reports of other metrics about the same values add, in sentences."""
+
+    @property
+    def support(self) -> dict[str, Fraction]:
+        """How often a report supports the true value (p), and any other (q); nothing where reports
+        do not support values, as of a number."""
+        mechanism = self.mechanism
+        return (
+            {"p": mechanism.p, "q": mechanism.q} if isinstance(mechanism, FrequencyOracle) else {}
+        )
 
 
 def even_guess(metric: Metric, registry: Registry) -> str:
@@ -78,43 +70,34 @@ def even_guess(metric: Metric, registry: Registry) -> str:
 
 def privacy_label(metric: Metric, registry: Registry) -> PrivacyLabel:
     """The label of a metric of a registry."""
-    return _label(registry.unasked.get(metric.name, metric), guarantee_in(registry, metric))
+    reported = registry.unasked.get(metric.name, metric)
+    return PrivacyLabel(guarantee_in(registry, metric), reported.scheme.mechanism)
 
 
 def label_of(metric: Metric) -> PrivacyLabel:
     """The label of a metric that is not declared."""
-    return _label(metric, guarantee(metric, None))
+    return PrivacyLabel(guarantee(metric, None), metric.scheme.mechanism)
 
 
-def _label(metric: Metric, given: Guarantee) -> PrivacyLabel:
-    mechanism = metric.scheme.mechanism
-    return PrivacyLabel(
-        given=given,
-        mechanism=mechanism,
-        name=mechanism_words(mechanism.name),
-        pace=pace(given),
-        year_reports=rounded_up(given.typical_reports, 1).removesuffix(".0"),
-        beliefs=tuple((before, _after(before, given.report)) for before in _BELIEFS),
-        support=(("p", mechanism.p), ("q", mechanism.q))
-        if isinstance(mechanism, FrequencyOracle)
-        else (),
-        clear=in_clear(given),
-        shared=shared_words(given),
-    )
-
-
-def label_filters() -> dict[str, Callable[..., str]]:
-    """How templates write a bound of the label, and an exact number."""
+def label_filters() -> dict[str, Callable[..., Any]]:
+    """How templates write a bound of the label, an exact number, and what a guarantee says."""
     return {
         "epsilon": lambda bound: rounded_up(bound.epsilon, 2) if bound.useful else f"> {USEFUL:g}",
         "factor": factor,
         "guess": chance,
+        "after": _after,
         "about": lambda number: f"{float(number):.{_DIGITS}f}",
+        "mechanism": mechanism_words,
+        "pace": pace,
+        "typical_reports": typical_reports,
+        "in_clear": in_clear,
+        "shared_words": shared_words,
     }
 
 
-def _after(before: int, bound: Bound) -> str:
-    """The largest belief after a report, in 100: the odds grow by e**epsilon at most."""
+def _after(bound: Bound, before: int) -> str:
+    """The largest belief after a report, in 100, by that before it: the odds grow by e**epsilon at
+    most."""
     odds = bound.odds * Fraction(before, 100 - before)
     return rounded_up(100 * odds / (odds + 1), 1)
 

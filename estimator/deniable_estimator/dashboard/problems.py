@@ -104,3 +104,8 @@ def waiting_problem(error: StillDecoding | TooManyDecodes) -> ApiProblem:
 def refusal(status: int, kind: str, detail: str, **members: Any) -> ApiProblem:
     """The error that refuses what a program asks, under a title that says its kind."""
     return ApiProblem(status, kind, kind.replace("-", " ").capitalize(), detail, **members)
+
+
+def invalid(detail: str) -> ApiProblem:
+    """The error that refuses a parameter."""
+    return refusal(400, "invalid-parameter", f"{detail}.")

@@ -30,21 +30,22 @@ class Recent:
 
     days: Days
     earlier: Days
-    told: str | None
-    """The leading number of the newest days; None for days that the headline is about."""
-    leader: str | None
-    """That another value leads by now, if it does so beyond noise."""
-    comparison: Comparison | None
     changes: str
     """What has changed, or why nothing can be said of it."""
-    tested: str | None
-    """Among how many changes, and how they were tested."""
-    notes: tuple[str, ...] = ()
-    """What to bear in mind about the comparison."""
+    told: str | None = None
+    """The leading number of the newest days; None for days that the headline is about."""
+    leader: str | None = None
+    """That another value leads by now, if it does so beyond noise."""
+    comparison: Comparison | None = None
     headline: str | None = None
     """What has changed since something happened, if the days were asked by that."""
     waiting: bool = False
     """Whether it is still being calculated."""
+
+    @property
+    def tested(self) -> str | None:
+        """Among how many changes, and how they were tested."""
+        return None if self.comparison is None else _tested(self.comparison)
 
 
 def recent(reading: PageReading, view: View, answer: Answer) -> Recent | None:
@@ -66,28 +67,22 @@ def recent(reading: PageReading, view: View, answer: Answer) -> Recent | None:
         told = None if whole else _new_leader_words(metric, days, newest)
         leader = None if whole else _new_leader(reading, days, answer, newest)
     except (StillDecoding, TooManyDecodes):
-        return Recent(
-            *(days, earlier, None, None, None),
-            message("The changes are being calculated, and appear here."),
-            None,
-            waiting=True,
-        )
+        waiting = message("The changes are being calculated, and appear here.")
+        return Recent(days, earlier, waiting, waiting=True)
     refused = _refused(reading, days, earlier, newest, old)
     if refused is not None or old is None:
-        return Recent(days, earlier, told, None, None, refused or "", None)
+        return Recent(days, earlier, refused or "", told)
     found = compare(old, newest)
     if whole and days.since:
-        told_days = _since_days(days, earlier)
         headline = since_headline(metric.name, found, isolated(days.since))
-        return Recent(
-            *(days, earlier, None, None, found, told_days, _tested(found), found.notes), headline
-        )
+        compared = _since_days(days, earlier)
+        return Recent(days, earlier, compared, comparison=found, headline=headline)
     changes = message(
         "{changes} Compared with {period}.",
         period=words.days_of(earlier),
         changes=change_headline(found),
     )
-    return Recent(days, earlier, told, leader, found, changes, _tested(found), found.notes)
+    return Recent(days, earlier, changes, told, leader, found)
 
 
 def headline_of(reading: PageReading, view: View, answer: Answer) -> str:

@@ -22,6 +22,7 @@ from deniable_collector.operation.events import tell
 from deniable_estimator.answers.words import texts
 from deniable_estimator.asking.results import digest
 from deniable_estimator.dashboard.source import current_source, settings_in_force
+from deniable_estimator.dashboard.texts import download
 from deniable_estimator.document.plot.marks import DrawnLine, LineChart, RuleLine
 from deniable_estimator.document.plot.ticks import Tick, levels_from_zero
 from deniable_estimator.messages import message
@@ -48,19 +49,12 @@ from deniable_estimator.releasing.words import (
     statement,
 )
 
+released = Blueprint("released", __name__)
 
-def line_of(found: ListedRelease) -> dict[str, Any]:
-    """The release as a line of the list."""
-    manifest = found.manifest
-    return {
-        "id": found.id,
-        "made": found.made,
-        "manifest": manifest,
-        "epsilon": figure(manifest["epsilon"]),
-        "method": method_name(manifest["method"]),
-        "form": form_name(manifest["form"]),
-        "part": pair_part(manifest),
-    }
+# What templates say of a manifest.
+for _each in (added_noise, assumed, figure, form_name, holds_against, method_name, pair_part,
+              statement):  # fmt: skip
+    released.add_app_template_filter(_each)
 
 
 def view_of(found: KeptRelease, most: int) -> dict[str, Any]:
@@ -70,15 +64,9 @@ def view_of(found: KeptRelease, most: int) -> dict[str, Any]:
     manifest, data = whole["manifest"], whole["data"]
     rows = data["rows"]
     leader = rows[0][0] if data["columns"] == ["leader"] else None
-    return {
-        **line_of(ListedRelease(found.id, found.made, manifest)),
-        "table": released_frame(manifest, data, most) if rows and leader is None else None,
-        "leader": leader,
-        "statement": statement(manifest),
-        "assumed": tuple(assumed(manifest["method"], manifest["reports_of_a_device"])),
-        "noise": added_noise(manifest["noise"]),
-        "against": holds_against(manifest["method"]),
-    }
+    table = released_frame(manifest, data, most) if rows and leader is None else None
+    known = {"id": found.id, "made": found.made, "manifest": manifest}
+    return {**known, "table": table, "leader": leader}
 
 
 HEIGHT = 150
@@ -177,8 +165,6 @@ def _path(
     return "".join([*parts, "H1000"])
 
 
-released = Blueprint("released", __name__)
-
 MOST_LISTED = 500
 MOST_ROWS = 400
 """The most rows of a page; the files have all."""
@@ -199,7 +185,7 @@ def releases_page() -> ResponseReturnValue:
     return render_template(
         "releases.html",
         spending=account and spending_of(account, current_source().today),
-        rows=[line_of(each) for each in rows],
+        rows=rows,
         older=older,
     )
 
@@ -210,7 +196,7 @@ def release_page(name: str) -> ResponseReturnValue:
     return _page(_named(name), name, "released.release_file")
 
 
-@released.get("/releases/<name>.<form>")
+@released.get("/releases/<name>.<any(json, csv):form>")
 def release_file(name: str, form: str) -> ResponseReturnValue:
     """Its document or its table."""
     return _file(_named(name), form)
@@ -222,7 +208,7 @@ def newest(name: str) -> ResponseReturnValue:
     return _page(_newest(name), name, "released.newest_file")
 
 
-@released.get("/released/<name>.<form>")
+@released.get("/released/<name>.<any(json, csv):form>")
 def newest_file(name: str, form: str) -> ResponseReturnValue:
     """Its document or its table."""
     return _file(_newest(name), form)
@@ -230,8 +216,7 @@ def newest_file(name: str, form: str) -> ResponseReturnValue:
 
 def newest_view(metric: str) -> dict[str, Any] | None:
     """The newest release of a metric for a frame; None if there is none."""
-    path = ledger_path()
-    found = None if path is None else _from_ledger(lambda: newest_release(path, metric))
+    found = _from_ledger(lambda path: newest_release(path, metric))
     return None if found is None else view_of(found, _SHOWN)
 
 
@@ -241,23 +226,14 @@ def _page(found: KeptRelease, name: str, file: str) -> str:
     return render_template("released.html", view=view, name=name, file=file)
 
 
-_FORMS = {"json": "application/json", "csv": "text/csv"}
-
-
 def _file(found: KeptRelease, form: str) -> Response:
-    if form not in _FORMS:
-        raise NotFound(message("There is no such file: the files are .json and .csv."))
     text = found.document if form == "json" else found.csv
-    response = Response(text, mimetype=_FORMS[form])
-    name = f"release-{found.id}.{form}"
-    response.headers["Content-Disposition"] = f"attachment; filename={name}"
-    return response
+    return download(text or "", f"release-{found.id}", form)
 
 
 def release_named(name: str) -> KeptRelease | None:
     """The finished release with this id."""
-    path = ledger_path()
-    return None if path is None else _from_ledger(lambda: kept_release(path, name))
+    return _from_ledger(lambda path: kept_release(path, name))
 
 
 def _named(name: str) -> KeptRelease:
@@ -268,10 +244,8 @@ def _named(name: str) -> KeptRelease:
 
 
 def _newest(metric: str) -> KeptRelease:
-    path = ledger_path()
-    found = None
-    if path is not None and metric in current_source().registry.metrics:
-        found = _from_ledger(lambda: newest_release(path, metric))
+    declared = metric in current_source().registry.metrics
+    found = _from_ledger(lambda path: newest_release(path, metric)) if declared else None
     if found is None:
         raise NotFound(message("Nothing has been released of this metric."))
     return found
@@ -279,31 +253,26 @@ def _newest(metric: str) -> KeptRelease:
 
 def listed(most: int, metrics: Sequence[str] = ()) -> list[ListedRelease]:
     """The newest finished releases, of these metrics or of all."""
-    path = ledger_path()
-    return [] if path is None else _from_ledger(lambda: listed_releases(path, most, metrics))
+    return _from_ledger(lambda path: listed_releases(path, most, metrics)) or []
 
 
 def release_account() -> ReleaseAccount | None:
     """What all releases spend, which is kept until the file changes; None without a ledger."""
-    path = ledger_path()
-    if path is None:
-        return None
     settings = settings_in_force()
     given = settings.release_delta, settings.release_budget
-    key = digest("releases spend", str(path), ledger_stamp(path), *given)
-    results = current_source().results
-    return _from_ledger(lambda: results.get(key, lambda: account_in(path, *given)))
+
+    def spent(path: Path) -> ReleaseAccount:
+        key = digest("releases spend", str(path), ledger_stamp(path), *given)
+        return current_source().results.get(key, lambda: account_in(path, *given))
+
+    return _from_ledger(spent)
 
 
-def ledger_path() -> Path | None:
-    """The ledger whose releases are shown; None if the operator has named none."""
+def _from_ledger(ask: Callable[[Path], _T]) -> _T | None:
+    """What the ledger says whose releases are shown; None if the operator has named none."""
     path = settings_in_force().releases
-    return Path(path) if path else None
-
-
-def _from_ledger(ask: Callable[[], _T]) -> _T:
     try:
-        return ask()
+        return ask(Path(path)) if path else None
     except LedgerError as error:
         tell("error", "releases-away", str(error))
         raise ServiceUnavailable(

@@ -17,6 +17,8 @@ from deniable_estimator.answers.segmented import Segmented
 from deniable_estimator.answers.words.segments import finding, leading_series, segment_frames
 from deniable_estimator.answers.words.texts import series_name
 from deniable_estimator.asking.query import Days
+from deniable_estimator.asking.segments import check_names as check_segments
+from deniable_estimator.asking.segments import not_segmented
 from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.about import planner_address
 from deniable_estimator.dashboard.annotation_file import annotated
@@ -66,10 +68,7 @@ def segments_page(name: str) -> ResponseReturnValue:
     by = _default(metric)
     reading = PageReading(source, metric, source.read_days(metric, {}))
     if not metric.segments:
-        obstacle = message(
-            "This metric is not counted by segments. Declare them in its registry: "
-            '[segments.platform], and segments = ["platform"] in the metric.'
-        )
+        obstacle = message("{mistake}.", mistake=not_segmented(metric))
     else:
         try:
             reading, by, against = _requested(metric)
@@ -205,13 +204,11 @@ def requested_segments(
     source = current_source()
     days = source.read_days(metric, arguments)
     known = {each.name: each.values for each in metric.segments}
-    by = tuple(each for each in arguments.get("by", "").split(",") if each)
-    if not by:
-        by = _default(metric)
-    if not by or not set(by) <= known.keys() or len(set(by)) < len(by):
-        raise RangeError(
-            message("This metric is counted by {known}.", known=", ".join(known)), "by"
-        )
+    by = tuple(each for each in arguments.get("by", "").split(",") if each) or _default(metric)
+    try:
+        check_segments(metric, by)
+    except EstimateError as error:
+        raise RangeError(message("{mistake}.", mistake=str(error)), "by") from None
     where: dict[str, str] = {}
     for each in arguments.getlist("where"):
         segment, _, value = each.partition("=")

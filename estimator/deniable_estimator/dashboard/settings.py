@@ -5,6 +5,8 @@ from __future__ import annotations
 import ipaddress
 import math
 import re
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -128,40 +130,25 @@ def _origins(value: str) -> str:
     return " ".join(origins)
 
 
-def _days(value: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,4}", value) or not 1 <= int(value) <= 3660:
-        raise ValueError("must be a number of days from 1 to 3660")
-    return int(value)
+def _decimal(lowest: float, highest: float, told: str) -> Callable[[str], float]:
+    """Takes a number in these bounds; `told` says which ones there are."""
+
+    def parse(value: str) -> float:
+        # Decimals alone: float() also takes words like "inf".
+        fine = re.fullmatch(r"(?=\.?[0-9])[0-9]{0,20}\.?[0-9]{0,40}(?:[eE][+-]?[0-9]{1,3})?", value)
+        if not fine or not lowest <= (found := float(value)) <= highest:
+            raise ValueError(told)
+        return found
+
+    return parse
 
 
-def _part(value: str) -> float:
-    if not re.fullmatch(r"0?\.[0-9]{1,12}", value) or not (part := float(value)) > 0:
-        raise ValueError("must be a number between 0 and 1, like 0.01")
-    return part
-
-
-def _number(value: str) -> float:
-    # Decimals alone: float() also takes words like "inf".
-    if not re.fullmatch(r"[0-9]{0,20}\.?[0-9]{0,40}(?:[eE][+-]?[0-9]{1,3})?", value):
-        return math.nan
-    try:
-        return float(value)
-    except ValueError:
-        return math.nan
-
-
-def _epsilon(value: str) -> float:
-    found = _number(value)
-    if not 0 < found < math.inf:
-        raise ValueError("must be an epsilon above 0, like 2.5")
-    return found
-
-
-def _delta(value: str) -> float:
-    found = _number(value)
-    if not SMALLEST_DELTA <= found <= MOST_DELTA:
-        raise ValueError("must be a probability from 1e-30 to 0.001, like 1e-6")
-    return found
+_ABOVE_ZERO, _BELOW_ONE = math.ulp(0.0), math.nextafter(1.0, 0.0)
+_part = _decimal(_ABOVE_ZERO, _BELOW_ONE, "must be a number between 0 and 1, like 0.01")
+_epsilon = _decimal(_ABOVE_ZERO, sys.float_info.max, "must be an epsilon above 0, like 2.5")
+_delta = _decimal(
+    SMALLEST_DELTA, MOST_DELTA, "must be a probability from 1e-30 to 0.001, like 1e-6"
+)
 
 
 def _folder(value: str) -> str:
@@ -209,7 +196,9 @@ class DashboardSettings(deniable_collector.settings.Settings):
     dashboard_sign_out: str = setting(
         "", _sign_out, "where people whom a proxy has signed in sign out, like /oauth2/sign_out"
     )
-    dashboard_link_days: int = setting(90, _days, "most days for which a shared link opens")
+    dashboard_link_days: int = setting(
+        90, whole(1, 3660), "most days for which a shared link opens"
+    )
     releases: str = setting(
         "", str, "the ledger of `deniable release`, whose releases pages show; none: no releases"
     )

@@ -34,7 +34,7 @@ def current_source() -> DataSource:
         source: DataSource = current_app.extensions["deniable_source"]
         # A chart in a frame is made once: nobody would look again.
         framed = request.blueprint == "embedding"
-        at_once = for_people(request) and request.method in ("GET", "HEAD") and not framed
+        at_once = for_people() and request.method in ("GET", "HEAD") and not framed
         patience = PAGE_PATIENCE if at_once else FILE_PATIENCE
         behind = float(SETTLED) if _is_public() or reads_settled() else 0.0
         found = replace(source, patience=patience, who=reader_of(request), behind=behind)

@@ -126,7 +126,7 @@ def _run(
         _print_registry(console, file)
         _print_next(console, address, file)
         listed = _strings_in(candidates)
-        _add_crowd(console, app, file, listed, bar=True)
+        _add_crowd(console, app, file, listed)
         ended = threading.Event()
         while not ended.wait(_LOOK_SECONDS):
             if file.look():
@@ -134,7 +134,7 @@ def _run(
                     app.reload()
                 app.arrivals.changed()
                 _print_registry(console, file)
-                _add_crowd(console, app, file, listed, bar=False)
+                _add_crowd(console, app, file, listed)
 
 
 def _add_crowd(
@@ -142,37 +142,17 @@ def _add_crowd(
     app: DevelopmentApp,
     file: RegistryFile,
     listed: Callable[[Metric], Sequence[str] | None],
-    *,
-    bar: bool,
 ) -> None:
     """Let the simulated devices report what they have not reported yet."""
     crowd = app.crowd
-    if not crowd.devices:
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    from deniable_estimator.development.crowd import REAL
-
-    text = f"{crowd.devices:,} simulated devices"
-    columns = (TextColumn(text), BarColumn(), MofNCompleteColumn(), TextColumn("metrics"))
     known = set(crowd.shares)
-    with Progress(*columns, console=console, disable=not bar) as progress:
-        task = progress.add_task("", total=len(file.registry))
-
-        def tell(done: int) -> None:
-            progress.update(task, completed=done)
-            app.arrivals.changed()
-
-        crowd.add(app.store, file.registry, listed, progress=tell)
+    crowd.add(app.store, file.registry, listed, told=app.arrivals.changed)
     if crowd.shares.keys() <= known:
         return
-    how = (
-        f"More than {REAL:,} devices: the tallies are drawn from their exact distribution."
-        if crowd.drawn
-        else "Each device ran the real randomizer today; the 7 windows before are drawn from the "
-        "exact distribution."
+    console.print(
+        f"[dim]{counted(crowd.devices, 'simulated device')} reported, as tallies that are drawn "
+        "from their exact distribution. Their values are made up:"
     )
-    console.print(f"[dim]{how} Their values are made up:")
     for name, shares in crowd.shares.items():
         if name not in known:
             console.print(f"[dim]  {name}: {shares}")

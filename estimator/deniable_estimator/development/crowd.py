@@ -1,23 +1,19 @@
 """Simulated devices, so that a developer sees the pages that the product team will see.
 
-Their values are made up (`made_up`), and every page says so. For the window of now, up to
-REAL devices report one by one: the real randomizer draws each report, with the operating system's
-randomness, and the real intake counts it. For more devices, and for the windows before, the tally
-is drawn from its exact distribution, which is the same distribution.
+Their values are made up (`made_up`), and every page says so. Each tally is drawn as a whole, from
+the exact distribution that the sum of so many reports has.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable import Metric, Registry
 from deniable.protocol import windows
@@ -26,20 +22,15 @@ from deniable.protocol.types.discovery import Discovery
 from deniable.protocol.types.number import Number
 from deniable.protocol.types.pair import Pair
 from deniable.protocol.types.retention import Retention
-from deniable.protocol.wire import SealedReport, encode_batch, new_batch_id, pack_columns
-from deniable_collector.intake import Intake
+from deniable.protocol.wire import new_batch_id
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import Commit, TallyKey, increments_of
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import sample_tally
-from deniable_estimator.development.gate import at_once
 from deniable_estimator.messages import message
 from deniable_estimator.planning.population import lognormal_crowd, normal_crowd, zipf_shares
 from deniable_estimator.planning.retention_crowd import Life, tallies_of
 from deniable_estimator.statistics.intervals import FloatArray
-
-REAL = 20_000
-"""Up to so many devices report one by one."""
 
 BEFORE = 7
 """So many complete windows before the window of now have reports as well."""
@@ -53,19 +44,12 @@ WORDS = ("cafe", "decade", "face", "bead", "feed", "cab", "deaf", "fade", "bed",
 _YES_AND_NO = np.array([0.3, 0.7])
 """The shares of devices that say yes, and no, to a boolean metric."""
 
-_BATCH = 1_000
-"""Reports that the intake counts at once."""
-
 
 @dataclass
 class SimulatedCrowd:
     """The simulated devices, and what their reports are."""
 
     devices: int = 0
-    drawn: bool = False
-    """Whether the tallies were drawn, because there are more than REAL devices."""
-    done: float = 1.0
-    """The part of the metrics that is finished."""
     now: dict[str, int] = field(default_factory=dict)
     """Metric -> how many of its reports in the window of now are theirs."""
     strings: dict[str, list[str]] = field(default_factory=dict)
@@ -80,48 +64,40 @@ class SimulatedCrowd:
         registry: Registry,
         listed: Callable[[Metric], Sequence[str] | None],
         *,
-        clock: Callable[[], float] = time.time,
-        progress: Callable[[int], None] = lambda done: None,
+        told: Callable[[], None] = lambda: None,
     ) -> None:
         """Let the devices report every metric whose scheme they have not reported yet.
 
-        `listed` gives the strings of a metric for any strings, if there is a list. `progress` is
-        called with how many metrics are done.
+        `listed` gives the strings of a metric for any strings, if there is a list. `told` is called
+        after each metric.
         """
         if not self.devices:
             return
-        today = datetime.fromtimestamp(clock(), UTC).date()
-        new = [
-            metric
-            for metric in registry
+        now = time.time()
+        today = datetime.fromtimestamp(now, UTC).date()
+        for metric in registry:
+            scheme = metric.name, metric.scheme.fingerprint
             # No collector takes reports of a metric that has expired.
-            if metric.expires >= today
-            and (metric.name, metric.scheme.fingerprint) not in self._schemes
-        ]
-        self.drawn = self.devices > REAL
-        for count, metric in enumerate(new, 1):
-            self._schemes.add((metric.name, metric.scheme.fingerprint))
-            now = clock()
+            if metric.expires < today or scheme in self._schemes:
+                continue
+            self._schemes.add(scheme)
             newest = windows.window_at(metric.window, now)
             labels = [windows.shifted(newest, -ago) for ago in range(BEFORE, -1, -1)]
             if isinstance(metric.type, Retention):
                 self._add_lives(store, metric, labels, now)
             else:
-                self._add_values(store, registry, metric, labels, listed(metric), now)
-            self.done = count / len(new)
-            progress(count)
+                self._add_values(store, metric, labels, listed(metric), now)
+            told()
 
     def _add_values(
         self,
         store: Store,
-        registry: Registry,
         metric: Metric,
         labels: Sequence[str],
         listed: Sequence[str] | None,
         now: float,
     ) -> None:
         rng, made = np.random.default_rng(), made_up(metric, listed)
-        intake = Intake(at_once(registry), store, max_reports=_BATCH, clock=lambda: now)
         if metric.needs_candidates or isinstance(metric.type, Discovery):
             self.strings[metric.name] = made.values
         self.shares[metric.name] = made.words
@@ -135,18 +111,9 @@ class SimulatedCrowd:
                 counts = rng.multinomial(devices, made.shares)
                 # On a given day each device takes part with the probability that is declared.
                 counts = rng.binomial(counts, metric.rate)
-                if label != labels[-1] or self.drawn:
-                    about = {"metric": metric.name, "window": label}
-                    tally = sample_tally(metric.scheme, counts, rng, values=made.values, **about)
-                    fold_tally(store, metric, tally, place, now)
-                else:
-                    reports = _reports(metric, made.values, counts, place, label)
-                    while part := list(islice(reports, _BATCH)):
-                        batch = intake.read(encode_batch(new_batch_id(), part))
-                        assert not batch.refused, batch.refused
-                        (outcome,) = intake.take([batch])
-                        if isinstance(outcome, Exception):
-                            raise outcome
+                about = {"metric": metric.name, "window": label}
+                tally = sample_tally(metric.scheme, counts, rng, values=made.values, **about)
+                fold_tally(store, metric, tally, place, now)
                 self.now[metric.name] += int(counts.sum())
 
     def _add_lives(self, store: Store, metric: Metric, labels: Sequence[str], now: float) -> None:
@@ -237,18 +204,3 @@ def fold_tally(store: Store, metric: Metric, tally: Tally, place: int, now: floa
     key = TallyKey(tally.metric, tally.scheme, label)
     first = place * len(metric.scheme.mechanism.rows)
     store.fold(Commit((new_batch_id(),), increments_of(key, tally.rows, first)), now)
-
-
-def _reports(
-    metric: Metric, values: Sequence[str], counts: NDArray[np.int64], place: int, label: str
-) -> Iterator[SealedReport]:
-    """Let each device draw its report."""
-    scheme = metric.scheme
-    first = place * len(scheme.mechanism.rows)
-    items = dict(zip(scheme.values, scheme.items, strict=True)) if scheme.values else {}
-    for value, count in zip(values, counts.tolist(), strict=True):
-        item = items[value] if items else metric.item(value)
-        for _ in range(count):
-            report = scheme.mechanism.randomize(item)
-            columns = pack_columns(scheme.mechanism.rows[report.row], report)
-            yield SealedReport(metric.name, scheme.fingerprint, label, first + report.row, columns)

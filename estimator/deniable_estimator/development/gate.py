@@ -23,6 +23,7 @@ from deniable import Registry
 from deniable.device.development import TROUBLE_CODES, TROUBLES
 from deniable.protocol.addresses import is_loopback_host
 from deniable.protocol.wire import SealedReport, is_development, unmarked
+from deniable_collector.batches.batch import Receipt
 from deniable_collector.documents import documents
 from deniable_collector.intake import Intake
 from deniable_collector.refusals import IntakeError, malformed
@@ -256,34 +257,25 @@ class Gate:
         except Exception as error:
             outcome = error
         response = answered(outcome)
-        self._note(inner, response.status, response.body, len(body))
+        self._note(inner, outcome, json.loads(response.body), len(body))
         return response
 
-    def _note(self, body: bytes, status: int, answer: bytes, size: int) -> None:
-        """Tell the live page what became of a batch."""
-        document = json.loads(answer)
-        if status != 202:
-            code = str(document.get("type", "")).rpartition(":")[2]
-            self._arrivals.mistake("batch", None, f"{code}: {document.get('detail', '')}")
+    def _note(
+        self, body: bytes, outcome: Receipt | Exception, told: dict[str, Any], size: int
+    ) -> None:
+        """Tell the live page what became of a batch, of which the device is told this."""
+        if not isinstance(outcome, Receipt):
+            code = told["type"].rpartition(":")[2]
+            self._arrivals.mistake("batch", None, f"{code}: {told['detail']}")
             return
-        if document["duplicate"]:
+        if outcome.duplicate:
             return
-        reports = json.loads(body)["reports"]
-        left_out = {each["index"]: each for each in document["rejected"]}
-        for index, report in enumerate(reports):
-            why = left_out.get(index)
-            if why is None:
-                self._arrivals.report(
-                    SealedReport(
-                        report["metric"],
-                        report["scheme"],
-                        report["window"],
-                        report.get("row", 0),
-                        report["columns"],
-                    )
-                )
+        left_out = {each.index: each for each in outcome.rejected}
+        for index, report in enumerate(json.loads(body)["reports"]):
+            if why := left_out.get(index):
+                self._arrivals.mistake(why.reason, _name_of(report), why.detail)
             else:
-                self._arrivals.mistake(why["reason"], _name_of(report), why["detail"])
+                self._arrivals.report(SealedReport(**{"row": 0, **report}))
         self._arrivals.batch(size)
 
     def _trouble(self, body: bytes) -> HttpResponse:

@@ -89,6 +89,11 @@ def rounded_up(value: Fraction | float, digits: int) -> str:
     return f"{whole:,}.{rest:0{digits}}" if digits else f"{whole:,}"
 
 
+def typical_reports(guarantee: Guarantee) -> str:
+    """How many reports a device sends in a typical year."""
+    return rounded_up(guarantee.typical_reports, 1).removesuffix(".0")
+
+
 def factor(bound: Bound) -> str:
     """The factor by which odds change at most, with two decimals or at least three digits that
     matter. Beyond what is useful it is no bound, and says how large it is at least."""

@@ -20,6 +20,7 @@ from deniable_estimator.privacy.words import (
     pace,
     rounded_up,
     shared_words,
+    typical_reports,
 )
 
 
@@ -99,8 +100,7 @@ def _bound_rows(guarantee: Guarantee) -> Iterator[tuple[str, Bound]]:
             assert memory.cells is not None
             yield f"of all values ({counted(memory.cells, 'memo')})", memory.values
         yield "each report, if values change", guarantee.each
-    typical = rounded_up(guarantee.typical_reports, 1).removesuffix(".0")
-    yield f"a typical year ({_reports(typical)})", guarantee.typical_year
+    yield f"a typical year ({_reports(typical_reports(guarantee))})", guarantee.typical_year
     yield f"the worst year ({_reports(f'{guarantee.most_reports:,}')})", guarantee.worst_year
     if guarantee.lifetime is not None:
         yield f"a lifetime ({_reports(f'{guarantee.lifetime_reports:,}')})", guarantee.lifetime

@@ -241,9 +241,10 @@ def _judged_line(
     found = _compared(selection, period, after, family)
     if found is None:
         return message(_NEW, told=told), False, odd
-    if not found.places:
-        return message(_SAME, told=told, no_change=NO_CHANGE), False, odd
-    return _changes(found), True, odd
+    changed = bool(found.places)
+    said = _changes(found) if changed else message(_SAME, told=told, no_change=NO_CHANGE)
+    # A note says, for example, that one of the weeks lacks a weekday.
+    return joined((said, *found.notes)), changed, odd
 
 
 def _compared(

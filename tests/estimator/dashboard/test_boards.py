@@ -1,6 +1,7 @@
 """Boards: their files, their pages and their frames."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -101,6 +102,21 @@ def test_a_board_is_read(registry):
     assert trend == BoardChart("browser", "trend", values=("chrome", "firefox"), size="full")
     assert board.items[3] == BoardChart("browser")
     assert len(board.charts) == 6
+
+
+def test_a_trend_has_the_series_of_its_metric():
+    """A board names the series of a pair and of a retention, as addresses do, and not their
+    cells."""
+    registry = Registry.load(Path(__file__).parents[2] / "contract" / "crowd" / "metrics.toml")
+    text = 'schema = 1\ntitle = "T"\n[[items]]\nmetric = "{}"\nview = "trend"\nvalues = ["{}"]\n'
+    for metric, series, cell in (
+        ("mode_by_channel", "update_channel=beta given dark_mode=true", "dark_mode=true × no"),
+        ("trial", "age 2", "cohort 1"),
+    ):
+        board = parse_board(text.format(metric, series), "b", registry)
+        assert board.charts[0].values == (series,)
+        with pytest.raises(CheckedFileError, match="does not have"):
+            parse_board(text.format(metric, cell), "b", registry)
 
 
 def test_limits_are_met_exactly(registry):

@@ -148,8 +148,8 @@ def test_an_interval_without_a_limit(reader):
 @pytest.mark.parametrize(
     ("address", "status", "told"),
     [
-        ("theme/segments?by=plan", 400, "This metric is counted by platform."),
-        ("theme/segments?by=platform,platform", 400, "This metric is counted by platform."),
+        ("theme/segments?by=plan", 400, "theme is counted by platform: choose one"),
+        ("theme/segments?by=platform,platform", 400, "theme is counted by platform: choose one"),
         ("theme/segments?by=&against=desktop", 200, "Difference from desktop"),
         ("theme/segments?by=,platform", 200, "Difference from web"),
         ("theme/segments?against=[%22a,b%22]", 200, "Difference from a,b"),
@@ -159,11 +159,11 @@ def test_an_interval_without_a_limit(reader):
         ("theme/segments?series=sepia", 400, "There is no series sepia in all segments."),
         ("theme/segments?period=hour", 400, "period"),
         ("theme/segments?colour=red", 400, "colour"),
-        ("plain/segments", 200, "This metric is not counted by segments."),
+        ("plain/segments", 200, "plain is not counted by segments: declare them"),
         ("word/segments", 200, "put them into word.txt in the folder"),
         ("theme/segments.csv?against=nowhere", 400, "leave `against` out"),
         ("theme/segments.csv?where=plan=paid", 400, "There is no segment plan=paid."),
-        ("plain/segments.csv", 400, "This metric is counted by ."),
+        ("plain/segments.csv", 400, "plain is not counted by segments: declare them"),
     ],
 )
 def test_what_an_address_asks_for(reader, address, status, told):

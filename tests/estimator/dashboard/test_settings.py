@@ -104,7 +104,7 @@ CHOICES = [
     ),
     (
         *("DASHBOARD_LINK_DAYS", "dashboard_link_days", {"1": 1, "3660": 3660}),
-        *(["0", "3661", "-1", "10000"], "must be a number of days from 1 to 3660"),
+        *(["0", "3661", "-1", "10000"], "must be a whole number from 1 to 3660"),
     ),
     (
         *("DASHBOARD_MEMORY", "dashboard_memory", {"512 MiB": 1 << 29}),

@@ -1,15 +1,12 @@
 """Uploaded lists of strings: kept for one session, within limits, and told to nobody."""
 
 import csv
-import errno
 import html
 import io
 import logging
-import multiprocessing
-import os
 import re
+import sqlite3
 import stat
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -39,16 +36,21 @@ def clock():
 
 
 @pytest.fixture
-def uploads(temporary, clock):
-    return Uploads(temporary / "lists", clock, 1000)
+def path(tmp_path):
+    return str(tmp_path / "lists.db")
 
 
-def files(folder):
-    """What is kept, locks not counted."""
-    return [each for each in folder.rglob("*") if each.is_file() and each.stat().st_size]
+@pytest.fixture
+def uploads(path, clock):
+    return Uploads(path, clock, 1000)
 
 
-def test_a_list_is_forgotten_on_request(uploads, temporary):
+def kept(uploads):
+    """The bytes of each list that is kept."""
+    return [size for (size,) in uploads._run("SELECT length(listed) FROM lists")]
+
+
+def test_a_list_is_forgotten_on_request(uploads):
     """One list, or all of a session's, leave the disk; those of others stay."""
     for session in (ME, YOU):
         for metric in ("site", "page"):
@@ -59,10 +61,10 @@ def test_a_list_is_forgotten_on_request(uploads, temporary):
     uploads.forget(ME)
     assert uploads.find(ME, "page") is None
     assert uploads.find(YOU, "site") == uploads.find(YOU, "page") == b"a"
-    assert len(files(temporary)) == 2
+    assert len(kept(uploads)) == 2
 
 
-def test_a_list_is_forgotten_after_a_time(uploads, clock, temporary):
+def test_a_list_is_forgotten_after_a_time(uploads, clock):
     """To look at a list keeps it; after the time without that it is given to nobody, and the next
     request of anybody deletes it."""
     uploads.keep(ME, "site", b"a")
@@ -74,7 +76,7 @@ def test_a_list_is_forgotten_after_a_time(uploads, clock, temporary):
     assert uploads.find(ME, "site") == b"a"
     clock.now += KEPT_SECONDS + 1
     uploads.sweep()
-    assert files(temporary) == []
+    assert kept(uploads) == []
 
 
 def test_one_session_has_a_bounded_number(uploads, clock):
@@ -87,25 +89,25 @@ def test_one_session_has_a_bounded_number(uploads, clock):
     clock.now += 1
     assert uploads.find(ME, "metric0") == b"a"
     uploads.keep(ME, "one_more", b"a")
-    kept = [uploads.find(ME, f"metric{number}") for number in range(MOST_OF_ONE)]
-    assert kept == [b"a", None, *[b"a"] * (MOST_OF_ONE - 2)]
+    found = [uploads.find(ME, f"metric{number}") for number in range(MOST_OF_ONE)]
+    assert found == [b"a", None, *[b"a"] * (MOST_OF_ONE - 2)]
     assert uploads.find(YOU, "site") == b"y"
 
 
-def test_all_sessions_have_a_bounded_number_and_size(uploads, clock, temporary):
+def test_all_sessions_have_a_bounded_number_and_size(uploads, clock):
     """However many sessions there are, no more lists and bytes are kept than the most; a list that
     is larger than that is refused and pushes out nothing."""
     for number in range(MOST_LISTS + 5):
         clock.now += 1
         uploads.keep(f"{number:032}", "site", b"a")
-    assert len(files(temporary)) == MOST_LISTS
+    assert len(kept(uploads)) == MOST_LISTS
     assert uploads.find(f"{4:032}", "site") is None
     assert uploads.find(f"{5:032}", "site") == b"a"
     uploads.keep(ME, "site", b"m" * 900)
-    assert sum(each.stat().st_size for each in files(temporary)) <= 1000
+    assert sum(kept(uploads)) <= 1000
     clock.now += 1
     uploads.keep(YOU, "site", b"y" * 200)
-    assert [len(each.read_bytes()) for each in files(temporary)] == [200]
+    assert kept(uploads) == [200]
     for _ in range(2):
         clock.now += 1
         uploads.keep(ME, "site", b"m" * 800)
@@ -114,71 +116,29 @@ def test_all_sessions_have_a_bounded_number_and_size(uploads, clock, temporary):
     assert uploads.find(YOU, "site") == b"y" * 200
 
 
-def _keep(folder, worker):
-    """Keep many lists, and count the most that were there at any time."""
-    uploads, most = Uploads(Path(folder), Clock(), 1000), 0
-    for number in range(40):
-        uploads.keep(f"{worker:016}{number:016}", "site", b"x" * 40)
-        sizes = []
-        for each in Path(folder).iterdir():
-            try:
-                sizes.append(each.stat().st_size)
-            except FileNotFoundError:
-                continue
-        most = max(most, sum(sizes))
-    return most
+def test_processes_share_the_lists(uploads, path, clock):
+    """What one process keeps another finds and forgets; the limits hold for both together."""
+    other = Uploads(path, clock, 1000)
+    uploads.keep(ME, "site", b"a" * 600)
+    assert other.find(ME, "site") == b"a" * 600
+    clock.now += 1
+    other.keep(YOU, "site", b"b" * 600)
+    assert kept(uploads) == kept(other) == [600]
+    uploads.forget(YOU)
+    assert other.find(YOU, "site") is None
 
 
-def test_the_limits_hold_for_several_processes(temporary):
-    """Processes that keep lists at once never have more than the most between them. It takes two
-    seconds to start them."""
-    folder = temporary / "lists"
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(2, mp_context=context) as pool:
-        most = list(pool.map(_keep, [str(folder)] * 2, range(2)))
-    assert max(most) <= 1000
-    assert sum(each.stat().st_size for each in files(folder)) == 1000
-
-
-def test_a_full_disk_keeps_no_half_of_a_list(uploads, temporary, monkeypatch):
-    """A list that cannot be written whole is told, and leaves nothing behind."""
-
-    def full(*arguments, **more):
-        raise OSError(errno.ENOSPC, "no space left")
-
-    monkeypatch.setattr(os, "utime", full)
-    with pytest.raises(ListNotKept, match="TMPDIR"):
-        uploads.keep(ME, "site", b"a")
-    assert files(temporary) == []
-
-
-def test_files_are_for_their_owner_alone(uploads, temporary):
-    """Folder and files open for nobody else, and no name in them tells a session or a metric."""
-    uploads.keep(ME, "site", b"a")
-    (path,) = files(temporary)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-    assert ME not in path.name
-    assert "site" not in path.name
-
-
-@pytest.mark.parametrize("trap", ["open", "link", "file"])
-def test_a_folder_of_somebody_else_is_not_used(temporary, trap):
-    """A folder that others may read, a link and a file in its place are refused."""
-    folder, elsewhere = temporary / "lists", temporary / "elsewhere"
-    elsewhere.mkdir(mode=0o700)
-    if trap == "open":
-        folder.mkdir()
-        folder.chmod(0o755)
-    elif trap == "link":
-        folder.symlink_to(elsewhere)
-    else:
-        folder.write_text("")
-    uploads = Uploads(folder, Clock(), 1000)
-    with pytest.raises(ListNotKept):
-        uploads.keep(ME, "site", b"a")
-    assert uploads.find(ME, "site") is None
-    assert list(elsewhere.iterdir()) == []
+def test_the_file_is_for_its_owner_alone(uploads, path):
+    """The file opens for nobody else; no text in it tells a session or a metric, and nothing in it
+    a list that was forgotten."""
+    uploads.keep(ME, "site", b"a.example")
+    assert stat.S_IMODE(Path(path).stat().st_mode) == 0o600
+    content = Path(path).read_bytes()
+    assert b"a.example" in content
+    assert ME.encode() not in content
+    assert b"site" not in content
+    uploads.forget(ME)
+    assert b"a.example" not in Path(path).read_bytes()
 
 
 # The dashboard
@@ -298,13 +258,17 @@ def test_nothing_of_it_is_in_a_log(client, monkeypatch):
     assert "secret-name" not in text.getvalue()
 
 
-def test_a_list_that_cannot_be_kept_is_told(client, temporary, monkeypatch):
-    """Where the folder cannot be written, the page says so, and what an operator can do."""
-    monkeypatch.setattr(os, "mkdir", lambda *_, **__: (_ for _ in ()).throw(PermissionError()))
+def test_a_list_that_cannot_be_kept_is_told(client, monkeypatch):
+    """Where the file cannot be written, the page says so, and what an operator can do."""
+
+    def full(*arguments):
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(client.application.extensions["deniable_uploads"], "_run", full)
     data = {"candidates": (io.BytesIO(b"a.example"), "mine.txt")}
     answer = client.post("/metric/site", data=data, content_type="multipart/form-data")
     assert answer.status_code == 503
-    assert "TMPDIR" in answer.text
+    assert "DENIABLE_DATA" in answer.text
     assert client.get("/metric/site").status_code == 200
 
 

@@ -37,6 +37,17 @@ def test_a_month_is_told_when_it_ends(store, tmp_path):
         assert len(found.unchanged) == ended, number
 
 
+def test_uneven_weeks_are_told(store, registry, report):
+    """Where a week lacks a day that the other has, the line of the metric says so, as its page
+    does; of even weeks it says nothing."""
+    for number in range(13):
+        report(number)
+    for told in (True, False):
+        (line,) = made(store, registry).unchanged
+        assert ("do not hold the same weekdays" in line.text) == told
+        report(13)
+
+
 HOSTILE = WeeklyDigest(
     date(2026, 10, 12),
     date(2026, 10, 18),

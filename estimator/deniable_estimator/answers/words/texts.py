@@ -136,8 +136,10 @@ def period(labels: Sequence[str]) -> str:
 
 def caption(found: Result) -> str:
     """What a file with a picture of some numbers is about, in a line."""
-    return message(
+    return counted(
+        "{metric}, {n} report, {period}; estimates with {level}% intervals",
         "{metric}, {n} reports, {period}; estimates with {level}% intervals",
+        found.n,
         metric=found.metric,
         n=f"{found.n:,}",
         period=period(found.windows),

@@ -12,7 +12,7 @@ from flask import session as cookie
 from deniable import Metric
 from deniable_estimator.dashboard.access.people import Person
 from deniable_estimator.dashboard.access.roles import Role, needed_role
-from deniable_estimator.dashboard.access.tokens import ApiToken
+from deniable_estimator.dashboard.access.tokens import SCOPES, ApiToken
 from deniable_estimator.dashboard.problems import ApiProblem, refusal
 from deniable_estimator.dashboard.sharing.links import SharedLink
 from deniable_estimator.messages import message
@@ -54,7 +54,7 @@ def over_tls() -> bool:
     return public.startswith("https:") if public else request.is_secure
 
 
-def for_people(request: Request) -> bool:
+def for_people() -> bool:
     """Whether to answer with a page: not to a program with a token, nor for a file."""
     return (
         request.authorization is None
@@ -75,7 +75,7 @@ def local(target: str) -> str:
     return target if fine else "/"
 
 
-def sent_here(request: Request) -> bool | None:
+def sent_here() -> bool | None:
     """Whether a browser says that a page of ours sent this form; None if the request does not say.
 
     Browsers say so in Sec-Fetch-Site, older ones in Origin; what is no browser says nothing
@@ -98,9 +98,13 @@ def caller() -> Person | None:
     return person
 
 
-def _holder() -> ApiToken | None:
-    """The token of the read API that this request shows."""
-    found: ApiToken | None = g.get("holder")
+_EVERYTHING = ApiToken("", "", frozenset(SCOPES))
+"""What people may read: it has all scopes, and no limit."""
+
+
+def _holder() -> ApiToken:
+    """The token of the read API that this request shows; that of people has no name."""
+    found: ApiToken = g.get("holder", _EVERYTHING)
     return found
 
 
@@ -149,8 +153,6 @@ def require(scope: str, metric: Metric | None = None) -> None:
         ApiProblem: it has not, or does not; the problem names what is missing.
     """
     holder = _holder()
-    if holder is None:
-        return
     if scope not in holder.scopes:
         raise refusal(
             403,
@@ -176,28 +178,24 @@ def require_all(scope: str) -> None:
         ApiProblem: it has not, or is; the problem names no metric.
     """
     require(scope)
-    holder = _holder()
-    if holder is not None and holder.limited:
+    if (holder := _holder()).limited:
         told = f"The token {holder.name} is limited to some metrics, and this is about all."
         raise refusal(403, "metric-out-of-reach", told, scope=scope)
 
 
 def may_read(metric: Metric) -> bool:
     """Whether the request's token reaches the metric."""
-    holder = _holder()
-    return holder is None or holder.reaches(metric)
+    return _holder().reaches(metric)
 
 
 def reads_all() -> bool:
     """Whether the request's token is limited to no metrics."""
-    holder = _holder()
-    return holder is None or not holder.limited
+    return not _holder().limited
 
 
 def reads_settled() -> bool:
     """Whether the request's token sees only windows that take no reports any more."""
-    holder = _holder()
-    return holder is not None and holder.settled
+    return _holder().settled
 
 
 def reader_of(request: Request) -> str:
@@ -207,9 +205,8 @@ def reader_of(request: Request) -> str:
     opened = opened_link()
     if opened is not None:
         return f"link {opened.link.id}"
-    holder = _holder()
-    if holder is not None:
-        return f"token {holder.name}"
+    if name := _holder().name:
+        return f"token {name}"
     person = caller()
     if person is not None and person.name:
         return f"person {person.name}"

@@ -155,22 +155,13 @@ def signed_in() -> Person | None:
     return found
 
 
-def end_session() -> None:
-    """End the session, for whoever else has a copy of its cookie too."""
-    session, person = cookie.get(SESSION), signed_in()
-    if isinstance(session, str) and person is not None:
-        door().sessions.end(session, _belonging(person))
-    cookie.clear()
-    g.pop("signed_in", None)
-
-
 def _belonging(person: Person) -> str:
     """What a session depends on beside its id: it ends when the person's name or token changes."""
     return f"{person.name}\n{person.hashed}" if person.name else ""
 
 
 def _check() -> ResponseReturnValue | None:
-    if request.method not in _SAFE and sent_here(request) is False:
+    if request.method not in _SAFE and sent_here() is False:
         raise Forbidden(
             message("The form was sent from another site. Open the dashboard and try again.")
         )
@@ -187,7 +178,7 @@ def _check() -> ResponseReturnValue | None:
         person = _by_authorization(credentials)
     elif person is None:
         person = signed_in()
-        if person is None and for_people(request):
+        if person is None and for_people():
             target = "" if request.path == "/" else f"?{urlencode({'next': asked_for(request)})}"
             return redirect(f"/login{target}", 303)
         if person is None:
@@ -214,7 +205,7 @@ def _by_proxy() -> Person | None:
         ) from None
     if person is None:
         return None
-    if request.method not in _SAFE and not sent_here(request):
+    if request.method not in _SAFE and not sent_here():
         # The proxy's own cookie may come along with the form of any site, so silence is not enough.
         raise Forbidden(
             message("The form was sent from another site. Open the dashboard and try again.")
@@ -222,7 +213,7 @@ def _by_proxy() -> Person | None:
     if cookie.get(_PERSON, person.name) != person.name or SESSION in cookie:
         # Lists that another person has sent from this browser are not this person's.
         cookie.clear()
-    if not for_people(request):
+    if not for_people():
         return person
     if cookie.get(_PERSON) != person.name:
         cookie.permanent = True
@@ -288,7 +279,10 @@ def sign_in_post() -> ResponseReturnValue:
 @access.post("/logout")
 def sign_out() -> ResponseReturnValue:
     """End the session, for whoever else has a copy of its cookie too."""
-    end_session()
+    session, person = cookie.get(SESSION), signed_in()
+    if isinstance(session, str) and person is not None:
+        door().sessions.end(session, _belonging(person))
+    cookie.clear()
     return redirect("/login", 303)
 
 
@@ -298,7 +292,7 @@ def _wrong(target: str) -> Response | None:
     try:
         door().guesses.wrong(request)
     except ApiProblem as error:
-        if not for_people(request):
+        if not for_people():
             raise
         refusal = make_response(_form(target, slowed=error.description), error.code)
         refusal.headers["Retry-After"] = str(error.retry_after)

@@ -12,14 +12,12 @@ from deniable.protocol.types.number import Number
 from deniable.protocol.types.pair import Pair
 from deniable.protocol.types.retention import Retention
 from deniable.protocol.value_list import value_texts
-from deniable_estimator.answers.distribution import series_names
-from deniable_estimator.answers.pair import pair_series
-from deniable_estimator.answers.retention import retention_series
+from deniable_estimator.answers import series_of
 from deniable_estimator.asking.query import segments_in
 from deniable_estimator.dashboard.access.caller import require_role
 from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.data import DataSource
-from deniable_estimator.dashboard.problems import ApiProblem, refusal
+from deniable_estimator.dashboard.problems import invalid, refusal
 from deniable_estimator.dashboard.ranges import read_range
 from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.source import current_source
@@ -106,21 +104,19 @@ def asked_below(metric: Metric, below: float | None) -> None:
 
 
 def asked_limit(metric: Metric, limit: int | None) -> None:
-    """Refuse `limit` for a number, which has no list to shorten.
+    """Refuse `limit` for what has no list to shorten.
 
     Raises:
         ApiProblem: it is given.
     """
-    if limit is not None and isinstance(metric.type, Pair | Retention):
-        raise invalid(
+    if limit is not None and isinstance(metric.type, Pair | Retention | Number):
+        told = (
             f"limit counts the values of a list, and {metric.name} is a {metric.type.name}: leave "
             "it out, or name the series that you want with value="
         )
-    if limit is not None and isinstance(metric.type, Number):
-        raise invalid(
-            f"limit counts the values of a list, and {metric.name} is a number: leave it out, name "
-            "the numbers that you want with value=, or ask with below= for the share below a limit"
-        )
+        if isinstance(metric.type, Number):
+            told += ", or ask with below= for the share below a limit"
+        raise invalid(told)
 
 
 def bound(reading: PageReading, values: Collection[str], most: int, periods: int = 1) -> None:
@@ -164,46 +160,24 @@ def _check_values(source: DataSource, metric: Metric, values: Sequence[str]) -> 
     Raises:
         ApiProblem: the request sends a list, or names what there is not.
     """
-    name, known = metric.name, _series(source, metric)
+    name, known = metric.name, series_of(metric, source.registry)
+    lists = not isinstance(metric.type, Pair | Retention | Number)
     if request.method == "POST":
-        if known is None:
+        if lists:
             told = f"{name} lists its values: ask by GET."
             raise refusal(409, "values-declared", told)
         raise refusal(409, "no-values", f"{name} has no list of values to send: ask by GET.")
-    unknown = sorted(set(values).difference(metric.values if known is None else known))
+    unknown = sorted(set(values).difference(known))
     if not unknown:
         return
     told = (
         f"{name} does not list {len(unknown)} of the values that are asked for. "
         f"/api/v1/metrics/{name} says which it lists."
     )
-    if known is not None:
+    if not lists:
         told = f"{name} has no {unknown[0][:40]!r}: value= can be {', '.join(known[:_NAMED])}"
         told += ", ..." if len(known) > _NAMED else "."
     raise refusal(400, "unknown-value", told)
-
-
-def _series(source: DataSource, metric: Metric) -> tuple[str, ...] | None:
-    """The series of what has no list of values; None for what has one. If a pair is reported in
-    the place of a number, these are the shares of the pair's ranges; days on which it was reported
-    by itself still have its own."""
-    kind = metric.type
-    if isinstance(kind, Pair):
-        return tuple(pair_series(kind))
-    if isinstance(kind, Retention):
-        return tuple(retention_series(kind))
-    if not isinstance(kind, Number):
-        return None
-    pair = source.registry.unasked.get(metric.name)
-    if pair is None:
-        return tuple(series_names(kind))
-    assert isinstance(pair.type, Pair)
-    ranges = next(part.values for part in pair.type.parts if part.metric == metric.name)
-    return (*ranges, *series_names(kind))
-
-
-def invalid(detail: str) -> ApiProblem:
-    return refusal(400, "invalid-parameter", f"{detail}.")
 
 
 class _SentList(msgspec.Struct, forbid_unknown_fields=True):

@@ -8,6 +8,7 @@ from flask import Response
 from deniable import Metric
 from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
+from deniable_estimator.asking.segments import not_segmented
 from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.alarms import history_of
 from deniable_estimator.dashboard.annotation_file import annotations_of
@@ -20,7 +21,6 @@ from deniable_estimator.dashboard.api.arguments import (
     asked_limit,
     asked_segments,
     bound,
-    invalid,
 )
 from deniable_estimator.dashboard.api.description import ESTIMATES, NAMED, endpoint
 from deniable_estimator.dashboard.api.representations import Form, respond, respond_at
@@ -32,7 +32,6 @@ from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.segments import trends_of_segments
 from deniable_estimator.dashboard.texts import of_comparison, of_estimate, of_segments, of_trend
 from deniable_estimator.dashboard.timeline import grouping
-from deniable_estimator.errors import EstimateError
 from deniable_estimator.inputs import Asked
 
 
@@ -110,14 +109,11 @@ def segments(asked: Asked, form: Form, reading: PageReading) -> Response:
     reading = asked_candidates(reading, asked["value"])
     if asked["value"] and metric.values:
         reading = reading.asking(asked["value"])
-    try:
-        bound(reading, asked["value"], MAX_CELLS, len(metric.scheme.combinations))
-        return respond_at(
-            *(reading, form, (asked,), lambda: reading.version),
-            lambda: of_segments(reading, form, asked["by"], against, asked["value"]),
-        )
-    except EstimateError as error:
-        raise invalid(str(error)) from None
+    bound(reading, asked["value"], MAX_CELLS, len(metric.scheme.combinations))
+    return respond_at(
+        *(reading, form, (asked,), lambda: reading.version),
+        lambda: of_segments(reading, form, asked["by"], against, asked["value"]),
+    )
 
 
 @endpoint(
@@ -167,8 +163,7 @@ def _segmented(reading: PageReading) -> Metric:
         ApiProblem: it is not.
     """
     if not reading.metric.segments:
-        told = f"{reading.metric.name} is not counted by segments: its registry would declare them."
-        raise refusal(409, "not-segmented", told)
+        raise refusal(409, "not-segmented", f"{not_segmented(reading.metric)}.")
     return reading.metric
 
 

@@ -15,7 +15,7 @@ from werkzeug.datastructures import MultiDict
 from deniable.protocol import windows
 from deniable_estimator.dashboard.overview.filters import LONGEST_SEARCH, State
 from deniable_estimator.dashboard.overview.listing import Sort
-from deniable_estimator.dashboard.problems import ApiProblem, refusal
+from deniable_estimator.dashboard.problems import invalid
 from deniable_estimator.inputs import REQUIRED, Asked
 from deniable_estimator.planning.kinds import PlanKind
 from deniable_estimator.privacy.outsider import DELTA, LEAST_REPORTS, MOST_DELTA, SMALLEST_DELTA
@@ -118,11 +118,11 @@ def read_parameters(parameters: Sequence[Parameter], arguments: MultiDict[str, s
     found = {each.name: each.default for each in parameters}
     for name, texts in arguments.lists():
         if name not in known:
-            raise _mistake(f"The request contains unknown field `{name}`")
+            raise invalid(f"The request contains unknown field `{name}`")
         kind = known[name].type
         several = kind is _LISTS.get(name)
         if not several and len(texts) > 1:
-            raise _mistake(f"{name} is given {len(texts)} times: give it once")
+            raise invalid(f"{name} is given {len(texts)} times: give it once")
         try:
             value = msgspec.convert(texts if several else texts[0], kind, strict=False)
         except msgspec.ValidationError as error:
@@ -131,15 +131,11 @@ def read_parameters(parameters: Sequence[Parameter], arguments: MultiDict[str, s
                 text for each in parts if get_origin(each) is Literal for text in get_args(each)
             ]
             choose = f": write {' or '.join(choices)}" if choices else ""
-            raise _mistake(f"{error} - at `{name}`{choose}") from None
+            raise invalid(f"{error} - at `{name}`{choose}") from None
         if isinstance(value, float) and not math.isfinite(value):
-            raise _mistake(f"Expected a finite number - at `{name}`")
+            raise invalid(f"Expected a finite number - at `{name}`")
         found[name] = [unicodedata.normalize("NFC", each) for each in value] if several else value
     for name, value in found.items():
         if value is REQUIRED:
-            raise _mistake(f"The request lacks the field `{name}`")
+            raise invalid(f"The request lacks the field `{name}`")
     return found
-
-
-def _mistake(detail: str) -> ApiProblem:
-    return refusal(400, "invalid-parameter", f"{detail}.")

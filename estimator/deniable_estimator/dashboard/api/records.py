@@ -25,12 +25,15 @@ from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.problems import refusal
 from deniable_estimator.dashboard.ranges import read_range
 from deniable_estimator.dashboard.release_pages import (
-    ledger_path,
     listed,
     release_account,
     release_named,
 )
-from deniable_estimator.dashboard.source import current_source, declared_metric
+from deniable_estimator.dashboard.source import (
+    current_source,
+    declared_metric,
+    settings_in_force,
+)
 from deniable_estimator.inputs import Asked
 from deniable_estimator.releasing.ledger import ListedRelease
 
@@ -130,7 +133,7 @@ def show_release(asked: Asked, form: Form, release: str) -> Response:
 
 
 def _check_ledger() -> None:
-    if ledger_path() is None:
+    if not settings_in_force().releases:
         raise refusal(
             409,
             "no-ledger",

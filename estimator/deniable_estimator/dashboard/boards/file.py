@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from deniable import Metric, Registry
 from deniable.protocol.types.number import Number
 from deniable_estimator.annotations import MOST_TEXT as MOST_ANNOTATION
-from deniable_estimator.answers.distribution import series_names
+from deniable_estimator.answers import series_of
 from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.document.plot.marks import MOST_LINES
 from deniable_estimator.files import (
@@ -28,19 +28,12 @@ from deniable_estimator.files import (
 )
 
 ChartView: TypeAlias = Literal["headline", "shares", "trend", "table"]
+"""The answer in a sentence; the bars of shares, the histogram of a distribution, or a mean on its
+scale; the values over time; or the values with their intervals."""
 BoardSize: TypeAlias = Literal["small", "half", "full"]
+"""A third of the width, half of it, or all of it."""
 
-VIEWS: dict[ChartView, str] = {
-    "headline": "the answer in a sentence",
-    "shares": "the bars of shares, the histogram of a distribution, or a mean on its scale",
-    "trend": "the values over time",
-    "table": "the values with their intervals",
-}
-SIZES: dict[BoardSize, str] = {
-    "small": "a third of the width",
-    "half": "half of the width",
-    "full": "the whole width",
-}
+VIEWS, SIZES = get_args(ChartView), get_args(BoardSize)
 
 SCHEMA = 1
 """The version of the format."""
@@ -235,12 +228,14 @@ def _chart(keys: _Keys, registry: Registry) -> BoardChart:
         title=title,
         days=days,
         asked={name: str(table[name]) for name in ("from", "to", "since", "by") if name in table},
-        values=_values(keys, view, metric),
+        values=_values(keys, view, metric, registry),
         size=keys.one_of("size", SIZES, "half"),
     )
 
 
-def _values(keys: _Keys, view: ChartView, metric: Metric | None) -> tuple[str, ...]:
+def _values(
+    keys: _Keys, view: ChartView, metric: Metric | None, registry: Registry
+) -> tuple[str, ...]:
     values, most = keys.table.get("values"), MOST_LINES if view == "trend" else MOST_VALUES
     if values is None:
         return ()
@@ -253,7 +248,7 @@ def _values(keys: _Keys, view: ChartView, metric: Metric | None) -> tuple[str, .
     elif number and view == "shares":
         keys.report("values", "cannot be chosen for the chart of a number: remove it")
     elif metric is not None and not metric.needs_candidates:
-        known = series_names(metric.type) if isinstance(metric.type, Number) else metric.values
+        known = series_of(metric, registry)
         for each in values:
             if each not in known:
                 told = f"names {each!r}, which {metric.name} does not have{nearest(each, known)}"

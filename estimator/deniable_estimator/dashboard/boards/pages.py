@@ -227,11 +227,11 @@ def boards_page() -> ResponseReturnValue:
 @boards.get("/boards/<name>")
 def board_page(name: str) -> ResponseReturnValue:
     """One board: its charts over their latest complete windows."""
-    return show_board(name, "board.html")
+    return show_board(name)
 
 
-def show_board(name: str, template: str) -> ResponseReturnValue:
-    """A board on the page that this template makes."""
+def show_board(name: str, *, bare: bool = False) -> ResponseReturnValue:
+    """A board on its page, or for a frame of another one."""
     check_names(request.args, ())
     try:
         board, mistakes = current_boards().get(name)
@@ -253,7 +253,9 @@ def show_board(name: str, template: str) -> ResponseReturnValue:
         return render_template("board.html", name=name, board=None, mistakes=lines), 409
     items = draw(current_source(), board)
     page = make_response(
-        render_template(template, name=name, board=board, items=items, mistakes=lines)
+        render_template(
+            "board.html", name=name, board=board, items=items, mistakes=lines, bare=bare
+        )
     )
     if any(each.waiting for each in items):
         page.headers["Refresh"] = str(REFRESH)

@@ -4,11 +4,3 @@
 said of one and why it needs somebody, with its change and its findings in `week.py`. `cache.py`
 keeps the summaries, and `page.py` writes the page.
 """
-
-from __future__ import annotations
-
-from deniable_estimator.dashboard.overview.filters import read_filters
-from deniable_estimator.dashboard.overview.listing import list_metrics, read_overview
-from deniable_estimator.dashboard.overview.summary import attention
-
-__all__ = ["attention", "list_metrics", "read_filters", "read_overview"]

@@ -280,9 +280,3 @@ def standing_notes(metric: Metric, newest: str | None, now: float) -> Iterator[s
             yield message(template, day=metric.expires)
         else:
             yield message(words.SILENT, window=each.facts["newest"])
-
-
-def attention(source: DataSource, metric: Metric, estimate: Answer | None) -> list[str]:
-    """What needs somebody's attention, on the metric's page."""
-    notes = list(standing_notes(metric, source.newest(metric), source.seen_until))
-    return [*notes, *answer_notes(source, metric, estimate)]

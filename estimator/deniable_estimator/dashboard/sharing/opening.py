@@ -18,11 +18,11 @@ from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 from flask import Flask, Response, current_app, make_response, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from werkzeug.datastructures import MultiDict
-from werkzeug.exceptions import HTTPException, ServiceUnavailable
+from werkzeug.exceptions import HTTPException, NotFound, ServiceUnavailable
 from werkzeug.http import parse_cookie
 from werkzeug.routing import RequestRedirect
 
-from deniable import DeniableError, Metric
+from deniable import DeniableError
 from deniable.protocol.types.discovery import Discovery
 from deniable_collector.operation.events import tell
 from deniable_estimator.dashboard.access.caller import OPENED, OpenedLink, opened_link
@@ -35,7 +35,7 @@ from deniable_estimator.dashboard.ranges import RangeError, check_names
 from deniable_estimator.dashboard.release_pages import release_named
 from deniable_estimator.dashboard.segments_page import SEGMENT_NAMES, requested_segments
 from deniable_estimator.dashboard.sharing.links import SharedLink, SharedLinks
-from deniable_estimator.dashboard.source import current_source
+from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.view import names_of, read_view
 from deniable_estimator.messages import message
 
@@ -72,23 +72,12 @@ class SharedView:
     query: str
 
 
-def _no_view() -> ViewError:
-    return ViewError(message("There is no such view. Open the page, and share it from there."))
-
-
 def _unshared() -> ViewError:
     return ViewError(message("This page cannot be shared. Pages that can have a button “Share”."))
 
 
-def _declared(name: str) -> Metric:
-    metric = current_source().registry.metrics.get(name)
-    if metric is None:
-        raise _no_view()
-    return metric
-
-
-def _check_metric(name: str, arguments: Mapping[str, str]) -> None:
-    metric = _declared(name)
+def _check_metric(name: str, arguments: MultiDict[str, str]) -> None:
+    metric = declared_metric(name)
     if isinstance(metric.type, Discovery):
         raise _unshared()
     if "line" in arguments:
@@ -99,38 +88,36 @@ def _check_metric(name: str, arguments: Mapping[str, str]) -> None:
     read_view(arguments, metric, current_source().clock())
 
 
-def _check_comparison(name: str, arguments: Mapping[str, str]) -> None:
-    _declared(name)
+def _check_comparison(name: str, arguments: MultiDict[str, str]) -> None:
     check_names(arguments, PERIOD_NAMES)
     requested_periods(name, arguments)
 
 
-def _check_segments(name: str, arguments: Mapping[str, str]) -> None:
-    metric = _declared(name)
+def _check_segments(name: str, arguments: MultiDict[str, str]) -> None:
     check_names(arguments, SEGMENT_NAMES)
-    requested_segments(metric, MultiDict(arguments))
+    requested_segments(declared_metric(name), arguments)
 
 
-def _check_board(name: str, arguments: Mapping[str, str]) -> None:
+def _check_board(name: str, arguments: MultiDict[str, str]) -> None:
     if name not in current_boards().names:
-        raise _no_view()
+        raise NotFound
     check_names(arguments, ())
     if current_boards().get(name)[0] is None:
         raise ViewError(message("This board cannot be shown: its file has mistakes."))
 
 
-def _check_release(name: str, arguments: Mapping[str, str]) -> None:
+def _check_release(name: str, arguments: MultiDict[str, str]) -> None:
     check_names(arguments, ())
     if release_named(name) is None:
-        raise _no_view()
+        raise NotFound
 
 
-def _check_newest(name: str, arguments: Mapping[str, str]) -> None:
+def _check_newest(name: str, arguments: MultiDict[str, str]) -> None:
     check_names(arguments, ())
-    _declared(name)
+    declared_metric(name)
 
 
-_Check: TypeAlias = Callable[[str, Mapping[str, str]], object]
+_Check: TypeAlias = Callable[[str, MultiDict[str, str]], object]
 
 _METRIC_FILES = (
     *("pages.metric_file", "pages.trend_file"),
@@ -173,6 +160,9 @@ def read_address(address: str) -> SharedView:
         VIEWS[endpoint][0](name, arguments)
     except RangeError as error:
         raise ViewError(str(error)) from None
+    except NotFound:
+        told = message("There is no such view. Open the page, and share it from there.")
+        raise ViewError(told) from None
     return SharedView(endpoint, name, parts.path, urlencode(pairs))
 
 
