@@ -6,43 +6,27 @@ the exact distribution that the sum of so many reports has.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 import numpy as np
 
 from deniable import Metric, Registry
 from deniable.protocol import windows
-from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable.protocol.types.discovery import Discovery
-from deniable.protocol.types.number import Number
-from deniable.protocol.types.pair import Pair
 from deniable.protocol.types.retention import Retention
 from deniable.protocol.wire import new_batch_id
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import Commit, TallyKey, increments_of
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import sample_tally
-from deniable_estimator.messages import message
-from deniable_estimator.planning.population import lognormal_crowd, normal_crowd, zipf_shares
+from deniable_estimator.planning.population import made_up
 from deniable_estimator.planning.retention_crowd import Life, tallies_of
-from deniable_estimator.statistics.intervals import FloatArray
 
 BEFORE = 7
 """So many complete windows before the window of now have reports as well."""
-
-STRINGS = 20
-"""Of a metric for any string, so many made-up ones are recorded, if there is no list."""
-
-WORDS = ("cafe", "decade", "face", "bead", "feed", "cab", "deaf", "fade", "bed", "added")
-"""What simulated devices have of a discovery: words whose letters every alphabet has."""
-
-_YES_AND_NO = np.array([0.3, 0.7])
-"""The shares of devices that say yes, and no, to a boolean metric."""
 
 
 @dataclass
@@ -119,83 +103,11 @@ class SimulatedCrowd:
     def _add_lives(self, store: Store, metric: Metric, labels: Sequence[str], now: float) -> None:
         """Windows of devices that come, stay and go, each drawn as a whole."""
         life, rng = Life.steady(self.devices), np.random.default_rng()
-        self.shares[metric.name] = message(
-            "{new:.0%} are new; {back:.0%} of them come back in the next window",
-            new=life.new / self.devices,
-            back=life.back,
-        )
+        self.shares[metric.name] = life.words(self.devices)
         lives = [life] * len(labels)
         for tally, _ in tallies_of(metric, labels, lives, rng, older=self.devices - life.new):
             fold_tally(store, metric, tally, 0, now)
             self.now[metric.name] = tally.reports
-
-
-class MadeUp(NamedTuple):
-    """What devices have of a metric: normalized texts, the share of each, and these in words."""
-
-    values: list[str]
-    shares: FloatArray
-    words: str
-
-
-def made_up(metric: Metric, listed: Sequence[str] | None = None) -> MadeUp:
-    """The made-up values of a metric, which is no retention."""
-    kind = metric.type
-    if isinstance(kind, Number):
-        return _made_up_numbers(metric, kind.range)
-    if isinstance(kind, Pair):
-        # As if the two had nothing to do with each other.
-        one, two = (
-            _YES_AND_NO if len(part.values) == 2 else zipf_shares(len(part.values), 1.0)
-            for part in kind.parts
-        )
-        told = message("the values of the two metrics are independent of each other")
-        return MadeUp(list(metric.values), np.outer(one, two).ravel(), told)
-    if kind.name == "boolean":
-        told = message("{percent}% say yes", percent=f"{100 * _YES_AND_NO[0]:g}")
-        return MadeUp(["true", "false"], _YES_AND_NO, told)
-    if isinstance(kind, Discovery):
-        values = list(dict.fromkeys(map(metric.normalize, WORDS)))
-    else:
-        made = (f"example-{number}" for number in range(1, STRINGS + 1))
-        values = list(metric.values or listed or made)
-    told = message(
-        "the first of {count} values is the most frequent, the second half as frequent as that, "
-        "the third a third, and so on",
-        count=len(values),
-    )
-    return MadeUp(values, zipf_shares(len(values), 1.0), told)
-
-
-def _made_up_numbers(metric: Metric, numbers: NumberRange) -> MadeUp:
-    low, high = float(numbers.low), float(numbers.high)
-    log = numbers.scale == "log"
-    middle, least, most = (
-        low * (high / low) ** part if log else low + part * (high - low)
-        for part in (0.4, 0.15, 0.65)
-    )
-    if log:
-        told = message(
-            "around {middle:.3g}, on a logarithmic scale; 95% from {low:.3g} to {high:.3g}",
-            middle=middle,
-            low=least,
-            high=most,
-        )
-        found = lognormal_crowd(middle, math.log(most / least) / 4)
-    else:
-        told = message(
-            "around {middle:.3g}, and 95% from {low:.3g} to {high:.3g}",
-            middle=middle,
-            low=least,
-            high=most,
-        )
-        found = normal_crowd(middle, (most - least) / 4)
-    # Each hundredth of the quantiles stands for those around it.
-    some = found.numbers[50::100]
-    if numbers.integer:
-        some = np.rint(some)
-    texts = [metric.normalize(float(each)) for each in some.tolist()]
-    return MadeUp(texts, np.full(len(texts), 1 / len(texts)), told)
 
 
 def fold_tally(store: Store, metric: Metric, tally: Tally, place: int, now: float) -> None:

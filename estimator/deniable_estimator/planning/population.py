@@ -1,4 +1,4 @@
-"""Populations for `deniable plan simulate`: how many devices have each value or number."""
+"""What devices have in a simulated population: made up for a metric, or read from a file."""
 
 from __future__ import annotations
 
@@ -10,12 +10,28 @@ from functools import cache
 from itertools import product
 from pathlib import Path
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 
+from deniable import Metric
 from deniable.protocol.errors import ValueListError
+from deniable.protocol.mechanisms.number_range import NumberRange
+from deniable.protocol.types.discovery import Discovery
+from deniable.protocol.types.number import Number
+from deniable.protocol.types.pair import Pair
 from deniable_estimator.answers.files import csv_rows
+from deniable_estimator.messages import message
 from deniable_estimator.statistics.intervals import FloatArray
+
+STRINGS = 20
+"""Of a metric for any string, so many made-up ones are recorded, if there is no list."""
+
+WORDS = ("cafe", "decade", "face", "bead", "feed", "cab", "deaf", "fade", "bed", "added")
+"""What simulated devices have of a discovery: words whose letters every alphabet has."""
+
+_YES_AND_NO = np.array([0.3, 0.7])
+"""The shares of devices that say yes, and no, to a boolean metric."""
 
 _STEPS = 10_000
 """How many numbers, all equally frequent, stand for a continuous distribution."""
@@ -64,34 +80,6 @@ class Crowd:
         return self.quantile(float(name.removeprefix("p")) / 100)
 
 
-def normal_crowd(mean: float, deviation: float) -> Crowd:
-    """Numbers that are normally distributed."""
-    return Crowd.of(mean + deviation * normal_scores())
-
-
-def lognormal_crowd(median: float, sigma: float) -> Crowd:
-    """Numbers whose logarithms are, around that of `median`, with the deviation `sigma`."""
-    return Crowd.of(median * np.exp(sigma * normal_scores()))
-
-
-def read_numbers(path: str | Path) -> Crowd:
-    """The crowd of a file that has a number on each line, or a number and its weight: `2.5,30`.
-
-    Raises:
-        ValueListError: the file cannot be read, or a line is no finite number with a weight of at
-            least 0; the error names the line.
-    """
-    source = str(path)
-    numbers, weights = [], []
-    for line, fields in csv_rows(Path(path)):
-        number, weight = _number_line(source, line, fields)
-        numbers.append(number)
-        weights.append(weight)
-    if not math.fsum(weights) > 0:
-        raise ValueListError(source, None, "gives no number a weight above 0")
-    return Crowd.of(np.array(numbers), np.array(weights))
-
-
 def zipf_shares(size: int, exponent: float) -> FloatArray:
     """Shares proportional to 1 / rank**exponent, shape (size,), summing to 1."""
     weights = np.arange(1, size + 1, dtype=np.float64) ** -exponent
@@ -99,33 +87,97 @@ def zipf_shares(size: int, exponent: float) -> FloatArray:
     return shares
 
 
-def read_shares(path: str | Path, *lists: Sequence[str]) -> FloatArray:
-    """Shares from a CSV file of `value,weight` lines, in the order of the list of values; of a pair
-    of lists those of its cells, row by row, from `value,value,weight` lines.
+class Population(NamedTuple):
+    """What devices have of a metric: normalized texts, the share of each, and these in words."""
 
-    Weights are scaled to sum to 1; a value that is not in the file has weight 0.
+    values: list[str]
+    shares: FloatArray
+    words: str
+
+
+def made_up(metric: Metric, listed: Sequence[str] | None = None) -> Population:
+    """The made-up values of a metric, which is no retention; `listed` are strings to take for those
+    that devices have, the commonest first."""
+    kind = metric.type
+    if isinstance(kind, Number):
+        return _made_up_numbers(metric, kind.range)
+    if isinstance(kind, Pair):
+        # As if the two had nothing to do with each other.
+        one, two = (
+            _YES_AND_NO if len(part.values) == 2 else zipf_shares(len(part.values), 1.0)
+            for part in kind.parts
+        )
+        told = message("the values of the two metrics are independent of each other")
+        return Population(list(metric.values), np.outer(one, two).ravel(), told)
+    if kind.name == "boolean":
+        told = message("{percent}% say yes", percent=f"{100 * _YES_AND_NO[0]:g}")
+        return Population(["true", "false"], _YES_AND_NO, told)
+    if isinstance(kind, Discovery):
+        values = list(dict.fromkeys(map(metric.normalize, listed or WORDS)))
+    else:
+        made = (f"example-{number}" for number in range(1, STRINGS + 1))
+        values = list(metric.values or listed or made)
+    told = message(
+        "the first of {count} values is the most frequent, the second half as frequent as that, "
+        "the third a third, and so on",
+        count=len(values),
+    )
+    return Population(values, zipf_shares(len(values), 1.0), told)
+
+
+def _made_up_numbers(metric: Metric, numbers: NumberRange) -> Population:
+    low, high = float(numbers.low), float(numbers.high)
+    log = numbers.scale == "log"
+    # Each hundredth of the quantiles stands for those around it.
+    scores = normal_scores()[50::100]
+    middle, least, most = (
+        low * (high / low) ** part if log else low + part * (high - low)
+        for part in (0.4, 0.15, 0.65)
+    )
+    if log:
+        told = message(
+            "around {middle:.3g}, on a logarithmic scale; 95% from {low:.3g} to {high:.3g}",
+            middle=middle,
+            low=least,
+            high=most,
+        )
+        some = middle * np.exp(math.log(most / least) / 4 * scores)
+    else:
+        told = message(
+            "around {middle:.3g}, and 95% from {low:.3g} to {high:.3g}",
+            middle=middle,
+            low=least,
+            high=most,
+        )
+        some = middle + (most - least) / 4 * scores
+    if numbers.integer:
+        some = np.rint(some)
+    texts = [metric.normalize(float(each)) for each in some.tolist()]
+    return Population(texts, np.full(len(texts), 1 / len(texts)), told)
+
+
+def read_population(path: Path, metric: Metric) -> Population:
+    """What devices have by a CSV file: `value,weight` lines, of a pair `value,value,weight`, of a
+    number `number` or `number,weight`; of a metric that lists no values any strings.
+
+    Weights are scaled to sum to 1; a listed value that is not in the file has weight 0.
 
     Raises:
-        ValueListError: the file cannot be read, or a line is not a value of the metric, once,
-            with a weight of at least 0; the error names the line.
+        ValueListError: the file cannot be read, or a line is not such a value, once, with a weight
+            of at least 0; the error names the line.
     """
-    weights = _read_weights(str(path), lists, "value" if len(lists) == 1 else "cell")
-    shares = np.array([weights.get(cell, 0.0) for cell in product(*lists)])
-    return shares / math.fsum(weights.values())
-
-
-def read_strings(path: str | Path) -> tuple[list[str], FloatArray]:
-    """The strings of a CSV file of `string,weight` lines, and their shares, in its order.
-
-    Weights are scaled to sum to 1.
-
-    Raises:
-        ValueListError: the file cannot be read, or a line is not a string, once, with a weight of
-            at least 0; the error names the line.
-    """
-    weights = _read_weights(str(path), [None], "string")
-    shares = np.array(list(weights.values())) / math.fsum(weights.values())
-    return [text for (text,) in weights], shares
+    kind = metric.type
+    if isinstance(kind, Number):
+        weights = _read_numbers(metric, path)
+        what = "number"
+    else:
+        lists = [part.values for part in kind.parts] if isinstance(kind, Pair) else [metric.values]
+        weights = _read_weights(metric, path, lists)
+        what = "cell" if len(lists) > 1 else "value" if metric.values else "string"
+    total = math.fsum(weights.values())
+    if not total > 0:
+        raise ValueListError(str(path), None, f"gives no {what} a weight above 0")
+    return Population(list(weights), np.array(list(weights.values())) / total, f"as in {path}")
 
 
 def pair_shares(first: FloatArray, second: FloatArray, dependence: float) -> FloatArray:
@@ -146,26 +198,28 @@ def normal_scores() -> FloatArray:
     return np.array([normal.inv_cdf((each + 0.5) / _STEPS) for each in range(_STEPS)])
 
 
-def _number_line(source: str, line: int, fields: list[str]) -> tuple[float, float]:
-    try:
-        number, weight = float(fields[0]), float(fields[1]) if len(fields) > 1 else 1.0
-    except ValueError:
-        number = weight = math.nan
-    if len(fields) > 2 or not (math.isfinite(number) and math.isfinite(weight) and weight >= 0):
-        message = "is no finite number, alone or with a weight of at least 0, like 2.5,30"
-        raise ValueListError(source, line, message)
-    return number, weight
+def _read_numbers(metric: Metric, path: Path) -> dict[str, float]:
+    """The weight of each number, as its normalized text."""
+    weights: dict[str, float] = {}
+    for line, fields in csv_rows(path):
+        try:
+            number, weight = float(fields[0]), float(fields[1]) if len(fields) > 1 else 1.0
+        except ValueError:
+            number = weight = math.nan
+        if len(fields) > 2 or not (math.isfinite(number) and math.isfinite(weight) and weight >= 0):
+            message = "is no finite number, alone or with a weight of at least 0, like 2.5,30"
+            raise ValueListError(str(path), line, message)
+        text = metric.normalize(number)
+        weights[text] = weights.get(text, 0.0) + weight
+    return weights
 
 
-def _read_weights(
-    source: str, lists: Sequence[Sequence[str] | None], what: str
-) -> dict[tuple[str, ...], float]:
+def _read_weights(metric: Metric, path: Path, lists: Sequence[Sequence[str]]) -> dict[str, float]:
     """The weight of each value, or of each value of the first list with one of the second, in the
-    file's order. Without a list, any text may be named."""
-    form = ",".join(["value"] * len(lists) + ["weight"])
-    known = [None if each is None else frozenset(each) for each in lists]
+    metric's order. Of an empty list any text may be named; the order is then the file's."""
+    source, form = str(path), ",".join(["value"] * len(lists) + ["weight"])
     weights: dict[tuple[str, ...], float] = {}
-    for line, fields in csv_rows(Path(source)):
+    for line, fields in csv_rows(path):
         # The form in which values are declared.
         *named, text = (unicodedata.normalize("NFC", each) for each in fields)
         try:
@@ -176,8 +230,8 @@ def _read_weights(
             raise ValueListError(source, line, f"is not {form}")
         if not (math.isfinite(weight) and weight >= 0):
             raise ValueListError(source, line, f"has the weight {text}; give it one of at least 0")
-        for value, values in zip(named, known, strict=True):
-            if values is not None and value not in values:
+        for value, values in zip(named, lists, strict=True):
+            if values and value not in values:
                 raise ValueListError(
                     source, line, f"names {value!r}, which the metric does not declare"
                 )
@@ -185,6 +239,11 @@ def _read_weights(
             told = " with ".join(map(repr, named))
             raise ValueListError(source, line, f"names {told} a second time")
         weights[tuple(named)] = weight
-    if not math.fsum(weights.values()) > 0:
-        raise ValueListError(source, None, f"gives no {what} a weight above 0")
-    return weights
+    if metric.values:
+        cells = zip(metric.values, product(*lists), strict=True)
+        return {value: weights.get(cell, 0.0) for value, cell in cells}
+    found: dict[str, float] = {}
+    for (value,), weight in weights.items():
+        text = metric.normalize(value)
+        found[text] = found.get(text, 0.0) + weight
+    return found

@@ -23,6 +23,7 @@ from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubse
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.own_columns import SubsetSelectionAnalysis
+from deniable_estimator.messages import message
 from deniable_estimator.statistics.intervals import FloatArray
 
 Counts = NDArray[np.int64]
@@ -55,6 +56,14 @@ class Life:
         once_more = 1 / ((1 - life.stays) * (1 - again))
         visits = 1 + (life.back + (1 - life.back) * again) * once_more
         return replace(life, new=active / visits)
+
+    def words(self, active: float) -> str:
+        """How the devices live, if so many are active in each window."""
+        return message(
+            "{new:.0%} are new; {back:.0%} of them come back in the next window",
+            new=self.new / active,
+            back=self.back,
+        )
 
     def away(self, active: float) -> float:
         """How many devices may still come back while so many are active, of those that came before:

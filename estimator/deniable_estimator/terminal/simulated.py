@@ -1,74 +1,49 @@
-"""`deniable plan simulate`: one window of a made-up crowd, with the truth beside what is estimated.
+"""`deniable plan simulate`: one window of a made-up crowd, with the truth beside what is estimated;
+of a retention many windows of a crowd that comes, stays and goes.
 
 Exit codes: 0 for a result, 1 for an error, 2 for a wrong call.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from deniable.protocol.coded_message import counted
-from deniable.protocol.mechanisms.numeric import Numeric
-from deniable.protocol.types.discovery import Discovery
+from deniable.protocol.mechanisms.prefix_tree import head
+from deniable.protocol.types.discovery import Discovery, denied
 from deniable.protocol.types.number import Number
-from deniable.protocol.types.pair import Pair
 from deniable.protocol.types.retention import Retention
 from deniable.tools.command_line import command
 from deniable_collector.options import registry_option
-from deniable_estimator.terminal.options import (
-    Parsed,
-    Real,
-    as_json,
-    candidates_option,
-    progress,
-    read_candidates,
-)
-from deniable_estimator.terminal.simulated_crowds import (
-    say_simulated,
-    simulate_discovery,
-    simulate_retention,
-)
+from deniable_estimator.terminal.options import as_json, candidates_option, progress, say
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.random import Generator
+    from numpy.typing import NDArray
 
     from deniable import Metric
-    from deniable_estimator.planning.population import Crowd
-    from deniable_estimator.statistics.intervals import FloatArray
+    from deniable_collector.tally import Tally
+    from deniable_estimator.answers.base import Answer
+    from deniable_estimator.answers.finds import Finds
+    from deniable_estimator.document.document import Document
 
 # numpy and rich take longer to import than `deniable --help` should.
 
+_FIRST = "2026-01-05"
+"""A Monday, on which the first window of a retention begins; of months, the first of them."""
 
-def _two(text: str) -> tuple[float, float]:
-    """The two numbers of an option like `--normal MEAN,SD`, the second of which is above 0."""
-    try:
-        first, second = (float(each) for each in text.split(","))
-    except ValueError:
-        raise ValueError("write two numbers, like 12,3") from None
-    if not (math.isfinite(first) and 0 < second < math.inf):
-        raise ValueError("let both be finite, and the second above 0")
-    return first, second
+_WINDOWS = 20
+"""A retention is simulated in so many windows."""
 
-
-def _lives(text: str) -> tuple[float, float, float, float, int]:
-    """How devices come, stay and go."""
-    try:
-        back, stays, returns, growth = (float(each) for each in text.split(",")[:-1])
-        count = int(text.split(",")[-1])
-    except ValueError:
-        raise ValueError("write five numbers, like .45,.85,.15,0,20") from None
-    rates = 0 <= back <= 1 and 0 <= stays <= 0.999 and 0 <= returns <= 1
-    if not (rates and abs(growth) <= 0.5 and 2 <= count <= 520):
-        raise ValueError(
-            "the first three are parts of 1, and less than 1 stays; GROWTH is from -.5 to .5, and "
-            "WINDOWS from 2 to 520"
-        )
-    return back, stays, returns, growth, count
+_MISSED = 10
+"""So many of the commonest strings that were not found are named."""
 
 
 @command("deniable plan simulate browser --devices 50000 --seed 7")
@@ -78,184 +53,208 @@ def _lives(text: str) -> tuple[float, float, float, float, int]:
     "--devices", required=True, type=click.IntRange(1, 10**12), help="How many devices run the app."
 )
 @click.option(
-    "--zipf",
-    type=Real(0, 100),
-    help="The values' shares are proportional to 1 / rank**ZIPF; 1 if not given.",
-)
-@click.option(
     "--shares",
     type=click.Path(path_type=Path),
-    help="A CSV file of value,weight lines, of a pair value,value,weight, of a discovery "
-    "string,weight, instead of --zipf.",
-)
-@click.option(
-    "--dependence",
-    type=Real(0, 1),
-    help="Of a pair: the part of the devices whose two values rise together; by default 0.",
-)
-@click.option(
-    "--normal",
-    type=Parsed("numbers", _two),
-    metavar="MEAN,SD",
-    help="Of a number: it is normally distributed, with this mean and standard deviation.",
-)
-@click.option(
-    "--lognormal",
-    type=Parsed("numbers", _two),
-    metavar="MEDIAN,SIGMA",
-    help="Of a number: its logarithm is, with this standard deviation.",
-)
-@click.option(
-    "--numbers",
-    type=click.Path(path_type=Path),
-    help="Of a number: a file that has one on each line, or number,weight.",
-)
-@click.option(
-    "--lives",
-    type=Parsed("numbers", _lives),
-    metavar="BACK,STAYS,RETURNS,GROWTH,WINDOWS",
-    help="Of a retention: the parts of the new devices that are back in the next window, of the "
-    "others that stay, and of the absent ones that return; how many more are new in each window, "
-    "and how many windows there are. .45,.85,.15,0,20 if not given.",
+    help="A CSV file of what the devices have, in place of made-up values: value,weight lines, of "
+    "a pair value,value,weight, of a discovery string,weight, of a number number,weight.",
 )
 @candidates_option
 @click.option("--seed", type=click.IntRange(0), help="Draw the same population every time.")
 @as_json
 def simulate(
-    metric: str, registry: Path, devices: int, seed: int | None, form: str | None, **given: Any
+    metric: str,
+    registry: Path,
+    devices: int,
+    shares: Path | None,
+    candidates: Path | None,
+    seed: int | None,
+    form: str | None,
 ) -> None:
     """Draw one window's tally of METRIC from a simulated population, and estimate it; of a
     retention many windows, in each of which about so many devices are active.
 
-    The tally is drawn from its exact distribution, so 1,000,000,000 devices take seconds.
+    The tally is drawn from its exact distribution, so 1,000,000,000 devices take seconds. The
+    strings to look for are those that the devices have: of --candidates the first is the commonest.
     """
     import numpy as np
 
     from deniable import Registry
+    from deniable.protocol.value_list import read_values
+    from deniable_estimator.analyses import sample_tally
+    from deniable_estimator.answers import answer_of
     from deniable_estimator.asking.query import find_metric
+    from deniable_estimator.planning.population import Crowd, made_up, read_population
 
     declared = find_metric(Registry.load(registry), metric)
-    _check(declared, given)
-    rng = np.random.default_rng(seed)
-    if isinstance(declared.type, Number):
-        _simulate_numbers(declared, devices, _population(given), rng, form)
-    elif isinstance(declared.type, Retention):
-        lives = given["lives"] or (0.45, 0.85, 0.15, 0.0, 20)
-        simulate_retention(declared, devices, lives, rng, form)
-    elif isinstance(declared.type, Discovery):
-        spread = given["shares"], given["candidates"], given["zipf"]
-        simulate_discovery(declared, devices, *spread, rng, form)
+    kind, rng = declared.type, np.random.default_rng(seed)
+    _check(declared, shares, candidates)
+    if isinstance(kind, Retention):
+        _simulate_lives(declared, kind, devices, rng, form)
+        return
+    if shares is not None:
+        population = read_population(shares, declared)
     else:
-        asked = read_candidates(declared, given["candidates"])
-        _simulate_values(declared, devices, _spread(declared, given, asked), asked, rng, form)
+        population = made_up(declared, None if candidates is None else read_values(candidates))
+    values = population.values
+    with progress(f"Simulating {counted(devices, 'device')}"):
+        counts = rng.multinomial(devices, population.shares)
+        reporting = rng.binomial(counts, declared.rate)
+        tally = sample_tally(declared.scheme, reporting, rng, values=values, metric=metric)
+        if isinstance(kind, Discovery):
+            finds = _found(declared, kind, tally)
+        else:
+            looked_for = values if declared.needs_candidates else None
+            answer = answer_of(tally, declared.scheme, looked_for, unit=kind.unit)
+    if isinstance(kind, Discovery):
+        _say_finds(finds, kind, values, counts, population.words, form)
+    elif isinstance(kind, Number):
+        truth = Crowd.of(np.array(values, np.float64), counts.astype(np.float64))
+        told = [truth.series(each) for each in answer.series.names]
+        _say(form, answer, devices, truth, "series", told, population.words)
+    else:
+        parts = counts / devices
+        rows = "cells" if kind.of else "values"
+        _say(form, answer, devices, parts, rows, parts.tolist(), population.words)
 
 
-_NUMBERS = ("normal", "lognormal", "numbers")
-_OF = {
-    "number": _NUMBERS,
-    "retention": ("lives",),
-    "pair": ("zipf", "shares", "dependence"),
-    "string": ("zipf", "shares", "candidates"),
-    "discovery": ("zipf", "shares", "candidates"),
-}
-"""The options that say how a crowd of each type is spread; of others `--zipf` and `--shares`."""
-
-
-def _check(declared: Metric, given: Mapping[str, Any]) -> None:
-    """Refuse options of other types, and two that exclude each other.
+def _check(declared: Metric, shares: Path | None, candidates: Path | None) -> None:
+    """Refuse files of values that the metric does not take, and two of them.
 
     Raises:
         click.UsageError: there are some.
     """
     name, kind = declared.name, declared.type.name
-    own = _OF.get(kind, ("zipf", "shares"))
-    known = ", ".join(f"--{each}" for each in own)
-    asked = [each for each, value in given.items() if value is not None]
-    if wrong := [f"--{each}" for each in asked if each not in own]:
-        raise click.UsageError(
-            f"{name!r} is a {kind}: leave {', '.join(wrong)} out; it takes {known}"
-        )
-    if kind == "number" and len(asked) != 1:
-        raise click.UsageError(f"say how the numbers of {name!r} are spread, by one of {known}")
-    if {"shares", "dependence"} <= set(asked):
-        raise click.UsageError("--dependence goes with --zipf: leave it out with --shares")
+    if shares is not None and kind == "retention":
+        raise click.UsageError(f"{name!r} is a {kind}, whose crowd is made up: leave --shares out")
+    if candidates is not None and not (declared.needs_candidates or kind == "discovery"):
+        raise click.UsageError(f"{name!r} is a {kind}: leave --candidates out")
+    if shares is not None and candidates is not None:
+        raise click.UsageError("--shares has strings and weights: leave --candidates out")
 
 
-def _spread(declared: Metric, given: Mapping[str, Any], asked: list[str] | None) -> FloatArray:
-    """The share of each value; of a pair of each cell."""
-    from deniable_estimator.planning.population import pair_shares, read_shares, zipf_shares
-
-    exponent = 1.0 if given["zipf"] is None else given["zipf"]
-    if isinstance(declared.type, Pair):
-        lists = [part.values for part in declared.type.parts]
-        if given["shares"] is not None:
-            return read_shares(given["shares"], *lists)
-        margins = [zipf_shares(len(each), exponent) for each in lists]
-        return pair_shares(margins[0], margins[1], given["dependence"] or 0.0)
-    values = asked or declared.values
-    if given["shares"] is not None:
-        return read_shares(given["shares"], values)
-    return zipf_shares(len(values), exponent)
-
-
-def _simulate_values(
-    declared: Metric,
-    devices: int,
-    spread: FloatArray,
-    asked: list[str] | None,
-    rng: Generator,
+def _say(
     form: str | None,
-) -> None:
-    from deniable_estimator.analyses import sample_tally
-    from deniable_estimator.answers import answer_of
-
-    with progress(f"Simulating {counted(devices, 'device')}"):
-        counts = rng.multinomial(devices, spread)
-        reporting = rng.binomial(counts, declared.rate)
-        tally = sample_tally(declared.scheme, reporting, rng, values=asked, metric=declared.name)
-        answer = answer_of(tally, declared.scheme, asked)
-    truth = counts / devices
-    rows = "cells" if declared.type.of else "values"
-    say_simulated(form, answer, devices, truth, rows, truth.tolist())
-
-
-def _simulate_numbers(
-    declared: Metric,
+    answer: Answer,
     devices: int,
-    population: Crowd,
-    rng: Generator,
-    form: str | None,
+    truth: Any,
+    rows: str,
+    told: Sequence[float | None],
+    words: str,
 ) -> None:
-    import numpy as np
-
-    from deniable_estimator.analyses import sample_tally
-    from deniable_estimator.answers import answer_of
+    """Print the answer of a simulated crowd with the `truth` as `answer_document` takes it; in
+    JSON each of these `rows` has the one that is `told` of it."""
     from deniable_estimator.answers.files import plain
-    from deniable_estimator.planning.population import Crowd
+    from deniable_estimator.terminal.documents import answer_document
 
-    mechanism, name = declared.scheme.mechanism, declared.name
-    assert isinstance(mechanism, Numeric)
-    numbers = population.numbers
-    if mechanism.range.integer:
-        numbers = np.rint(numbers)
-    with progress(f"Simulating {counted(devices, 'device')}"):
-        counts = rng.multinomial(devices, population.weights / population.weights.sum())
-        reporting = rng.binomial(counts, declared.rate)
-        tally = sample_tally(declared.scheme, reporting, rng, values=numbers, metric=name)
-        answer = answer_of(tally, declared.scheme, unit=declared.type.unit)
-    truth = Crowd.of(numbers, counts.astype(np.float64))
-    told = [truth.series(each) for each in answer.series.names]
-    say_simulated(form, answer, devices, truth, "series", plain(told))
+    def data() -> dict[str, Any]:
+        report = answer.to_dict()
+        for row, each in zip(report[rows], plain(told), strict=True):
+            row["truth"] = each
+        return {"devices": devices, **report}
+
+    def document() -> Document:
+        return _with_notes(answer_document(answer, truth), _of_the_crowd(words))
+
+    say(form, data, document)
 
 
-def _population(given: Mapping[str, Any]) -> Crowd:
-    """How the numbers are spread; one of the three is given."""
-    from deniable_estimator.planning.population import lognormal_crowd, normal_crowd, read_numbers
+def _of_the_crowd(words: str) -> str:
+    return f"The simulated devices: {words}."
 
-    if given["normal"] is not None:
-        return normal_crowd(*given["normal"])
-    if given["lognormal"] is not None:
-        if given["lognormal"][0] <= 0:
-            raise click.UsageError("--lognormal needs a median above 0")
-        return lognormal_crowd(*given["lognormal"])
-    return read_numbers(given["numbers"])
+
+def _with_notes(document: Document, *notes: str) -> Document:
+    from deniable_estimator.document.document import Note
+
+    return replace(document, notes=(*document.notes, *map(Note, notes)))
+
+
+def _simulate_lives(
+    declared: Metric, kind: Retention, devices: int, rng: Generator, form: str | None
+) -> None:
+    """Print what is estimated of a crowd of which about `devices` are active in each window, beside
+    the truth."""
+    from deniable.protocol import windows
+    from deniable_estimator.analyses.retention import WindowedTally
+    from deniable_estimator.answers import answer_of
+    from deniable_estimator.planning.retention_crowd import Life, tallies_of, true_series
+    from deniable_estimator.statistics.participation import Participation
+
+    life = Life.steady(devices)
+    first = windows.window_at(declared.window, windows.start(_FIRST))
+    labels = [windows.shifted(first, place) for place in range(_WINDOWS)]
+    with progress(f"Simulating {_WINDOWS} windows"):
+        lives = [life] * _WINDOWS
+        drawn = list(tallies_of(declared, labels, lives, rng, older=devices - life.new))
+        tallies = [tally for tally, _ in drawn]
+        rows = tuple(
+            sum(same[1:], same[0]) for same in zip(*(each.rows for each in tallies), strict=True)
+        )
+        whole = WindowedTally(
+            *(declared.name, declared.scheme.fingerprint, tuple(labels), rows), each=tuple(tallies)
+        )
+        participation = Participation(
+            {each.windows[0]: each.reports for each in tallies}, declared.rate
+        )
+        answer = answer_of(whole, declared.scheme, participation=participation)
+    truth = true_series([window for _, window in drawn], kind.ages)
+    told = [truth.get(each) for each in answer.series.names]
+    _say(form, answer, devices, truth, "series", told, life.words(devices))
+
+
+def _found(declared: Metric, kind: Discovery, tally: Tally) -> Finds:
+    from deniable_estimator.answers.basis import Part
+    from deniable_estimator.answers.finds_making import Rule, find_strings
+    from deniable_estimator.statistics.participation import Participation
+
+    part = Part(tally, declared.scheme, None, Participation.evenly(tally))
+    rule = Rule(kind.minimum_share, partial(denied, patterns=kind.deny))
+    return find_strings([part], rule)
+
+
+def _say_finds(
+    finds: Finds,
+    kind: Discovery,
+    values: Sequence[str],
+    counts: NDArray[np.int64],
+    words: str,
+    form: str | None,
+) -> None:
+    """Print the strings that were found, how many of them some device has, and which were not."""
+    from deniable_estimator.answers.words.finds import finds_document
+    from deniable_estimator.document.terminal import MOST_ROWS, printable
+    from deniable_estimator.messages import isolated
+
+    devices = int(counts.sum())
+    heads = [head(each, kind.levels, kind.alphabet) for each in values]
+    truth = dict.fromkeys(heads, 0.0)
+    for each, count in zip(heads, counts.tolist(), strict=True):
+        truth[each] += count / devices
+    found = {each.head for each in finds.finds}
+    missed = sorted(
+        ((share, each) for each, share in truth.items() if share and each and each not in found),
+        reverse=True,
+    )[:_MISSED]
+    named = [(each.decode("utf-8", "backslashreplace"), share) for share, each in missed]
+
+    def data() -> dict[str, Any]:
+        told = finds.to_dict()
+        for row, each in zip(told["finds"], finds.finds, strict=True):
+            row["truth"] = truth.get(each.head, 0.0)
+        told["missed"] = [{"text": text, "truth": share} for text, share in named]
+        return {"devices": devices, **told}
+
+    def document() -> Document:
+        notes = []
+        false = sum(not truth.get(each.head) for each in finds.finds)
+        if finds.finds:
+            errors = [each.low <= truth.get(each.head, 0.0) <= each.high for each in finds.finds]
+            notes.append(
+                f"Truth: {sum(errors):,} of {len(errors):,} intervals hold the true share, and "
+                f"{false:,} of the strings are nobody's."
+            )
+        if named:
+            text = ", ".join(f"{isolated(printable(name))} {share:.2%}" for name, share in named)
+            notes.append(f"The commonest that were not found: {text}.")
+        return _with_notes(finds_document(finds, MOST_ROWS), *notes, _of_the_crowd(words))
+
+    say(form, data, document, ascii_only=True)
