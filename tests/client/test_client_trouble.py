@@ -195,33 +195,6 @@ def test_a_switch_is_heeded_by_the_last_write(make_client, marked, tmp_path):
         State(tmp_path / "state").switch(on=True)
 
 
-def test_a_slow_network_keeps_nothing_from_the_disk(make_client, marked, clock, tmp_path):
-    """While a request hangs, a record reaches the disk."""
-    entered, release = threading.Event(), threading.Event()
-
-    class Hanging:
-        def send(self, body):
-            entered.set()
-            release.wait(60)
-            raise TransportError("too late")
-
-    client = make_client(
-        registry=marked, background=True, transport=Hanging(), on_trouble=None, spread=0.0
-    )
-    client.record("page", "first")
-    assert client.flush(30)
-    clock.days(1)
-    client.record("page", "second")
-    assert entered.wait(120)
-    started = time.monotonic()
-    client.record("page", SECRET)
-    while not holds_secret(tmp_path / "state"):
-        assert time.monotonic() - started < 60
-        time.sleep(0.02)
-    release.set()
-    client.close(30)
-
-
 @pytest.mark.parametrize(
     "answer", [b"HTTP/1.1 202 Accepted\r\nX: ", b"HTTP/1.1 100 Continue\r\n\r\n"]
 )

@@ -172,26 +172,6 @@ def test_taking_turns_changes_no_value(keys, live, told):
         assert 0 < len(reports) < 10 * len(weeks)
 
 
-def test_opting_out_and_in_again_makes_no_new_device(make_client, clock, collector, told):
-    """Neither the first week nor the memo is another one afterwards. Weeks without consent are not
-    remembered."""
-    client = make_client()
-    client.active("back")
-    assert client.flush()
-    client.opt_out()
-    clock.days(7)
-    client.active("back")
-    client.flush()
-    clock.days(7)
-    client.opt_in()
-    client.active("back")
-    assert client.flush()
-    first = told[0][1]
-    assert told == [("new", first), ("returned", first)]
-    assert len(collector.reports) == 2
-    assert len({report.get("row", 0) for report in collector.reports}) == 1
-
-
 def test_erasing_forgets_and_ends(make_client, clock, told):
     """After a report, an erasure deletes the first week, and nothing is ever reported or
     remembered again. Before any, the device begins as a new one."""
@@ -254,22 +234,6 @@ def test_another_kind_of_windows(live, registry, told):
     assert told[1:] == [("stayed", cohort), ("returned", "older")]
 
 
-def test_a_value_that_waits_from_another_type(registry, live, told):
-    """A boolean that became a retention inside a window: its value is dropped without a report, and
-    the next window is reported."""
-    earlier = Registry.parse(metrics_toml(back={"window": "week"}))
-    old = live(earlier)
-    old.now = 2_975 * 7 * 86_400.0 + 1
-    record = old.recorder.admit("back", True, old.now)
-    assert record is not None
-    old.device.write([record])
-    life = live(registry, old.state)
-    life.use(2_975)
-    life.use(2_976)
-    assert life.reported() == [2_976]
-    assert [cohort for _, cohort in told] == [str(2_976 % 3)]
-
-
 def test_the_wrong_call_is_a_mistake_that_says_so(make_client, registry):
     """A retention takes no value, and other metrics are not active; nothing is kept."""
     with MemoryClient(registry) as client:
@@ -290,15 +254,6 @@ def test_the_wrong_call_is_a_mistake_that_says_so(make_client, registry):
     assert quiet.counters == {"mistake": 2}
     assert quiet.flush()
     assert quiet.sent() == []
-
-
-def test_no_call_after_the_last_day(make_client, clock, registry):
-    """An expired retention is counted and not reported."""
-    clock.now = windows.end("2040-06-30")
-    client = make_client()
-    client.active("back")
-    assert client.flush()
-    assert (client.counters, client.sent()) == ({"expired": 1}, [])
 
 
 def test_reports_in_words(make_client, clock, tmp_path):
