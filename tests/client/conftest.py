@@ -15,6 +15,9 @@ import pytest
 
 from deniable import Client, Registry
 from deniable.device import state_file
+from deniable.device.device import Device
+from deniable.device.recording import Recorder
+from deniable.device.state import State
 from deniable.device.transport import Reply
 
 REGISTRY = """
@@ -133,6 +136,52 @@ class Collector:
     def reports(self):
         """Every report that arrived, in order."""
         return [report for body in self.bodies for report in json.loads(body)["reports"]]
+
+
+class Life:
+    """A device without a network, whose clock the test sets; in memory, unless a state is given."""
+
+    def __init__(self, registry, bits, state=None):
+        self.now, self.state = 0.0, state or State(None)
+        self.registry, self.recorder = registry, Recorder(registry)
+        self.device = Device(
+            registry, self.state, None, clock=lambda: self.now, bits=bits, spread=0.0
+        )
+
+    def use(self, now, value=True, *names):
+        """Record a value at that time, of these metrics or of all."""
+        self.now = now
+        records = [self.recorder.admit(name, value, now) for name in names or self.registry.metrics]
+        self.device.write([each for each in records if each is not None])
+
+    def wait(self, now):
+        """Let time pass without a use."""
+        self.now = now
+        self.device.write([])
+
+    def rows(self, query, *values):
+        """What the state holds."""
+        with self.state.transaction() as connection:
+            return connection.execute(query, values).fetchall()
+
+    def reported(self, metric="m"):
+        """The windows that have a report, in the order of the reports."""
+        query = "SELECT window FROM reports WHERE metric = ? ORDER BY rowid"
+        return [window for (window,) in self.rows(query, metric)]
+
+
+@pytest.fixture
+def live():
+    """Makes lives, whose states are closed in the end."""
+    made = []
+
+    def make(*arguments):
+        made.append(Life(*arguments))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.state.close()
 
 
 @pytest.fixture(autouse=True)
