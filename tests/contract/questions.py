@@ -934,6 +934,9 @@ _ASKED = {
         deniable lint broken.toml --notice
         deniable lint edits/after.toml --notice
         deniable lint edits/before.toml --notice --lang zh-Hans
+        deniable lint edits/limits.toml
+        deniable lint edits/hopeless.toml
+        deniable lint broken.toml --json
     """,
     "what a device has reported": """
         deniable sent
