@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -92,6 +96,37 @@ def http_server(answer):
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
         thread.join()
+
+
+@contextmanager
+def raw_server(answer):
+    """A server on loopback that gives its first connection to `answer`, which need not speak
+    HTTP."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve():
+            connection = listener.accept()[0]
+            with connection, suppress(OSError):
+                answer(connection)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        thread.join()
+
+
+def run_app(folder, registry, script, *options):
+    """Run an app in a folder, with this registry as its metrics.toml. Returns what it printed."""
+    (folder / "metrics.toml").write_text(registry)
+    (folder / "app.py").write_text(script)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "DO_NOT_TRACK": "0"}
+    environment.pop("DENIABLE_DISABLED", None)
+    app = [sys.executable, *options, "app.py"]
+    done = subprocess.run(
+        app, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
 
 
 class Clock:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 import math
 import os
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -23,7 +21,7 @@ from deniable.device.ledger import Ledger
 from deniable.device.state import FILE_NAME, State
 from deniable.testing import MemoryClient
 
-from .conftest import metrics_toml
+from .conftest import metrics_toml, run_app
 
 _NOT_DECLARED = (
     "telemetry: a call names a metric or segment that is not declared; with strict=True it raises"
@@ -320,27 +318,14 @@ def test_undeclared_values_are_counted(make_client, clock, collector, recwarn):
 def test_development_tells_of_undeclared_values(tmp_path):
     """`python -X dev` names the metric and the line that recorded, and not the value."""
     browser = {"type": "category", "values": ["firefox", "other"], "expires": "2999-01-01"}
-    (tmp_path / "metrics.toml").write_text(metrics_toml(browser=browser))
     script = (
         "import deniable\n"
         "with deniable.Client('metrics.toml', state_dir=':memory:', consent=True) as client:\n"
         "    client.record('browser', 'Firefox')\n"
     )
-    (tmp_path / "app.py").write_text(script)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    for name in ("DO_NOT_TRACK", "DENIABLE_DISABLED"):
-        environment.pop(name, None)
-    said = {
-        mode: subprocess.run(
-            [sys.executable, *mode, "app.py"],
-            cwd=tmp_path,
-            env=environment,
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stderr
-        for mode in ((), ("-X", "dev"))
-    }
+    modes = ((), ("-X", "dev"))
+    registry = metrics_toml(browser=browser)
+    said = {mode: run_app(tmp_path, registry, script, *mode) for mode in modes}
     assert said[()] == ""
     assert "app.py:3: UndeclaredValueWarning: metric 'browser': a value" in said["-X", "dev"]
     assert "Firefox" not in said["-X", "dev"].replace("'Firefox'", "", 1)  # the line of code
@@ -466,7 +451,6 @@ def test_sent_leaves_no_trace(make_client, tmp_path, clock):
 
 def test_an_app_without_logging_prints_nothing(tmp_path):
     """Trouble in an app that imports logging and does not configure it stays off its terminal."""
-    (tmp_path / "metrics.toml").write_text(metrics_toml(dark={}))
     script = (
         "import logging, deniable\n"
         "c = deniable.Client('metrics.toml', state_dir='metrics.toml', clock=lambda: 1.79e9,"
@@ -475,24 +459,17 @@ def test_an_app_without_logging_prints_nothing(tmp_path):
         "assert not c.flush(30)\n"
         "assert c.counters['disk']\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], check=True, capture_output=True, cwd=tmp_path
-    )
-    assert done.stdout + done.stderr == b""
+    assert run_app(tmp_path, metrics_toml(dark={}), script) == ""
 
 
 def test_atexit_brings_records_to_the_disk(tmp_path):
     """A script that records and ends, without close, has its value on the disk."""
-    (tmp_path / "metrics.toml").write_text(metrics_toml(dark={}))
     script = (
         "import deniable\n"
-        f"c = deniable.Client({str(tmp_path / 'metrics.toml')!r}, state_dir={str(tmp_path)!r},"
-        " clock=lambda: 1.79e9, consent=True)\n"
+        "c = deniable.Client('metrics.toml', state_dir='.', clock=lambda: 1.79e9, consent=True)\n"
         "c.record('dark', True)\n"
     )
-    subprocess.run([sys.executable, "-W", "error", "-c", script], check=True)
-    from deniable.device.state import State
-
+    run_app(tmp_path, metrics_toml(dark={}), script, "-W", "error")
     state = State(tmp_path)
     with state.transaction() as connection:
         assert connection.execute("SELECT value FROM open_values").fetchall() == [("true",)]
