@@ -8,7 +8,6 @@ import pytest
 
 from deniable import MetricError, Registry, RegistryError, SchemeError
 from deniable.protocol.keys import all_keys
-from deniable.protocol.types.closed import Category
 from deniable.protocol.value_list import MAX_VALUE_BYTES
 
 from .conftest import metrics_toml
@@ -22,28 +21,13 @@ def registry():
     return Registry.load(GOOD)
 
 
-def test_a_good_file_becomes_metrics(registry):
-    """Every key arrives where it belongs, own settings before defaults before ours."""
-    assert len(registry) == 4
-    assert registry.lifetime_epsilon == 24.0
-    dark_mode = registry["dark_mode"]
-    assert dark_mode.values == ("true", "false")
-    assert dark_mode.owner == "growth@acme.example"
-    assert dark_mode.expires == date(2027, 6, 30)
-    assert (dark_mode.window, dark_mode.sample_rate, dark_mode.aggregate) == ("day", 0.02, "last")
-    assert dark_mode.tags == ("desktop",)
-    browser = registry["browser"]
-    assert (browser.window, browser.epsilon) == ("week", 2.0)
-    assert browser.type == Category(browser.values, "other")
-    assert browser.tags == ()
-    drink = registry["drink"]
-    assert (drink.aggregate, drink.type) == ("any", Category(drink.values, "rest"))
-    assert [metric.name for metric in registry] == [
-        "dark_mode",
-        "browser",
-        "drink",
-        "homepage",
-    ]
+def test_a_good_file_becomes_metrics(registry, stays):
+    """Every key arrives where it belongs, own settings before defaults before ours: `good.txt` has
+    them."""
+    keys = ("type", "owner", "expires", "epsilon", "lifetime_epsilon", "window", "sample_rate")
+    keys += ("aggregate", "tags", "values")
+    told = [f"{each.name}.{key}: {getattr(each, key)}" for each in registry for key in keys]
+    stays("good.txt", [f"lifetime_epsilon: {registry.lifetime_epsilon}", *told])
 
 
 @pytest.mark.parametrize("path", sorted(REGISTRIES.glob("*mistake*.toml")), ids=lambda p: p.stem)
