@@ -68,6 +68,9 @@ def test_closing_sends_what_is_answered_at_once_and_nothing_else(make_client, co
     client.flush()
     clock.days(1)
     client.record("tool", "build")
+    client._write()
+    client._send_step(urgent=False)
+    assert collector.reports == []
     client.close()
     assert [each["metric"] for each in collector.reports] == ["tool"]
     later = make_client(spread=3_600.0)
