@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -15,6 +19,9 @@ import pytest
 
 from deniable import Client, Registry
 from deniable.device import state_file
+from deniable.device.device import Device
+from deniable.device.recording import Recorder
+from deniable.device.state import State
 from deniable.device.transport import Reply
 
 REGISTRY = """
@@ -91,6 +98,37 @@ def http_server(answer):
         thread.join()
 
 
+@contextmanager
+def raw_server(answer):
+    """A server on loopback that gives its first connection to `answer`, which need not speak
+    HTTP."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve():
+            connection = listener.accept()[0]
+            with connection, suppress(OSError):
+                answer(connection)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        thread.join()
+
+
+def run_app(folder, registry, script, *options):
+    """Run an app in a folder, with this registry as its metrics.toml. Returns what it printed."""
+    (folder / "metrics.toml").write_text(registry)
+    (folder / "app.py").write_text(script)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "DO_NOT_TRACK": "0"}
+    environment.pop("DENIABLE_DISABLED", None)
+    app = [sys.executable, *options, "app.py"]
+    done = subprocess.run(
+        app, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
 class Clock:
     """POSIX seconds that stand still until they are set."""
 
@@ -133,6 +171,52 @@ class Collector:
     def reports(self):
         """Every report that arrived, in order."""
         return [report for body in self.bodies for report in json.loads(body)["reports"]]
+
+
+class Life:
+    """A device without a network, whose clock the test sets; in memory, unless a state is given."""
+
+    def __init__(self, registry, bits, state=None):
+        self.now, self.state = 0.0, state or State(None)
+        self.registry, self.recorder = registry, Recorder(registry)
+        self.device = Device(
+            registry, self.state, None, clock=lambda: self.now, bits=bits, spread=0.0
+        )
+
+    def use(self, now, value=True, *names):
+        """Record a value at that time, of these metrics or of all."""
+        self.now = now
+        records = [self.recorder.admit(name, value, now) for name in names or self.registry.metrics]
+        self.device.write([each for each in records if each is not None])
+
+    def wait(self, now):
+        """Let time pass without a use."""
+        self.now = now
+        self.device.write([])
+
+    def rows(self, query, *values):
+        """What the state holds."""
+        with self.state.transaction() as connection:
+            return connection.execute(query, values).fetchall()
+
+    def reported(self, metric="m"):
+        """The windows that have a report, in the order of the reports."""
+        query = "SELECT window FROM reports WHERE metric = ? ORDER BY rowid"
+        return [window for (window,) in self.rows(query, metric)]
+
+
+@pytest.fixture
+def live():
+    """Makes lives, whose states are closed in the end."""
+    made = []
+
+    def make(*arguments):
+        made.append(Life(*arguments))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.state.close()
 
 
 @pytest.fixture(autouse=True)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
 from collections import deque
@@ -18,7 +16,7 @@ from deniable import Registry
 from deniable.device import outbox
 from deniable.device.worker import Worker
 
-from .conftest import REGISTRY, metrics_toml
+from .conftest import REGISTRY, metrics_toml, run_app
 
 LIMIT = 30.0
 """Seconds after which something that should come within one is missing. A worker that has missed
@@ -81,11 +79,10 @@ def test_each_record_reaches_the_disk(make_client, tmp_path, exists):
 
 
 SCARCE = """
-import os, resource, sys
+import os, resource
 import deniable
 client = deniable.Client(
-    sys.argv[1] + "/metrics.toml", "http://127.0.0.1:9", sys.argv[1],
-    clock=lambda: 1.8e9, consent=True,
+    "metrics.toml", "http://127.0.0.1:9", os.getcwd(), clock=lambda: 1.8e9, consent=True
 )
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 taken = []
@@ -107,10 +104,7 @@ client.close()
 def test_without_free_files_nothing_is_printed(tmp_path):
     """An app that has used up its file descriptors neither fails nor prints because of the client,
     and its records are written once there are some again."""
-    (tmp_path / "metrics.toml").write_text(REGISTRY)
-    app = [sys.executable, "-c", SCARCE, str(tmp_path)]
-    done = subprocess.run(app, check=True, capture_output=True)
-    assert done.stdout + done.stderr == b""
+    assert run_app(tmp_path, REGISTRY, SCARCE) == ""
     assert stored(tmp_path) == 1
 
 

@@ -3,6 +3,7 @@
 import itertools
 import json
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -34,19 +35,13 @@ from deniable.protocol.oblivious.sizes import (
 )
 from deniable.protocol.wire import SealedReport, encode_batch
 
-SECRET = bytes.fromhex("3c168975674b2fa8e465970b79c8dcf09f1c741626480bd4c6162fc5b6a98e1a")
-CONFIGURATION = bytes.fromhex(
-    "01002031e1f05a740102115220e9af918f738674aec95f54db6e04eb705aae8e79815500080001000100010003"
-)
-EPHEMERAL = bytes.fromhex("bc51d5e930bda26589890ac7032f70ad12e4ecb37abb1b65b1256c9c48999c73")
-MESSAGE = bytes.fromhex("00034745540568747470730b6578616d706c652e636f6d012f")
-CAPSULE = bytes.fromhex(
-    "010020000100014b28f881333e7c164ffc499ad9796f877f4e1051ee6d31bad1"
-    "9dec96c208b4726374e469135906992e1268c594d2a10c695d858c40a026e796"
-    "5e7d86b83dd440b2c0185204b4d63525"
-)
-NONCE = bytes.fromhex("c789e7151fcba46158ca84b04464910d")
-RESPONSE = NONCE + bytes.fromhex("86f9013e404feea014e7be4a441f234f857fbd")
+_EXAMPLE = {
+    name: bytes.fromhex(text)
+    for name, text in json.loads(Path(__file__).with_name("rfc9458.json").read_text()).items()
+}
+SECRET, EPHEMERAL, NONCE = _EXAMPLE["secret"], _EXAMPLE["ephemeral"], _EXAMPLE["nonce"]
+CONFIGURATION, MESSAGE = _EXAMPLE["configuration"], _EXAMPLE["message"]
+CAPSULE, RESPONSE = _EXAMPLE["capsule"], _EXAMPLE["response"]
 KEY = PrivateKey(1, KEMS["x25519"], SECRET)
 
 

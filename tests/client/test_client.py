@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 import math
 import os
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -21,10 +19,9 @@ from deniable import Client, MetricError, Registry, StateError, TransportError
 from deniable.device import client as client_module
 from deniable.device.ledger import Ledger
 from deniable.device.state import FILE_NAME, State
-from deniable.device.transport import Reply
 from deniable.testing import MemoryClient
 
-from .conftest import metrics_toml
+from .conftest import metrics_toml, run_app
 
 _NOT_DECLARED = (
     "telemetry: a call names a metric or segment that is not declared; with strict=True it raises"
@@ -184,10 +181,12 @@ def test_the_environment_switches_it_off(make_client, monkeypatch, tmp_path, var
     assert make_client().status == "on"
 
 
-def test_trouble_is_logged_once_and_never_raised(make_client, tmp_path, caplog):
-    """A disk that cannot be written is logged once, counted each time, and shows no value."""
-    (tmp_path / "file").write_text("in the way")
-    client = make_client(state_dir=tmp_path / "file" / "state", on_trouble=None)
+def test_trouble_is_logged_once_and_never_raised(make_client, tmp_path, caplog, clock, collector):
+    """A disk that cannot be written is logged once, counted each time, and shows no value; what
+    waits is written once the disk can be reached again."""
+    blocker = tmp_path / "file"
+    blocker.write_text("in the way")
+    client = make_client(state_dir=blocker / "state", on_trouble=None)
     with caplog.at_level(logging.DEBUG):
         for _ in range(3):
             client.record("browser", "chrome")
@@ -196,15 +195,6 @@ def test_trouble_is_logged_once_and_never_raised(make_client, tmp_path, caplog):
     (message,) = [record for record in caplog.records if record.name == "deniable"]
     assert "chrome" not in message.getMessage()
     assert client.sent() == []
-
-
-def test_records_wait_for_a_disk_that_comes_back(make_client, tmp_path, clock, collector):
-    """What could not be written is written once the disk can be reached again."""
-    blocker = tmp_path / "place"
-    blocker.write_text("in the way")
-    client = make_client(state_dir=blocker / "state", on_trouble=None)
-    client.record("browser", "chrome")
-    assert not client.flush()
     blocker.unlink()
     clock.days(1)
     assert client.flush()
@@ -328,27 +318,14 @@ def test_undeclared_values_are_counted(make_client, clock, collector, recwarn):
 def test_development_tells_of_undeclared_values(tmp_path):
     """`python -X dev` names the metric and the line that recorded, and not the value."""
     browser = {"type": "category", "values": ["firefox", "other"], "expires": "2999-01-01"}
-    (tmp_path / "metrics.toml").write_text(metrics_toml(browser=browser))
     script = (
         "import deniable\n"
         "with deniable.Client('metrics.toml', state_dir=':memory:', consent=True) as client:\n"
         "    client.record('browser', 'Firefox')\n"
     )
-    (tmp_path / "app.py").write_text(script)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    for name in ("DO_NOT_TRACK", "DENIABLE_DISABLED"):
-        environment.pop(name, None)
-    said = {
-        mode: subprocess.run(
-            [sys.executable, *mode, "app.py"],
-            cwd=tmp_path,
-            env=environment,
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stderr
-        for mode in ((), ("-X", "dev"))
-    }
+    modes = ((), ("-X", "dev"))
+    registry = metrics_toml(browser=browser)
+    said = {mode: run_app(tmp_path, registry, script, *mode) for mode in modes}
     assert said[()] == ""
     assert "app.py:3: UndeclaredValueWarning: metric 'browser': a value" in said["-X", "dev"]
     assert "Firefox" not in said["-X", "dev"].replace("'Firefox'", "", 1)  # the line of code
@@ -391,22 +368,15 @@ def test_a_new_client_resumes_what_an_old_one_left(make_client, clock, collector
     with make_client() as client:
         client.record("browser", "chrome")
     clock.days(1)
-    arrived = threading.Event()
-
-    class Notice:
-        def send(self, body):
-            arrived.set()
-            reply: Reply = collector.send(body)
-            return reply
-
-    client = make_client(background=True, transport=Notice(), spread=0.0)
-    assert arrived.wait(120)
+    client = make_client(background=True, spread=0.0)
+    until(lambda: collector.bodies)
     client.close(30)
     assert len(collector.reports) == 1
 
 
-def test_flush_gives_up_in_time_and_close_still_writes(make_client, clock, collector):
-    """While the network hangs, flush returns False and close brings records to the disk."""
+def test_a_slow_network_keeps_nothing_from_the_disk(make_client, clock, collector, tmp_path):
+    """While a request hangs, flush returns False, a record reaches the disk, and close brings the
+    last ones there."""
     entered, release = threading.Event(), threading.Event()
 
     class Hanging:
@@ -415,18 +385,22 @@ def test_flush_gives_up_in_time_and_close_still_writes(make_client, clock, colle
             release.wait(120)
             raise TransportError("too late")
 
-    client = make_client(background=True, transport=Hanging(), on_trouble=None, spread=0.0)
+    registry = Registry.parse(metrics_toml(browser={"type": "string"}, dark_mode={}))
+    options = {"transport": Hanging(), "on_trouble": None, "spread": 0.0}
+    client = make_client(registry=registry, background=True, **options)
     client.record("browser", "chrome")
     assert client.flush(30)
     clock.days(1)
     assert not client.flush(0.01)
     assert entered.wait(120)
+    client.record("browser", "a-marker")
+    until(lambda: b"a-marker" in (tmp_path / "state" / FILE_NAME).read_bytes())
     client.record("dark_mode", True)
     client.close(0.01)
     release.set()
     client._sender.stop(time.monotonic() + 30)
     clock.days(1)
-    assert make_client().flush()
+    assert make_client(registry=registry).flush()
     assert {report["metric"] for report in collector.reports} == {"browser", "dark_mode"}
 
 
@@ -477,7 +451,6 @@ def test_sent_leaves_no_trace(make_client, tmp_path, clock):
 
 def test_an_app_without_logging_prints_nothing(tmp_path):
     """Trouble in an app that imports logging and does not configure it stays off its terminal."""
-    (tmp_path / "metrics.toml").write_text(metrics_toml(dark={}))
     script = (
         "import logging, deniable\n"
         "c = deniable.Client('metrics.toml', state_dir='metrics.toml', clock=lambda: 1.79e9,"
@@ -486,24 +459,17 @@ def test_an_app_without_logging_prints_nothing(tmp_path):
         "assert not c.flush(30)\n"
         "assert c.counters['disk']\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], check=True, capture_output=True, cwd=tmp_path
-    )
-    assert done.stdout + done.stderr == b""
+    assert run_app(tmp_path, metrics_toml(dark={}), script) == ""
 
 
 def test_atexit_brings_records_to_the_disk(tmp_path):
     """A script that records and ends, without close, has its value on the disk."""
-    (tmp_path / "metrics.toml").write_text(metrics_toml(dark={}))
     script = (
         "import deniable\n"
-        f"c = deniable.Client({str(tmp_path / 'metrics.toml')!r}, state_dir={str(tmp_path)!r},"
-        " clock=lambda: 1.79e9, consent=True)\n"
+        "c = deniable.Client('metrics.toml', state_dir='.', clock=lambda: 1.79e9, consent=True)\n"
         "c.record('dark', True)\n"
     )
-    subprocess.run([sys.executable, "-W", "error", "-c", script], check=True)
-    from deniable.device.state import State
-
+    run_app(tmp_path, metrics_toml(dark={}), script, "-W", "error")
     state = State(tmp_path)
     with state.transaction() as connection:
         assert connection.execute("SELECT value FROM open_values").fetchall() == [("true",)]

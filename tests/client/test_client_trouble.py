@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from deniable.device import state, state_file, worker
 from deniable.device.state import FILE_NAME, Lock, State
 from deniable.device.transport import HttpTransport
 
-from .conftest import metrics_toml
+from .conftest import metrics_toml, raw_server, run_app
 
 MakeClient = Callable[..., Client]
 
@@ -195,60 +194,22 @@ def test_a_switch_is_heeded_by_the_last_write(make_client, marked, tmp_path):
         State(tmp_path / "state").switch(on=True)
 
 
-def test_a_slow_network_keeps_nothing_from_the_disk(make_client, marked, clock, tmp_path):
-    """While a request hangs, a record reaches the disk."""
-    entered, release = threading.Event(), threading.Event()
-
-    class Hanging:
-        def send(self, body):
-            entered.set()
-            release.wait(60)
-            raise TransportError("too late")
-
-    client = make_client(
-        registry=marked, background=True, transport=Hanging(), on_trouble=None, spread=0.0
-    )
-    client.record("page", "first")
-    assert client.flush(30)
-    clock.days(1)
-    client.record("page", "second")
-    assert entered.wait(120)
-    started = time.monotonic()
-    client.record("page", SECRET)
-    while not holds_secret(tmp_path / "state"):
-        assert time.monotonic() - started < 60
-        time.sleep(0.02)
-    release.set()
-    client.close(30)
-
-
 @pytest.mark.parametrize(
     "answer", [b"HTTP/1.1 202 Accepted\r\nX: ", b"HTTP/1.1 100 Continue\r\n\r\n"]
 )
 def test_a_reply_that_drips_is_given_up(answer):
     """A server that sends a byte now and then, or goes on announcing an answer, is hung up on
     after three times the timeout."""
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        server.listen()
-        stop = threading.Event()
+    stop = threading.Event()
 
-        def drip():
-            connection = server.accept()[0]
-            with connection:
-                while not stop.wait(0.01):
-                    try:
-                        connection.sendall(answer)
-                    except OSError:
-                        return
+    def drip(connection):
+        while not stop.wait(0.01):
+            connection.sendall(answer)
 
-        thread = threading.Thread(target=drip)
-        thread.start()
-        transport = HttpTransport(f"http://127.0.0.1:{server.getsockname()[1]}", timeout=0.1)
+    with raw_server(drip) as address:
         with pytest.raises(TransportError):
-            transport.send(b"x")
+            HttpTransport(address, timeout=0.1).send(b"x")
         stop.set()
-        thread.join()
 
 
 SIGNALLED = """
@@ -308,12 +269,10 @@ def test_a_handler_that_closes_never_waits_for_itself(tmp_path, call):
 
 
 WORKERS = """
-import multiprocessing as mp, sys
+import multiprocessing as mp
 from concurrent.futures import ProcessPoolExecutor
 import deniable
-client = deniable.Client(
-    sys.argv[1] + "/metrics.toml", state_dir=sys.argv[1] + "/state", consent=True
-)
+client = deniable.Client("metrics.toml", state_dir="state", consent=True)
 def work(number):
     client.record("page", f"page {number}")
 if __name__ == "__main__":
@@ -332,18 +291,7 @@ if __name__ == "__main__":
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_workers_of_multiprocessing_write_what_they_have(tmp_path):
     """Records of processes and pools that end normally are kept, all of them."""
-    (tmp_path / "metrics.toml").write_text(MARKED)
-    (tmp_path / "app.py").write_text(WORKERS)
-    environ = {**os.environ, "DO_NOT_TRACK": "0", "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(
-        [sys.executable, tmp_path / "app.py", tmp_path],
-        env=environ,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    run_app(tmp_path, MARKED, WORKERS)
     kept = State(tmp_path / "state")
     with kept.transaction() as connection:
         assert connection.execute("SELECT records FROM open_values").fetchall() == [(9,)]

@@ -9,6 +9,7 @@ from deniable import Registry, RegistryError
 from deniable.tools.compile_command import compile_registry
 
 from . import compiled_cases
+from .conftest import metrics_toml
 
 
 @pytest.fixture
@@ -65,10 +66,7 @@ def test_options_that_do_not_fit_are_refused(run, toml, arguments):
 def test_what_a_collector_needs_is_left_out_unless_asked(tmp_path):
     """`keep` is for collectors: without --keep a registry compiles to the same bytes as without
     it, and with --keep a reader finds it; the scheme is the same in all cases."""
-    text = (
-        'schema = 1\napp = "editor"\n[metrics.dark]\ntype = "boolean"\ndescription = "d"\n'
-        'owner = "o"\nexpires = 2099-01-01\nepsilon = 1.0\nlifetime_epsilon = 7.0\n'
-    )
+    text = metrics_toml(dark={"lifetime_epsilon": 7.0})
     plain, kept = tmp_path / "plain.toml", tmp_path / "kept.toml"
     plain.write_text(text, encoding="utf-8")
     kept.write_text(f'{text}keep = {{ day = "90 days", month = "forever" }}\n', encoding="utf-8")

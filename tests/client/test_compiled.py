@@ -28,8 +28,10 @@ SCHEMA = json.loads(
 )
 FORM = jsonschema_rs.Draft202012Validator(SCHEMA)
 VECTORS = json.loads(compiled_cases.FILE.read_text(encoding="utf-8"))
-GOOD = [case for case in VECTORS["cases"] if "error" not in case]
-BAD = [case for case in VECTORS["cases"] if "error" in case]
+RETENTION = json.loads(compiled_cases.FILE.with_name("memoized_retention.json").read_text())
+CASES = VECTORS["cases"] + RETENTION["compiled"]
+GOOD = [case for case in CASES if "error" not in case]
+BAD = [case for case in CASES if "error" in case]
 
 
 def refused(document):

@@ -20,6 +20,8 @@ CHOICE = (
 HASHED = ("count_mean_sketch", "hadamard_count_mean_sketch", "cohort_local_hashing")
 HASHED += ("one_time_rappor", "hashed_projective_geometry")
 KEPT = ("memoized_subset_selection", "basic_rappor")
+ASKED = (("mean", "sliding_window"), ("mean", "duchi"))
+ASKED += (("distribution", "hierarchical_histogram"), ("mean", "hierarchical_histogram"))
 KEPT_STRINGS = ("memoized_local_hashing", "rappor", "rappor_chromium")
 
 
@@ -46,6 +48,8 @@ def declarations():
         yield f'type = "number"\nlow = 0.1\nhigh = 1000\nscale = "log"\n{words}', few
         yield f'type = "number"\nlow = 0\nhigh = 20\ninteger = true\n{words}', few
     yield 'type = "number"\nlow = -5\nhigh = 5\nask = "distribution"\ncells = 16', few
+    for ask, mechanism in ASKED:
+        yield f'type = "number"\nlow = 0\nhigh = 10\nask = "{ask}"\nmechanism = "{mechanism}"', few
     for alphabet in ("bytes", "hex", "host"):
         yield f'type = "discovery"\nalphabet = "{alphabet}"', EPSILONS
     for length in (2, 6, 16):
@@ -65,6 +69,12 @@ def kept_declarations():
     for cells in (16, 64, 256):
         yield f'type = "number"\nlow = 0\nhigh = 10\nask = "distribution"\n{kept}\ncells = {cells}'
     yield f'type = "number"\nlow = 0\nhigh = 10\nask = "mean"\n{kept}'
+    for high, more in (
+        (1, "integer = true"),
+        (10, "integer = true"),
+        (10, 'mechanism = "dbitflip"'),
+    ):
+        yield f'type = "number"\nlow = 0\nhigh = {high}\nask = "distribution"\n{kept}\n{more}'
     for words in ("ages = 3", "ages = 12", 'asks = ["lifecycle"]', 'ages = 3\nwindow = "month"'):
         yield f'type = "retention"\n{words}'
 

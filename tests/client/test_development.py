@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import socket
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -94,6 +95,14 @@ def registry():
     return Registry.parse(METRICS)
 
 
+@pytest.fixture
+def develop(server, registry):
+    """Makes clients in development mode, which work in the calling thread."""
+    with ExitStack() as made:
+        usual = {"development": server.address, "background": False, "consent": True}
+        yield lambda **options: made.enter_context(Client(registry, **(usual | options)))
+
+
 @pytest.mark.parametrize("case", VECTORS["addresses"]["invalid"], ids=lambda case: case["why"])
 def test_other_addresses_are_refused(registry, case):
     """No spelling leads elsewhere: an address that is not exactly one of loopback is refused when
@@ -158,11 +167,11 @@ def test_mark_vectors(case):
     assert wire.unmarked(marked) == body
 
 
-def test_every_flush_is_a_device(server, registry):
+def test_every_flush_is_a_device(develop, server, registry):
     """Windows close at each flush, whatever their kind; the ledger, the registry's cap and the
     sample rate of production stop nothing; each batch has the mark, and its schemes are those of
     the registry."""
-    client = Client(registry, development=server.address, background=False, consent=True)
+    client = develop()
     for _ in range(5):
         client.record("browser", "firefox")
         client.record("browser", "chrome")
@@ -176,10 +185,9 @@ def test_every_flush_is_a_device(server, registry):
     assert named.count(("rare", registry["rare"].scheme.fingerprint)) == 5
     assert sorted(named) == sorted(5 * [(each.name, each.scheme.fingerprint) for each in registry])
     assert {report["window"].count("-") for report in server.reports} == {1, 2}
-    client.close()
 
 
-def test_privacy_is_the_same(server, registry):
+def test_privacy_is_the_same(develop, server, registry):
     """From the same random bits development mode draws the same report as the app in production
     would: the coin, the delay and the report take the same draws."""
     drawn: list[tuple[int, int]] = []
@@ -188,7 +196,7 @@ def test_privacy_is_the_same(server, registry):
         drawn.append((count, system_bits(count)))
         return drawn[-1][1]
 
-    client = Client(registry, development=server.address, bits=bits, background=False, consent=True)
+    client = develop(bits=bits)
     client.record("browser", "firefox")
     client.flush()
     # A key of memos, the coin and the delay come first, and the id of the batch last.
@@ -204,7 +212,6 @@ def test_privacy_is_the_same(server, registry):
     report = metric.scheme.mechanism.randomize(metric.item("firefox"), again)
     assert server.reports[0]["columns"] == report.columns
     assert next(left)[0] == wire.BATCH_ID_BITS
-    client.close()
 
 
 def test_the_real_state_is_left_alone(server, registry, tmp_path, monkeypatch):
@@ -243,7 +250,7 @@ class Forbidden:
         raise AssertionError("development mode used the app's own transport")
 
 
-def test_no_proxy_and_no_redirect(server, registry, monkeypatch):
+def test_no_proxy_and_no_redirect(develop, server, monkeypatch):
     """A proxy of the environment is not asked, and a redirect is not followed."""
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://192.0.2.1:3128")
@@ -251,19 +258,18 @@ def test_no_proxy_and_no_redirect(server, registry, monkeypatch):
     elsewhere = Server()
     with http_server(elsewhere.answer) as address:
         server.status, server.headers = 307, {"Location": f"{address}/v1/reports"}
-        client = Client(registry, development=server.address, background=False, consent=True)
+        client = develop()
         client.record("browser", "firefox")
         assert not client.flush()
         assert server.reports
         assert elsewhere.posts == []
-        client.close()
 
 
-def test_it_says_so(server, registry, capsys):
+def test_it_says_so(develop, server, capsys):
     """One loud line at the start; then each mistake once, on stderr and to `deniable dev`, and
     never a value."""
     secret = "secret-value"
-    client = Client(registry, development=server.address, background=False, consent=True)
+    client = develop()
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("deniable: DEVELOPMENT MODE: ")
     assert server.address in line
@@ -282,25 +288,21 @@ def test_it_says_so(server, registry, capsys):
     ]
     assert secret not in told
     assert secret not in repr(server.posts)
-    client.close()
 
 
-def test_it_says_why_nothing_is_recorded(server, registry, capsys, monkeypatch):
+def test_it_says_why_nothing_is_recorded(develop, server, capsys, monkeypatch):
     """Without consent, with DO_NOT_TRACK and after its last day nothing is recorded in development
     either, and the developer is told so."""
     expected: list[Status] = ["no_consent", "disabled"]
-    silent = Client(registry, development=server.address, consent=False, background=False)
+    silent = develop(consent=False)
     monkeypatch.setenv("DO_NOT_TRACK", "1")
-    disabled = Client(registry, development=server.address, background=False, consent=True)
+    disabled = develop()
     monkeypatch.delenv("DO_NOT_TRACK")
     assert [silent.status, disabled.status] == expected
-    late = Client(
-        registry, development=server.address, clock=lambda: 4e9, background=False, consent=True
-    )
+    late = develop(clock=lambda: 4e9)
     for client in (silent, disabled, late):
         client.record("browser", "firefox")
         client.flush()
-        client.close()
     assert server.troubles == [
         ("no_consent", None),
         ("disabled", None),
@@ -310,28 +312,22 @@ def test_it_says_why_nothing_is_recorded(server, registry, capsys, monkeypatch):
     assert len(capsys.readouterr().err.splitlines()) == 6
 
 
-def test_what_went_wrong_is_told(server, registry, capsys):
+def test_what_went_wrong_is_told(develop, server, capsys):
     """A server that does not listen, one that is no `deniable dev`, and a report that was left out
     are told with what to do; a report that was left out is not sent again."""
     seen: list[Exception] = []
-    client = Client(
-        registry, development=server.address, background=False, on_trouble=seen.append, consent=True
-    )
+    client = develop(on_trouble=seen.append)
     server.rejected = [{"index": 0, "reason": "unknown_scheme"}]
     client.record("browser", "firefox")
     assert client.flush()
     assert [(each.status, each.reason) for each in client.sent()] == [
         ("rejected", "unknown_scheme")
     ]
-    client.close()
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    lonely = Client(
-        registry, development=f"http://127.0.0.1:{port}", background=False, consent=True
-    )
+    lonely = develop(development=f"http://127.0.0.1:{port}")
     lonely.record("browser", "firefox")
     assert not lonely.flush()
-    lonely.close()
     told = capsys.readouterr().err
     assert f"{server.address}/live says what to do" in told
     assert "is `deniable dev` running at" in told
@@ -357,14 +353,13 @@ def test_it_can_be_declined(server, registry, tmp_path, monkeypatch):
         Client(registry, development=True, consent=True)  # type: ignore[arg-type]
 
 
-def test_a_normal_collector_is_named(server, registry, capsys):
+def test_a_normal_collector_is_named(develop, server, capsys):
     """Where a collector listens that is no `deniable dev`, it refuses the mark, the batch is not
     sent again, and the developer is told why."""
     server.status = 400
-    client = Client(registry, development=server.address, background=False, consent=True)
+    client = develop()
     client.record("browser", "firefox")
     assert client.flush()
     assert [each.status for each in client.sent()] == ["rejected"]
     assert client.counters["rejected"] == 1
-    client.close()
     assert "only `deniable dev` takes reports of development mode" in capsys.readouterr().err

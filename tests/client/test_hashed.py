@@ -50,14 +50,6 @@ def test_q_is_the_average_over_all_hash_functions(kind, channel):
     assert mechanism.p == channel.p
 
 
-@pytest.mark.parametrize(("salt", "rows"), [("", 2), ("a\0b", 2), ("a", 0), ("a", 1 << 15)])
-def test_impossible_tables_are_refused(salt, rows):
-    """No salt, a salt that could run into the text, no rows, or too many cells."""
-    channel = SubsetSelection.design(1 << 9, 1.0, k=1).parameters()
-    with pytest.raises(SchemeError, match=r"salt|rows|cells"):
-        CohortLocalHashing.from_parameters({"salt": salt, "rows": rows, **channel})
-
-
 @pytest.mark.parametrize("width", [4, 64, 1000, 1 << 20])
 def test_the_most_rows_are_those_of_the_largest_tally(width):
     """From one row on, up to 65,536 and up to 2**23 cells in all."""

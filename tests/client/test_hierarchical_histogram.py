@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
-from deniable.protocol.mechanisms import Report, rebuild
+from deniable.protocol.mechanisms import Report
 from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.protocol.mechanisms.number_range import TOP, NumberRange
 from deniable.protocol.randomness import PRECISION
@@ -89,33 +88,6 @@ def test_the_row_does_not_depend_on_the_value(cells, weights):
                 for row, width in enumerate(each.width for each in histogram.rows)
             ]
             assert found == shares
-
-
-GOOD: dict[str, Any] = dict(HierarchicalHistogram.design(UNIT, 1.0, 64).parameters())
-BOTH: dict[str, Any] = dict(HierarchicalHistogram.design(UNIT, 1.0, 64, mean=True).parameters())
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        (GOOD | {"weights": [4, 5, 8]}, "weights must be 3 sixteenths, 16 in all"),
-        (GOOD | {"weights": [4, 12]}, "orders, dimensions, thresholds and weights differ"),
-        (GOOD | {key: [] for key in ("weights", "orders", "dimensions", "thresholds")}, "levels"),
-        (GOOD | {"orders": [0, 4, 3]}, "prime"),
-        (GOOD | {"orders": [0, 1, 3]}, "prime"),
-        (GOOD | {"orders": [0, 61, 3]}, "4096 columns at most"),
-        (GOOD | {"dimensions": [2, 4, 5]}, "randomized response has dimension 1, not 2"),
-        (GOOD | {"dimensions": [1, 2, 5]}, "domain of 16"),
-        (GOOD | {"thresholds": [1, 1, 1]}, "epsilon would not be positive"),
-        (GOOD | {"high": "0"}, "^low 0 must be below high 0"),
-        (BOTH | {"mean_levels": [0, TOP]}, "levels must be 33 integers"),
-        (BOTH | {"mean_surplus": 1}, "unknown parameters mean_surplus"),
-    ],
-)
-def test_impossible_hierarchies_are_refused(parameters, message):
-    """Parameters that fit each other badly, as another program might publish them."""
-    with pytest.raises(SchemeError, match=message):
-        rebuild("hierarchical_histogram", parameters)
 
 
 @pytest.mark.parametrize("cells", [0, 1, 2, 100, 255, 4096])

@@ -9,24 +9,13 @@ import pytest
 
 from deniable import Registry
 
-REGISTRY = """
-schema = 1
-app = "example"
-[defaults]
-owner = "tests"
-expires = 2999-01-01
-[metrics.browser]
-type = "category"
-description = "Browser."
-values = ["firefox", "chrome", "other"]
-epsilon = 1.0
-lifetime_epsilon = 8.0
-[metrics.dark_mode]
-type = "boolean"
-description = "Dark mode."
-epsilon = 1.0
-lifetime_epsilon = 8.0
-"""
+from .conftest import metrics_toml
+
+NEVER = {"expires": "2999-01-01"}
+REGISTRY = metrics_toml(
+    browser={**NEVER, "type": "category", "values": ["firefox", "chrome", "other"]},
+    dark_mode=NEVER,
+)
 
 NETWORK = {"email", "hmac", "http", "logging", "socket", "ssl", "urllib.request"}
 TOOLS = {

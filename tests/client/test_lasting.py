@@ -12,7 +12,7 @@ from deniable.tools.commands import lint
 from deniable.tools.starting.add_command import add
 
 from .conftest import metrics_toml
-from .test_turns import DAY, START, Life
+from .test_turns import DAY, START, drawing
 
 TODAY = date(2027, 1, 1)
 YEAR = {"expires": "2027-12-31"}
@@ -44,19 +44,18 @@ def test_it_is_said_in_one_line(keys, told):
 
 
 @pytest.mark.parametrize("keys", [{}, {"one_in": 7}, {"lifetime_epsilon": 20.0, "one_in": 2}])
-def test_real_devices_do_as_it_says(keys):
+def test_real_devices_do_as_it_says(keys, live):
     """A device of the first group, which is used daily over 60 days, sends its last report before
     the day that is told, and so does one of the last group."""
     declared = registry(expires="2027-03-01", **keys)
     told = lasting(declared, TODAY)["m"]
     counts = []
     for group in (0, (declared["m"].one_in or 1) - 1):
-        life = Life(declared, group)
+        life = live(declared, drawing(group))
         for day in range(60):
             life.use(START + day * DAY)
         life.wait(START + 61 * DAY)
         days = [(date.fromisoformat(each) - TODAY).days + 1 for each in life.reported()]
-        life.state.close()
         counts.append(len(days))
         assert told.silent is None or max(days) < told.silent
     assert min(counts) - 1 <= told.reports <= max(counts) + 1

@@ -21,6 +21,7 @@ from deniable.protocol.mechanisms import (
     STRING_DESIGNS,
     FrequencyOracle,
     Mechanism,
+    Memoizing,
     Packing,
     Report,
     design,
@@ -130,6 +131,7 @@ SMALL: dict[str, tuple[Mechanism[Any], list[Any]]] = {
         DBitFlip.design(NumberRange("1", "2", integer=True), 1.0, 2.0),
         POSITIONS,
     ),
+    "4 of 16 noisy bits": (DBitFlip(NUMBERS, 16, 4, ONE // 8, ONE // 5), EVERY_SIXTEENTH),
     "2 of 16 noisy bits": (DBitFlip(NUMBERS, 16, 2, ONE // 8, ONE // 5), EVERY_SIXTEENTH),
     "1 of 16 noisy bits": (DBitFlip.design(NUMBERS, 6.0, 8.0), EVERY_SIXTEENTH),
 }
@@ -260,16 +262,13 @@ def test_parameters_rebuild_the_mechanism(mechanism, items):
 
 
 @small
-def test_rebuild_checks_every_parameter(mechanism, items):
-    """A parameter that is missing, of another type, out of range or unknown is refused."""
+def test_rebuild_takes_exactly_its_parameters(mechanism, items):
+    """One that is missing or unknown is refused; `parameters.txt` has what each may be."""
     good = mechanism.parameters()
     for name in good:
         without = {key: value for key, value in good.items() if key != name}
         with pytest.raises(SchemeError, match=name):
             rebuild(mechanism.name, without)
-        for wrong in (None, 1.5, True, -1, 1 << 60, ["a"]):
-            with pytest.raises(SchemeError, match=name):
-                rebuild(mechanism.name, good | {name: wrong})
     with pytest.raises(SchemeError, match="surplus"):
         rebuild(mechanism.name, good | {"surplus": 1})
 
@@ -283,35 +282,24 @@ def test_values_outside_the_domain_are_refused(mechanism, items):
             mechanism.randomize(item)
 
 
-@pytest.mark.parametrize("name", [*DESIGNS, "auto"])
-def test_designs_keep_within_epsilon(name):
-    """Over 200 random configurations, the exact epsilon is within the declared one and near it.
+CLOSED_DESIGNS = [(name, 200) for name in (*DESIGNS, "auto")]
+OPEN_DESIGNS = [(name, 40) for name in (*STRING_DESIGNS, "auto")]
+
+
+@pytest.mark.parametrize(("name", "count"), CLOSED_DESIGNS + OPEN_DESIGNS)
+def test_designs_keep_within_epsilon(name, count):
+    """Over 200 random configurations, or 40 of strings, the exact epsilon is within the declared
+    one and near it.
 
     Domains from 2 to 3,000 values and epsilons from 0.01 to 10, log-uniform, seed 22. `odds` are
     compared as exact fractions with a number below e**epsilon.
     """
     rng = random.Random(22)
-    for _ in range(200):
-        size = round(2 * 1500 ** rng.random())
+    for _ in range(count):
+        size = round(2 * 1500 ** rng.random()) if (name, count) in CLOSED_DESIGNS else None
         epsilon = 0.01 * 1000 ** rng.random()
-        mechanism = design(name, size, epsilon)
+        mechanism = design(name, size, epsilon, salt="city")
         assert mechanism.size == size
-        assert mechanism.odds <= exp_below(epsilon)
-        assert epsilon - 1e-6 < mechanism.epsilon <= epsilon + 1e-15
-        assert 0 < mechanism.q < mechanism.p < 1
-
-
-@pytest.mark.parametrize("name", [*STRING_DESIGNS, "auto"])
-def test_string_designs_keep_within_epsilon(name):
-    """Over 40 random epsilons, the exact epsilon is within the declared one and near it.
-
-    Epsilons from 0.01 to 10, log-uniform, seed 23.
-    """
-    rng = random.Random(23)
-    for _ in range(40):
-        epsilon = 0.01 * 1000 ** rng.random()
-        mechanism = design(name, None, epsilon, salt="city")
-        assert mechanism.size is None
         assert mechanism.odds <= exp_below(epsilon)
         assert epsilon - 1e-6 < mechanism.epsilon <= epsilon + 1e-15
         assert 0 < mechanism.q < mechanism.p < 1
@@ -338,15 +326,6 @@ def test_unknown_mechanisms_are_refused():
         rebuild("laplace", {})
 
 
-def test_a_scheme_above_its_epsilon_is_refused():
-    """A mechanism whose exact epsilon exceeds the declared one by anything is refused."""
-    mechanism = SubsetSelection.design(4, 1.0)
-    looser = SubsetSelection(4, mechanism.k, mechanism.threshold + 1)
-    assert mechanism.require_within(1.0) is mechanism
-    with pytest.raises(SchemeError, match="above the declared"):
-        looser.require_within(1.0)
-
-
 VECTORS = [
     (path.stem, case)
     for path in sorted((Path(__file__).parents[2] / "client" / "vectors").glob("*.json"))
@@ -357,7 +336,8 @@ VECTORS = [
 
 @pytest.mark.parametrize(("name", "case"), VECTORS)
 def test_vectors(name, case):
-    """Published parameters give the published rows, probabilities, support and likelihoods."""
+    """Published parameters give the published rows, probabilities, support and likelihoods; with
+    memory the published bounds, and a prefix tree the published heads and places."""
     if "error" in case:
         with pytest.raises(SchemeError, match=case["error"]):
             rebuild(name, case["parameters"])
@@ -368,10 +348,21 @@ def test_vectors(name, case):
     assert str(mechanism.odds) == case["odds"]
     if isinstance(mechanism, FrequencyOracle):
         assert [str(mechanism.p), str(mechanism.q)] == [case["p"], case["q"]]
+    if isinstance(mechanism, Memoizing):
+        assert str(mechanism.lifetime_odds) == case["lifetime_odds"]
+        assert str(mechanism.fresh_odds) == case["fresh_odds"]
     for each in case["items"]:
         if isinstance(mechanism, FrequencyOracle):
             cells = [list(cell) for cell in mechanism.support(each["item"])]
             assert cells == each["support"]
+        if isinstance(mechanism, Memoizing):
+            assert each["cells"]
+            for row, cell in each["cells"]:
+                assert f"{mechanism.cell(row, each['item']):x}" == cell
+        if isinstance(mechanism, PrefixTree):
+            assert mechanism.head(each["item"]).hex() == each["head"]
+            rows = range(mechanism.levels + 1)
+            assert [mechanism.place(row, each["item"]) for row in rows] == each["places"]
         for report in each["reports"]:
             columns = report["columns"]
             if isinstance(columns, list):

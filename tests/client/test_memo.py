@@ -3,7 +3,6 @@
 import json
 import random
 import shutil
-from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -125,34 +124,6 @@ def test_erasing_ends_a_metric_with_memory(make_client, clock, collector, tmp_pa
             assert ledger_of(client._state).left(client.registry["homepage"], client.registry) == 0
     assert [report["metric"] for report in collector.reports] == ["homepage"] + ["town"] * 3
     assert set(keys_of(client._state)) == {"browser", "town"}
-
-
-def test_reports_without_memory_count_against_it(make_client, clock, collector):
-    """Three reports of epsilon 1 leave no room for a memo of 3 under a lifetime of 5.5, and two
-    do; a memo, and its reports, count when the metric goes back to reports without memory."""
-    browser = {"type": "category", "values": ["chrome", "edge", "other"], "lifetime_epsilon": 5.5}
-    memoized = {**browser, "longitudinal": "memoize", "memo_epsilon": 3.0}
-    fresh = Registry.parse(metrics_toml(browser=browser))
-    memory = Registry.parse(metrics_toml(browser=memoized))
-    for reports, expected in ((3, 3), (2, 4)):
-        collector.bodies.clear()
-        folder = ":memory:"
-        client = make_client(registry=fresh, state_dir=folder)
-        state = client._state
-        for each in [fresh] * reports + [memory] * 2:
-            client = make_client(registry=each, state_dir=state)
-            client.record("browser", "chrome")
-            clock.days(1)
-            assert client.flush()
-        assert len(collector.reports) == expected
-    mechanism = memory["browser"].scheme.mechanism
-    assert isinstance(mechanism, Memoizing)
-    spent = ledger_of(state).spent("browser")
-    assert spent == 2 * Fraction(fresh["browser"].scheme.mechanism.epsilon) + 2 * Fraction(
-        mechanism.fresh_epsilon
-    )
-    left = ledger_of(state).left(fresh["browser"], fresh)
-    assert left == max(0, (Fraction(5.5) - spent) // 1)
 
 
 VECTORS = json.loads(

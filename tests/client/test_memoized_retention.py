@@ -183,38 +183,12 @@ def test_designs_use_both_epsilons_and_no_more(asks, epsilon, ages):
     assert len(again.texts) == sum(row.width for row in again.rows)
 
 
-GOOD = CASES["both"].parameters()
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"window": "hour"}, "window must be one of day, week, month"),
-        ({"window": None}, "window must be a text"),
-        ({"ages": 0}, "with 0 ages"),
-        ({"ages": 53}, "ages must be an integer from 0 to 52"),
-        ({"lifecycle": [1, 2]}, "lifecycle must be k, memo and fresh, or nothing"),
-        ({"lifecycle": [3, ONE - 1, ONE - 1]}, "k must be from 1 to 2"),
-        ({"cohorts": "x"}, "cohorts must be a list of integers"),
-        ({"more": 1}, "unknown parameters more"),
-        ({"lifecycle": None}, "must be a list"),
-    ],
-)
-def test_other_parameters_are_refused(changes, message):
-    """What makes no mechanism, or another than it says, is an error."""
-    with pytest.raises(SchemeError, match=message):
-        rebuild("memoized_retention", GOOD | changes)
-
-
 def test_questions_and_ages_belong_together():
-    """No question, ages without cohorts, a channel over another number of cells, and items that
+    """Ages without cohorts, a channel over another number of cells, and items that
     are none are errors."""
     channel = MemoizedSubsetSelection.design(5, 1.0, 2.0)
     with pytest.raises(SchemeError, match="another number of cells"):
         MemoizedRetention("week", 2, {"cohorts": channel})
-    rest = {"window": "week", "ages": 0, "lifecycle": [], "cohorts": []}
-    with pytest.raises(SchemeError, match="asks for nothing"):
-        rebuild("memoized_retention", rest)
     only = CASES["lifecycle"].parameters()
     with pytest.raises(SchemeError, match="asks for lifecycle with 2 ages"):
         rebuild("memoized_retention", {**only, "ages": 2})

@@ -11,8 +11,7 @@ from deniable import Client, RejectedError, TransportError
 from deniable.device import outbox
 from deniable.device.device import FIRST_BACKOFF
 from deniable.device.transport import Reply
-from deniable.protocol import windows
-from deniable.protocol.wire import LATEST, SealedReport
+from deniable.protocol.wire import SealedReport
 
 MakeClient = Callable[..., Client]
 
@@ -74,42 +73,29 @@ def test_a_wrong_endpoint_is_told_once(make_client, clock, collector, caplog):
     ]
 
 
-def test_rejected_reports_are_known_by_index(make_client, clock, collector):
-    """A 202 that leaves out index 1 marks that report rejected, with its reason, and it alone."""
+def test_reports_that_are_left_out_are_known_by_index(make_client, clock, collector):
+    """A 202 that leaves out two reports: one waits for a collector that is behind, the other is
+    rejected, each is told with its reason, and the third is sent."""
     troubles: list[Exception] = []
     client = make_client(on_trouble=troubles.append)
     client.record("browser", "chrome")
     client.record("dark_mode", True)
     clock.days(1)
-    collector.rejected = [{"index": 1, "reason": "bad_columns", "detail": "..."}]
-    assert client.flush()
-    assert [report["metric"] for report in collector.reports] == ["browser", "dark_mode"]
-    assert status(client) == [("sent", None), ("rejected", "bad_columns")]
-    assert client.counters == {"rejected": 1}
-    (told,) = troubles
-    assert isinstance(told, RejectedError)
-    assert (told.metric, told.reason, told.waits) == ("dark_mode", "bad_columns", False)
-
-
-def test_it_waits_until_the_window_is_too_old(make_client, clock, collector):
-    """Six days after its window a report that the collector never knew is given up, and told."""
-    troubles: list[Exception] = []
-    client = make_client(on_trouble=troubles.append)
     client.record("browser", "chrome")
-    clock.days(0.5)
-    collector.rejected = [{"index": 0, "reason": "unknown_scheme", "detail": "..."}]
-    while client.sent() == [] or client.sent()[0].status == "queued":
-        client.flush()
-        clock.days(0.25)
-        assert clock.now < windows.end("2027-01-04") + 7 * 86_400
-    assert status(client) == [("rejected", "unknown_scheme")]
-    assert clock.now - 0.25 * 86_400 > windows.end("2027-01-04") + LATEST
-    assert client.counters["rejected"] == 1
-    assert client.counters["unknown_scheme"] >= 20
-    assert [isinstance(each, RejectedError) and each.waits for each in troubles][-2:] == [
-        True,
-        False,
+    client._write()
+    clock.days(1)
+    collector.rejected = [
+        {"index": 1, "reason": "bad_columns", "detail": "..."},
+        {"index": 2, "reason": "unknown_scheme", "detail": "..."},
     ]
+    assert not client.flush()
+    assert [report["metric"] for report in collector.reports] == ["browser", "dark_mode", "browser"]
+    fates = [("sent", None), ("rejected", "bad_columns"), ("queued", "unknown_scheme")]
+    assert status(client) == fates
+    assert client.counters == {"rejected": 1, "unknown_scheme": 1}
+    assert all(isinstance(each, RejectedError) for each in troubles)
+    told = [(each.metric, each.reason, each.waits) for each in troubles]
+    assert told == [("dark_mode", "bad_columns", False), ("browser", "unknown_scheme", True)]
 
 
 def test_a_reason_cannot_write_into_logs(waiting, collector):
@@ -138,28 +124,6 @@ def test_a_clock_set_back_does_not_hold_for_years(waiting, collector, clock):
     clock.days(-3650)
     assert waiting._device.take(urgent=False) is not None
     assert waiting.flush()
-
-
-def test_one_bad_batch_does_not_hold_up_the_rest(make_client, collector, clock):
-    """Fresh reports overtake a batch that fails, and failing batches take turns."""
-    client = make_client(on_trouble=None)
-    device = client._device
-    fill(client, 200)
-    tried = []
-    for _ in range(3):
-        batch = device.take(urgent=False)
-        assert batch is not None
-        tried.append(batch.id)
-        collector.replies = [Reply(500)]
-        with pytest.raises(TransportError):
-            device.deliver(batch)
-        clock.now += 10_000
-    assert tried[0] != tried[1]
-    assert tried[2] == tried[0]
-    fill(client, 1)
-    batch = device.take(urgent=False)
-    assert batch is not None
-    assert batch.id not in tried
 
 
 def test_the_outbox_is_bounded(make_client, monkeypatch, collector):
@@ -213,53 +177,3 @@ def test_a_long_definition_is_not_kept(make_client, monkeypatch, spare, kept):
     (entry,) = client._device.owned().entries
     assert entry.description == client.registry["browser"].description
     assert entry.definition == (definition if kept else None)
-
-
-def test_clearing_and_withdrawing_leave_what_they_say(waiting, collector):
-    """Withdrawing forgets batches and reports that were not sent, except that those of a batch
-    without a response stay listed; clearing leaves no row of batch, report or scheme."""
-    collector.replies = [TransportError("down")]
-    assert not waiting.flush()
-    fill(waiting, 3)
-
-    def rows():
-        with waiting._state.transaction() as connection:
-            return {
-                table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
-                for table in ("batches", "reports", "schemes")
-            }
-
-    assert rows() == {"batches": 1, "reports": 4, "schemes": 1}
-    with waiting._state.transaction() as connection:
-        outbox.withdraw(connection)
-    assert rows() == {"batches": 0, "reports": 1, "schemes": 1}
-    assert status(waiting) == [("unanswered", None)]
-    with waiting._state.transaction() as connection:
-        outbox.clear(connection)
-    assert rows() == {"batches": 0, "reports": 0, "schemes": 0}
-
-
-def test_a_refusal_ends_the_pause(waiting, collector, clock):
-    """A collector that refuses a batch for good is there: what waits beside it is due at once, and
-    the next failure is the first again."""
-    waiting._device.bits = lambda count: (1 << count) - 1
-    collector.replies = [TransportError("down")] * 3
-    for _ in range(3):
-        assert not waiting.flush()
-    fill(waiting, 1)
-    with waiting._state.transaction() as connection:
-        until, asked = connection.execute("SELECT until, asked FROM pauses").fetchone()
-        # The fresh report is due, and waits for the pause to end all the same.
-        assert outbox.next_attempt(connection) == until > clock.now >= asked
-        outbox.refuse(connection, "0" * 32, "malformed-batch")
-        assert connection.execute("SELECT * FROM pauses").fetchone() == (0, 0, 0)
-        assert outbox.next_attempt(connection) == 0
-
-
-def test_an_acknowledgement_ends_the_pause(waiting):
-    """A collector that has taken a batch is there: what other batches wait for is over."""
-    with waiting._state.transaction() as connection:
-        outbox.pause(connection, "0" * 32, 7e9, 8e9)
-        assert connection.execute("SELECT * FROM pauses").fetchone() == (1, 7e9, 8e9)
-        assert outbox.acknowledge(connection, "0" * 32, {}, 1e9, 2e9) == []
-        assert connection.execute("SELECT * FROM pauses").fetchone() == (0, 0, 0)

@@ -9,21 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from .conftest import metrics_toml
+
 pytestmark = pytest.mark.campaign
 ROOT = Path(__file__).parents[2]
 
-REGISTRY = """
-schema = 1
-app = "example"
-[metrics.drink]
-type = "category"
-description = "What is in the cup."
-owner = "a@acme.example"
-expires = 2099-01-01
-epsilon = 1.0
-lifetime_epsilon = 1.0
-values = ["tea", "coffee", "water", "milk", "other"]
-"""
+DRINKS = ["tea", "coffee", "water", "milk", "other"]
+REGISTRY = metrics_toml(drink={"type": "category", "values": DRINKS})
 
 
 def run(*command):

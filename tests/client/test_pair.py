@@ -13,77 +13,35 @@ from hypothesis import strategies as st
 from deniable import Client, MetricError, Registry, RegistryError, SchemeError
 from deniable.protocol.types.pair import MAX_PAIR_CELLS, cell_text, margins_of
 
+from .conftest import metrics_toml
+
 MakeClient = Callable[..., Client]
 
-BASE = """
-schema = 1
-app = "editor"
-[defaults]
-owner = "growth@acme.example"
-expires = 2030-06-30
-aggregate = "first"
-
-[metrics.plan]
-type = "category"
-description = "The plan."
-values = ["free", "pro", "team", "other"]
-epsilon = 1.0
-lifetime_epsilon = 8.0
-
-[metrics.dark_mode]
-type = "boolean"
-description = "Dark mode is on."
-epsilon = 0.5
-lifetime_epsilon = 8.0
-
-[metrics.seconds]
-type = "number"
-description = "How long the app takes to start."
-low = 0
-high = 60
-ask = "mean"
-epsilon = 1.0
-lifetime_epsilon = 8.0
-
-[metrics.word]
-type = "string"
-description = "A word."
-epsilon = 1.0
-lifetime_epsilon = 8.0
-"""
-
-PAIR_TABLE = """
-[metrics.plan_by_mode]
-type = "pair"
-of = ["plan", "dark_mode"]
-description = "How plan and dark mode go together."
-epsilon = 2.0
-lifetime_epsilon = 8.0
-"""
+PLANS = ["free", "pro", "team", "other"]
 
 
-def declared(pair=PAIR_TABLE, base=BASE):
-    return Registry.parse(base + pair)
-
-
-def with_keys(*lines, of='["plan", "dark_mode"]'):
-    text = PAIR_TABLE.replace('["plan", "dark_mode"]', of)
-    return text + "\n".join(lines) + "\n"
+def declared(plans=PLANS, of=("plan", "dark_mode"), more=""):
+    """A pair, with the metrics that it may be of."""
+    text = metrics_toml(
+        plan={"type": "category", "values": plans},
+        dark_mode={},
+        seconds={"type": "number", "low": 0, "high": 60, "ask": "mean"},
+        plan_by_mode={"type": "pair", "of": of},
+    )
+    return Registry.parse(text + more)
 
 
 @pytest.mark.parametrize(("size", "fine"), [(30, True), (31, False)])
 def test_the_limit_of_cells(size, fine):
     """30 x 30 cells are taken, and one list more is refused with the limit."""
     assert MAX_PAIR_CELLS == 900
-    values = json.dumps([f"v{each}" for each in range(size)])
-    base = BASE.replace('["free", "pro", "team", "other"]', values)
-    edges = json.dumps(list(range(1, 30)))
-    pair = with_keys(f"bins = {{ seconds = {edges} }}", of='["plan", "seconds"]')
+    plans = [f"v{each}" for each in range(size)]
+    asked = plans, ("plan", "seconds"), f"bins = {{ seconds = {[*range(1, 30)]} }}"
     if fine:
-        assert len(declared(pair, base)["plan_by_mode"].values) == 900
+        assert len(declared(*asked)["plan_by_mode"].values) == 900
     else:
         with pytest.raises(RegistryError, match="930 cells, above the limit of 900"):
-            declared(pair, base)
+            declared(*asked)
 
 
 def test_margins_are_read_back():
@@ -122,7 +80,7 @@ def test_any_values_are_read_back(one, ones, two, twos):
         ("mechanism", "projective_geometry"),
         ("longitudinal", "memoize"),
         ("window", "week"),
-        ("expires", "2031-01-01"),
+        ("expires", "2041-01-01"),
     ],
 )
 def test_a_compiled_pair_with_a_fault_is_refused(key, value):
@@ -161,6 +119,6 @@ def test_the_vectors(case):
 def test_a_pair_before_an_edit_has_other_cells():
     """What an edit costs says that other cells are not added up."""
     old = declared()["plan_by_mode"].type
-    new = declared(base=BASE.replace('"team", ', ""))["plan_by_mode"].type
+    new = declared(["free", "pro", "other"])["plan_by_mode"].type
     assert "cells differ" in new.combines(old)
     assert new.combines(dataclasses.replace(new)) == "combine both schemes"

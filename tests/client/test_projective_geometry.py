@@ -4,7 +4,6 @@ import math
 
 import pytest
 
-from deniable.protocol.errors import SchemeError
 from deniable.protocol.mechanisms import MAX_CELLS, total_variance
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry, points
 from deniable.protocol.randomness import PRECISION
@@ -77,20 +76,3 @@ def test_design_has_the_least_variance(size, epsilon):
     space = ProjectiveGeometry.design(size, epsilon)
     chosen = float(total_variance(space.p, space.q, size))
     assert chosen <= min(map(variance, primes)) * (1 + 1e-9)
-
-
-@pytest.mark.parametrize(
-    ("size", "order", "dimension", "threshold", "message"),
-    [
-        (5, 4, 3, HALF, "prime"),
-        (5, 1, 3, HALF, "prime"),
-        (8, 2, 3, HALF, "domain of 8"),
-        (5, 2, 24, HALF, "domain"),
-        (7, 2, 3, 3 * 2 * HALF // 7, "epsilon"),
-        (7, 2, 3, 2 * HALF, "epsilon"),
-    ],
-)
-def test_impossible_spaces_are_refused(size, order, dimension, threshold, message):
-    """No space without a prime order, with too few or too many points, or without noise."""
-    with pytest.raises(SchemeError, match=message):
-        ProjectiveGeometry(size, order, dimension, threshold)

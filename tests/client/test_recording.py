@@ -133,14 +133,6 @@ def test_record_never_raises(name, value):
     assert "secret" not in "".join(map(str, troubles))
 
 
-@pytest.mark.parametrize("name", [None, 7, ["x"], Hostile(), "colour", float("nan")])
-def test_no_name_raises(name):
-    """What is no name of a metric is counted, whatever it is."""
-    with Client(REGISTRY, state_dir=":memory:", consent=True, background=False) as client:
-        client.record(name, True)
-    assert client.counters == {"mistake": 1}
-
-
 def counts(client, clock):
     """What the state has of values that did not fit."""
     client.flush()

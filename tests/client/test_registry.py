@@ -8,8 +8,9 @@ import pytest
 
 from deniable import MetricError, Registry, RegistryError, SchemeError
 from deniable.protocol.keys import all_keys
-from deniable.protocol.types.closed import Category
 from deniable.protocol.value_list import MAX_VALUE_BYTES
+
+from .conftest import metrics_toml
 
 REGISTRIES = Path(__file__).parent / "registries"
 GOOD = REGISTRIES / "good.toml"
@@ -20,28 +21,13 @@ def registry():
     return Registry.load(GOOD)
 
 
-def test_a_good_file_becomes_metrics(registry):
-    """Every key arrives where it belongs, own settings before defaults before ours."""
-    assert len(registry) == 4
-    assert registry.lifetime_epsilon == 24.0
-    dark_mode = registry["dark_mode"]
-    assert dark_mode.values == ("true", "false")
-    assert dark_mode.owner == "growth@acme.example"
-    assert dark_mode.expires == date(2027, 6, 30)
-    assert (dark_mode.window, dark_mode.sample_rate, dark_mode.aggregate) == ("day", 0.02, "last")
-    assert dark_mode.tags == ("desktop",)
-    browser = registry["browser"]
-    assert (browser.window, browser.epsilon) == ("week", 2.0)
-    assert browser.type == Category(browser.values, "other")
-    assert browser.tags == ()
-    drink = registry["drink"]
-    assert (drink.aggregate, drink.type) == ("any", Category(drink.values, "rest"))
-    assert [metric.name for metric in registry] == [
-        "dark_mode",
-        "browser",
-        "drink",
-        "homepage",
-    ]
+def test_a_good_file_becomes_metrics(registry, stays):
+    """Every key arrives where it belongs, own settings before defaults before ours: `good.txt` has
+    them."""
+    keys = ("type", "owner", "expires", "epsilon", "lifetime_epsilon", "window", "sample_rate")
+    keys += ("aggregate", "tags", "values")
+    told = [f"{each.name}.{key}: {getattr(each, key)}" for each in registry for key in keys]
+    stays("good.txt", [f"lifetime_epsilon: {registry.lifetime_epsilon}", *told])
 
 
 @pytest.mark.parametrize("path", sorted(REGISTRIES.glob("*mistake*.toml")), ids=lambda p: p.stem)
@@ -101,41 +87,39 @@ def test_a_file_that_cannot_be_read(tmp_path):
         Registry.load(tmp_path / "latin.toml")
 
 
-def category(values):
-    listed = ", ".join(f'"{value}"' for value in values)
-    return (
-        "schema = 1\napp = 'example'\n"
-        "[metrics.m]\ntype = 'category'\ndescription = 'd'\nowner = 'o'\n"
-        f"expires = 2027-01-01\nepsilon = 1.0\nlifetime_epsilon = 1.0\nvalues = [{listed}]\n"
-    )
+def category(values, **keys):
+    """A registry with one category, m."""
+    usual = {"type": "category", "values": values, "lifetime_epsilon": 3.0}
+    return Registry.parse(metrics_toml(m={**usual, **keys}))["m"]
+
+
+LISTED = metrics_toml(m={"type": "category", "values_file": "words.txt"})
 
 
 def test_limits_of_values(tmp_path, monkeypatch):
     """A list over MAX_VALUES and a value over MAX_VALUE_BYTES are refused; the limits pass."""
     longest = "é" * (MAX_VALUE_BYTES // 2)
-    assert Registry.parse(category(["a", longest]))["m"].values == ("a", longest)
+    assert category(["a", longest]).values == ("a", longest)
     with pytest.raises(RegistryError, match=f"is longer than {MAX_VALUE_BYTES} bytes"):
-        Registry.parse(category(["a", "é" * (MAX_VALUE_BYTES // 2) + "e"]))
-    text = category([]).replace("values = []", "values_file = 'words.txt'")
+        category(["a", f"{longest}e"])
     monkeypatch.setattr("deniable.protocol.types.closed.MAX_VALUES", 100)
     (tmp_path / "words.txt").write_text("\n".join(f"{n:x}" for n in range(101)))
     with pytest.raises(RegistryError, match="from 2 to 100 values"):
-        Registry.parse(text, folder=tmp_path)
+        Registry.parse(LISTED, folder=tmp_path)
     (tmp_path / "words.txt").write_text("\n".join(f"{n:x}" for n in range(100)))
-    assert len(Registry.parse(text, folder=tmp_path)["m"].values) == 100
+    assert len(Registry.parse(LISTED, folder=tmp_path)["m"].values) == 100
 
 
 def test_values_from_a_file(tmp_path):
     """A long list may stand in a file beside the registry; its mistakes name its own line."""
-    text = category([]).replace("values = []", "values_file = 'words.txt'")
-    (tmp_path / "metrics.toml").write_text(text)
+    (tmp_path / "metrics.toml").write_text(LISTED)
     (tmp_path / "words.txt").write_text("one\ntwo\nthree\n")
     assert Registry.load(tmp_path / "metrics.toml")["m"].values == ("one", "two", "three")
     (tmp_path / "words.txt").write_text("one\ntwo\none\n")
-    with pytest.raises(RegistryError, match=r"toml:10: .*words\.txt, line 3: repeats line 1"):
+    with pytest.raises(RegistryError, match=r"toml:11: .*words\.txt, line 3: repeats line 1"):
         Registry.load(tmp_path / "metrics.toml")
     with pytest.raises(RegistryError, match="has both values and values_file"):
-        Registry.parse(text + "values = ['a', 'b']\n")
+        Registry.parse(LISTED + "values = ['a', 'b']\n")
 
 
 def test_an_unknown_metric(registry):
@@ -145,29 +129,18 @@ def test_an_unknown_metric(registry):
     assert caught.value.metric == "colour"
 
 
-def memoized(kind, **settings):
-    """A registry with one metric that remembers, as TOML."""
-    keys = {"epsilon": "1.0", "lifetime_epsilon": "3.0", "longitudinal": '"memoize"'} | settings
-    lines = "".join(f"{key} = {value}\n" for key, value in keys.items())
-    return (
-        "schema = 1\napp = 'example'\n"
-        f"[metrics.m]\ntype = '{kind}'\ndescription = 'd'\nowner = 'o'\n"
-        f"expires = 2027-01-01\n{lines}"
-    )
-
-
 def test_a_mechanism_for_strings_takes_the_texts_of_a_list():
     """Over a closed list the texts are hashed, and a text that is not listed is still refused."""
-    text = memoized("category", values='["a", "b"]', mechanism='"memoized_local_hashing"')
-    metric = Registry.parse(text)["m"]
+    kept = {"longitudinal": "memoize", "lifetime_epsilon": 3.0}
+    metric = category(["a", "b"], **kept, mechanism="memoized_local_hashing")
     assert [metric.item(value) for value in ("a", "b")] == ["a", "b"]
     assert list(metric.scheme.items) == ["a", "b"]
     with pytest.raises(KeyError):
         metric.item("c")
-    plain = Registry.parse(memoized("category", values='["a", "b"]'))["m"]
+    plain = category(["a", "b"], **kept)
     assert [plain.item(value) for value in ("a", "b")] == [0, 1] == list(plain.scheme.items)
     with pytest.raises(SchemeError, match="domain is open"):
-        Registry.parse(memoized("string"))["m"].scheme.items  # noqa: B018
+        Registry.parse(metrics_toml(m={**kept, "type": "string"}))["m"].scheme.items  # noqa: B018
 
 
 @pytest.mark.parametrize(
@@ -190,7 +163,7 @@ def test_what_a_recorded_value_becomes(registry, name, refused, told, taken):
 
 def test_an_unlisted_value_without_other():
     """Without an other the call fails, and the message does not repeat the value."""
-    metric = Registry.parse(category(["a", "b"]))["m"]
+    metric = category(["a", "b"])
     with pytest.raises(MetricError) as caught:
         metric.normalize("secret-value")
     assert "secret-value" not in str(caught.value)

@@ -81,27 +81,6 @@ def test_rounding_between_levels_is_exact():
 GOOD: dict[str, Any] = dict(SlidingWindow.design(UNIT, 1.0, 8).parameters())
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"columns": 7}, "columns must be even"),
-        ({"width": 8}, "width must be from 1 to 7, not 8"),
-        ({"threshold": ONE // 2}, "epsilon would not be positive and finite"),
-        ({"levels": [0, 5, 4, 9, TOP]}, "levels must be 5 integers that increase from 0"),
-        ({"levels": [0, 5, 5, 9, TOP]}, "levels must be 5 integers that increase from 0"),
-        ({"levels": [1, 2, 3, 4, TOP]}, "levels must be 5 integers that increase from 0"),
-        ({"levels": [0, 1, 2, 3, 4]}, "levels must be 5 integers that increase from 0"),
-        ({"levels": [0, 1, 2, TOP]}, "levels must be 5 integers that increase from 0"),
-        ({"levels": []}, "levels must be 5 integers that increase from 0"),
-        ({"low": "2"}, "low 2 must be below high 1"),
-    ],
-)
-def test_impossible_windows_are_refused(change, message):
-    """Parameters that fit each other badly, as another program might publish them."""
-    with pytest.raises(SchemeError, match=message):
-        rebuild("sliding_window", GOOD | change)
-
-
 def test_scores_belong_to_their_levels():
     """Levels may be any that increase, but if they are not those of the threshold there are no
     scores: they would be biased."""

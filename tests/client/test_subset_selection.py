@@ -2,10 +2,8 @@
 
 import pytest
 
-from deniable.protocol.errors import SchemeError
 from deniable.protocol.mechanisms import Packing, total_variance
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
-from deniable.protocol.randomness import PRECISION
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 2.5])
@@ -36,17 +34,3 @@ def test_packing_is_the_shorter_one(size, k, packing, size_in_bytes):
     (row,) = SubsetSelection.design(size, 1.0, k=k).rows
     assert (row.width, row.packing, row.columns) == (size, packing, k)
     assert row.report_bytes == size_in_bytes
-
-
-def test_k_must_leave_something_out():
-    """A subset of no value or of all values says nothing and is refused."""
-    for k in (0, 4, 5):
-        with pytest.raises(SchemeError, match="k must be from 1 to 3"):
-            SubsetSelection.design(4, 1.0, k=k)
-
-
-@pytest.mark.parametrize("threshold", [0, 1 << PRECISION - 2, 1 << PRECISION])
-def test_thresholds_must_favour_and_hide_the_truth(threshold):
-    """A threshold that never tells, always tells, or tells as often as chance is refused."""
-    with pytest.raises(SchemeError, match="epsilon"):
-        SubsetSelection(4, 1, threshold)

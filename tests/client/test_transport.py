@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import socket
-import threading
-from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +13,10 @@ import deniable
 from deniable import TransportError
 from deniable.device.transport import HttpTransport, Reply
 
-from .conftest import http_server
+from .conftest import http_server, raw_server
+
+ENDPOINTS = json.loads(Path(__file__).with_name("endpoints.json").read_text(encoding="utf-8"))
+"""Each address that is refused, with the reason, and those that are taken."""
 
 
 class Answers:
@@ -106,24 +109,19 @@ def test_interim_responses_are_passed_over_and_not_for_ever(interim):
     server that sends nothing else is given up long before the time of the exchange is over."""
     one = b"HTTP/1.1 100 Continue\r\n\r\n"
 
-    def answer():
-        connection = listener.accept()[0]
-        with connection, suppress(OSError):
-            connection.recv(1 << 16)
-            while interim is None:
-                connection.sendall(one * 1000)
-            connection.sendall(one * interim + b"HTTP/1.1 202 \r\nContent-Length: 2\r\n\r\n{}")
+    def answer(connection):
+        connection.recv(1 << 16)
+        while interim is None:
+            connection.sendall(one * 1000)
+        connection.sendall(one * interim + b"HTTP/1.1 202 \r\nContent-Length: 2\r\n\r\n{}")
 
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=answer)
-        thread.start()
-        transport = HttpTransport(f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=2)
+    with raw_server(answer) as address:
+        transport = HttpTransport(address, timeout=2)
         if interim == 4_998:
             assert transport.send(b"x") == Reply(202, b"{}", None)
         else:
             with pytest.raises(TransportError, match="does not speak HTTP"):
                 transport.send(b"x")
-        thread.join()
 
 
 def test_nobody_there_is_trouble():
@@ -138,22 +136,17 @@ def test_nobody_there_is_trouble():
 
 def test_a_proxy_that_refuses_writes_nothing_into_the_logs(monkeypatch):
     """Of a proxy that refuses the tunnel to the collector, the error tells the status alone."""
-    with socket.create_server(("127.0.0.1", 0)) as proxy:
 
-        def answer():
-            connection = proxy.accept()[0]
-            connection.recv(1 << 12)
-            connection.sendall(b"HTTP/1.1 407 \x1b[31mMARK" + b"A" * 50_000 + b"\r\n\r\n")
-            connection.close()
+    def answer(connection):
+        connection.recv(1 << 12)
+        connection.sendall(b"HTTP/1.1 407 \x1b[31mMARK" + b"A" * 50_000 + b"\r\n\r\n")
 
-        monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{proxy.getsockname()[1]}")
+    with raw_server(answer) as address:
+        monkeypatch.setenv("https_proxy", address)
         monkeypatch.delenv("no_proxy", raising=False)
         monkeypatch.delenv("NO_PROXY", raising=False)
-        thread = threading.Thread(target=answer)
-        thread.start()
         with pytest.raises(TransportError) as caught:
             HttpTransport("https://collector.invalid").send(b"x")
-        thread.join()
     told = "the collector cannot be reached: the proxy refused the tunnel with status 407"
     assert str(caught.value) == told
 
@@ -176,52 +169,18 @@ def test_silence_is_trouble():
 
 def test_nonsense_is_trouble():
     """A server that does not speak HTTP is no collector, and writes nothing into the logs."""
-    with socket.socket() as odd:
-        odd.bind(("127.0.0.1", 0))
-        odd.listen()
 
-        def answer():
-            connection = odd.accept()[0]
-            with connection:
-                connection.recv(1 << 16)
-                connection.sendall(b"hello \x1b[31m a line of its own\r\n\r\n")
+    def answer(connection):
+        connection.recv(1 << 16)
+        connection.sendall(b"hello \x1b[31m a line of its own\r\n\r\n")
 
-        thread = threading.Thread(target=answer)
-        thread.start()
-        with pytest.raises(TransportError) as caught:
-            HttpTransport(f"http://127.0.0.1:{odd.getsockname()[1]}").send(b"x")
-        thread.join()
-        assert caught.value.foreign
-        assert "hello" not in str(caught.value)
+    with raw_server(answer) as address, pytest.raises(TransportError) as caught:
+        HttpTransport(address).send(b"x")
+    assert caught.value.foreign
+    assert "hello" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("endpoint", "message"),
-    [
-        ("", "must begin with https://"),
-        ("t.acme.example", "must begin with https://"),
-        ("file:///etc/passwd", "must begin with https://"),
-        ("http://", "names no host"),
-        ("https://:8080", "names no host"),
-        ("https://t.acme.example:99999", "is no address"),
-        ("https://t.acme.example:0", "names no host that can be reached"),
-        ("https://t.acme.example:http", "is no address"),
-        ("https://[::1", "is no address"),
-        ("https://t.acme.example/in?key=1", "has a query or fragment"),
-        ("https://t.acme.example?", "has a query or fragment"),
-        ("https://t.acme.example/#in", "has a query or fragment"),
-        ("https://name:secret@t.acme.example", "holds a name or password"),
-        ("https://name@t.acme.example", "holds a name or password"),
-        ("https://:secret@t.acme.example", "holds a name or password"),
-        ("https://t.acme example", "names no host that can be reached"),
-        ("http://.example.com", "names no host that can be reached"),
-        (f"https://{'a' * 64}.example", "names no host that can be reached"),
-        (f"https://{'a.' * 150}example", "names no host that can be reached"),
-        ("https://t.acme.example/ä", "must be ASCII"),
-        ("https://t.acme.example\n", "names no host that can be reached"),
-        ("https:\\\\t.acme.example", "names no host that can be reached"),
-    ],
-)
+@pytest.mark.parametrize(("endpoint", "message"), ENDPOINTS["refused"])
 def test_an_endpoint_that_cannot_be_is_refused(endpoint, message, registry):
     """What no collector can have as its address is refused when the client is made, in words
     that do not repeat a password."""
@@ -230,17 +189,7 @@ def test_an_endpoint_that_cannot_be_is_refused(endpoint, message, registry):
     assert "secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "endpoint",
-    [
-        "https://t.acme.example",
-        "HTTPS://t.acme.example:8443/in/",
-        "http://127.0.0.1:8080",
-        "http://[::1]:8080",
-        "http://localhost",
-        "https://täst.example",
-    ],
-)
+@pytest.mark.parametrize("endpoint", ENDPOINTS["taken"])
 def test_an_endpoint_is_a_web_address(endpoint):
     """A host with a port and a path is one."""
     assert HttpTransport(endpoint).endpoint == endpoint.rstrip("/")

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import strategies as st
+from tests.registries import declared
 
 from deniable import DeniableError, MetricError, Registry, RegistryError
 from deniable.protocol.errors import ValueListError
@@ -23,29 +23,13 @@ REASONS = {
     "control": "holds a control character",
     "surrogate": "is not valid Unicode",
 }
-REGISTRY = """
-schema = 1
-app = "example"
-[defaults]
-owner = "growth@acme.example"
-expires = 2027-06-30
-[metrics.site]
-type = "string"
-description = "The site."
-epsilon = 1.0
-lifetime_epsilon = 4.0
-[metrics.drink]
-type = "category"
-description = "The drink."
-epsilon = 1.0
-lifetime_epsilon = 4.0
-values = [{listed}, "something else"]
-"""
-SITE = Registry.parse(REGISTRY.format(listed='"tea"'))["site"]
+SITE = Registry.parse(declared(site={"type": "string"}))["site"]
 
-texts = st.text(st.characters(exclude_categories=[]), max_size=12) | st.text(
-    st.sampled_from("a\u030a \t\u3000\x85\udc00"), max_size=6
-)
+
+def drink(text):
+    """A metric with this value and another."""
+    values = {"type": "category", "values": [text, "something else"]}
+    return Registry.parse(declared(drink=values).replace("\x7f", "\\u007F"))["drink"]
 
 
 @pytest.mark.parametrize("case", VECTORS["valid"], ids=lambda case: ascii(case["text"])[:20])
@@ -55,9 +39,8 @@ def test_what_may_be_a_value_may_be_one_everywhere(case):
     assert value_text(text) == value
     assert SITE.normalize(text) == value
     assert parse_values(f"first\n{text}\n".encode(), "list") == ["first", value]
-    drink = Registry.parse(REGISTRY.format(listed=json.dumps(text, ensure_ascii=False)))["drink"]
-    assert drink.values == (value, "something else")
-    assert drink.normalize(text) == value
+    assert drink(text).values == (value, "something else")
+    assert drink(text).normalize(text) == value
 
 
 @pytest.mark.parametrize("case", VECTORS["invalid"], ids=lambda case: ascii(case["text"])[:20])
@@ -74,9 +57,8 @@ def test_what_is_no_value_is_none_anywhere(case):
     with pytest.raises(ValueListError, match=f"line 2: {reason}"):
         value_texts(["first", text], "list")
     if case["reason"] != "surrogate":
-        listed = json.dumps(text)  # every control character by its escape, as TOML has it too
         with pytest.raises(RegistryError, match=reason):
-            Registry.parse(REGISTRY.format(listed=listed.replace("\\u007f", "\\u007F")))
+            drink(text)
 
 
 @pytest.fixture

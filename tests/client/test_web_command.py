@@ -11,6 +11,7 @@ from deniable import Registry
 from deniable.tools.web_command import web
 
 from . import compiled_cases
+from .conftest import metrics_toml
 
 NAMES = [
     "deniable.js",
@@ -22,22 +23,12 @@ NAMES = [
     "metrics.json",
 ]
 BUILT = Path(deniable.__file__).parent / "web"
-CLOSED = """
-schema = 1
-app = "shop"
-[metrics.browser]
-type = "category"
-values = ["firefox", "chrome", "other"]
-description = "The browser."
-owner = "growth@acme.example"
-expires = 2999-06-30
-epsilon = 1.0
-lifetime_epsilon = 8.0
-"""
-MEMOS = 'longitudinal = "memoize"\nlifetime'
-NUMBER = CLOSED.replace('"category"', '"string"').replace(
-    'values = ["firefox", "chrome", "other"]\n', ""
+BROWSERS = {"type": "category", "values": ["firefox", "chrome", "other"]}
+CLOSED = metrics_toml(browser={**BROWSERS, "lifetime_epsilon": 8.0})
+MEMOS = metrics_toml(
+    browser={**BROWSERS, "longitudinal": "memoize", "lifetime_epsilon": 8.0},
 )
+TEXTS = metrics_toml(browser={"type": "string"})
 WHOLE = compiled_cases.REGISTRY.replace('mechanism = "symmetric_unary_encoding"\n', "")
 """Without the mechanism that the SDK for web pages does not have."""
 
@@ -58,8 +49,8 @@ def run(tmp_path, monkeypatch):
     ("text", "flags", "build", "parts"),
     [
         (CLOSED, (), "deniable.closed", ()),
-        (CLOSED.replace("lifetime", MEMOS), (), "deniable.memoized", ()),
-        (NUMBER, (), "deniable", ()),
+        (MEMOS, (), "deniable.memoized", ()),
+        (TEXTS, (), "deniable", ()),
         (WHOLE, (), "deniable", ("memos",)),
         (compiled_cases.SEGMENTED, (), "deniable", ("joint", "memos")),
         (CLOSED, ("--development",), "deniable.development", ()),
@@ -113,7 +104,7 @@ def test_mistakes_are_named(run, tmp_path):
     made is named; --out is needed."""
     done = run(CLOSED.replace("epsilon = 1.0", "epsilon = -1.0", 1), "--out", "static")
     assert done.exit_code == 1
-    assert "metrics.toml:10: error: metrics.browser.epsilon" in done.output
+    assert "metrics.toml:9: error: metrics.browser.epsilon" in done.output
     assert not (tmp_path / "static").exists()
     (tmp_path / "taken").write_text("")
     done = run(CLOSED, "--out", "taken/static")

@@ -9,17 +9,26 @@ from deniable.protocol.randomness import PRECISION
 ONE = 1 << PRECISION
 
 
+def flip_chances(bitmap, size, chance):
+    """How often each bitmap comes of flipping every bit with this chance."""
+    return {
+        other: chance ** (other ^ bitmap).bit_count()
+        * (1 - chance) ** (size - (other ^ bitmap).bit_count())
+        for other in range(1 << size)
+    }
+
+
 def memo_chances(mechanism, cell):
     """How often a cell is remembered as each memo, from the parameters alone."""
     parameters = mechanism.parameters()
     if "f" in parameters:
-        flip = Fraction(parameters["f"], 2 * ONE)
         size = parameters.get("k", parameters.get("size"))
-        return {
-            memo: flip ** (memo ^ cell).bit_count()
-            * (1 - flip) ** (size - (memo ^ cell).bit_count())
-            for memo in range(1 << size)
-        }
+        return flip_chances(cell, size, Fraction(parameters["f"], 2 * ONE))
+    if "bits" in parameters:
+        # The cell behind the last bit is that of all values of other rows.
+        size = parameters["bits"]
+        own = 1 << cell if cell < size else 0
+        return flip_chances(own, size, Fraction(parameters["memo"], ONE))
     truth, size = Fraction(parameters["memo"], ONE), parameters["size"]
     return {memo: truth if memo == cell else (1 - truth) / (size - 1) for memo in range(size)}
 
@@ -38,6 +47,8 @@ def report_chances(mechanism, memo):
                 each *= heads if columns >> place & 1 else 1 - heads
             chances[columns] = each
         return chances
+    if "bits" in parameters:
+        return flip_chances(memo, parameters["bits"], Fraction(parameters["fresh"], ONE))
     size, k, truth = parameters["size"], parameters["k"], Fraction(parameters["fresh"], ONE)
     chances = {}
     for chosen in itertools.combinations(range(size), k):
