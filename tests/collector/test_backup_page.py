@@ -3,7 +3,6 @@
 import os
 import re
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import redis
+from tests.e2e.running import with_program
 from tests.ports import free_port
 from tests.tools import need
 
@@ -36,13 +36,7 @@ def blocks(heading):
 @pytest.fixture
 def shell(tmp_path):
     """Runs blocks of the page in a folder, with other ports and files in the place of its own."""
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    (programs / "deniable").write_text(
-        f"#!{sys.executable}\nfrom deniable.cli import main\nmain()\n"
-    )
-    (programs / "deniable").chmod(0o755)
-    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+    path = with_program(tmp_path)
 
     def shell(block, **places):
         for theirs, mine in places.items():

@@ -1,18 +1,31 @@
 """What journeys share: waiting, a web site of some files, commands, what a store has counted."""
 
+import os
 import shlex
 import shutil
 import subprocess
+import sys
 import threading
 import urllib.request
 from contextlib import closing, contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 from tests.ports import until
 from tests.tools import leave_out
 
 from deniable_collector.stores import open_store
+
+
+def with_program(folder):
+    """The PATH with this interpreter, and a folder in which its `deniable` is."""
+    program = folder / "bin" / "deniable"
+    program.parent.mkdir()
+    program.write_text(f"#!{sys.executable}\nfrom deniable.cli import main\nmain()\n")
+    program.chmod(0o755)
+    python = str(Path(sys.executable).parent)
+    return os.pathsep.join((str(program.parent), python, os.environ["PATH"]))
 
 
 def until_answered(address):

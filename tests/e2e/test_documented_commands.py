@@ -34,7 +34,7 @@ from deniable_estimator.analyses import analysis_of, sample_tally
 from deniable_estimator.dashboard.sharing.links import SharedLinks
 from deniable_estimator.planning.retention_crowd import Life, tallies_of
 
-from .running import run, until_answered
+from .running import run, until_answered, with_program
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -144,16 +144,10 @@ class World:
         self.processes: list[subprocess.Popen[bytes]] = []
         self.release = ""
         """The id of a release of this world."""
-        programs = folder / "bin"
-        programs.mkdir()
-        (programs / "deniable").write_text(
-            f"#!{sys.executable}\nfrom deniable.cli import main\nmain()\n"
-        )
-        (programs / "deniable").chmod(0o755)
         kept = {name: text for name, text in os.environ.items() if not name.startswith("DENIABLE_")}
         self.environ = {
             **kept,
-            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+            "PATH": with_program(folder),
             "COLUMNS": "200",
             "XDG_STATE_HOME": str(folder / "state"),
             "DENIABLE_BIND": self.collector.removeprefix("http://"),

@@ -7,7 +7,6 @@ import re
 import shlex
 import signal
 import subprocess
-import sys
 import urllib.error
 import urllib.request
 from datetime import UTC, datetime
@@ -18,7 +17,7 @@ from tests.ports import free_port, until
 
 from deniable import Registry
 
-from .running import counted, run, until_answered
+from .running import counted, run, until_answered, with_program
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -32,21 +31,14 @@ COMMANDS = 6
 @pytest.fixture
 def environ(tmp_path):
     """A new user's environment: the program `deniable`, a home, ports that are free."""
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    (programs / "deniable").write_text(
-        f"#!{sys.executable}\nfrom deniable.cli import main\nmain()\n"
-    )
-    (programs / "deniable").chmod(0o755)
     kept = {
         name: text
         for name, text in os.environ.items()
         if not name.startswith("DENIABLE_") and name != "DO_NOT_TRACK"
     }
-    prefix = str(Path(sys.executable).parent)
     return {
         **kept,
-        "PATH": os.pathsep.join((str(programs), prefix, os.environ["PATH"])),
+        "PATH": with_program(tmp_path),
         "XDG_STATE_HOME": str(tmp_path / "home"),
         "COLUMNS": "200",
         "DENIABLE_BIND": f"127.0.0.1:{free_port()}",

@@ -13,6 +13,8 @@ from tests.ports import until
 from tests.registries import declared
 
 from deniable import Registry
+from deniable.oblivious import ObliviousTransport
+from deniable.protocol import wire
 from deniable.tools.web_command import web_files
 from deniable_collector.oblivious.key_file import KeyFile
 
@@ -115,6 +117,8 @@ def test_a_page_in_two_hops(site, open_browser):
     browser.execute_script(f"window.now = {now};")
     assert browser.execute_async_script(FLUSH), browser.get_log("browser")
     assert site.counted() == {"plan": 1, "dark_mode": 1, "both": 1, "word": 1, "visit": 0}
+    by_python = ObliviousTransport(*place).send(wire.encode_batch(wire.new_batch_id(), []))
+    assert (by_python.status, b'"accepted": 0' in by_python.body) == (202, True)
 
     browser.execute_script(CAPSULES)
     browser.execute_script('telemetry.record("visit", true);')
