@@ -234,6 +234,9 @@ def new_collector(tmp_path, metrics):
 class SocketClient:
     """Flask's test client, as far as the tests need it, of a collector over a socket."""
 
+    port = None
+    """Where the client connects, if that is to be another port than it is."""
+
     def __init__(self, app):
         self.app = app
         self.loop = asyncio.new_event_loop()
@@ -276,12 +279,16 @@ class SocketClient:
         lines = [f"{builder.method} {quote(target + builder.query_string, '/?=&%')} HTTP/1.1"]
         fields = {"Host": "localhost", **dict(builder.headers.to_wsgi_list())}
         fields |= {"Content-Length": str(len(data)), "Connection": "close"}
+        pieces = [data[first : first + size] for first in range(0, len(data), size)]
+        if "Transfer-Encoding" in fields:
+            del fields["Content-Length"]
+            pieces = [b"%x\r\n%b\r\n" % (len(each), each) for each in (*pieces, b"")]
         lines += [f"{name}: {text}" for name, text in fields.items()]
         builder.close()
         reader, writer = await asyncio.open_connection(*self.address)
         writer.write("\r\n".join([*lines, "", ""]).encode())
-        for first in range(0, len(data), size):
-            writer.write(data[first : first + size])
+        for piece in pieces:
+            writer.write(piece)
             await asyncio.sleep(0)
         answer = await reader.read()
         writer.close()
@@ -304,6 +311,7 @@ class Here(Connection):
     def connection_made(self, transport):
         super().connection_made(transport)
         self.peer = Peer(self._client.peer)
+        self.port = self.port if self._client.port is None else self._client.port
 
 
 @pytest.fixture
