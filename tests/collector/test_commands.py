@@ -87,13 +87,3 @@ def test_options_win_over_the_environment(execve, monkeypatch, tmp_path, metrics
     assert environ["DENIABLE_STORE"] == "sqlite:///x.db"
     assert "DENIABLE_STORE_FILE" not in environ
     assert (tmp_path / "x.db").exists()
-
-
-def test_a_store_that_is_down_is_a_warning(execve, monkeypatch, tmp_path, metrics):
-    """Devices keep their batches meanwhile, so the collector starts and says what is wrong."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "metrics.toml").write_text(metrics)
-    result = CliRunner().invoke(collect, ["--store", "sqlite:///none/x.db"])
-    assert result.exit_code == 0
-    assert "warning" in result.output
-    assert execve

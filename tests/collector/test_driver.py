@@ -66,40 +66,29 @@ def test_tls_always_asks_for_a_certificate(tmp_path, scheme, monkeypatch):
 @pytest.mark.parametrize(
     ("rest", "nodes", "named"),
     [
-        ("a:1,b", [("a", 1), ("b", 6379)], {}),
-        ("a/", [("a", 6379)], {}),
-        ("a/0", [("a", 6379)], {}),
-        ("me:p%40s%3as@a:1", [("a", 1)], {"username": "me", "password": "p@s:s"}),
-        ("m%40e@[::1]:7", [("::1", 7)], {"username": "m@e"}),
-        (":a:b@a", [("a", 6379)], {"password": "a:b"}),
+        ("a:1,b", [("a", 1), ("b", 6379)], (None, None)),
+        ("a/", [("a", 6379)], (None, None)),
+        ("a/0", [("a", 6379)], (None, None)),
+        ("me:p%40s%3as@a:1", [("a", 1)], ("me", "p@s:s")),
+        ("m%40e@[::1]:7", [("::1", 7)], ("m@e", None)),
+        (":a:b@a", [("a", 6379)], (None, "a:b")),
     ],
 )
-def test_nodes_of_a_cluster(rest, nodes, named):
-    """Hosts with their ports, 6379 if none is named, and the user and password before them."""
-    assert driver._cluster(rest) == (nodes, named)
-
-
-@pytest.mark.parametrize("rest", ["", "a,", "a/1", "a?x=1", "a#x", "a:b", "me:hush@"])
-def test_what_is_no_cluster(rest):
-    """Every start node has a host, and there are no options and no other database."""
-    with pytest.raises(ValueError, match=r"."):
-        driver._cluster(rest)
-
-
 @pytest.mark.parametrize("scheme", ["redis+cluster", "rediss+cluster"])
-def test_what_a_cluster_is_made_with(scheme, monkeypatch):
-    """The same options, TLS where the address asks for it, and shards that are there work without
-    the others."""
+def test_what_a_cluster_is_made_with(scheme, rest, nodes, named, monkeypatch):
+    """Hosts with their ports, 6379 if none is named, and the user and password before them; the
+    same options, TLS where the address asks for it, and shards that are there work without the
+    others."""
     made = []
     monkeypatch.setattr(driver, "_Cluster", lambda **options: made.append(options) or "client")
-    asked = Driver(f"{scheme}://me:hush@a:1,b:2")
+    asked = Driver(f"{scheme}://{rest}")
     assert asked.cluster
     assert made == []
     assert asked.client == asked.client == "client"
     (found,) = made
-    assert [(node.host, node.port) for node in found["startup_nodes"]] == [("a", 1), ("b", 2)]
+    assert [(node.host, node.port) for node in found["startup_nodes"]] == nodes
     assert found["require_full_coverage"] is False
-    assert (found["username"], found["password"]) == ("me", "hush")
+    assert (found.get("username"), found.get("password")) == named
     assert (found["socket_timeout"], found["socket_connect_timeout"]) == (5, 2)
     assert found.get("ssl") == (True if scheme == "rediss+cluster" else None)
     assert found.get("ssl_check_hostname") == found.get("ssl")

@@ -1,4 +1,7 @@
-"""Batch ids in stores: their generations, how long these are kept, and what ids are called."""
+"""Batch ids in stores: for how long they are kept, and what they are called.
+
+That no moment of a term forgets one is in `tests/contract/test_store.py`.
+"""
 
 import hashlib
 
@@ -6,39 +9,10 @@ import numpy as np
 import pytest
 
 from deniable_collector.stores import ids
-from deniable_collector.stores.commits import COMMIT_SECONDS, Commit
+from deniable_collector.stores.commits import Commit
 
 SEED = bytes(range(16))
 DAY = 86_400.0
-MOMENTS = [
-    (term, (generation + part) * period)
-    for term, period in enumerate(ids.PERIODS)
-    for generation in (0, 1, 523)
-    for part in (0.0, 0.5, 0.999999)
-]
-
-
-@pytest.mark.parametrize(("term", "moment"), MOMENTS)
-@pytest.mark.parametrize("apart", [0.0, 0.3, 0.9, 1.0])
-def test_moments_of_one_term_meet(term, moment, apart):
-    """Whoever looks for an id up to a term and an hour after it came, or before it by a clock that
-    is behind, looks into its generation; new ids go into the first of those that are asked."""
-    later = moment + apart * (ids.TERMS[term] + COMMIT_SECONDS)
-    mine, others = ids.generation_at(moment, term), ids.generations_at(moment, term)
-    assert others[0] == mine
-    assert sorted(others) == [mine - 2, mine - 1, mine, mine + 1, mine + 2]
-    assert mine in ids.generations_at(later, term)
-    assert ids.generation_at(later, term) in others
-
-
-@pytest.mark.parametrize(("term", "moment"), MOMENTS)
-def test_a_generation_lives_until_four_others_have_passed(term, moment):
-    """A clock two generations ahead drops nothing that is asked for when it is set right, which
-    may be two generations after the ids came; the fifth generation after them drops them."""
-    mine, ends = ids.generation_at(moment, term), moment + ids.lifetime_at(moment, term)
-    assert 2 * (len(ids.generations_at(moment, term)) // 2) == ids.KEPT
-    assert ends == pytest.approx((mine + 5) * ids.PERIODS[term], rel=1e-12)
-    assert ids.generation_at(ends - 1, term) - mine == ids.KEPT
 
 
 def test_an_id_has_the_shortest_term_that_suffices():

@@ -148,28 +148,6 @@ def test_one_id_in_batches_of_one_take(intake, store, registry, new_id):
     assert reports_in(store, registry["browser"]) == 2
 
 
-def test_a_store_that_fails_between_shards(registry, store, clock, new_id, monkeypatch):
-    """When one shard is down, nothing of it is acknowledged, and a retry counts nothing twice."""
-    # The file adds what comes for any shard, and has all of it in one.
-    monkeypatch.setattr(type(store), "shards", 4)
-    intake = Intake(registry, store, clock=clock)
-    batches = [intake.read(body(new_id(), report(registry["browser"]))) for _ in range(20)]
-    fold = store.fold
-
-    def failing(commit, now):
-        if commit.shard == 2:
-            raise StoreUnavailable("down")
-        return fold(commit, now)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(store, "fold", failing)
-        outcomes = intake.take(batches)
-    assert {type(each) for each in outcomes} == {Receipt, StoreUnavailable}
-    assert {each.accepted + each.duplicate for each in intake.take(batches)} == {1}
-    monkeypatch.undo()
-    assert reports_in(store, registry["browser"]) == 20
-
-
 FULL, BUG, AWAY = StoreError("full"), RuntimeError("bug"), StoreUnavailable("down")
 
 

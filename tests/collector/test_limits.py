@@ -132,16 +132,6 @@ def test_trailers_without_end(collector, connect):
     refused(connection, 413, "body-too-large")
 
 
-def test_what_is_not_http(collector, connect):
-    """Bytes that are no request are answered 400, as a problem too, and take no line of the log,
-    which a flood of them would fill."""
-    for nonsense in (b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n"):
-        connection = connect()
-        connection.sendall(nonsense)
-        assert "upgrade" not in refused(connection, 400, "not-http")[1]["detail"]
-    assert "Invalid" not in collector.log
-
-
 @pytest.mark.parametrize("part", [HEAD, whole(b"{}")[:-1]], ids=["header", "body"])
 def test_a_request_that_trickles(collector, connect, part):
     """A header or a body that does not come whole in time is answered 408, even though

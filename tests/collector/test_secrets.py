@@ -37,9 +37,11 @@ def test_a_bad_secret_is_not_repeated(name, given, tmp_path):
 
 
 def test_a_running_collector_does_not_print_secrets(new_collector):
-    """Start, settings in force, a store that cannot be reached, and stop: no line has a secret."""
+    """It starts with a store that cannot be reached, as devices keep their batches meanwhile, and
+    warns of it. Of its start, settings in force and stop no line has a secret."""
     environ = {name: SECRETS[name] for name in ("DENIABLE_STORE", "DENIABLE_INGEST_KEYS")}
     collector = new_collector(**environ)
     collector.stop()
     assert "started" in collector.log
+    assert "warning" in collector.log + collector.output
     assert SECRET not in collector.log + collector.output

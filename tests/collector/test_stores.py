@@ -35,6 +35,10 @@ def test_redis_addresses(url):
         *("", "deniable.db", "sqlite:", "sqlite://", "sqlite:///", "sqlite://host/x.db"),
         *("sqlite:///x.db?mode=ro", "postgres://hush@host/db", "redis://:hush@host:port"),
         *("redis://:hush@[::1", "redis://host:99999999/hush"),
+        *(
+            f"redis+cluster://{each}"
+            for each in ("", "a,", "a/1", "a?x=1", "a#x", "a:b", "me:hush@")
+        ),
     ],
 )
 def test_anything_else_is_refused_without_repeating_it(url):
