@@ -265,6 +265,7 @@ WRONG = "wrong-key-of-the-app"
         ("", {"Authorization": f"Bearer {KEY}"}, 202),
         ("", {"Authorization": f"bearer {OTHER}"}, 202),
         ("", {"X-Deniable-Key": OTHER}, 202),
+        ("", {"Authorization": f"Bearer   {OTHER}"}, 202),
         ("", {"Authorization": KEY}, 401),
         ("", {"Authorization": f"Basic {KEY}"}, 401),
         ("", {"Authorization": f"Bearer {KEY}x"}, 401),

@@ -6,15 +6,11 @@ from unittest.mock import Mock
 
 import pytest
 import redis
-from tests.ports import until
 
 from deniable import Registry
 from deniable.protocol import wire
 from deniable_collector.batches.catalogue import Catalogue
-from deniable_collector.collector import Collector
-from deniable_collector.inherited import Inherited
 from deniable_collector.intake import Intake
-from deniable_collector.settings import Settings
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.life import Dropped
@@ -137,21 +133,6 @@ def test_a_process_that_ends_leaves_the_rest(store, shelf, noon, monkeypatch):
     monkeypatch.setattr(Sums, "drop_windows", drop)
     assert ending.apply() == 600
     assert asked == ["alpha"]
-
-
-def test_a_collector_applies_it(store, scheme, fill, registry, monkeypatch):
-    """An app whose setting says so drops old windows by itself, and else keeps them for ever."""
-    monkeypatch.setattr(Keeper, "first_seconds", 0.0)
-    fill("2020-01-01")
-    idle, *_ = Collector(Inherited(Settings(), registry), store).upkeep
-    kept, *_ = Collector(Inherited(Settings(keep_days=400), registry), store).upkeep
-    for each in (idle, kept):
-        each.start()
-    try:
-        until(lambda: not store.windows("m", scheme.fingerprint), "the window stays")
-        assert idle._thread is None
-    finally:
-        kept.stop()
 
 
 def test_a_store_that_lost_its_memory_gets_the_schemes_again(

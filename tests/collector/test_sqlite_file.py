@@ -187,32 +187,19 @@ def test_a_child_leaves_its_parent_s_connection_alone(file, path, monkeypatch):
     assert module._ABANDONED == []
 
 
-class Locked:
-    """A connection that is refused so often when it turns its log on."""
-
-    def __init__(self, times, mode="wal"):
-        self.times, self.mode = times, mode
-
-    def execute(self, text):
-        assert text == "PRAGMA journal_mode = WAL"
-        self.times -= 1
-        if self.times >= 0:
-            raise sqlite3.OperationalError("database is locked")
-        return self
-
-    def fetchone(self):
-        return (self.mode,)
-
-
 def test_a_busy_file_is_waited_for(clock):
     """Ten seconds, looking every fiftieth of one, and no longer."""
-    module._write_ahead(Locked(0))
-    assert clock.sleeps == []
-    module._write_ahead(Locked(490))
-    assert clock.sleeps == [0.02] * 490
+    locked, opened = sqlite3.OperationalError("database is locked"), Mock()
+    opened.fetchone.return_value = ("wal",)
+    for times in (0, 490):
+        clock.sleeps.clear()
+        connection = Mock(**{"execute.side_effect": [*[locked] * times, opened]})
+        module._write_ahead(connection)
+        assert clock.sleeps == [0.02] * times
+    connection.execute.assert_called_with("PRAGMA journal_mode = WAL")
     clock.sleeps.clear()
     with pytest.raises(sqlite3.OperationalError):
-        module._write_ahead(Locked(10_000))
+        module._write_ahead(Mock(**{"execute.side_effect": locked}))
     assert 499 <= len(clock.sleeps) <= 502
 
 

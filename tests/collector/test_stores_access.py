@@ -125,35 +125,7 @@ ONCE = {"command", "cluster|slots"}
 """Rights that only a cluster's driver needs, when it connects."""
 
 
-def test_each_right_is_needed_and_named(guarded, scheme, noon):
-    """Without any single right of the page something fails and the error names the right. No batch
-    is counted in part: sent again when the right is back, each is counted once."""
-    url, options, everywhere = guarded
-    url = as_user(url, "collector")
-    listed = {right[1:] for right in rights("collector") if right.startswith("+")}
-    assert len(listed) > 20
-    for right in sorted(listed - ONCE - {"wait"}):
-        batches = [secrets.token_hex(16) for _ in range(2)]
-        everywhere("SCRIPT", "FLUSH")
-        everywhere("ACL", "SETUSER", "collector", f"-{right}")
-        with closing(open_store(url, **options)) as store:
-            with pytest.raises(StoreError) as caught:
-                collect_everything(store, scheme, batches, noon)
-            assert f"+{right}" in str(caught.value), str(caught.value)
-        everywhere("ACL", "SETUSER", "collector", f"+{right}")
-        with closing(open_store(url, **options)) as store:
-            store.publish({"m": [scheme]})
-            fold_all(store, scheme, batches, noon)
-            labels = store.windows("m", scheme.fingerprint)
-            counted = store.reports("m", scheme.fingerprint, labels)
-            assert set(counted.values()) <= {1}, right
-            assert len(counted) == len(batches) or right in AFTER_COMMITS
-            store.drop(noon)
-    with closing(open_store(url, **options)) as store:
-        collect_everything(store, scheme, [secrets.token_hex(16) for _ in range(2)], noon)
-
-
-def read_everything(store, scheme):
+def read_everything(store, scheme, batches, noon):
     """All that the dashboard and the commands that only read ask a store."""
     store.schemes()
     store.scheme("m", scheme.fingerprint)
@@ -164,22 +136,35 @@ def read_everything(store, scheme):
     store.versions({"m": labels})
 
 
-def test_each_right_of_a_reader(guarded, scheme, noon):
-    """A reader needs each right of its line, and the error names the one that is missing."""
+@pytest.mark.parametrize(
+    ("role", "act"), [("collector", collect_everything), ("dashboard", read_everything)]
+)
+def test_each_right_is_needed_and_named(guarded, scheme, noon, role, act):
+    """Without any single right of its line on the page something fails and the error names the
+    right. No batch is counted in part: sent again when the right is back, each is counted once."""
     url, options, everywhere = guarded
-    listed = {right[1:] for right in rights("dashboard") if right.startswith("+")}
-    with closing(open_store(as_user(url, "collector"), **options)) as store:
-        store.publish({"m": [scheme]})
-        fold_all(store, scheme, [secrets.token_hex(16) for _ in range(2)], noon)
-        store.seal(TallyKey("m", scheme.fingerprint, "2026-10-01"))
-    for right in sorted(listed - ONCE):
-        everywhere("ACL", "SETUSER", "dashboard", f"-{right}")
-        with closing(open_store(as_user(url, "dashboard"), **options)) as reader:
-            with pytest.raises(StoreError) as caught:
-                read_everything(reader, scheme)
-            assert f"+{right}" in str(caught.value), str(caught.value)
-        everywhere("ACL", "SETUSER", "dashboard", f"+{right}")
-    with closing(open_store(as_user(url, "dashboard"), **options)) as reader:
-        read_everything(reader, scheme)
-    with closing(open_store(as_user(url, "collector"), **options)) as store:
-        store.drop(noon)
+    listed = {right[1:] for right in rights(role) if right.startswith("+")}
+    for right in sorted(listed - ONCE - {"wait"}):
+        batches = [secrets.token_hex(16) for _ in range(2)]
+        with closing(open_store(as_user(url, "collector"), **options)) as store:
+            if role == "dashboard":
+                store.publish({"m": [scheme]})
+                fold_all(store, scheme, batches, noon)
+                store.seal(TallyKey("m", scheme.fingerprint, "2026-10-01"))
+            everywhere("SCRIPT", "FLUSH")
+            everywhere("ACL", "SETUSER", role, f"-{right}")
+            with closing(open_store(as_user(url, role), **options)) as limited:
+                with pytest.raises(StoreError) as caught:
+                    act(limited, scheme, batches, noon)
+                assert f"+{right}" in str(caught.value), str(caught.value)
+            everywhere("ACL", "SETUSER", role, f"+{right}")
+        with closing(open_store(as_user(url, "collector"), **options)) as store:
+            store.publish({"m": [scheme]})
+            fold_all(store, scheme, batches, noon)
+            labels = store.windows("m", scheme.fingerprint)
+            counted = store.reports("m", scheme.fingerprint, labels)
+            assert set(counted.values()) <= {1}, right
+            assert len(counted) == len(batches) or right in AFTER_COMMITS
+            store.drop(noon)
+    with closing(open_store(as_user(url, role), **options)) as store:
+        act(store, scheme, [secrets.token_hex(16) for _ in range(2)], noon)
