@@ -2,10 +2,9 @@
 operation nothing that is older than DENIABLE_JOURNAL_SECONDS. `thief.py` is the attacker."""
 
 import itertools
-import random
+import json
 import re
 import threading
-import time
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
@@ -17,14 +16,13 @@ import yaml
 from click.testing import CliRunner
 from tests.ports import until
 
-from deniable.protocol import windows, wire
 from deniable.tools.command_line import find
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 from deniable_collector.upkeep import journal
 from deniable_collector.upkeep.journal import JournalKeeper
 
 from . import thief
-from .devices import post
+from .devices import Devices
 from .filling import commit
 
 ROOT = Path(__file__).parents[2]
@@ -38,40 +36,21 @@ def shipped_options():
     return tuple(yaml.safe_load(text)["services"]["redis"]["command"][1:])
 
 
-class Batches:
-    """Single batches of yesterday's reports, and what each adds."""
-
-    def __init__(self, registry, number, seed=3):
-        draw, self.registry = random.Random(seed), registry
-        self.window = windows.window_at("day", time.time() - 86_400)
-        self.bodies, self.cells = [], []
-        for _ in range(number):
-            reports, cells = [], Counter()
-            for name in draw.sample(["browser", "dark_mode"], draw.randint(1, 2)):
-                scheme = registry[name].scheme
-                column = draw.randrange(scheme.mechanism.rows[0].width)
-                reports.append(wire.SealedReport(name, scheme.fingerprint, self.window, 0, column))
-                cells.update({(name, self.window, 0, place): 1 for place in (-1, column)})
-            self.bodies.append(wire.encode_batch(wire.new_batch_id(), reports))
-            self.cells.append(cells)
-
-    def send(self, collector):
-        """Each alone, so that each is a commit."""
-        for body in self.bodies:
-            status, _ = post(collector.address, body)
-            assert status == 202
-
-    def told_apart(self, found):
-        """Whether these are the batches, in order; the first may have met the only worker when it
-        started, and cleared the files."""
-        if isinstance(found[0], list):
-            return len(found) > 15  # commands of Redis
-        return len(found) > 15 and found == self.cells[-len(found) :]
+def cells_of(batch):
+    """What the reports of a batch count."""
+    found = Counter()
+    for each in json.loads(batch)["reports"]:
+        of = (each["metric"], each["window"], 0)
+        found.update({(*of, -1): 1, (*of, each["columns"]): 1})
+    return found
 
 
-@pytest.fixture
-def batches(registry):
-    return Batches(registry, 20)
+def send(registry, collector):
+    """Send twenty batches, each alone, so that each is a commit; the cells of each, in order."""
+    devices = Devices(registry, 20, [collector.address], senders=1, pause=0)
+    devices.start()
+    devices.finish()
+    return [*map(cells_of, devices.done)]
 
 
 class SqliteDisk:
@@ -136,17 +115,19 @@ def redis_disk(new_redis, *options):
 
 
 @pytest.mark.campaign
-def test_files_hold_sums(disk, new_collector, batches):
+def test_files_hold_sums(disk, new_collector, registry):
     """Within the stated time the files hold each batch, in order; once the collector and its store
     have stopped, a thief finds nothing but sums in them, and in operation, without another batch,
     after a while; after how long, `test_when_it_is_asked` says."""
     collector = new_collector(**disk.environ, DENIABLE_WORKERS="1")
-    batches.send(collector)
-    assert batches.told_apart(disk.commits())
+    sent, found = send(registry, collector), disk.commits()
+    # The first may have met the only worker when it started, and cleared the files.
+    assert len(found) > 15
+    assert isinstance(disk, RedisDisk) or found == sent[-len(found) :]
     assert collector.stop() == 0
     collector.environ["DENIABLE_JOURNAL_SECONDS"] = str(SECONDS)
     collector.start()
-    Batches(batches.registry, 20, seed=4).send(collector)
+    send(registry, collector)
     until(lambda: disk.commits() == [], "single commits stay")
     assert collector.stop() == 0
     assert disk.stop() == LEFT[type(disk)]
