@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 import pytest
 from tests.ports import free_port
+from tests.registries import declared
 from tests.stores import (  # noqa: F401  (fixtures)
     RedisServer,
     home,
@@ -45,35 +46,12 @@ from deniable_collector.settings import Settings
 
 from .certificates import make_certificates
 
-METRICS = """
-schema = 1
-app = "example"
-
-[defaults]
-owner = "tests@acme.example"
-expires = 2999-12-31
-
-[metrics.dark_mode]
-type = "boolean"
-description = "Dark mode is on when the day ends."
-epsilon = 1.0
-lifetime_epsilon = 8.0
-
-[metrics.browser]
-type = "category"
-description = "The browser in use."
-values = ["firefox", "chrome", "safari", "edge", "other"]
-epsilon = 2.0
-lifetime_epsilon = 8.0
-
-[metrics.country]
-type = "category"
-description = "Where the app was bought."
-values = [{countries}]
-epsilon = 1.0
-lifetime_epsilon = 8.0
-window = "week"
-""".replace("{countries}", ", ".join(f'"c{number:03}"' for number in range(200)))
+METRICS = declared(
+    dark_mode={"type": "boolean", "epsilon": 1.0},
+    browser={"type": "category", "values": ["firefox", "chrome", "safari", "edge", "other"]},
+    country={"type": "category", "values": [f"c{number:03}" for number in range(200)],
+             "epsilon": 1.0, "window": "week"},
+)  # fmt: skip
 
 
 @pytest.fixture(scope="session")
@@ -296,8 +274,6 @@ class SocketClient:
         status, *headers = head.decode("latin-1").split("\r\n")
         pairs = [line.partition(": ")[::2] for line in headers]
         given = [pair for pair in pairs if pair[0].lower() not in ("connection", "date")]
-        if ("transfer-encoding", "chunked") in pairs:
-            body = body.partition(b"\r\n")[2].removesuffix(b"\r\n0\r\n\r\n")
         return TestResponse([body], status.partition(" ")[2], Headers(given), asked)
 
 

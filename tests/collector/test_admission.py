@@ -7,6 +7,7 @@ import json
 import time
 
 import pytest
+from tests.registries import tables
 
 import deniable
 from deniable.protocol import windows
@@ -308,12 +309,8 @@ def test_keys(new_client, new_body, query, headers, status):
 
 def test_too_many_metrics(serve, store, metrics, new_id):
     """A batch of more metrics than allowed is refused whole; as many are taken."""
-    text = metrics + "".join(
-        f'[metrics.m{number}]\ntype = "boolean"\ndescription = "A question."\n'
-        "epsilon = 1.0\nlifetime_epsilon = 8.0\n"
-        for number in range(102)
-    )
-    registry = deniable.Registry.parse(text)
+    more = tables(**{f"m{number}": {"type": "boolean"} for number in range(102)})
+    registry = deniable.Registry.parse(metrics + more)
     client = serve(registry, store)
     window = windows.window_at("day", time.time() - 86_400)
     reports = [

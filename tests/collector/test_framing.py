@@ -107,8 +107,6 @@ def read(answer):
     head, _, body = answer.partition(b"\r\n\r\n")
     status, *lines = head.decode("latin-1").split("\r\n")
     header = dict(line.lower().split(": ", 1) for line in lines)
-    if header.get("transfer-encoding") == "chunked":
-        body = body.partition(b"\r\n")[2].removesuffix(b"\r\n0\r\n\r\n")
     return int(status.split()[1]), header, json.loads(body)
 
 

@@ -6,6 +6,7 @@ from unittest.mock import Mock
 
 import pytest
 import redis
+from tests.registries import declared
 
 from deniable import Registry
 from deniable.protocol import wire
@@ -53,22 +54,11 @@ def test_old_windows_go_and_others_stay(store, scheme, fill, noon):
     assert store.windows("m", scheme.fingerprint) == []
 
 
-RULES = """
-schema = 1
-app = "calm"
-[defaults]
-expires = 2027-06-30
-owner = "tests@example.org"
-keep = { day = "60 days", month = "forever" }
-""" + "".join(
-    f"""[metrics.{name}]
-type = "boolean"
-description = "A test."
-epsilon = 1.0
-lifetime_epsilon = 20.0
-"""
-    for name in ("alpha", "beta", "gamma")
-)
+def rules(*names):
+    """A registry of metrics with a rule."""
+    text = declared(**{name: {"type": "boolean"} for name in names})
+    keep = 'keep = { day = "60 days", month = "forever" }'
+    return Registry.parse(text.replace("[defaults]\n", f"[defaults]\n{keep}\n"))
 
 
 @pytest.mark.parametrize(
@@ -95,8 +85,7 @@ def test_rules_and_days_together(store, shelf, new_id, noon, monkeypatch, caplog
     for name in names:
         for window in ("2026-08-11", "2026-08-12"):
             store.fold(commit(scheme, new_id(), metric=name, window=window), noon)
-    gamma = RULES[: RULES.index("[metrics.alpha]")] + RULES[RULES.index("[metrics.gamma]") :]
-    assert Keeper(store, 0, lambda: noon, Registry.parse(gamma)).apply() == DAY
+    assert Keeper(store, 0, lambda: noon, rules("gamma")).apply() == DAY
     assert all(len(store.windows(name, scheme.fingerprint)) == 2 for name in names)
     read = store.read
 
@@ -106,7 +95,7 @@ def test_rules_and_days_together(store, shelf, new_id, noon, monkeypatch, caplog
         return read(shard, metric, scheme, names, take)
 
     monkeypatch.setattr(store, "read", damaged)
-    kept = Keeper(store, 8, lambda: noon, Registry.parse(RULES))
+    kept = Keeper(store, 8, lambda: noon, rules("alpha", "beta", "gamma"))
     with caplog.at_level(logging.INFO):
         assert [kept.apply() for _ in range(2)] == [DAY] * 2
     assert caplog.messages.count("it is damaged") == 1
@@ -122,7 +111,7 @@ def test_rules_and_days_together(store, shelf, new_id, noon, monkeypatch, caplog
 def test_a_process_that_ends_leaves_the_rest(store, shelf, noon, monkeypatch):
     """Stopping waits for one metric, and not for all that are left."""
     store.publish({name: [shelf(8)] for name in ("alpha", "beta", "gamma")})
-    ending = Keeper(store, 0, lambda: noon, Registry.parse(RULES))
+    ending = Keeper(store, 0, lambda: noon, rules("alpha", "beta", "gamma"))
     asked = []
 
     def drop(self, metric, *arguments):
