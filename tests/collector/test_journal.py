@@ -9,6 +9,7 @@ from collections import Counter
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 import redis
@@ -227,25 +228,16 @@ def test_an_import_leaves_sums(tmp_path, scheme, new_id, noon):
     }  # fmt: skip
 
 
-class Clearing:
-    """A store whose journal answers what a test puts into `answers`, and then the last of them."""
+def clearing(*answers):
+    """A store whose journal answers these, and then the last of them for ever."""
+    store = Mock()
+    store.clear_journal.side_effect = itertools.chain(answers, itertools.repeat(answers[-1]))
+    return store
 
-    def __init__(self, *answers):
-        self.answers, self.asked, self.closed = list(answers), [], False
-        self.merged = 0
 
-    def merge(self):
-        self.merged += 1
-
-    def clear_journal(self, older_than):
-        self.asked.append(older_than)
-        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    def close(self):
-        self.closed = True
+def asked(store):
+    """For how long commits may stay, each time that a store was asked to clear its journal."""
+    return [call.args[0] for call in store.clear_journal.call_args_list]
 
 
 def test_what_is_told(caplog):
@@ -253,22 +245,18 @@ def test_what_is_told(caplog):
     end; a store that refuses is told at once, and once; a wait within the time is nobody's news."""
     caplog.set_level("INFO")
     now = [0.0]
-    keeper = JournalKeeper(Clearing(StoreUnavailable("a reader"), None), 60, lambda: now[0])
-    for now[0] in (1.0, 45.0, 50.0, 59.0):
-        keeper._store.answers.insert(0, StoreUnavailable("a reader"))
+    store = clearing(StoreUnavailable("a reader"))
+    keeper = JournalKeeper(store, 60, lambda: now[0])
+    for now[0] in (1.0, 45.0, 50.0, 59.0, 61.0, 66.0, 71.0):
         assert not keeper.clear(45.0)
-    assert caplog.messages == []
-    for now[0] in (61.0, 66.0, 71.0):
-        keeper._store.answers.insert(0, StoreUnavailable("a reader"))
-        assert not keeper.clear(45.0)
-    assert len(caplog.messages) == 1
+        assert len(caplog.messages) == (now[0] > 60)
     assert "a reader" in caplog.messages[0]
-    keeper._store.answers = [30.0, 61.0, StoreError("give it the right"), None]
+    store.clear_journal.side_effect = [30.0, 61.0, StoreError("give it the right"), None]
     for now[0], told in ((80.0, 2), (90.0, 3), (91.0, 3), (92.0, 4)):
         keeper.clear(45.0)
         assert len(caplog.messages) == told
     assert "set DENIABLE_JOURNAL_SECONDS higher" in caplog.messages[2]
-    refusing = JournalKeeper(Clearing(StoreError("give it the right")), 60, lambda: now[0])
+    refusing = JournalKeeper(clearing(StoreError("give it the right")), 60, lambda: now[0])
     for _ in range(3):
         refusing.clear(45.0)
     assert caplog.messages[4:] == ["give it the right"]
@@ -277,7 +265,7 @@ def test_what_is_told(caplog):
 def test_when_it_is_asked():
     """The keeper looks twelve times in the time that is allowed, from the start on, lets three
     quarters of it pass, and clears what is there at the end; with 0 only increments are merged."""
-    store, waits = Clearing(0.1, 0.1, 0.1, 0.1, 0.1, None), []
+    store, waits = clearing(*[0.1] * 5, None), []
     keeper = JournalKeeper(store, 60)
 
     class Ended(threading.Event):
@@ -290,15 +278,15 @@ def test_when_it_is_asked():
     until(lambda: len(waits) == 4, "it does not look")
     keeper.stop()
     assert waits == [0.0, *[5.0] * 3]
-    assert store.closed
-    assert store.asked[:3] == [45.0] * 3
-    assert store.asked[3:] == [0.0] * 3
-    left_alone = Clearing(None)
+    assert store.close.called
+    assert asked(store) == [45.0] * 3 + [0.0] * 3
+    left_alone = clearing(None)
     keeper = JournalKeeper(left_alone, 0)
     keeper.start()
-    until(lambda: left_alone.merged, "nothing is merged")
+    until(lambda: left_alone.merge.called, "nothing is merged")
     keeper.stop()
-    assert (left_alone.asked, left_alone.merged, left_alone.closed) == ([], 2, True)
+    assert (asked(left_alone), left_alone.merge.call_count) == ([], 2)
+    assert left_alone.close.called
 
 
 @pytest.mark.parametrize(("answer", "seconds"), [(StoreUnavailable("a reader"), 2.0), (5.0, 10.0)])
@@ -311,7 +299,7 @@ def test_an_end_that_cannot_clear(answer, seconds, monkeypatch, caplog):
         now[0] += step
 
     monkeypatch.setattr(journal, "time", SimpleNamespace(sleep=sleep))
-    keeper = JournalKeeper(Clearing(answer), 60, lambda: now[0])
+    keeper = JournalKeeper(clearing(answer), 60, lambda: now[0])
     keeper._finish()
     assert seconds < now[0] < seconds + 0.2
     assert "the last commits can still be read in the store's files" in caplog.text

@@ -157,19 +157,11 @@ def test_a_store_that_lost_its_memory_gets_the_schemes_again(
 
 def test_publishing_again_does_not_stop_commits(registry, noon):
     """A store that cannot be asked when its schemes are due again is asked a minute later."""
-    asked, now = [], [noon]
-
-    class Away:
-        def publish(self, schemes):
-            asked.append(set(schemes))
-            if len(asked) > 1:
-                raise StoreUnavailable("away")
-
-        def schemes(self):
-            return {}
-
-    catalogue = Catalogue(registry, Away(), lambda: now[0])
+    now, away = [noon], StoreUnavailable("away")
+    store = Mock(**{"publish.side_effect": [None, away, away], "schemes.return_value": {}})
+    catalogue = Catalogue(registry, store, lambda: now[0])
     for seconds in (0, 59, 61, 62, 122):
         now[0] = noon + seconds
         catalogue.prepare()
+    asked = [set(call.args[0]) for call in store.publish.call_args_list]
     assert asked == [set(registry.metrics)] * 3

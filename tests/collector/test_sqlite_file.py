@@ -2,7 +2,6 @@
 
 import os
 import sqlite3
-import threading
 import weakref
 from contextlib import closing, nullcontext
 from types import SimpleNamespace
@@ -59,47 +58,13 @@ def pragma(file, name):
 
 
 def test_how_a_file_is_opened(file):
-    """Deleted content is overwritten, commits are synced, others are waited for, and any thread
-    may use the connection."""
+    """Deleted content is overwritten, commits are synced, and others are waited for."""
     assert pragma(file, "secure_delete") == 1
     assert pragma(file, "page_size") == 4096
     assert pragma(file, "journal_mode") == "wal"
     assert pragma(file, "synchronous") == 2
     assert pragma(file, "busy_timeout") == 10_000
     assert file._connection.isolation_level is None
-    thread = threading.Thread(target=write, args=(file, "of a thread"))
-    thread.start()
-    thread.join()
-    assert texts(file._path) == ["of a thread"]
-
-
-def test_one_transaction_at_a_time(file, path):
-    """Threads that write at the same moment wait for each other, and nobody's work is lost; what
-    a block that raises has written is gone."""
-    begun, failures = threading.Event(), []
-
-    def other():
-        begun.set()
-        try:
-            write(file, "other")
-        except BaseException as error:
-            failures.append(error)
-
-    def fails():
-        with file.transaction("IMMEDIATE") as connection:
-            connection.execute("INSERT INTO t VALUES ('lost')")
-            thread.start()
-            begun.wait(60)
-            # Nothing tells whether it waits by now; mostly it does.
-            thread.join(0.05)
-            raise KeyError
-
-    thread = threading.Thread(target=other)
-    with pytest.raises(KeyError):
-        fails()
-    thread.join(60)
-    assert failures == []
-    assert texts(path) == ["other"]
 
 
 def test_a_log_is_emptied_when_it_is_due(file, path, clock):

@@ -142,6 +142,22 @@ def dashboard_page(command, start):
     return find
 
 
+@pytest.fixture
+def demo(command, start):
+    """Starts a demo of some devices: its process, and its dashboard, token and page to try it."""
+
+    def demo(devices):
+        process = start([*command, "demo", "--devices", str(devices), "--port", "0"])
+        printed = ""
+        while "Ctrl-C" not in printed:
+            printed += process.stdout.readline()
+        link = re.search(r"(http://127\.0\.0\.1:\d+)/login\?\S*token=(\S+)", printed)
+        page = re.search(r"^Try it.*?(\S+)$", printed, re.M)
+        return process, *link.groups(), page[1]
+
+    return demo
+
+
 SHOWCASE_TOKEN = "Vq3mS0x-8JtYc_1rKfWz5LbNpH2eGdUa"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import time
@@ -160,17 +159,9 @@ def test_once_prints_numbers_that_hold(command, environ):
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks into /proc")
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
-def test_the_staying_demo_shows_itself_and_leaves_nothing(command, environ, start, ending):
+def test_the_staying_demo_shows_itself_and_leaves_nothing(demo, environ, ending):
     """The printed link opens the dashboard; Ctrl-C ends every process and removes every file."""
-    demo = start([*command, "demo", "--devices", "50", "--port", "0"])
-    assert demo.stdout is not None
-    page = token = None
-    for line in demo.stdout:
-        if found := re.search(r"(http://127\.0\.0\.1:\d+)/login\?\S*token=(\S+)", line):
-            page, token = found.groups()
-        if "Ctrl-C" in line:
-            break
-    assert page is not None
+    process, page, token, _ = demo(50)
     newest = datetime.now(UTC).date() - timedelta(days=1)
     request = urllib.request.Request(
         f"{page}/metric/browser.json?from={newest}&to={newest}",
@@ -183,8 +174,8 @@ def test_the_staying_demo_shows_itself_and_leaves_nothing(command, environ, star
     refused.value.close()
     assert len(processes_below(environ["TMPDIR"])) >= 5  # demo, and two services of two each
     assert list(Path(environ["TMPDIR"]).iterdir())
-    os.killpg(demo.pid, ending)
-    assert demo.wait(timeout=40) == 0
+    os.killpg(process.pid, ending)
+    assert process.wait(timeout=40) == 0
     assert left_below(environ["TMPDIR"]) == []
     assert list(Path(environ["TMPDIR"]).iterdir()) == []
 
