@@ -12,7 +12,7 @@ from tests.ports import until
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 from deniable_collector.stores.commits import TallyKey
 
-from .filling import WINDOW, commit, reports_in
+from .filling import commit, reports_in
 
 PAGE = (Path(__file__).parents[2] / "docs/reference/store-export.md").read_text(encoding="utf-8")
 PASSWORD = "p@ss/word"
@@ -44,25 +44,16 @@ def guarded(redis_server):
         yield redis_server.url, options, client.execute_command
 
 
-def test_the_least_rights(guarded, scheme, shelf, new_id, noon):
-    """With exactly the rights of the page, a collector does all of its work, retention and the
-    clearing of the journal included, and a reader reads, pings and can change nothing."""
+def test_a_reader_can_change_nothing(guarded, scheme, new_id, noon):
+    """With the rights of the page a reader reads and can change nothing, and a collector clears its
+    journal. Keys of another prefix, and another password, are refused with what to do."""
     url, options, _ = guarded
-    batch, wide = new_id(), shelf(20_000)
     with (
         closing(open_store(as_user(url, "collector"), **options)) as store,
         closing(open_store(as_user(url, "dashboard"), **options)) as reader,
     ):
         store.publish({"m": [scheme]})
-        assert store.fold(commit(scheme, batch), noon) == frozenset()
-        assert store.fold(commit(scheme, batch), noon) == {batch}
-        # Many counters at once, and few of many, take other ways.
-        store.publish({"m": [wide]})
-        for count in (20_000, 20, 2_000):
-            cells = dict.fromkeys(range(0, 20_000, 20_000 // count), 2**31)
-            assert not store.fold(commit(wide, new_id(), cells=cells), noon)
-        assert reader.tally("m", wide.fingerprint, [WINDOW]).reports == 3
-        assert reports_in(reader, scheme) == reports_in(store, scheme) == 1
+        store.fold(commit(scheme, new_id()), noon)
         for act in (
             lambda: reader.publish({"m": [scheme]}),
             lambda: reader.fold(commit(scheme, new_id()), noon),
@@ -70,21 +61,19 @@ def test_the_least_rights(guarded, scheme, shelf, new_id, noon):
         ):
             with pytest.raises(StoreUnavailable, match="NoPermission"):
                 act()
-        assert reports_in(store, scheme) == 1
-        assert store.drop(noon) == 2
+        assert reports_in(reader, scheme) == reports_in(store, scheme) == 1
+        assert store.drop(noon) == 1
         until(lambda: store.clear_journal(0.0) is None, "the journal is not cleared")
         with pytest.raises(StoreError, match=r"\+info and \+bgrewriteaof"):
             reader.clear_journal(0.0)
-    other = open_store(as_user(url, "collector"), **{**options, "prefix": "other"})
-    with closing(other), pytest.raises(StoreUnavailable, match=r"give it ~PREFIX:\*"):
-        other.publish({"m": [scheme]})
-    wrong = open_store(as_user(url, "collector"), **{**options, "password": "hush"})
-    with (
-        closing(wrong),
-        pytest.raises(StoreUnavailable, match="check those in the address") as caught,
+    for other, told in (
+        ({"prefix": "other"}, r"give it ~PREFIX:\*"),
+        ({"password": "hush"}, "check those in the address"),
     ):
-        wrong.ping()
-    assert "hush" not in str(caught.value)
+        refused = open_store(as_user(url, "collector"), **options | other)
+        with closing(refused), pytest.raises(StoreUnavailable, match=told) as caught:
+            refused.publish({"m": [scheme]})
+        assert "hush" not in str(caught.value)
 
 
 def fold_all(store, scheme, batches, noon):

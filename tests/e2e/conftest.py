@@ -53,9 +53,9 @@ def start(environ):
     """Starts processes in groups of their own, and ends what is left of them."""
     started = []
 
-    def start(arguments):
+    def start(arguments, folder=None):
         process = subprocess.Popen(
-            arguments, stdout=subprocess.PIPE, text=True, env=environ, process_group=0
+            arguments, cwd=folder, stdout=subprocess.PIPE, text=True, env=environ, process_group=0
         )
         started.append(process)
         return process

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.registries import declared
 
 from deniable import Client, Registry
 
@@ -63,12 +64,8 @@ def browser(open_browser):
 @pytest.fixture
 def owners_page(tmp_path):
     """The address of the page that an app shows the owner of the device."""
-    registry = Registry.parse(
-        "schema = 1\napp = 'example'\n"
-        "[metrics.m]\ntype = 'category'\nvalues = ['tea', 'coffee', 'milk']\n"
-        "description = 'What is in the cup?'\nowner = 'a@acme.example'\nexpires = 2099-01-01\n"
-        "epsilon = 1.0\nlifetime_epsilon = 8.0\n"
-    )
+    cup = {"type": "category", "values": ["tea", "coffee", "milk"], "epsilon": 1.0}
+    registry = Registry.parse(declared(m=cup))
     now = [1_795_000_000.0]
     client = Client(
         registry,

@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from tests.ports import free_port
+from tests.registries import tables
 from tests.tools import need
 
 from deniable import Registry
@@ -109,27 +110,24 @@ title = "Every Monday"
 metric = "browser"
 """
 
-WHO = """
+MORE_METRICS = """
+[defaults]
 owner = "growth@acme.example"
 expires = 2027-06-30
-description = "?"
-lifetime_epsilon = 16.0
-"""
-MORE_METRICS = (
-    '[segments.platform]\nvalues = ["ios", "android", "web"]\n'
-    + f'[metrics.dark_mode]\ntype = "boolean"\nepsilon = 2.0\nsegments = ["platform"]{WHO}'
-    + "".join(
-        f'[metrics.{name}]\ntype = "string"\nepsilon = 2.0{WHO}'
-        for name in ("homepage", "site", "popular_terms")
-    )
-    + f'[metrics.engine]\ntype = "category"\nepsilon = 2.0\nvalues = ["maps", "weather"]{WHO}'
-    + f'[metrics.colors]\ntype = "boolean"\nepsilon = 2.0{WHO}'
-    + f'[metrics.search_terms]\ntype = "discovery"\nepsilon = 4.0{WHO}'
-    + '[metrics.checkout_step]\ntype = "category"\nepsilon = 1.0\n'
-    + f'values = ["cart", "address", "payment", "done"]{WHO}'
-    + '[metrics.startup_time]\ntype = "number"\nlow = 0.05\nhigh = 20\nunit = "s"\n'
-    + f'scale = "log"\nask = "distribution"\nepsilon = 2.0{WHO}'
-)
+[segments.platform]
+values = ["ios", "android", "web"]
+""" + tables(
+    dark_mode={"type": "boolean", "segments": ["platform"]},
+    homepage={"type": "string"},
+    site={"type": "string"},
+    popular_terms={"type": "string"},
+    engine={"type": "category", "values": ["maps", "weather"]},
+    colors={"type": "boolean"},
+    search_terms={"type": "discovery", "epsilon": 4.0},
+    checkout_step={"type": "category", "values": ["cart", "address", "payment", "done"]},
+    startup_time={"type": "number", "low": 0.05, "high": 20, "unit": "s", "scale": "log",
+                  "ask": "distribution"},
+)  # fmt: skip
 RELEASED = 'schema = 1\n\n[[annotations]]\ndate = 2026-11-02\ntext = "Release 4.2"\n'
 HOSTS = "a.example\nb.example\nc.example\n"
 
@@ -207,12 +205,9 @@ class World:
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
-    """The README's own registry, and a few metrics more that the other pages name."""
-    yield from furnished(World(tmp_path_factory.mktemp("world")))
-
-
-def furnished(world):
-    """With its files; at the end its servers are ended."""
+    """The README's own registry, and a few metrics more that the other pages name, with the files
+    of all pages; at the end its servers are ended."""
+    world = World(tmp_path_factory.mktemp("world"))
     (registry,) = fenced(ROOT / "README.md", "toml")
     (returning,) = fenced(ROOT / "docs/how-to/retention.md", "toml")
     more = registry + MORE_METRICS + returning

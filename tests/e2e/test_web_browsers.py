@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -83,22 +84,13 @@ def run(script, settings, seconds):
 
 def counted(settings):
     """How many reports the collector's store has, by metric and window."""
-    registry = Registry.load(HERE / "registry.toml")
-    store = open_store(settings["store"])
-    try:
-        return Counter(
-            {
-                (metric.name, window): number
-                for metric in registry
-                for window, number in store.reports(
-                    metric.name,
-                    metric.scheme.fingerprint,
-                    store.windows(metric.name, metric.scheme.fingerprint),
-                ).items()
-            }
-        )
-    finally:
-        store.close()
+    with closing(open_store(settings["store"])) as store:
+        return Counter({
+            (metric.name, window): number
+            for metric in Registry.load(HERE / "registry.toml")
+            for of in [(metric.name, metric.scheme.fingerprint)]
+            for window, number in store.reports(*of, store.windows(*of)).items()
+        })  # fmt: skip
 
 
 def waiting_values(state):
