@@ -1,14 +1,19 @@
-"""`deniable collect`, as it really runs."""
+"""`deniable collect`, as it really runs: its options, its address, its processes."""
 
+import gc
 import os
 import secrets
+import socket
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 from click.testing import CliRunner
 
 from deniable_collector.commands import collect
+from deniable_collector.serving.gunicorn import cannot_listen
+from deniable_collector.serving.worker import collect_seldom
 
 from .devices import fetch, post
 
@@ -87,3 +92,56 @@ def test_options_win_over_the_environment(execve, monkeypatch, tmp_path, metrics
     assert environ["DENIABLE_STORE"] == "sqlite:///x.db"
     assert "DENIABLE_STORE_FILE" not in environ
     assert (tmp_path / "x.db").exists()
+
+
+@pytest.fixture
+def port():
+    """A port at which somebody listens."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        yield server.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("127.0.0.1:{port}", "another program listens"),
+        ("0.0.0.0:{port}", "another program listens"),
+        ("192.0.2.1:8080", "this machine does not have"),
+        ("nowhere.invalid:8080", "host that is not known"),
+        ("unix:/none/of/that.sock", "folder that is not there"),
+    ],
+)
+def test_what_is_wrong_with_an_address(port, address, words):
+    """Each way in which listening fails has its own words, and the name of the setting."""
+    (told,) = cannot_listen({"DENIABLE_BIND": address.format(port=port)})
+    assert told.startswith("DENIABLE_BIND ")
+    assert words in told
+
+
+def test_addresses_that_are_free(tmp_path, port, monkeypatch):
+    """A free port, port 0, no address, a socket's path, and what systemd hands over are fine;
+    looking leaves nothing behind."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        free = server.getsockname()[1]
+    for address in (f"127.0.0.1:{free}", "127.0.0.1:0", "", f"unix:{tmp_path}/s"):
+        for _ in range(2):
+            assert cannot_listen({"DENIABLE_BIND": address}) == []
+    monkeypatch.setenv("LISTEN_FDS", "1")
+    assert cannot_listen({"DENIABLE_BIND": f"127.0.0.1:{port}"}) == []
+
+
+def test_what_there_is_is_not_scanned_again():
+    """What was made before is never scanned again, and what is new after more than Python's own
+    number of objects."""
+    frozen, usual = gc.get_freeze_count(), gc.get_threshold()
+    try:
+        collect_seldom()
+        assert gc.get_freeze_count() > frozen
+        assert gc.get_threshold()[0] > usual[0]
+        ring = []
+        ring.append(ring)
+        del ring
+        assert gc.collect() > 0
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*usual)

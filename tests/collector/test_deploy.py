@@ -4,6 +4,7 @@ import http.client
 import http.server
 import os
 import re
+import shutil
 import socket
 import ssl
 import subprocess
@@ -44,23 +45,15 @@ def confined():
 
 
 @pytest.fixture
-def new_nginx(tmp_path):
+def new_nginx(tmp_path, certificates):
     """Starts the real nginx with one of the files of deploy/, changed in some places, and where the
     tests run as root, with the capabilities of the compose file. Returns its port of TLS."""
     processes = []
 
     def new(name, *pairs):
-        need("nginx", "openssl")
-        subprocess.run(
-            [
-                *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt"),
-                *("ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=t.acme.example"),
-                *("-addext", "subjectAltName=DNS:t.acme.example,IP:127.0.0.1"),
-                *("-keyout", tmp_path / "privkey.pem", "-out", tmp_path / "fullchain.pem"),
-            ],
-            check=True,
-            capture_output=True,
-        )
+        need("nginx")
+        shutil.copy(certificates / "server.pem", tmp_path / "fullchain.pem")
+        shutil.copy(certificates / "server.key", tmp_path / "privkey.pem")
         secure = free_port()
         text = replaced(
             (DEPLOY / name).read_text(encoding="utf-8"),
@@ -99,12 +92,12 @@ def new_nginx(tmp_path):
 
 
 @pytest.fixture
-def trust(tmp_path):
-    """Makes connections that trust the test's certificate and no other."""
+def trust(certificates):
+    """Makes connections that trust the tests' authority and no other."""
 
     def connect(port):
-        context = ssl.create_default_context(cafile=tmp_path / "fullchain.pem")
-        return http.client.HTTPSConnection("127.0.0.1", port, timeout=120, context=context)
+        context = ssl.create_default_context(cafile=certificates / "ca.pem")
+        return http.client.HTTPSConnection("localhost", port, timeout=120, context=context)
 
     return connect
 

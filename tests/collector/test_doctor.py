@@ -269,7 +269,7 @@ def test_a_folder_that_cannot_be_written():
 
 def test_mistakes_of_tls(certificates):
     """A certificate that nobody has signed, and a port that does not speak TLS."""
-    tls = certificates.path("server.pem"), certificates.path("server.key")
+    tls = certificates / "server.pem", certificates / "server.key"
     with serving(page(200, b""), *tls) as address:
         assert errors(run("--endpoint", address)[1]) == {"certificate"}
     with serving(page(200, b"")) as address:
