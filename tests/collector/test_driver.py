@@ -2,8 +2,7 @@
 
 from contextlib import closing, nullcontext, suppress
 from pathlib import Path
-from types import SimpleNamespace
-from unittest.mock import MagicMock
+from unittest.mock import MagicMock, Mock, call
 from urllib.parse import urlencode
 
 import pytest
@@ -112,26 +111,17 @@ def test_a_commit_waits_for_its_replicas(reached):
 def test_a_node_that_has_joined_is_found(monkeypatch):
     """A node that is not known is looked for once more after the cluster was asked for its nodes;
     one that is known is not."""
-    found = ["first"]
-    asked = []
-
-    def get_node(self, host=None, port=None, name=None):
-        asked.append((host, port, name))
-        return found.pop(0)
-
-    monkeypatch.setattr(driver.RedisCluster, "get_node", get_node)
+    find = Mock(side_effect=["first", None, "second", None, None])
+    monkeypatch.setattr(driver.RedisCluster, "get_node", find)
     cluster = object.__new__(driver._Cluster)
-    refreshed = []
-    cluster.nodes_manager = SimpleNamespace(initialize=lambda: refreshed.append(1))
+    cluster.nodes_manager = Mock()
     assert cluster.get_node("h", 1, "n") == "first"
-    assert refreshed == []
-    found += [None, "second"]
+    assert not cluster.nodes_manager.initialize.called
     assert cluster.get_node("h", 1, "n") == "second"
-    assert refreshed == [1]
-    found += [None, None]
+    cluster.nodes_manager.initialize.assert_called_once_with()
     with pytest.raises(redis.exceptions.TryAgainError):
         cluster.get_node("h", 1, "n")
-    assert set(asked) == {("h", 1, "n")}
+    assert find.call_args_list == [call("h", 1, "n")] * 5
 
 
 def test_one_password():

@@ -54,65 +54,41 @@ def send(registry, collector):
     return [*map(cells_of, devices.done)]
 
 
-class SqliteDisk:
-    """A folder for an SQLite file, and its thief."""
-
-    def __init__(self, folder):
-        self.folder = folder / "disk"
-        self.folder.mkdir()
-        self.path = self.folder / "store.db"
-        self.environ = {"DENIABLE_STORE": f"sqlite:///{self.path}"}
-        self._steps = itertools.count()
-
-    def commits(self):
-        return thief.sqlite_commits(self.path, self.folder.with_name(f"stolen-{next(self._steps)}"))
-
-    def stop(self):
-        """The files that are left when all has stopped."""
-        return {file.name for file in self.folder.iterdir()}
-
-
-class RedisDisk:
-    """The folder of a Redis that runs as docker-compose.yml says, and its thief."""
-
-    def __init__(self, server):
-        self.server = server
-        self.folder = server.folder
-        self.environ = {"DENIABLE_STORE": server.url}
-
-    def commits(self):
-        """The commands that name a tally."""
-        return [each for each in thief.redis_commands(self.folder) if tallies([each])]
-
-    def stop(self):
-        """The kinds of files that are left when all has stopped."""
-        self.server.process.terminate()
-        self.server.process.wait()
-        names = [file.name for file in self.folder.rglob("*") if file.is_file()]
-        return {re.sub(r"\d+", "N", name) for name in names}
-
-
 def tallies(commands):
     """How many of these commands name a tally."""
     return sum(b":tally:" in part for command in commands for part in command)
 
 
-LEFT = {
-    SqliteDisk: {"store.db"},
-    RedisDisk: {f"appendonly.aof.{kind}" for kind in ("N.base.rdb", "N.incr.aof", "manifest")},
-}
-
-
 @pytest.fixture(params=["sqlite", "redis"])
 def disk(request, tmp_path, new_redis):
-    """A place for a store of each kind, Redis as the compose file starts it."""
-    return SqliteDisk(tmp_path) if request.param == "sqlite" else redis_disk(new_redis)
-
-
-def redis_disk(new_redis, *options):
-    server = new_redis(*shipped_options(), *options)
+    """A place for a store of each kind, Redis as the compose file starts it: its address, its
+    thief, and the kinds of files that are left, and that are to be left, when all has stopped."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    path, steps = folder / "store.db", itertools.count()
+    if request.param == "sqlite":
+        return SimpleNamespace(
+            url=f"sqlite:///{path}",
+            commits=lambda: thief.sqlite_commits(path, tmp_path / f"stolen-{next(steps)}"),
+            stop=lambda: {file.name for file in folder.iterdir()},
+            left={"store.db"},
+        )
+    server = new_redis(*shipped_options())
     server.need_7()
-    return RedisDisk(server)
+
+    def stop():
+        server.process.terminate()
+        server.process.wait()
+        names = [file.name for file in server.folder.rglob("*") if file.is_file()]
+        return {re.sub(r"\d+", "N", name) for name in names}
+
+    return SimpleNamespace(
+        url=server.url,
+        # The commands that name a tally.
+        commits=lambda: [each for each in thief.redis_commands(server.folder) if tallies([each])],
+        stop=stop,
+        left={f"appendonly.aof.{kind}" for kind in ("N.base.rdb", "N.incr.aof", "manifest")},
+    )
 
 
 @pytest.mark.campaign
@@ -120,18 +96,18 @@ def test_files_hold_sums(disk, new_collector, registry):
     """Within the stated time the files hold each batch, in order; once the collector and its store
     have stopped, a thief finds nothing but sums in them, and in operation, without another batch,
     after a while; after how long, `test_when_it_is_asked` says."""
-    collector = new_collector(**disk.environ, DENIABLE_WORKERS="1")
+    collector = new_collector(DENIABLE_STORE=disk.url, DENIABLE_WORKERS="1")
     sent, found = send(registry, collector), disk.commits()
     # The first may have met the only worker when it started, and cleared the files.
     assert len(found) > 15
-    assert isinstance(disk, RedisDisk) or found == sent[-len(found) :]
+    assert disk.url.startswith("redis") or found == sent[-len(found) :]
     assert collector.stop() == 0
     collector.environ["DENIABLE_JOURNAL_SECONDS"] = str(SECONDS)
     collector.start()
     send(registry, collector)
     until(lambda: disk.commits() == [], "single commits stay")
     assert collector.stop() == 0
-    assert disk.stop() == LEFT[type(disk)]
+    assert disk.stop() == disk.left
     assert disk.commits() == []
 
 

@@ -99,12 +99,14 @@ def test_axe_finds_nothing(showcase_page, owners_page, browser, axe, language):
 
     judge(f"{showcase_page}/login?used=1&lang={language}")
     browser.get(f"{showcase_page}/login?token={SHOWCASE_TOKEN}")
-    assert browser.current_url == f"{showcase_page}/"
     for path in PAGES:
         judge(showcase_page + path)
     judge(f"{showcase_page}/embed/metric/browser")
     if language == "en":
         judge(owners_page)
+        erasing = browser.find_element("css selector", "a.button")
+        assert erasing.get_attribute("href") == "acme:erase"
+        assert browser.find_element("tag name", "main").rect["width"] <= 720
     assert found == []
 
 
@@ -172,18 +174,3 @@ def test_paper_is_white_and_has_the_chart(showcase_page, browser):
     look(browser, colours="dark")
     printed = browser.execute_cdp_cmd("Page.printToPDF", {"preferCSSPageSize": True})
     assert len(printed["data"]) > 10_000
-
-
-def test_the_owner_of_the_device_reads_it(owners_page, browser):
-    """The page opens from a file, with its styles, its words and the app's own actions."""
-    browser.get(owners_page)
-    text = browser.find_element("tag name", "main").text
-    assert "What Acme has reported" in text
-    assert "your device" in text.casefold()
-    assert "Switch reporting off" in text
-    assert browser.find_element("css selector", "a.button").get_attribute("href") == "acme:erase"
-    assert browser.find_element("tag name", "main").rect["width"] <= 720
-    folded = browser.find_element("css selector", "details")
-    folded.find_element("tag name", "summary").click()
-    assert "%" in folded.find_element("tag name", "table").text
-    assert browser.get_log("browser") == []

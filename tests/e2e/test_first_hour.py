@@ -2,7 +2,6 @@
 
 import http.cookiejar
 import json
-import os
 import re
 import shlex
 import urllib.error
@@ -27,15 +26,9 @@ COMMANDS = 6
 
 
 @pytest.fixture
-def environ(tmp_path):
+def environ(environ, tmp_path):
     """A new user's environment: the program `deniable`, a home, ports that are free."""
-    kept = {
-        name: text
-        for name, text in os.environ.items()
-        if not name.startswith("DENIABLE_") and name != "DO_NOT_TRACK"
-    }
-    return {
-        **kept,
+    environ |= {
         "PATH": with_program(tmp_path),
         "XDG_STATE_HOME": str(tmp_path / "home"),
         "COLUMNS": "200",
@@ -43,6 +36,7 @@ def environ(tmp_path):
         "DENIABLE_DASHBOARD_BIND": f"127.0.0.1:{free_port()}",
         "DENIABLE_DASHBOARD_LOGIN_LINK": "1",
     }
+    return environ
 
 
 @pytest.fixture
