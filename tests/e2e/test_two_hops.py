@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass, field
-from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.ports import until
@@ -49,16 +48,8 @@ CAPSULES = """
 FLUSH = "telemetry.flush(20).then(arguments[0]);"
 
 
-@dataclass
-class Site:
+class Site(SimpleNamespace):
     """A site, and the two hops that its pages send through."""
-
-    address: str = ""
-    collector: str = ""
-    relay: str = ""
-    identity: str = ""
-    database: str = ""
-    folder: Path = field(default_factory=Path)
 
     def counted(self):
         """How many reports of each metric are counted."""
