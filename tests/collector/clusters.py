@@ -44,9 +44,6 @@ class Cluster:
 
     binary: str
     folder: Path
-    masters: int = 3
-    replicas: int = 1
-    options: tuple[str, ...] = ()
     nodes: list[Node] = field(default_factory=list)
 
     @property
@@ -56,10 +53,10 @@ class Cluster:
         return f"redis+cluster://{places}"
 
     def start(self):
-        for _ in range(self.masters * (1 + self.replicas)):
+        for _ in range(6):
             self.add()
         places = [f"127.0.0.1:{node.port}" for node in self.nodes]
-        self.cli("create", *places, "--cluster-replicas", str(self.replicas), "--cluster-yes")
+        self.cli("create", *places, "--cluster-replicas", "1", "--cluster-yes")
         self.wait_for_agreement()
         # Who follows whom gets around a little later.
         until(lambda: all(map(self._lists_all, self.nodes)), "a node does not know all others")
@@ -74,7 +71,6 @@ class Cluster:
         folder = self.folder / str(port)
         folder.mkdir()
         command = [self.binary, "--dir", str(folder), *OPTIONS, "--port", str(port)]
-        command += self.options
         node = Node(port, subprocess.Popen(command, stdout=subprocess.DEVNULL))
         self.nodes.append(node)
         until(lambda: up(node), "a node does not answer")

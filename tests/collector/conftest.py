@@ -110,14 +110,13 @@ class Collector:
     folder: Path
     address: str = ""
     process: subprocess.Popen[str] | None = None
-    command: tuple[str, ...] = ("-c", "from deniable.cli import main; main()", "collect")
     output: str = ""
     """What it wrote to standard output, once it has ended."""
 
     def start(self):
         with (self.folder / "collector.log").open("a") as log:
             self.process = subprocess.Popen(
-                [sys.executable, *self.command],
+                [sys.executable, "-c", "from deniable.cli import main; main()", "collect"],
                 # Here all devices have one address.
                 env={"DENIABLE_RATE": "off", **os.environ, **self.environ},
                 cwd=self.folder,
@@ -158,10 +157,9 @@ class Collector:
     def _signal(self, number):
         assert self.process is not None
         if self.process.poll() is None:
-            if number == signal.SIGKILL:
-                os.killpg(self.process.pid, number)
-            else:
-                self.process.send_signal(number)
+            # Workers of a master that is killed would live on.
+            end = os.killpg if number == signal.SIGKILL else os.kill
+            end(self.process.pid, number)
         code = self.process.wait(60)
         if self.process.stdout is not None and not self.process.stdout.closed:
             self.output += self.process.stdout.read()
@@ -193,13 +191,9 @@ def new_collector(tmp_path, metrics):
     started: list[Collector] = []
     (tmp_path / "metrics.toml").write_text(metrics)
 
-    def new(*command, **environ):
-        defaults = {
-            "DENIABLE_BIND": "127.0.0.1:0",
-            "DENIABLE_WORKERS": "2",
-        }
+    def new(**environ):
+        defaults = {"DENIABLE_BIND": "127.0.0.1:0", "DENIABLE_WORKERS": "2"}
         collector = Collector({**defaults, **environ}, tmp_path)
-        collector.command = command or collector.command
         collector.start()
         started.append(collector)
         return collector

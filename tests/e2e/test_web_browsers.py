@@ -24,9 +24,6 @@ COMMAND = [sys.executable, "-c", "from deniable.cli import main; main()"]
 NAVIGATIONS = int(os.environ.get("DENIABLE_NAVIGATIONS", "60"))
 """1,000 take a quarter of an hour."""
 
-AT_ONCE = ("visited", "browser", "site")
-"""The metrics that every device answers on every day."""
-
 
 @pytest.fixture(scope="session")
 def built():
