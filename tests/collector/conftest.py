@@ -102,6 +102,16 @@ def counted(registry, store):
     return lambda: store.tally("browser", scheme, store.windows("browser", scheme)).reports
 
 
+class Clock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self, now=1000.0):
+        self.now = now
+
+    def __call__(self):
+        return self.now
+
+
 @dataclass
 class Collector:
     """A real `deniable collect`, in a process group of its own."""

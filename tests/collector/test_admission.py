@@ -18,6 +18,8 @@ from deniable_collector.serving.admission import Admission, Cors, client_address
 from deniable_collector.serving.rates import NetworkRate, Peer, network_of
 from deniable_collector.settings import Settings
 
+from .conftest import Clock
+
 KEY, OTHER = "first-key-of-the-app", "second-key-of-the-app="
 TEXT, JSON = "text/plain;charset=UTF-8", "application/json"
 OURS, THEIRS = "https://app.example", "https://evil.example"
@@ -70,13 +72,6 @@ def test_networks(address, network):
     """An address counts for its /24 or its /48; an IPv4 address in IPv6 for its /24. The port that
     some proxies add changes nothing."""
     assert network_of(address) == network
-
-
-class Clock:
-    now = 1000.0
-
-    def __call__(self):
-        return self.now
 
 
 def test_a_network_has_its_rate():

@@ -68,35 +68,15 @@ def errors(found):
 
 
 @contextmanager
-def serving(handler, *tls):
-    """A web server that is no collector."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    scheme = "http"
-    if tls:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(*tls)
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-        server.handle_error = lambda *_: None  # type: ignore[method-assign]
-        scheme = "https"
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"{scheme}://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
-def page(status, body, **headers):
-    """A server that sends the same to everyone."""
+def serving(status, body, *tls, ready=None, **headers):
+    """A web server that is no collector, and sends the same to everyone; to who asks whether it is
+    ready another status, if there is one."""
 
     class Page(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
-            self.send_response(status)
-            for name, value in headers.items():
+            self.send_response_only(ready if ready and self.path == "/readyz" else status)
+            for name, value in {**headers, "Content-Length": str(len(body))}.items():
                 self.send_header(name, value)
-            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
 
@@ -105,7 +85,20 @@ def page(status, body, **headers):
         def log_message(self, format, *args):
             pass
 
-    return Page
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
+    if tls:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*tls)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        server.handle_error = lambda *_: None  # type: ignore[method-assign]
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http{'s' * bool(tls)}://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 # ---- the device's side
@@ -220,7 +213,7 @@ def test_a_page_of_a_proxy(status, body, headers, code, told):
     """A login page with status 200 is no collector, nor is JSON of something else, nor a server
     whose responses to reports are no collector's; a redirect is told with where it leads, without
     its query and without what a terminal would obey."""
-    with serving(page(status, body, **headers)) as address:
+    with serving(status, body, **headers) as address:
         found = run("--endpoint", address)[1]
     assert errors(found) == {code}
     assert told in str(found)
@@ -270,9 +263,9 @@ def test_a_folder_that_cannot_be_written():
 def test_mistakes_of_tls(certificates):
     """A certificate that nobody has signed, and a port that does not speak TLS."""
     tls = certificates / "server.pem", certificates / "server.key"
-    with serving(page(200, b""), *tls) as address:
+    with serving(200, b"", *tls) as address:
         assert errors(run("--endpoint", address)[1]) == {"certificate"}
-    with serving(page(200, b"")) as address:
+    with serving(200, b"") as address:
         assert errors(run("--endpoint", address.replace("http", "https"))[1]) == {"not_tls"}
 
 
@@ -428,11 +421,8 @@ def test_how_redis_is_set_up(monkeypatch, config, info, off, levels, told):
 def test_what_a_running_collector_says_of_itself(monkeypatch, status, state, codes):
     """One that is not ready, and one whose last reload was refused, are told with the reason."""
     date = formatdate(time.time() - 100, usegmt=True)
-    handler = page(status, json.dumps({**state, "metrics": {}}).encode(), Date=date)
-    handler.send_response = (  # type: ignore[method-assign]
-        lambda self, code: self.send_response_only(code if self.path == "/readyz" else 200)
-    )
-    with serving(handler) as address:
+    document = json.dumps({**state, "metrics": {}}).encode()
+    with serving(200, document, ready=status, Date=date) as address:
         monkeypatch.setenv("DENIABLE_BIND", address.removeprefix("http://"))
         told = run("--operator")[1]
     found = {code: each for (check, code), each in told.items() if check == "collector"}
@@ -453,6 +443,6 @@ def test_annotations_with_a_mistake(monkeypatch):
 
 def test_another_program_at_the_port(monkeypatch):
     """A web server where the collector would listen is an error."""
-    with serving(page(200, b"<html></html>")) as address:
+    with serving(200, b"<html></html>") as address:
         monkeypatch.setenv("DENIABLE_BIND", address.removeprefix("http://"))
         assert errors(run("--operator")[1]) == {"not_a_collector"}

@@ -18,15 +18,9 @@ from deniable_collector.intake import Intake
 from deniable_collector.refusals import IntakeError
 from deniable_collector.stores import StoreError, StoreUnavailable
 
+from .conftest import Clock
+
 DAY = 86_400.0
-
-
-class Clock:
-    def __init__(self, now):
-        self.now = now
-
-    def __call__(self):
-        return self.now
 
 
 @pytest.fixture

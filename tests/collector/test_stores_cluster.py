@@ -95,12 +95,6 @@ def prefix():
     return f"test-{secrets.token_hex(6)}"
 
 
-@pytest.fixture(scope="module")
-def harmed(new_cluster):
-    """A cluster that these tests may harm: its nodes change their roles, and one is lost."""
-    return new_cluster()
-
-
 @pytest.fixture
 def publish(scheme, prefix):
     def publish(cluster):
@@ -110,8 +104,9 @@ def publish(scheme, prefix):
     return publish
 
 
-def test_resharding_under_load(harmed, scheme, prefix, publish, noon):
+def test_resharding_under_load(new_cluster, scheme, prefix, publish, noon):
     """Slots that move to a new master, with two of the shards, lose and repeat nothing."""
+    harmed = new_cluster()
     publish(harmed)
     source = harmed.owner(f"{prefix}:{{2}}:x")
     with Writers(harmed.url, prefix, scheme, noon) as writers:

@@ -74,7 +74,6 @@ def listening(command, environ, start):
     def listening(*arguments, **settings):
         environ.update(DENIABLE_BIND="127.0.0.1:0", DENIABLE_LOG_FORMAT="text", **settings)
         process = start([*command, *arguments])
-        assert process.stdout is not None
         for line in process.stdout:
             if "listening at" in line:
                 return line.rsplit(" ", 1)[1].strip()
@@ -133,7 +132,6 @@ def dashboard_page(command, start):
 
     def find():
         dashboard = start([*command, "dashboard"])
-        assert dashboard.stdout is not None
         for line in dashboard.stdout:
             if found := re.search(r"http://127\.0\.0\.1:\d+", line):
                 return found[0]

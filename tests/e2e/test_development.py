@@ -53,7 +53,6 @@ def dev(shop, command, start):
     def run(*options):
         path = str(shop / "metrics.toml")
         process = start([*command, "dev", path, "--port", "0", *options])
-        assert process.stdout is not None
         printed = ""
         for line in process.stdout:
             printed += line

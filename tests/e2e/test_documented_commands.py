@@ -470,11 +470,8 @@ def test_a_clone_installs_as_the_readme_says(tmp_path):
     commands = ["make dist", "pip install dist/deniable-*.whl", "pip install '.[all]'"]
     installing = ("make dist", "pip install dist/", "pip install '.")
     assert {each for each in told if each.startswith(installing)} == {*commands}
-    for command in commands[:2]:
+    for command in commands:
         typed(command)
-    assert "deniable" in typed("pip list")
-    assert "flask" not in typed("pip list").lower()
-    typed(commands[2])
     names = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     text = typed("deniable --help")
     points = names["entry-points"]["deniable.commands"]

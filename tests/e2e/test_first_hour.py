@@ -74,7 +74,6 @@ def test_from_an_empty_folder_to_the_dashboard(tmp_path, environ, serve):
     assert run(app, folder, environ) == "telemetry is on\n"
 
     served = serve(dashboard, folder)
-    assert served.stdout is not None
     token = served.stdout.readline().partition("token: ")[2].strip()
     page = f"http://{environ['DENIABLE_DASHBOARD_BIND']}"
     until_answered(f"{page}/healthz")
@@ -109,7 +108,6 @@ def test_from_a_clone_to_the_live_page(tmp_path, environ, serve):
     assert dev in run(init, tmp_path, environ)
     folder = tmp_path / enter.removeprefix("cd ")
     server = serve(f"{dev} --port 0", folder)
-    assert server.stdout is not None
     printed = ""
     while "Ctrl-C" not in printed:
         printed += server.stdout.readline()
