@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import redis
-from tests.e2e.running import with_program
+from tests.e2e.running import run, with_program
 from tests.ports import free_port
 from tests.tools import need
 
@@ -36,23 +35,13 @@ def blocks(heading):
 @pytest.fixture
 def shell(tmp_path):
     """Runs blocks of the page in a folder, with other ports and files in the place of its own."""
-    path = with_program(tmp_path)
+    environ = {**os.environ, "PATH": with_program(tmp_path)}
 
     def shell(block, **places):
         for theirs, mine in places.items():
             assert theirs.lstrip("p") in block or len(places) > 1
             block = block.replace(theirs.lstrip("p"), str(mine))
-        done = subprocess.run(
-            ["bash", "-e", "-o", "pipefail", "-c", block],
-            cwd=tmp_path,
-            env={**os.environ, "PATH": path},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert done.returncode == 0, block + done.stdout + done.stderr
-        return done.stdout
+        return run(["bash", "-e", "-o", "pipefail", "-c", block], tmp_path, environ)
 
     return shell
 

@@ -4,12 +4,12 @@ import gc
 import os
 import secrets
 import socket
-import subprocess
 import sys
 from contextlib import closing
 
 import pytest
 from click.testing import CliRunner
+from tests.e2e.running import run
 
 from deniable_collector.commands import collect
 from deniable_collector.serving.gunicorn import cannot_listen
@@ -57,15 +57,8 @@ def test_a_signal_during_the_fork_ends_a_worker(tmp_path, metrics, conf, app):
     (tmp_path / "conf.py").write_text(_DURING_THE_FORK.format(conf=conf))
     places = dict.fromkeys(("DENIABLE_BIND", "DENIABLE_DASHBOARD_BIND"), "127.0.0.1:0")
     token = {"DENIABLE_WORKERS": "1", "DENIABLE_DASHBOARD_TOKEN": secrets.token_urlsafe(32)}
-    ended = subprocess.run(
-        [sys.executable, "-m", "gunicorn", "-c", "conf.py", app],
-        cwd=tmp_path,
-        env={**os.environ, **places, **token},
-        stderr=subprocess.PIPE,
-        text=True,
-        timeout=300,
-    )
-    assert ended.returncode == 0, ended.stderr
+    command = [sys.executable, "-m", "gunicorn", "-c", "conf.py", app]
+    run(command, tmp_path, {**os.environ, **places, **token}, 300)
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.e2e.running import run
 from tests.ports import free_port, until
 from tests.tools import need
 
@@ -204,9 +205,7 @@ def test_systemd_takes_a_unit(unit, tmp_path):
     (command,) = re.findall(r"^ExecStart=/opt/deniable/bin/deniable (.*)$", text, re.MULTILINE)
     name, *words = command.split()
     program = [sys.executable, "-c", "from deniable.cli import main; main()"]
-    told = subprocess.run(
-        [*program, name, "--help"], check=True, capture_output=True, text=True
-    ).stdout
+    told = run([*program, name, "--help"], tmp_path, os.environ)
     assert all(word in told for word in words if word.startswith("--"))
     file = tmp_path / unit
     file.write_text(text.replace("/opt/deniable/bin/deniable", "/bin/true"), encoding="utf-8")

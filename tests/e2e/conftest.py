@@ -14,7 +14,7 @@ import pytest
 from tests.ports import free_port
 from tests.tools import need
 
-from .running import calculated
+from .running import calculated, run
 
 FLAGS = (
     "--headless=new",
@@ -117,12 +117,7 @@ def axe():
     folder = Path(__file__).parent
     source = folder / "node_modules" / "axe-core" / "axe.min.js"
     need("npm")
-    subprocess.run(
-        [folder.parents[1] / ".ci" / "packages", folder],
-        check=True,
-        capture_output=True,
-        timeout=120,
-    )
+    run([folder.parents[1] / ".ci" / "packages", folder], folder, os.environ, 120)
     return source.read_text(encoding="utf-8")
 
 

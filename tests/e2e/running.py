@@ -63,7 +63,7 @@ def counted(store, metric, window=""):
         return sum(opened.reports(metric.name, scheme, windows).values())
 
 
-def run(command, folder, environ):
+def run(command, folder, environ, timeout=600):
     """What a command prints that ends well."""
     done = subprocess.run(
         shlex.split(command) if isinstance(command, str) else command,
@@ -71,7 +71,7 @@ def run(command, folder, environ):
         env=environ,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=timeout,
         check=False,
     )
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
