@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.e2e.running import run
+from tests.e2e.running import ran, run
 from tests.ports import free_port, until
 from tests.tools import need
 
@@ -210,7 +210,7 @@ def test_systemd_takes_a_unit(unit, tmp_path):
     file = tmp_path / unit
     file.write_text(text.replace("/opt/deniable/bin/deniable", "/bin/true"), encoding="utf-8")
     for check in (["verify", "--man=no"], ["security", "--offline=yes", "--threshold=30"]):
-        done = subprocess.run(["systemd-analyze", *check, file], capture_output=True, text=True)
+        done = ran(["systemd-analyze", *check, file], tmp_path, os.environ)
         assert done.returncode == 0, done.stdout + done.stderr
         if check[0] == "verify":
             assert done.stderr == ""

@@ -63,9 +63,9 @@ def counted(store, metric, window=""):
         return sum(opened.reports(metric.name, scheme, windows).values())
 
 
-def run(command, folder, environ, timeout=600):
-    """What a command prints that ends well."""
-    done = subprocess.run(
+def ran(command, folder, environ, timeout=600):
+    """A command that has ended, well or badly, with what it printed."""
+    return subprocess.run(
         shlex.split(command) if isinstance(command, str) else command,
         cwd=folder,
         env=environ,
@@ -74,6 +74,11 @@ def run(command, folder, environ, timeout=600):
         timeout=timeout,
         check=False,
     )
+
+
+def run(command, folder, environ, timeout=600):
+    """What a command prints that ends well."""
+    done = ran(command, folder, environ, timeout)
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
     return done.stdout
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import time
 import urllib.error
 import urllib.request
@@ -42,6 +41,8 @@ from deniable_estimator.asking.reading import read, select
 from deniable_estimator.watching.rules_file import parse_rules
 from deniable_estimator.watching.run import Watcher
 from deniable_estimator.watching.state import WatchState
+
+from .running import ran
 
 DEVICES = 2_400
 METRICS = Path(deniable_demo.__file__).with_name("metrics.toml")
@@ -105,14 +106,8 @@ def test_once_prints_numbers_that_hold(command, environ):
     operating system's, so there is no seed. Of quantiles, whose intervals so few reports leave open
     as often as not, and of the pair's ratios, which are not normal, the truth alone is looked at.
     """
-    done = subprocess.run(
-        [*command, "demo", "--once", "--json", "--devices", str(DEVICES)],
-        env=environ,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    asked = [*command, "demo", "--once", "--json", "--devices", str(DEVICES)]
+    done = ran(asked, None, environ)
     assert done.returncode == 0, done.stderr
     # What its collector logs every day would bury what it shows.
     assert " info " not in done.stderr

@@ -35,7 +35,7 @@ from deniable_estimator.analyses import analysis_of, sample_tally
 from deniable_estimator.dashboard.sharing.links import SharedLinks
 from deniable_estimator.planning.retention_crowd import Life, tallies_of
 
-from .running import run, until_answered, with_program
+from .running import ran, run, until_answered, with_program
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -179,15 +179,8 @@ class World:
 
     def run(self, command):
         """Run it in a shell, as it is typed."""
-        return subprocess.run(
-            ["bash", "-o", "pipefail", "-c", self.here(command)],
-            cwd=self.folder,
-            env=self.environ,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        typed = ["bash", "-o", "pipefail", "-c", self.here(command)]
+        return ran(typed, self.folder, self.environ, 120)
 
     def serve(self, command, probe):
         """Start a server, and wait until it answers."""
