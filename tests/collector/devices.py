@@ -15,8 +15,6 @@ from tests.ports import until
 
 from deniable.protocol import windows, wire
 
-__all__ = ["Devices", "fetch", "post"]
-
 
 def fetch(url, body=None, **headers):
     """(status, body) of a request, over a connection of its own."""

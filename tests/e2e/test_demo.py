@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 import urllib.error
 import urllib.request
 from contextlib import closing, contextmanager
@@ -15,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
+from tests.ports import until
 
 import deniable_demo
 from deniable import Registry
@@ -88,13 +88,9 @@ def processes_below(folder):
     return found
 
 
-def left_below(folder):
-    """The processes that stay. A helper of multiprocessing ends just after its parent, when
-    the pipe between them closes, so the last one is given a moment."""
-    deadline = time.monotonic() + 60
-    while (found := processes_below(folder)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return found
+def nothing_stays(folder):
+    """A helper of multiprocessing ends just after its parent, when the pipe between them closes."""
+    until(lambda: not processes_below(folder), "processes stay")
 
 
 def test_once_prints_numbers_that_hold(command, environ):
@@ -149,7 +145,7 @@ def test_once_prints_numbers_that_hold(command, environ):
     assert list(groups) == ["windows", "macos", "linux"]
     assert 0 < sum(groups.values()) < DEVICES
     assert list(Path(environ["TMPDIR"]).iterdir()) == []
-    assert left_below(environ["TMPDIR"]) == []
+    nothing_stays(environ["TMPDIR"])
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks into /proc")
@@ -171,7 +167,7 @@ def test_the_staying_demo_shows_itself_and_leaves_nothing(demo, environ, ending)
     assert list(Path(environ["TMPDIR"]).iterdir())
     os.killpg(process.pid, ending)
     assert process.wait(timeout=40) == 0
-    assert left_below(environ["TMPDIR"]) == []
+    nothing_stays(environ["TMPDIR"])
     assert list(Path(environ["TMPDIR"]).iterdir()) == []
 
 
