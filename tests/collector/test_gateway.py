@@ -30,24 +30,6 @@ def key_file():
     return KeyFile.new("x25519")
 
 
-@pytest.fixture
-def gateway(key_file):
-    return Gateway(Settings(), key_file, None)
-
-
-@pytest.fixture
-def exchange(gateway, key_file):
-    """Sends a message of binary HTTP through a capsule; what the gateway opened, and a function
-    that reads its response."""
-
-    def exchange(message):
-        sealed = seal_request(key_file.keys[0].configuration, message)
-        opened = gateway.open(CAPSULE, sealed.capsule)
-        return opened, sealed.open_response
-
-    return exchange
-
-
 def request(**changes):
     """A good request, or one with other parts."""
     parts = {"method": b"POST", "scheme": b"https", "authority": b"x", "path": b"/v1/reports"}
@@ -59,15 +41,16 @@ def request(**changes):
     ("body", "size"), [(b"", 1024), (b"x" * 900, 1024), (b"x" * 1024, 2048), (b"x" * 5000, 8192)]
 )
 @pytest.mark.parametrize("retry_after", [None, 7.0])
-def test_a_sealed_response(exchange, body, size, retry_after):
+def test_a_sealed_response(key_file, body, size, retry_after):
     """The device reads status, type and Retry-After, and nothing else of the header. Outside of the
     seal all responses are alike: 200, and a power of two with a nonce and a tag."""
-    opened, read = exchange(request())
+    sealed = seal_request(key_file.keys[0].configuration, request())
+    opened = Gateway(Settings(), key_file, None).open(CAPSULE, sealed.capsule)
     inner = HttpResponse(429, body, "application/problem+json", retry_after)
     found = seal(opened, inner)
     assert found == HttpResponse(200, found.body, "message/ohttp-res")
     assert len(found.body) == 16 + size + 16
-    message = InnerResponse.decode(read(found.body))
+    message = InnerResponse.decode(sealed.open_response(found.body))
     told = {b"content-type": b"application/problem+json"}
     if retry_after:
         told[b"retry-after"] = b"7"
