@@ -170,13 +170,13 @@ def new_cluster(tmp_path_factory):
     """Starts Redis Clusters, and ends them after the tests."""
     started: list[Cluster] = []
 
-    def new(**options):
+    def new():
         binary = redis_binary()
         if binary is None or shutil.which("redis-cli") is None:
             leave_out("redis-server" if binary is None else "redis-tools")
         assert binary is not None
         folder = tmp_path_factory.mktemp("cluster")
-        cluster = Cluster(binary, folder, **options)
+        cluster = Cluster(binary, folder)
         started.append(cluster)
         cluster.start()
         return cluster

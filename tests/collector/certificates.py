@@ -1,11 +1,12 @@
-"""Certificates for TLS between the collector and Redis, good ones and bad ones."""
+"""Certificates for TLS, good ones and bad ones: NAME.pem is a certificate, NAME.key its key.
+
+`ca` signs all but `stranger`, an authority that signed none. All name localhost; `expired` is for
+another time.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from urllib.parse import urlencode
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -15,73 +16,34 @@ from cryptography.x509.oid import NameOID
 DAY = timedelta(days=1)
 
 
-@dataclass(frozen=True)
-class Certificates:
-    """PEM files in one folder: NAME.pem is a certificate, NAME.key its key.
-
-    `ca` signs all but `stranger`, an authority that signed none. All name localhost; `expired` is
-    for another time.
-    """
-
-    folder: Path
-
-    def path(self, name):
-        return str(self.folder / name)
-
-    def query(self, **changes):
-        """What an address needs to connect; other files than usual, or none where one is ""."""
-        files = {**_FILES, **changes}
-        return urlencode({name: self.path(file) for name, file in files.items() if file})
-
-    def server(self):
-        """The options of a Redis that shows this certificate, and asks for one of its clients."""
-        return (
-            *("--tls-ca-cert-file", self.path("ca.pem")),
-            *("--tls-cert-file", self.path("server.pem")),
-            *("--tls-key-file", self.path("server.key")),
-        )
-
-
-_FILES = {"ssl_ca_certs": "ca.pem", "ssl_certfile": "client.pem", "ssl_keyfile": "client.key"}
-
-
 def make_certificates(folder):
-    """All of them, in a folder that exists."""
+    """All of them, in a folder that exists, which is returned."""
     now = datetime.now(UTC)
-    authority = _write(folder, "ca", now - DAY, now + DAY, None)
-    _write(folder, "stranger", now - DAY, now + DAY, None)
-    for name, begin, end in (
-        ("server", now - DAY, now + DAY),
-        ("client", now - DAY, now + DAY),
-        ("expired", now - 2 * DAY, now - DAY),
-    ):
-        _write(folder, name, begin, end, authority)
-    return Certificates(folder)
+    authority = _write(folder, "ca", now, None)
+    _write(folder, "stranger", now, None)
+    for name, begin in (("server", now), ("client", now), ("expired", now - 2 * DAY)):
+        _write(folder, name, begin, authority)
+    return folder
 
 
-def _write(folder, name, begin, end, authority):
+def _write(folder, name, moment, authority):
+    """One for a day before and after a moment."""
     key = ec.generate_private_key(ec.SECP256R1())
-    issuer = "ca" if authority else name
-    builder = (
-        x509.CertificateBuilder()
-        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
-        .issuer_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, issuer)]))
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(begin)
-        .not_valid_after(end)
-        .add_extension(x509.BasicConstraints(ca=authority is None, path_length=None), True)
+    subject, issuer = (
+        x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, each)])
+        for each in (name, "ca" if authority else name)
     )
+    builder = x509.CertificateBuilder(issuer, subject, key.public_key())
+    builder = builder.serial_number(x509.random_serial_number())
+    builder = builder.not_valid_before(moment - DAY).not_valid_after(moment + DAY)
+    constraints = x509.BasicConstraints(ca=authority is None, path_length=None)
+    builder = builder.add_extension(constraints, critical=True)
     if authority:
         names = x509.SubjectAlternativeName([x509.DNSName("localhost")])
-        builder = builder.add_extension(names, False)
+        builder = builder.add_extension(names, critical=False)
     signed = builder.sign(authority or key, hashes.SHA256())
     (folder / f"{name}.pem").write_bytes(signed.public_bytes(serialization.Encoding.PEM))
-    (folder / f"{name}.key").write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8)
+    secret = key.private_bytes(*form, serialization.NoEncryption())
+    (folder / f"{name}.key").write_bytes(secret)
     return key

@@ -25,23 +25,13 @@ class Node:
     port: int
     process: subprocess.Popen[bytes]
 
-    def client(self):
-        return redis.Redis(port=self.port)
-
     def ask(self, *command):
-        with closing(self.client()) as client:
+        with closing(redis.Redis(port=self.port)) as client:
             return client.execute_command(*command)
 
     @property
     def id(self):
-        with closing(self.client()) as client:
-            found = client.execute_command("CLUSTER MYID")
-        return found.decode()
-
-    @property
-    def role(self):
-        with closing(self.client()) as client:
-            return str(client.info("replication")["role"])
+        return self.ask("CLUSTER MYID").decode()
 
     def kill(self):
         self.process.kill()
@@ -54,9 +44,6 @@ class Cluster:
 
     binary: str
     folder: Path
-    masters: int = 3
-    replicas: int = 1
-    options: tuple[str, ...] = ()
     nodes: list[Node] = field(default_factory=list)
 
     @property
@@ -66,17 +53,16 @@ class Cluster:
         return f"redis+cluster://{places}"
 
     def start(self):
-        for _ in range(self.masters * (1 + self.replicas)):
+        for _ in range(6):
             self.add()
         places = [f"127.0.0.1:{node.port}" for node in self.nodes]
-        self.cli("create", *places, "--cluster-replicas", str(self.replicas), "--cluster-yes")
+        self.cli("create", *places, "--cluster-replicas", "1", "--cluster-yes")
         self.wait_for_agreement()
         # Who follows whom gets around a little later.
         until(lambda: all(map(self._lists_all, self.nodes)), "a node does not know all others")
 
     def _lists_all(self, node):
-        slots = node.ask("CLUSTER", "SLOTS")
-        assert isinstance(slots, list)
+        slots = node.ask("CLUSTER SLOTS")
         return len({place[1] for _, _, *nodes in slots for place in nodes}) == len(self.nodes)
 
     def add(self):
@@ -85,7 +71,6 @@ class Cluster:
         folder = self.folder / str(port)
         folder.mkdir()
         command = [self.binary, "--dir", str(folder), *OPTIONS, "--port", str(port)]
-        command += self.options
         node = Node(port, subprocess.Popen(command, stdout=subprocess.DEVNULL))
         self.nodes.append(node)
         until(lambda: up(node), "a node does not answer")
@@ -96,15 +81,13 @@ class Cluster:
         until(lambda: all(map(self._agrees, self.nodes)), "no agreement")
 
     def _agrees(self, node):
-        with closing(node.client()) as client:
-            info = client.execute_command("CLUSTER INFO")
-            if isinstance(info, bytes):
-                info = dict(line.split(":", 1) for line in info.decode().splitlines())
-            known = int(info["cluster_known_nodes"])
-            if info["cluster_state"] != "ok" or known != len(self.nodes):
-                return False
-            replication = client.info("replication")
-            return replication["role"] == "master" or replication["master_link_status"] == "up"
+        info = node.ask("CLUSTER INFO")
+        if isinstance(info, bytes):
+            info = dict(line.split(":", 1) for line in info.decode().splitlines())
+        if info["cluster_state"] != "ok" or int(info["cluster_known_nodes"]) != len(self.nodes):
+            return False
+        replication = node.ask("INFO", "replication")
+        return replication["role"] == "master" or replication["master_link_status"] == "up"
 
     def cli(self, *command):
         """`redis-cli --cluster`, at the first node."""
@@ -117,20 +100,18 @@ class Cluster:
     def owner(self, key):
         """The master that serves a key now."""
         asked = next(node for node in self.nodes if node.process.poll() is None)
-        with closing(asked.client()) as client:
-            slot = client.execute_command("CLUSTER KEYSLOT", key)
-            for first, last, master, *_ in client.execute_command("CLUSTER SLOTS"):
-                if first <= slot <= last:
-                    return next(node for node in self.nodes if node.port == master[1])
+        slot = asked.ask("CLUSTER KEYSLOT", key)
+        for first, last, master, *_ in asked.ask("CLUSTER SLOTS"):
+            if first <= slot <= last:
+                return next(node for node in self.nodes if node.port == master[1])
         raise AssertionError("nobody serves this slot")
 
     def replica_of(self, master):
         """The node that follows a master."""
         for node in self.nodes:
-            if node is not master and node.process.poll() is None:
-                with closing(node.client()) as client:
-                    if client.info("replication").get("master_port") == master.port:
-                        return node
+            alive = node is not master and node.process.poll() is None
+            if alive and node.ask("INFO", "replication").get("master_port") == master.port:
+                return node
         raise AssertionError("nobody follows this master")
 
     def stop(self):
@@ -139,8 +120,7 @@ class Cluster:
 
 
 def up(node):
-    with closing(node.client()) as client:
-        try:
-            return bool(client.ping())
-        except redis.ConnectionError:
-            return False
+    try:
+        return bool(node.ask("PING"))
+    except redis.ConnectionError:
+        return False

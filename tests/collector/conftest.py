@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 import pytest
 from tests.ports import free_port
+from tests.registries import declared
 from tests.stores import (  # noqa: F401  (fixtures)
     RedisServer,
     home,
@@ -45,35 +46,12 @@ from deniable_collector.settings import Settings
 
 from .certificates import make_certificates
 
-METRICS = """
-schema = 1
-app = "example"
-
-[defaults]
-owner = "tests@acme.example"
-expires = 2999-12-31
-
-[metrics.dark_mode]
-type = "boolean"
-description = "Dark mode is on when the day ends."
-epsilon = 1.0
-lifetime_epsilon = 8.0
-
-[metrics.browser]
-type = "category"
-description = "The browser in use."
-values = ["firefox", "chrome", "safari", "edge", "other"]
-epsilon = 2.0
-lifetime_epsilon = 8.0
-
-[metrics.country]
-type = "category"
-description = "Where the app was bought."
-values = [{countries}]
-epsilon = 1.0
-lifetime_epsilon = 8.0
-window = "week"
-""".replace("{countries}", ", ".join(f'"c{number:03}"' for number in range(200)))
+METRICS = declared(
+    dark_mode={"type": "boolean", "epsilon": 1.0},
+    browser={"type": "category", "values": ["firefox", "chrome", "safari", "edge", "other"]},
+    country={"type": "category", "values": [f"c{number:03}" for number in range(200)],
+             "epsilon": 1.0, "window": "week"},
+)  # fmt: skip
 
 
 @pytest.fixture(scope="session")
@@ -124,6 +102,16 @@ def counted(registry, store):
     return lambda: store.tally("browser", scheme, store.windows("browser", scheme)).reports
 
 
+class Clock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self, now=1000.0):
+        self.now = now
+
+    def __call__(self):
+        return self.now
+
+
 @dataclass
 class Collector:
     """A real `deniable collect`, in a process group of its own."""
@@ -132,14 +120,13 @@ class Collector:
     folder: Path
     address: str = ""
     process: subprocess.Popen[str] | None = None
-    command: tuple[str, ...] = ("-c", "from deniable.cli import main; main()", "collect")
     output: str = ""
     """What it wrote to standard output, once it has ended."""
 
     def start(self):
         with (self.folder / "collector.log").open("a") as log:
             self.process = subprocess.Popen(
-                [sys.executable, *self.command],
+                [sys.executable, "-c", "from deniable.cli import main; main()", "collect"],
                 # Here all devices have one address.
                 env={"DENIABLE_RATE": "off", **os.environ, **self.environ},
                 cwd=self.folder,
@@ -180,10 +167,9 @@ class Collector:
     def _signal(self, number):
         assert self.process is not None
         if self.process.poll() is None:
-            if number == signal.SIGKILL:
-                os.killpg(self.process.pid, number)
-            else:
-                self.process.send_signal(number)
+            # Workers of a master that is killed would live on.
+            end = os.killpg if number == signal.SIGKILL else os.kill
+            end(self.process.pid, number)
         code = self.process.wait(60)
         if self.process.stdout is not None and not self.process.stdout.closed:
             self.output += self.process.stdout.read()
@@ -215,13 +201,9 @@ def new_collector(tmp_path, metrics):
     started: list[Collector] = []
     (tmp_path / "metrics.toml").write_text(metrics)
 
-    def new(*command, **environ):
-        defaults = {
-            "DENIABLE_BIND": "127.0.0.1:0",
-            "DENIABLE_WORKERS": "2",
-        }
+    def new(**environ):
+        defaults = {"DENIABLE_BIND": "127.0.0.1:0", "DENIABLE_WORKERS": "2"}
         collector = Collector({**defaults, **environ}, tmp_path)
-        collector.command = command or collector.command
         collector.start()
         started.append(collector)
         return collector
@@ -233,6 +215,9 @@ def new_collector(tmp_path, metrics):
 
 class SocketClient:
     """Flask's test client, as far as the tests need it, of a collector over a socket."""
+
+    port = None
+    """Where the client connects, if that is to be another port than it is."""
 
     def __init__(self, app):
         self.app = app
@@ -276,12 +261,16 @@ class SocketClient:
         lines = [f"{builder.method} {quote(target + builder.query_string, '/?=&%')} HTTP/1.1"]
         fields = {"Host": "localhost", **dict(builder.headers.to_wsgi_list())}
         fields |= {"Content-Length": str(len(data)), "Connection": "close"}
+        pieces = [data[first : first + size] for first in range(0, len(data), size)]
+        if "Transfer-Encoding" in fields:
+            del fields["Content-Length"]
+            pieces = [b"%x\r\n%b\r\n" % (len(each), each) for each in (*pieces, b"")]
         lines += [f"{name}: {text}" for name, text in fields.items()]
         builder.close()
         reader, writer = await asyncio.open_connection(*self.address)
         writer.write("\r\n".join([*lines, "", ""]).encode())
-        for first in range(0, len(data), size):
-            writer.write(data[first : first + size])
+        for piece in pieces:
+            writer.write(piece)
             await asyncio.sleep(0)
         answer = await reader.read()
         writer.close()
@@ -289,8 +278,6 @@ class SocketClient:
         status, *headers = head.decode("latin-1").split("\r\n")
         pairs = [line.partition(": ")[::2] for line in headers]
         given = [pair for pair in pairs if pair[0].lower() not in ("connection", "date")]
-        if ("transfer-encoding", "chunked") in pairs:
-            body = body.partition(b"\r\n")[2].removesuffix(b"\r\n0\r\n\r\n")
         return TestResponse([body], status.partition(" ")[2], Headers(given), asked)
 
 
@@ -304,6 +291,7 @@ class Here(Connection):
     def connection_made(self, transport):
         super().connection_made(transport)
         self.peer = Peer(self._client.peer)
+        self.port = self.port if self._client.port is None else self._client.port
 
 
 @pytest.fixture

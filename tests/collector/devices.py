@@ -10,39 +10,32 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter
-from urllib.parse import urlsplit
 
 from tests.ports import until
 
 from deniable.protocol import windows, wire
 
-__all__ = ["Devices", "fetch", "post"]
+
+def fetch(url, body=None, **headers):
+    """(status, body) of a request, over a connection of its own."""
+    named = {name.replace("_", "-"): text for name, text in headers.items()}
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json", **named})
+    try:
+        with urllib.request.urlopen(request, timeout=30) as response:
+            return response.status, response.read()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read()
 
 
-def post(address, body, timeout=30):
-    """Send a batch over a connection of its own; the status and the response's document.
+def post(address, body):
+    """Send a batch; the status and the response's document.
 
     Raises:
         OSError, http.client.HTTPException, ValueError: no response came, or a broken one.
     """
-    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=timeout)
-    try:
-        connection.request("POST", "/v1/reports", body, {"Content-Type": "application/json"})
-        with connection.getresponse() as response:
-            return response.status, json.load(response)
-    finally:
-        connection.close()
-
-
-def fetch(url, body=None):
-    """(status, document) of a request."""
-    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
-    try:
-        with urllib.request.urlopen(request, timeout=30) as response:
-            return response.status, json.load(response)
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, json.load(error)
+    status, text = fetch(f"{address}/v1/reports", body)
+    return status, json.loads(text)
 
 
 class Devices:

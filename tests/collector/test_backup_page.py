@@ -2,8 +2,6 @@
 
 import os
 import re
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
@@ -11,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import redis
+from tests.e2e.running import run, with_program
 from tests.ports import free_port
 from tests.tools import need
 
@@ -36,29 +35,13 @@ def blocks(heading):
 @pytest.fixture
 def shell(tmp_path):
     """Runs blocks of the page in a folder, with other ports and files in the place of its own."""
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    (programs / "deniable").write_text(
-        f"#!{sys.executable}\nfrom deniable.cli import main\nmain()\n"
-    )
-    (programs / "deniable").chmod(0o755)
-    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+    environ = {**os.environ, "PATH": with_program(tmp_path)}
 
     def shell(block, **places):
         for theirs, mine in places.items():
             assert theirs.lstrip("p") in block or len(places) > 1
             block = block.replace(theirs.lstrip("p"), str(mine))
-        done = subprocess.run(
-            ["bash", "-e", "-o", "pipefail", "-c", block],
-            cwd=tmp_path,
-            env={**os.environ, "PATH": path},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert done.returncode == 0, block + done.stdout + done.stderr
-        return done.stdout
+        return run(["bash", "-e", "-o", "pipefail", "-c", block], tmp_path, environ)
 
     return shell
 
@@ -88,56 +71,46 @@ def send_again(collector, batches):
         )
 
 
-class Rehearsal:
-    """Devices report while a store is copied; then it is lost, restored, and all batches come
-    again, as if no response had arrived."""
+@pytest.fixture
+def rehearse(registry, new_collector, new_id, shell):
+    """Copies a store under load, as the page says; then it is lost, restored at another address,
+    and all batches come again, as if no response had arrived."""
 
-    def __init__(self, url, registry, new_collector, new_id):
-        self._url, self._registry, self._new_collector = url, registry, new_collector
-        self._tally = seal_one(url, registry, new_id)
-        self._collector = self._start(url)
-        self._devices = Devices(registry, 240, [self._collector.address], pause=0.12)
+    def start(url):
+        return new_collector(DENIABLE_STORE=url, DENIABLE_WORKERS="1")
 
-    def _start(self, url):
-        return self._new_collector(DENIABLE_STORE=url, DENIABLE_WORKERS="1")
-
-    def copy(self, shell, heading, **places):
-        """Copy the store under load, as the page says."""
-        self._devices.start()
-        self._devices.wait(50)
-        self._before = list(self._devices.done)
-        shell(blocks(heading)[0], **places)
-        assert self._devices.acknowledged < 240, "the copy was not made under load"
-        self._devices.finish()
-        self._collector.stop()
-
-    def restore(self, shell, heading, url, **places):
-        """Restore it, and send everything again."""
-        shell(blocks(heading)[1], **places)
-        assert cells(url, self._tally) == [1, 2, 3, 4, 5]
-        collector = self._start(url)
-        for batch, (status, answer) in send_again(collector, self._before):
+    def rehearse(heading, url, restored, lose=lambda: None, theirs=None, mine=None):
+        copying, restoring = blocks(heading)
+        tally, collector = seal_one(url, registry, new_id), start(url)
+        devices = Devices(registry, 240, [collector.address], pause=0.12)
+        devices.start()
+        devices.wait(50)
+        before = list(devices.done)
+        shell(copying, **(theirs or {}))
+        assert devices.acknowledged < 240, "the copy was not made under load"
+        devices.finish()
+        collector.stop()
+        lose()
+        shell(restoring, **(mine or {}))
+        assert cells(restored, tally) == [1, 2, 3, 4, 5]
+        collector = start(restored)
+        for batch, (status, answer) in send_again(collector, before):
             assert (status, answer["duplicate"] > 0) == (202, True), batch
-        again = [answer for _, (_, answer) in send_again(collector, self._devices.batches)]
+        again = [answer for _, (_, answer) in send_again(collector, devices.batches)]
         # What came after the copy was lost with its ids, and is counted when it comes again.
         assert sum(answer["accepted"] > 0 for answer in again) > 0
-        with closing(open_store(url)) as store:
-            self._devices.check(store)
+        with closing(open_store(restored)) as store:
+            devices.check(store)
         collector.stop()
 
-
-@pytest.fixture
-def rehearse(registry, new_collector, new_id):
-    return lambda url: Rehearsal(url, registry, new_collector, new_id)
+    return rehearse
 
 
-def test_sqlite(rehearse, shell, tmp_path):
+def test_sqlite(rehearse, tmp_path):
     """An SQLite file is copied under load with all batches acknowledged before, and their ids."""
     need("sqlite3")
     url = f"sqlite:///{tmp_path}/tallies.db"
-    rehearsal = rehearse(url)
-    rehearsal.copy(shell, "SQLite")
-    rehearsal.restore(shell, "SQLite", url)
+    rehearse("SQLite", url, url)
 
 
 def end(port):
@@ -145,14 +118,12 @@ def end(port):
         client.shutdown(nosave=True)
 
 
-def test_redis(rehearse, new_redis, shell):
+def test_redis(rehearse, new_redis):
     """The same for Redis, whose copy becomes an append-only file."""
     server, port = new_redis("--repl-diskless-sync-delay", "0"), free_port()
-    rehearsal = rehearse(server.url)
-    rehearsal.copy(shell, "Redis", p6379=server.port)
-    server.kill()
+    ports = {"theirs": {"p6379": server.port}, "mine": {"p6380": port}}
     try:
-        rehearsal.restore(shell, "Redis", f"redis://127.0.0.1:{port}/0", p6380=port)
+        rehearse("Redis", server.url, f"redis://127.0.0.1:{port}/0", server.kill, **ports)
         with closing(redis.Redis(port=port)) as client:
             assert client.info("persistence")["aof_enabled"] == 1
     finally:

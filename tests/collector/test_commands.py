@@ -1,24 +1,29 @@
-"""`deniable collect`, as it really runs."""
+"""`deniable collect`, as it really runs: its options, its address, its processes."""
 
+import gc
 import os
 import secrets
-import subprocess
+import socket
 import sys
+from contextlib import closing
 
 import pytest
 from click.testing import CliRunner
+from tests.e2e.running import run
 
 from deniable_collector.commands import collect
+from deniable_collector.serving.gunicorn import cannot_listen
+from deniable_collector.serving.worker import collect_seldom
 
-from .devices import fetch
+from .devices import fetch, post
 
 
 @pytest.mark.stores("redis")
 def test_it_serves_and_ends(new_collector, home, new_body):
     """A collector that was started takes a batch, and leaves on SIGTERM with exit 0."""
     collector = new_collector(**home.environ)
-    assert fetch(f"{collector.address}/readyz") == (200, {"status": "ready"})
-    status, answer = fetch(f"{collector.address}/v1/reports", new_body())
+    assert fetch(f"{collector.address}/readyz") == (200, b'{"status": "ready"}')
+    status, answer = post(collector.address, new_body())
     assert (status, answer["accepted"]) == (202, 1)
     assert collector.stop() == 0
 
@@ -52,15 +57,8 @@ def test_a_signal_during_the_fork_ends_a_worker(tmp_path, metrics, conf, app):
     (tmp_path / "conf.py").write_text(_DURING_THE_FORK.format(conf=conf))
     places = dict.fromkeys(("DENIABLE_BIND", "DENIABLE_DASHBOARD_BIND"), "127.0.0.1:0")
     token = {"DENIABLE_WORKERS": "1", "DENIABLE_DASHBOARD_TOKEN": secrets.token_urlsafe(32)}
-    ended = subprocess.run(
-        [sys.executable, "-m", "gunicorn", "-c", "conf.py", app],
-        cwd=tmp_path,
-        env={**os.environ, **places, **token},
-        stderr=subprocess.PIPE,
-        text=True,
-        timeout=300,
-    )
-    assert ended.returncode == 0, ended.stderr
+    command = [sys.executable, "-m", "gunicorn", "-c", "conf.py", app]
+    run(command, tmp_path, {**os.environ, **places, **token}, 300)
 
 
 @pytest.fixture
@@ -89,11 +87,54 @@ def test_options_win_over_the_environment(execve, monkeypatch, tmp_path, metrics
     assert (tmp_path / "x.db").exists()
 
 
-def test_a_store_that_is_down_is_a_warning(execve, monkeypatch, tmp_path, metrics):
-    """Devices keep their batches meanwhile, so the collector starts and says what is wrong."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "metrics.toml").write_text(metrics)
-    result = CliRunner().invoke(collect, ["--store", "sqlite:///none/x.db"])
-    assert result.exit_code == 0
-    assert "warning" in result.output
-    assert execve
+@pytest.fixture
+def port():
+    """A port at which somebody listens."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        yield server.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("127.0.0.1:{port}", "another program listens"),
+        ("0.0.0.0:{port}", "another program listens"),
+        ("192.0.2.1:8080", "this machine does not have"),
+        ("nowhere.invalid:8080", "host that is not known"),
+        ("unix:/none/of/that.sock", "folder that is not there"),
+    ],
+)
+def test_what_is_wrong_with_an_address(port, address, words):
+    """Each way in which listening fails has its own words, and the name of the setting."""
+    (told,) = cannot_listen({"DENIABLE_BIND": address.format(port=port)})
+    assert told.startswith("DENIABLE_BIND ")
+    assert words in told
+
+
+def test_addresses_that_are_free(tmp_path, port, monkeypatch):
+    """A free port, port 0, no address, a socket's path, and what systemd hands over are fine;
+    looking leaves nothing behind."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        free = server.getsockname()[1]
+    for address in (f"127.0.0.1:{free}", "127.0.0.1:0", "", f"unix:{tmp_path}/s"):
+        for _ in range(2):
+            assert cannot_listen({"DENIABLE_BIND": address}) == []
+    monkeypatch.setenv("LISTEN_FDS", "1")
+    assert cannot_listen({"DENIABLE_BIND": f"127.0.0.1:{port}"}) == []
+
+
+def test_what_there_is_is_not_scanned_again():
+    """What was made before is never scanned again, and what is new after more than Python's own
+    number of objects."""
+    frozen, usual = gc.get_freeze_count(), gc.get_threshold()
+    try:
+        collect_seldom()
+        assert gc.get_freeze_count() > frozen
+        assert gc.get_threshold()[0] > usual[0]
+        ring = []
+        ring.append(ring)
+        del ring
+        assert gc.collect() > 0
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*usual)

@@ -12,7 +12,6 @@ import pytest
 from deniable_collector.refusals import IntakeError
 from deniable_collector.serving.connection import MAX_LINES, Connection
 from deniable_collector.serving.responses import problem_of
-from deniable_collector.serving.wsgi import WsgiHandler
 from deniable_collector.settings import Settings
 
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -63,21 +62,10 @@ def talk(client, *pieces, answers, ends=False):
     return client.loop.run_until_complete(talk())
 
 
-def test_one_connection_serves_many_requests(client, batch):
-    """A connection stays open, and the short way and the app's own take turns on it; both say the
-    date, once."""
-    found = talk(client, batch(), HEALTH, batch(), batch(), answers=4)
-    assert [status for status, _, _ in found] == [202, 200, 202, 202]
-    assert all("connection" not in header for _, header, _ in found)
-    assert all(header["date"].endswith("gmt") for _, header, _ in found)
-
-
 @pytest.mark.parametrize("together", [True, False])
-def test_every_batch_takes_the_same_way(client, batch, together, monkeypatch):
-    """Compressed, in chunks, with a query, after "100 Continue" or with an escaped path: the
-    connection answers each batch itself, one behind the other as well, and in their order."""
-    passed = []
-    monkeypatch.setattr(WsgiHandler, "handle", lambda *call: passed.append(call))
+def test_every_batch_takes_the_same_way(client, batch, together):
+    """Compressed, in chunks, with a query or with an escaped path: a connection stays open and
+    answers each, one behind the other as well, and in their order; each says the date, once."""
     head, _, body = batch().partition(b"\r\n\r\n")
     head = head.rpartition(b"\r\n")[0]
     packed = gzip.compress(batch().partition(b"\r\n\r\n")[2])
@@ -92,13 +80,15 @@ def test_every_batch_takes_the_same_way(client, batch, together, monkeypatch):
         batch(b"Content-Encoding: br\r\n"),
         batch(b"Content-Encoding: identity\r\n"),
         batch(b"Origin: https://a.example\r\n"),
+        HEALTH,
     ]
     sent = [b"".join(several)] if together else several
     found = talk(client, *sent, answers=len(several))
-    assert [status for status, _, _ in found] == [*[202] * 5, 415, 202, 202]
+    assert [status for status, _, _ in found] == [*[202] * 5, 415, 202, 202, 200]
+    assert all("connection" not in header for _, header, _ in found)
+    assert all(header["date"].endswith("gmt") for _, header, _ in found)
     assert len({document["batch"] for status, _, document in found if status == 202}) == 7
     assert found[0][2]["batch"].encode() in body
-    assert passed == []
     assert client.held == 0
     assert client.app._tasks == set()
 
@@ -245,30 +235,6 @@ def test_a_batch_that_grows(new_client, new_id):
         ((found, header, _),) = talk(client, head + sent, answers=1)
         assert (found, "connection" in header) == (status, False)
         assert client.held == 0
-
-
-def test_a_server_that_ends_answers_first(client, store, batch, monkeypatch):
-    """On shutdown a request that waits for its commit is answered, and then its connection is
-    closed; one that is idle is closed at once."""
-    leave, fold = threading.Event(), store.fold
-    monkeypatch.setattr(store, "fold", lambda *call: leave.wait(120) and fold(*call))
-
-    async def run():
-        idle, kept = await asyncio.open_connection(*client.address)
-        reader, writer = await asyncio.open_connection(*client.address)
-        writer.write(batch())
-        while not client.held:
-            await asyncio.sleep(0.001)
-        ending = asyncio.ensure_future(client.server.close())
-        assert await idle.read() == b""
-        leave.set()
-        status, header, _ = await answer(reader)
-        assert (status, header["connection"], await reader.read()) == (202, "close", b"")
-        for each in (kept, writer):
-            each.close()
-        await ending
-
-    client.loop.run_until_complete(asyncio.wait_for(run(), 30))
 
 
 class Watched:

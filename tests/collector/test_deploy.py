@@ -4,6 +4,7 @@ import http.client
 import http.server
 import os
 import re
+import shutil
 import socket
 import ssl
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.e2e.running import ran, run
 from tests.ports import free_port, until
 from tests.tools import need
 
@@ -44,23 +46,15 @@ def confined():
 
 
 @pytest.fixture
-def new_nginx(tmp_path):
+def new_nginx(tmp_path, certificates):
     """Starts the real nginx with one of the files of deploy/, changed in some places, and where the
     tests run as root, with the capabilities of the compose file. Returns its port of TLS."""
     processes = []
 
     def new(name, *pairs):
-        need("nginx", "openssl")
-        subprocess.run(
-            [
-                *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt"),
-                *("ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=t.acme.example"),
-                *("-addext", "subjectAltName=DNS:t.acme.example,IP:127.0.0.1"),
-                *("-keyout", tmp_path / "privkey.pem", "-out", tmp_path / "fullchain.pem"),
-            ],
-            check=True,
-            capture_output=True,
-        )
+        need("nginx")
+        shutil.copy(certificates / "server.pem", tmp_path / "fullchain.pem")
+        shutil.copy(certificates / "server.key", tmp_path / "privkey.pem")
         secure = free_port()
         text = replaced(
             (DEPLOY / name).read_text(encoding="utf-8"),
@@ -99,12 +93,12 @@ def new_nginx(tmp_path):
 
 
 @pytest.fixture
-def trust(tmp_path):
-    """Makes connections that trust the test's certificate and no other."""
+def trust(certificates):
+    """Makes connections that trust the tests' authority and no other."""
 
     def connect(port):
-        context = ssl.create_default_context(cafile=tmp_path / "fullchain.pem")
-        return http.client.HTTPSConnection("127.0.0.1", port, timeout=120, context=context)
+        context = ssl.create_default_context(cafile=certificates / "ca.pem")
+        return http.client.HTTPSConnection("localhost", port, timeout=120, context=context)
 
     return connect
 
@@ -138,6 +132,21 @@ def answering(response, last):
         thread.join(120)
 
 
+OWN = ("X-Forwarded-For", "Forwarded", "X-Real-IP", "Cookie", "User-Agent", "Referer",
+       "Accept-Language", "X-Device", "From", "Via")  # fmt: skip
+"""What a sender may say of itself."""
+
+
+def passed_on(seen):
+    """The start and the headers of what went on, in which nothing is of the sender."""
+    head = seen[0].partition(b"\r\n\r\n")[0].decode()
+    assert "marker" not in head
+    start, *lines = head.split("\r\n")
+    passed = dict(line.split(": ", 1) for line in lines)
+    assert "127.0.0.1" not in "".join(each for name, each in passed.items() if name != "Host")
+    return start, passed
+
+
 def test_nothing_of_the_sender_goes_on(new_nginx, trust, tmp_path):
     """Behind nginx nobody learns an address, a cookie, an agent or a header of the sender's own;
     what the protocol needs goes through; and nginx itself writes nothing down."""
@@ -147,9 +156,7 @@ def test_nothing_of_the_sender_goes_on(new_nginx, trust, tmp_path):
         "X-Deniable-Key": "k" * 20,
         "Authorization": "Bearer " + "k" * 20,
     }
-    own = ("X-Forwarded-For", "Forwarded", "X-Real-IP", "Cookie", "User-Agent", "Referer",
-           "Accept-Language", "X-Device", "From", "Via")  # fmt: skip
-    headers = {**needed, **dict.fromkeys(own, "marker")}
+    headers = {**needed, **dict.fromkeys(OWN, "marker")}
     plain = free_port()
     response = b"HTTP/1.1 202 OK\r\nContent-Length: 0\r\n\r\n"
     with answering(response, b"a batch") as (upstream, seen):
@@ -167,15 +174,10 @@ def test_nothing_of_the_sender_goes_on(new_nginx, trust, tmp_path):
             assert ask(connection, "POST", "/v1/reports", large, headers)[0] == 413
         with closing(http.client.HTTPConnection("127.0.0.1", plain, timeout=120)) as connection:
             assert ask(connection, "POST", "/v1/reports", b"{}", headers)[0] == 404
-    head, _, body = seen[0].decode().partition("\r\n\r\n")
-    assert body == "a batch"
-    passed = dict(line.split(": ", 1) for line in head.split("\r\n")[1:])
-    assert needed.items() <= passed.items()
-    assert "marker" not in str(passed)
-    assert "127.0.0.1" not in str(passed).replace("'Host': '127.0.0.1'", "")
+    assert seen[0].endswith(b"\r\n\r\na batch")
+    assert needed.items() <= passed_on(seen)[1].items()
     assert (tmp_path / "nginx.log").read_text() == ""
-    written = [file for file in tmp_path.rglob("*") if file.is_file() and file.suffix == ".log"]
-    assert written == [tmp_path / "nginx.log"]
+    assert [*tmp_path.rglob("*.log")] == [tmp_path / "nginx.log"]
 
 
 def test_nothing_of_a_capsule_s_sender_goes_on(new_nginx, trust):
@@ -183,30 +185,15 @@ def test_nothing_of_a_capsule_s_sender_goes_on(new_nginx, trust):
     response = b"HTTP/1.1 200 OK\r\nContent-Type: message/ohttp-res\r\nContent-Length: 2\r\n\r\nok"
     with answering(response, b"the capsule") as (upstream, seen):
         port = new_nginx("nginx.relay.conf", ("server relay:8081;", f"server {upstream};"))
-        connection = trust(port)
-        marked = {
-            "Content-Type": "message/ohttp-req",
-            "Cookie": "marker",
-            "User-Agent": "marker",
-            "X-Forwarded-For": "203.0.113.9",
-            "Authorization": "Bearer marker",
-            "Referer": "https://marker.example/",
-        }
-        connection.request("POST", f"{PATH}?marker", b"the capsule", marked)
-        with connection.getresponse() as response:
-            assert (response.status, response.read()) == (200, b"ok")
-        connection.request("GET", "/healthz")
-        with connection.getresponse() as response:
-            response.read()
-            assert response.status == 404
-        connection.close()
-    head = seen[0].partition(b"\r\n\r\n")[0].decode()
-    lines = head.split("\r\n")
-    assert lines[0].split()[:2] == ["POST", PATH]
-    named = sorted(line.partition(":")[0].lower() for line in lines[1:])
-    assert named == ["content-length", "content-type", "host"]
-    assert "marker" not in head
-    assert "203.0.113.9" not in head
+        marked = dict.fromkeys((*OWN, "Authorization"), "marker")
+        marked["Content-Type"] = "message/ohttp-req"
+        with closing(trust(port)) as connection:
+            answer = ask(connection, "POST", f"{PATH}?marker", b"the capsule", marked)
+            assert answer == (200, b"ok")
+            assert ask(connection, "GET", "/healthz")[0] == 404
+    start, passed = passed_on(seen)
+    assert start.split()[:2] == ["POST", PATH]
+    assert sorted(map(str.lower, passed)) == ["content-length", "content-type", "host"]
 
 
 @pytest.mark.parametrize("unit", sorted(each.name for each in DEPLOY.glob("*.service")))
@@ -218,14 +205,12 @@ def test_systemd_takes_a_unit(unit, tmp_path):
     (command,) = re.findall(r"^ExecStart=/opt/deniable/bin/deniable (.*)$", text, re.MULTILINE)
     name, *words = command.split()
     program = [sys.executable, "-c", "from deniable.cli import main; main()"]
-    told = subprocess.run(
-        [*program, name, "--help"], check=True, capture_output=True, text=True
-    ).stdout
+    told = run([*program, name, "--help"], tmp_path, os.environ)
     assert all(word in told for word in words if word.startswith("--"))
     file = tmp_path / unit
     file.write_text(text.replace("/opt/deniable/bin/deniable", "/bin/true"), encoding="utf-8")
     for check in (["verify", "--man=no"], ["security", "--offline=yes", "--threshold=30"]):
-        done = subprocess.run(["systemd-analyze", *check, file], capture_output=True, text=True)
+        done = ran(["systemd-analyze", *check, file], tmp_path, os.environ)
         assert done.returncode == 0, done.stdout + done.stderr
         if check[0] == "verify":
             assert done.stderr == ""

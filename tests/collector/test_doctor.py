@@ -26,6 +26,8 @@ from deniable.tools.doctor.command import doctor
 from deniable.tools.sent_command import main as sent
 from deniable_collector.operation import checkup
 
+from .conftest import METRICS
+
 
 @pytest.fixture(autouse=True)
 def clean(monkeypatch, tmp_path, metrics):
@@ -49,40 +51,32 @@ def run(*words):
     return done.exit_code, found
 
 
+def edit(old, new):
+    """Change the registry."""
+    file = Path("metrics.toml")
+    file.write_text(file.read_text().replace(old, new))
+
+
+def record(value=True, **options):
+    """What an app does with a value."""
+    with Client("metrics.toml", **{"consent": True, **options}) as client:
+        client.record("dark_mode", value)
+
+
 def errors(found):
     return {code for (_, code), each in found.items() if each["level"] == "error"}
 
 
 @contextmanager
-def serving(handler, **tls):
-    """A web server that is no collector."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    scheme = "http"
-    if tls:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(tls["cert"], tls["key"])
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-        server.handle_error = lambda *_: None  # type: ignore[method-assign]
-        scheme = "https"
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"{scheme}://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
-def page(status, body, **headers):
-    """A server that sends the same to everyone."""
+def serving(status, body, *tls, ready=None, **headers):
+    """A web server that is no collector, and sends the same to everyone; to who asks whether it is
+    ready another status, if there is one."""
 
     class Page(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
-            self.send_response(status)
-            for name, value in headers.items():
+            self.send_response_only(ready if ready and self.path == "/readyz" else status)
+            for name, value in {**headers, "Content-Length": str(len(body))}.items():
                 self.send_header(name, value)
-            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
 
@@ -91,7 +85,20 @@ def page(status, body, **headers):
         def log_message(self, format, *args):
             pass
 
-    return Page
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
+    if tls:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*tls)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        server.handle_error = lambda *_: None  # type: ignore[method-assign]
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http{'s' * bool(tls)}://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 # ---- the device's side
@@ -99,10 +106,8 @@ def page(status, body, **headers):
 
 def test_a_good_installation_has_no_error(running):
     """With a value recorded and a collector of the same registry nothing is wrong, exit 0."""
-    address = running.address
-    with Client("metrics.toml", consent=True) as client:
-        client.record("dark_mode", True)
-    code, found = run("--endpoint", address)
+    record()
+    code, found = run("--endpoint", running.address)
     assert (code, errors(found)) == (0, set())
     assert {e["level"] for e in found.values()} == {"ok"}
     assert {("registry", "accepted"), ("state", "values_wait")} <= {*found}
@@ -111,48 +116,36 @@ def test_a_good_installation_has_no_error(running):
 def test_nobody_knows_where_the_state_is(monkeypatch):
     """Without a home directory --state-dir is asked for."""
 
-    def nobody(number):
-        raise KeyError(number)
-
     for name in ("XDG_STATE_HOME", "HOME"):
         monkeypatch.delenv(name)
-    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    monkeypatch.setattr(pwd, "getpwuid", mock.Mock(side_effect=KeyError))
     code, found = run()
     assert (code, errors(found)) == (1, {"no_folder"})
 
 
 def test_an_expired_metric():
     """A registry whose metrics are all over is an error."""
-    text = Path("metrics.toml").read_text()
-    Path("metrics.toml").write_text(text.replace("2999-12-31", "2020-01-01"))
+    edit("2999-06-30", "2020-01-01")
     code, found = run()
     assert (code, errors(found)) == (1, {"expired"})
 
 
 def test_consent_was_forgotten():
     """What a client without consent was given is found as "nothing was ever recorded"."""
-    with Client("metrics.toml", consent=False) as client:
-        client.record("dark_mode", True)
-    assert ("state", "nothing_recorded") in run()[1]
-    with Client("metrics.toml", consent=True) as client:
-        client.record("dark_mode", True)
-    assert ("state", "nothing_recorded") not in run()[1]
-    with Client("metrics.toml", consent=False):
-        pass  # deletes it
-    assert ("state", "nothing_recorded") in run()[1]
+    for consent in (False, True, False):
+        record(consent=consent)  # Without consent, it also deletes what there was.
+        assert (("state", "nothing_recorded") in run()[1]) is not consent
 
 
 def test_damaged_and_foreign_states():
     """A damaged state and another app's are errors with different advice."""
-    with Client("metrics.toml", state_dir="state", consent=True) as client:
-        client.record("dark_mode", True)
+    record(state_dir="state")
     (file,) = Path("state").glob("*.sqlite3")
     whole = file.read_bytes()
     file.write_bytes(whole[:4096] + os.urandom(4096) + whole[8192:])
     assert errors(run("--state-dir", "state")[1]) == {"damaged"}
     file.write_bytes(whole)
-    text = Path("metrics.toml").read_text()
-    Path("metrics.toml").write_text(text.replace('app = "example"', 'app = "another"'))
+    edit('app = "example"', 'app = "another"')
     assert errors(run("--state-dir", "state")[1]) == {"foreign_state"}
 
 
@@ -167,8 +160,7 @@ def test_switched_off():
 def test_what_waits_was_sent_refused_and_spent(running):
     """Reports that wait, that were sent or refused with their reason, and a budget that is spent
     are told."""
-    file = Path("metrics.toml")
-    file.write_text(file.read_text().replace("lifetime_epsilon = 8.0", "lifetime_epsilon = 4.0"))
+    edit("lifetime_epsilon = 8.0", "lifetime_epsilon = 4.0")
     for address, days in ((running.address, 20), (running.address, 1), (None, 18)):
         now = [time.time() - days * 86_400]
         with Client(
@@ -207,35 +199,30 @@ def test_no_response(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("body", "code"),
+    ("status", "body", "headers", "code", "told"),
     [
-        (b"<!doctype html><html>Sign in</html>", "not_a_collector"),
-        (b'{"metrics": 3}', "not_a_collector"),
-        (b'{"metrics": {}}', "refused_batch"),
+        (200, b"<!doctype html><html>Sign in</html>", {}, "not_a_collector", ""),
+        (200, b'{"metrics": 3}', {}, "not_a_collector", ""),
+        (200, b'{"metrics": {}}', {}, "refused_batch", ""),
+        (301, b"", {"Location": "https://t.acme.example/v1/registry?a=b"}, "redirect",
+         "to https://t.acme.example/v1/registry,"),
+        (302, b"", {"Location": "a b\u001b"}, "redirect", ""),
     ],
-)
-def test_a_page_of_a_proxy(body, code):
+)  # fmt: skip
+def test_a_page_of_a_proxy(status, body, headers, code, told):
     """A login page with status 200 is no collector, nor is JSON of something else, nor a server
-    whose responses to reports are no collector's."""
-    with serving(page(200, body)) as address:
-        assert errors(run("--endpoint", address)[1]) == {code}
-
-
-def test_a_redirect():
-    """A redirect is an error that names where it leads, without its query."""
-    with serving(page(301, b"", Location="https://t.acme.example/v1/registry?a=b")) as address:
+    whose responses to reports are no collector's; a redirect is told with where it leads, without
+    its query and without what a terminal would obey."""
+    with serving(status, body, **headers) as address:
         found = run("--endpoint", address)[1]
-    assert errors(found) == {"redirect"}
-    assert "to https://t.acme.example/v1/registry," in found["endpoint", "redirect"]["message"]
-    with serving(page(302, b"", Location="a b\u001b")) as address:
-        message = run("--endpoint", address)[1]["endpoint", "redirect"]["message"]
-    assert "\u001b" not in message
+    assert errors(found) == {code}
+    assert told in str(found)
+    assert "\\x1b" not in str(found)
 
 
 def test_a_path_too_much(running):
     """The address of the route in place of the collector's is found."""
-    address = running.address
-    assert errors(run("--endpoint", f"{address}/v1/reports")[1]) == {"wrong_path"}
+    assert errors(run("--endpoint", f"{running.address}/v1/reports")[1]) == {"wrong_path"}
 
 
 def test_an_ingest_key(new_collector, monkeypatch):
@@ -261,8 +248,7 @@ def test_an_ingest_key(new_collector, monkeypatch):
 )
 def test_another_registry(running, metric, old, new):
     """A metric that the collector does not know and one with other parameters are named."""
-    file = Path("metrics.toml")
-    file.write_text(file.read_text().replace(old, new))
+    edit(old, new)
     found = run("--endpoint", running.address)[1]
     assert errors(found) == {"another_registry"}
     assert metric in found["registry", "another_registry"]["message"]
@@ -276,22 +262,19 @@ def test_a_folder_that_cannot_be_written():
 
 def test_mistakes_of_tls(certificates):
     """A certificate that nobody has signed, and a port that does not speak TLS."""
-    tls = {
-        name: certificates.path(f"server.{end}") for name, end in (("cert", "pem"), ("key", "key"))
-    }
-    with serving(page(200, b""), **tls) as address:
+    tls = certificates / "server.pem", certificates / "server.key"
+    with serving(200, b"", *tls) as address:
         assert errors(run("--endpoint", address)[1]) == {"certificate"}
-    with serving(page(200, b"")) as address:
+    with serving(200, b"") as address:
         assert errors(run("--endpoint", address.replace("http", "https"))[1]) == {"not_tls"}
 
 
 @pytest.mark.parametrize(("days", "code"), [(3, "clock_ahead"), (-9, "clock_behind")])
 def test_a_wrong_clock(running, days, code):
     """A device whose clock is days off learns that its reports would be refused."""
-    address = running.address
-    text = Path("metrics.toml").read_text()
-    registry = Registry.parse(text[: text.index("[metrics.browser]")])
-    found = [*endpoint.check_endpoint(registry, address, None, lambda: time.time() + days * 86_400)]
+    registry = Registry.parse(METRICS[: METRICS.index("[metrics.browser]")])
+    clock = lambda: time.time() + days * 86_400  # noqa: E731
+    found = [*endpoint.check_endpoint(registry, running.address, None, clock)]
     assert {each.code for each in found if each.level == "error"} == {"skew", code}
 
 
@@ -319,8 +302,7 @@ def test_a_good_collector(running, monkeypatch):
 def test_a_reload_that_was_forgotten(running, monkeypatch):
     """A collector that runs with another registry than the file's is found."""
     monkeypatch.setenv("DENIABLE_BIND", running.environ["DENIABLE_BIND"])
-    text = Path("metrics.toml").read_text()
-    Path("metrics.toml").write_text(text.replace("epsilon = 2.0", "epsilon = 1.5"))
+    edit("epsilon = 2.0", "epsilon = 1.5")
     found = run("--operator")[1]
     assert "browser" in found["collector", "old_registry"]["message"]
 
@@ -335,9 +317,8 @@ def test_too_many_workers(monkeypatch, workers, told):
 
 def test_values_that_do_not_fit():
     """The device's side names the metric and how many values it has refused, and no value."""
-    with Client("metrics.toml", consent=True) as client:
-        client.record("dark_mode", "secret")
-        client.record("dark_mode", None)
+    record("secret")
+    record(None)
     found = run()[1]["state", "values_refused"]
     assert "dark_mode (2)" in found["message"]
     assert "secret" not in str(found)
@@ -369,45 +350,19 @@ def test_a_disk_that_is_nearly_full(monkeypatch):
 
 @pytest.mark.campaign
 def test_the_settings_of_redis(new_redis, monkeypatch):
-    """Appending, its syncing, eviction and snapshots are read from a real Redis, whose user may
-    lack the right to it."""
+    """They are read from a real Redis, whose user may lack the right to it."""
     server = new_redis()
     monkeypatch.setenv("DENIABLE_STORE", server.url)
-    found = run("--operator")[1]
-    assert "loses nothing" in found["store", "durable"]["message"]
+    assert "loses nothing" in run("--operator")[1]["store", "durable"]["message"]
     with redis.Redis.from_url(server.url) as client:
         client.config_set("maxmemory-policy", "allkeys-lru")
-        client.config_set("save", "60 1000")
-        client.config_set("appendfsync", "no")
-        found = run("--operator")[1]
-        assert errors(found) == {"eviction"}
-        assert {("store", "snapshots"), ("store", "not_durable")} <= {*found}
-        client.config_set("appendonly", "no")
-        assert "restart" in run("--operator")[1]["store", "not_durable"]["message"]
-        client.execute_command(
-            "ACL", "SETUSER", "small", "on", ">hush-hush", "~*", "+@all", "-config"
-        )
-    url = server.url.replace("redis://", "redis://small:hush-hush@")
-    monkeypatch.setenv("DENIABLE_STORE", url)
+        assert errors(run("--operator")[1]) == {"eviction"}
+        user = ("ACL", "SETUSER", "small", "on", ">hush-hush", "~*", "+@all", "-config")
+        client.execute_command(*user)
+    monkeypatch.setenv("DENIABLE_STORE", server.url.replace("redis://", "redis://small:hush-hush@"))
     found = run("--operator")[1]
     assert ("store", "not_checked") in found
     assert "hush-hush" not in str(found)
-
-
-class _Node:
-    """A node of Redis that is set up like this; its clock is so many seconds off."""
-
-    def __init__(self, config, info, off):
-        self.config, self._info, self._off = config, info, off
-
-    def config_get(self, _):
-        return self.config
-
-    def info(self, _):
-        return self._info
-
-    def time(self):
-        return int(time.time() + self._off), 0
 
 
 ALWAYS = {"appendonly": "yes", "appendfsync": "always", "maxmemory-policy": "noeviction"}
@@ -439,18 +394,11 @@ def test_how_redis_is_set_up(monkeypatch, config, info, off, levels, told):
     """What a crash, a full memory, a failover and a wrong clock would do is told for each node.
     The nodes are faked: a real one has no clock that is off."""
 
-    class FakeDriver:
-        def __init__(self, *given):
-            assert given == ("redis://127.0.0.1:1/0", "", 1)
-
-        def nodes(self):
-            return {"10.0.0.7:6379": _Node(config, info, off)}
-
-        def close(self):
-            closed.append(self)
-
-    closed: list[FakeDriver] = []
-    monkeypatch.setattr(checkup, "Driver", FakeDriver)
+    node = mock.Mock(**{"config_get.return_value": config, "info.return_value": info})
+    node.time.side_effect = lambda: (int(time.time() + off), 0)
+    driver = mock.Mock(**{"nodes.return_value": {"10.0.0.7:6379": node}})
+    made = mock.Mock(return_value=driver)
+    monkeypatch.setattr(checkup, "Driver", made)
     monkeypatch.setattr(checkup, "store_of", lambda _: mock.Mock())
     monkeypatch.setenv("DENIABLE_STORE", "redis://127.0.0.1:1/0")
     monkeypatch.setenv("DENIABLE_REDIS_REPLICAS", "1")
@@ -458,7 +406,8 @@ def test_how_redis_is_set_up(monkeypatch, config, info, off, levels, told):
     of_nodes = {code: e for code, e in found.items() if "10.0.0.7" in e["message"]}
     assert {code: each["level"] for code, each in of_nodes.items()} == levels
     assert told in " ".join(each["message"] for each in of_nodes.values())
-    assert len(closed) == 1
+    made.assert_called_once_with("redis://127.0.0.1:1/0", "", 1)
+    driver.close.assert_called_once_with()
 
 
 @pytest.mark.parametrize(
@@ -471,22 +420,17 @@ def test_how_redis_is_set_up(monkeypatch, config, info, off, levels, told):
 )
 def test_what_a_running_collector_says_of_itself(monkeypatch, status, state, codes):
     """One that is not ready, and one whose last reload was refused, are told with the reason."""
-    document = {**state, "metrics": {}}
-    now = formatdate(time.time() - 100, usegmt=True)
-    handler = page(status, json.dumps(document).encode(), Date=now)
-    handler.send_response = (  # type: ignore[method-assign]
-        lambda self, code: self.send_response_only(code if self.path == "/readyz" else 200)
-    )
-    with serving(handler) as address:
+    date = formatdate(time.time() - 100, usegmt=True)
+    document = json.dumps({**state, "metrics": {}}).encode()
+    with serving(200, document, ready=status, Date=date) as address:
         monkeypatch.setenv("DENIABLE_BIND", address.removeprefix("http://"))
         told = run("--operator")[1]
-    clock = told["clock", "skew"]
     found = {code: each for (check, code), each in told.items() if check == "collector"}
     levels = {code: each["level"] for code, each in found.items()}
     assert levels == {"old_registry": "warning", **codes}
     assert ("(status 503): store-unavailable" in str(found)) == (status == 503)
     assert ("changed nothing: no such file" in str(found)) == ("mistakes" in state)
-    assert clock["level"] == "warning"
+    assert told["clock", "skew"]["level"] == "warning"
 
 
 def test_annotations_with_a_mistake(monkeypatch):
@@ -499,6 +443,6 @@ def test_annotations_with_a_mistake(monkeypatch):
 
 def test_another_program_at_the_port(monkeypatch):
     """A web server where the collector would listen is an error."""
-    with serving(page(200, b"<html></html>")) as address:
+    with serving(200, b"<html></html>") as address:
         monkeypatch.setenv("DENIABLE_BIND", address.removeprefix("http://"))
         assert errors(run("--operator")[1]) == {"not_a_collector"}

@@ -1,8 +1,8 @@
-"""How Redis is connected to: what an address and its access become, without a server."""
+"""Addresses of stores: what each becomes, and how Redis is connected to, without a server."""
 
-from contextlib import nullcontext, suppress
-from types import SimpleNamespace
-from unittest.mock import MagicMock
+from contextlib import closing, nullcontext, suppress
+from pathlib import Path
+from unittest.mock import MagicMock, Mock, call
 from urllib.parse import urlencode
 
 import pytest
@@ -11,6 +11,8 @@ import redis
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 from deniable_collector.stores.redis import driver
 from deniable_collector.stores.redis.driver import Driver
+from deniable_collector.stores.redis.store import RedisStore
+from deniable_collector.stores.sqlite.store import SqliteStore
 
 
 def options(url, password=""):
@@ -66,40 +68,29 @@ def test_tls_always_asks_for_a_certificate(tmp_path, scheme, monkeypatch):
 @pytest.mark.parametrize(
     ("rest", "nodes", "named"),
     [
-        ("a:1,b", [("a", 1), ("b", 6379)], {}),
-        ("a/", [("a", 6379)], {}),
-        ("a/0", [("a", 6379)], {}),
-        ("me:p%40s%3as@a:1", [("a", 1)], {"username": "me", "password": "p@s:s"}),
-        ("m%40e@[::1]:7", [("::1", 7)], {"username": "m@e"}),
-        (":a:b@a", [("a", 6379)], {"password": "a:b"}),
+        ("a:1,b", [("a", 1), ("b", 6379)], (None, None)),
+        ("a/", [("a", 6379)], (None, None)),
+        ("a/0", [("a", 6379)], (None, None)),
+        ("me:p%40s%3as@a:1", [("a", 1)], ("me", "p@s:s")),
+        ("m%40e@[::1]:7", [("::1", 7)], ("m@e", None)),
+        (":a:b@a", [("a", 6379)], (None, "a:b")),
     ],
 )
-def test_nodes_of_a_cluster(rest, nodes, named):
-    """Hosts with their ports, 6379 if none is named, and the user and password before them."""
-    assert driver._cluster(rest) == (nodes, named)
-
-
-@pytest.mark.parametrize("rest", ["", "a,", "a/1", "a?x=1", "a#x", "a:b", "me:hush@"])
-def test_what_is_no_cluster(rest):
-    """Every start node has a host, and there are no options and no other database."""
-    with pytest.raises(ValueError, match=r"."):
-        driver._cluster(rest)
-
-
 @pytest.mark.parametrize("scheme", ["redis+cluster", "rediss+cluster"])
-def test_what_a_cluster_is_made_with(scheme, monkeypatch):
-    """The same options, TLS where the address asks for it, and shards that are there work without
-    the others."""
+def test_what_a_cluster_is_made_with(scheme, rest, nodes, named, monkeypatch):
+    """Hosts with their ports, 6379 if none is named, and the user and password before them; the
+    same options, TLS where the address asks for it, and shards that are there work without the
+    others."""
     made = []
     monkeypatch.setattr(driver, "_Cluster", lambda **options: made.append(options) or "client")
-    asked = Driver(f"{scheme}://me:hush@a:1,b:2")
+    asked = Driver(f"{scheme}://{rest}")
     assert asked.cluster
     assert made == []
     assert asked.client == asked.client == "client"
     (found,) = made
-    assert [(node.host, node.port) for node in found["startup_nodes"]] == [("a", 1), ("b", 2)]
+    assert [(node.host, node.port) for node in found["startup_nodes"]] == nodes
     assert found["require_full_coverage"] is False
-    assert (found["username"], found["password"]) == ("me", "hush")
+    assert (found.get("username"), found.get("password")) == named
     assert (found["socket_timeout"], found["socket_connect_timeout"]) == (5, 2)
     assert found.get("ssl") == (True if scheme == "rediss+cluster" else None)
     assert found.get("ssl_check_hostname") == found.get("ssl")
@@ -120,26 +111,17 @@ def test_a_commit_waits_for_its_replicas(reached):
 def test_a_node_that_has_joined_is_found(monkeypatch):
     """A node that is not known is looked for once more after the cluster was asked for its nodes;
     one that is known is not."""
-    found = ["first"]
-    asked = []
-
-    def get_node(self, host=None, port=None, name=None):
-        asked.append((host, port, name))
-        return found.pop(0)
-
-    monkeypatch.setattr(driver.RedisCluster, "get_node", get_node)
+    find = Mock(side_effect=["first", None, "second", None, None])
+    monkeypatch.setattr(driver.RedisCluster, "get_node", find)
     cluster = object.__new__(driver._Cluster)
-    refreshed = []
-    cluster.nodes_manager = SimpleNamespace(initialize=lambda: refreshed.append(1))
+    cluster.nodes_manager = Mock()
     assert cluster.get_node("h", 1, "n") == "first"
-    assert refreshed == []
-    found += [None, "second"]
+    assert not cluster.nodes_manager.initialize.called
     assert cluster.get_node("h", 1, "n") == "second"
-    assert refreshed == [1]
-    found += [None, None]
+    cluster.nodes_manager.initialize.assert_called_once_with()
     with pytest.raises(redis.exceptions.TryAgainError):
         cluster.get_node("h", 1, "n")
-    assert set(asked) == {("h", 1, "n")}
+    assert find.call_args_list == [call("h", 1, "n")] * 5
 
 
 def test_one_password():
@@ -150,3 +132,42 @@ def test_one_password():
         assert "hush" not in str(caught.value)
     with pytest.raises(StoreError, match="cannot be read"):
         open_store("rediss+cluster://localhost?db=1")
+
+
+def test_sqlite_paths(tmp_path, monkeypatch):
+    """Three slashes are a path from here, four an absolute one, and %20 is a space."""
+    monkeypatch.chdir(tmp_path)
+    absolute = tmp_path / "with space.db"
+    for url in ("sqlite:///relative.db", f"sqlite:///{str(absolute).replace(' ', '%20')}"):
+        with closing(open_store(url)) as store:
+            assert isinstance(store, SqliteStore)
+            store.publish({})
+    assert Path("relative.db").exists()
+    assert absolute.exists()
+
+
+@pytest.mark.parametrize("url", ["redis://localhost", "rediss://u:p@host:1/2", "unix:///run/r"])
+def test_redis_addresses(url):
+    """Redis addresses open no connection yet."""
+    with closing(open_store(url)) as store:
+        assert isinstance(store, RedisStore)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("", "deniable.db", "sqlite:", "sqlite://", "sqlite:///", "sqlite://host/x.db"),
+        *("sqlite:///x.db?mode=ro", "postgres://hush@host/db", "redis://:hush@host:port"),
+        *("redis://:hush@[::1", "redis://host:99999999/hush"),
+        *(
+            f"redis+cluster://{each}"
+            for each in ("", "a,", "a/1", "a?x=1", "a#x", "a:b", "me:hush@")
+        ),
+    ],
+)
+def test_anything_else_is_refused_without_repeating_it(url):
+    """An address that names no store is an error that says what to write, not what was written."""
+    with pytest.raises(StoreError, match="redis://") as caught:
+        open_store(url)
+    assert "hush" not in str(caught.value)
+    assert caught.value.__cause__ is None

@@ -66,45 +66,44 @@ def test_the_format(small, shelf):
     assert gzip.decompress(small.read_bytes()).decode() == text
 
 
-def test_a_file_that_was_cut_off(small, target, noon):
-    """However short a file was cut, nothing of it is added and the error says what to do."""
-    whole = small.read_bytes()
-    for length in range(len(whole)):
-        small.write_bytes(whole[:length])
-        with pytest.raises(ArchiveError, match=r"too early|holds no tallies|damaged"):
-            load(small, target, noon)
+def cut(whole):
+    """A file that was cut off, however short; and one whose text was."""
     text = gzip.decompress(whole)
-    for length in range(0, len(text), 3):
-        small.write_bytes(gzip.compress(text[:length]))
-        with pytest.raises(ArchiveError, match=r"too early|holds no tallies|damaged"):
-            load(small, target, noon)
-    with pytest.raises(StoreError, match="no store"):
-        target.schemes()
+    yield from (whole[:length] for length in range(len(whole)))
+    yield from (gzip.compress(text[:length]) for length in range(0, len(text), 3))
 
 
-def test_a_file_with_another_byte(small, target, noon):
-    """Any byte that changed is noticed, compressed or not: 150 changes drawn with seed 3.
+def changed(whole):
+    """A file of which a bit has changed, compressed or not: 150 changes drawn with seed 3.
 
     The bits that fill up the compressed stream's last byte mean nothing, and may change.
     """
-    draw = random.Random(3)
-    whole = small.read_bytes()
-    text = gzip.decompress(whole)
+    draw, text = random.Random(3), gzip.decompress(whole)
     for _ in range(150):
-        changed = bytearray(text)
-        changed[draw.randrange(len(text))] ^= 1 << draw.randrange(8)
-        small.write_bytes(gzip.compress(bytes(changed)))
-        with pytest.raises(ArchiveError):
-            load(small, target, noon)
+        each = bytearray(text)
+        each[draw.randrange(len(text))] ^= 1 << draw.randrange(8)
+        yield gzip.compress(bytes(each))
     for place in range(10, len(whole)):
-        changed = bytearray(whole)
-        changed[place] ^= 1 << draw.randrange(8)
-        small.write_bytes(changed)
+        each = bytearray(whole)
+        each[place] ^= 1 << draw.randrange(8)
         with suppress(OSError, EOFError, zlib.error):
-            if gzip.decompress(changed) == text:
+            if gzip.decompress(each) == text:
                 continue
-        with pytest.raises(ArchiveError):
+        yield each
+
+
+@pytest.mark.parametrize(
+    ("hurt", "words"), [(cut, "too early|holds no tallies|damaged"), (changed, ".")]
+)
+def test_a_file_that_was_hurt(small, target, noon, hurt, words):
+    """Of a file that was cut off, or in which anything changed, nothing is added, and the error
+    says what to do."""
+    for each in hurt(small.read_bytes()):
+        small.write_bytes(each)
+        with pytest.raises(ArchiveError, match=words):
             load(small, target, noon)
+    with pytest.raises(StoreError, match="no store"):
+        target.schemes()
 
 
 @pytest.mark.parametrize(

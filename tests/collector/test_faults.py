@@ -30,60 +30,60 @@ def workers(collector):
     return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def kill(pid):
-    with suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
+@pytest.fixture
+def disturbed(new_collector, registry):
+    """Sends batches to a collector of this store that gets into trouble so often, until each is
+    acknowledged; then each is counted once."""
+
+    def disturbed(environ, count, times, trouble):
+        collector = new_collector(**environ)
+        devices = Devices(registry, count, [collector.address])
+        devices.start()
+        devices.disturb(times, lambda: trouble(collector, devices.statuses))
+        prefix = environ.get("DENIABLE_REDIS_PREFIX", "deniable")
+        with closing(open_store(environ["DENIABLE_STORE"], prefix=prefix)) as store:
+            devices.check(store)
+
+    return disturbed
 
 
 @pytest.mark.stores("sqlite", "redis", "cluster")
-def test_a_killed_collector(home, new_collector, registry):
+def test_a_killed_collector(home, disturbed):
     """The whole collector is killed four times under 400 batches, and started again."""
-    collector = new_collector(**home.environ)
-    devices = Devices(registry, 400, [collector.address])
-    devices.start()
 
-    def trouble():
-        before = devices.statuses["broken"]
+    def trouble(collector, statuses):
+        before = statuses["broken"]
         collector.kill()
-        until(lambda: devices.statuses["broken"] > before, "nobody notices")
+        until(lambda: statuses["broken"] > before, "nobody notices")
         collector.start()
 
-    devices.disturb(4, trouble)
-    devices.check(home.open())
+    disturbed(home.environ, 400, 4, trouble)
 
 
-def test_killed_workers(home, new_collector, registry):
+def test_killed_workers(home, disturbed):
     """Workers are killed six times, one at a time, under 500 batches."""
-    collector = new_collector(**home.environ)
-    devices = Devices(registry, 500, [collector.address])
-    devices.start()
 
-    def trouble():
+    def trouble(collector, _):
         until(lambda: len(workers(collector)) == 2, "the master starts no new worker")
-        kill(workers(collector)[0])
+        with suppress(ProcessLookupError):
+            os.kill(workers(collector)[0], signal.SIGKILL)
 
-    devices.disturb(6, trouble)
-    devices.check(home.open())
+    disturbed(home.environ, 500, 6, trouble)
 
 
 @pytest.fixture
-def troubled(new_redis, new_collector, registry):
-    """Sends batches to a collector whose Redis gets into trouble twice: `trouble` has the server,
-    and a function that waits until a batch was refused since."""
+def troubled(new_redis, disturbed):
+    """The same for a collector whose Redis gets into trouble twice: `trouble` has the server, and a
+    function that waits until a batch was refused since."""
 
     def troubled(trouble, *options, count=300):
         server = new_redis(*options)
-        devices = Devices(registry, count, [new_collector(DENIABLE_STORE=server.url).address])
-        devices.start()
 
-        def once():
-            before = devices.statuses[503]
-            trouble(server, lambda: until(
-                lambda: devices.statuses[503] > before, "no batch is refused"))  # fmt: skip
+        def once(_, statuses):
+            before = statuses[503]
+            trouble(server, lambda: until(lambda: statuses[503] > before, "no batch is refused"))
 
-        devices.disturb(2, once)
-        with closing(open_store(server.url)) as store:
-            devices.check(store)
+        disturbed({"DENIABLE_STORE": server.url}, count, 2, once)
 
     return troubled
 
@@ -136,24 +136,19 @@ def limit_files(pid, size):
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (soft, resource.RLIM_INFINITY))
 
 
-def test_a_full_disk_under_sqlite(tmp_path, new_collector, registry):
+def test_a_full_disk_under_sqlite(tmp_path, disturbed):
     """No file of the collector can grow any more, twice, for a while."""
-    collector = new_collector(DENIABLE_STORE=f"sqlite:///{tmp_path / 'store.db'}")
-    devices = Devices(registry, 300, [collector.address])
-    devices.start()
 
-    def trouble():
-        before = devices.statuses[503]
+    def trouble(collector, statuses):
+        before = statuses[503]
         for pid in workers(collector):
             # The log of SQLite is reused from its beginning; only a cut far below stops it.
             limit_files(pid, 4_096)
-        until(lambda: devices.statuses[503] > before + 10, "no batch is refused")
+        until(lambda: statuses[503] > before + 10, "no batch is refused")
         for pid in workers(collector):
             limit_files(pid, None)
 
-    devices.disturb(2, trouble)
-    with closing(open_store(f"sqlite:///{tmp_path / 'store.db'}")) as store:
-        devices.check(store)
+    disturbed({"DENIABLE_STORE": f"sqlite:///{tmp_path / 'store.db'}"}, 300, 2, trouble)
 
 
 def test_connections_cut_in_the_middle_of_a_body(home, new_collector, registry):

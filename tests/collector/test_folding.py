@@ -23,30 +23,38 @@ def key(number):
 def counted(increment):
     """column -> count, of the columns that are added to."""
     assert len(set(increment.columns)) == len(increment.columns)
-    pairs = zip(increment.columns, map(int, increment.counts), strict=True)
-    return {column: count for column, count in pairs if count}
+    found = dict(zip(increment.columns, map(int, increment.counts), strict=True))
+    assert all(found.values()), "a column that is not set travels"
+    return found
 
 
 def bits(columns):
     return sum(1 << column for column in columns)
 
 
-def report(key, row, columns):
-    """A valid report, of a place of its own."""
-    return RowPlace(key, row), columns
-
-
 def packed(row, columns):
-    """Its columns as a bitmap."""
+    """The columns of a report, as they are in `Accepted`."""
+    if row.packing is Packing.INDEX:
+        return min(columns)
     return bits(columns).to_bytes((row.width + 7) // 8, "little")
 
 
+def check(reports):
+    """Whether of reports, each a number of its own tally row, that row, and columns, each column
+    of each is counted once."""
+    added = increments(
+        [(RowPlace(key(number), row), packed(row, columns)) for number, row, columns in reports]
+    )
+    assert set(added) == {key(number) for number, _, _ in reports}
+    for number, row, _ in reports:
+        mine = [columns for each, _, columns in reports if each == number]
+        increment = added[key(number)]
+        assert (increment.width, increment.reports) == (row.width, len(mine))
+        assert counted(increment) == Counter(column for columns in mine for column in columns)
+
+
 ROWS = (Row(13, Packing.INDEX), Row(13, Packing.BITMAP, None), Row(70, Packing.LIST, 3))
-
-FORMS = (min, lambda columns: packed(ROWS[1], columns), lambda columns: packed(ROWS[2], columns))
-"""The columns of a report of each row, as they are in `Accepted`."""
-
-REPORTS = st.lists(
+REPORTS = REPORTS = st.lists(
     st.one_of(
         st.tuples(st.just(0), st.sets(st.integers(0, 12), min_size=1, max_size=1)),
         st.tuples(st.just(1), st.sets(st.integers(0, 12))),
@@ -64,17 +72,7 @@ def test_the_sum_of_all_reports(reports, few, small):
         patch.setattr(folding, "_FEW", few)
         patch.setattr(folding, "_CACHED_BITS", 1)
         patch.setattr(folding, "_SMALL_BITS", small)
-        added = increments(
-            [report(key(row), ROWS[row], FORMS[row](columns)) for row, columns in reports]
-        )
-    assert set(added) == {key(row) for row, _ in reports}
-    for row in range(3):
-        mine = [columns for number, columns in reports if number == row]
-        if mine:
-            increment = added[key(row)]
-            assert increment.width == ROWS[row].width
-            assert increment.reports == len(mine)
-            assert counted(increment) == Counter(column for columns in mine for column in columns)
+        check([(row, ROWS[row], columns) for row, columns in reports])
 
 
 @pytest.mark.parametrize("at_once", [1, 7, 512])
@@ -82,47 +80,30 @@ def test_many_rows_of_one_width(monkeypatch, at_once):
     """Rows that are summed together, as cohorts are, keep their reports apart."""
     monkeypatch.setattr(folding, "_ROWS_AT_ONCE", at_once)
     row = Row(70, Packing.BITMAP, None)
-    reports = [(number % 40, {number % 70, number % 7} - {0}) for number in range(137)]
-    added = increments(
-        [report(key(place), row, packed(row, columns)) for place, columns in reports]
-    )
-    assert len(added) == 40
-    for place in range(40):
-        mine = [columns for number, columns in reports if number == place]
-        increment = added[key(place)]
-        assert (increment.width, increment.reports) == (70, len(mine))
-        assert counted(increment) == Counter(column for columns in mine for column in columns)
+    check([(number % 40, row, {number % 70, number % 7} - {0}) for number in range(137)])
 
 
 @pytest.mark.parametrize("number", [255, 256, 600])
 def test_more_reports_of_a_narrow_row_than_a_byte_counts(number):
     """A narrow row that is summed together with others counts beyond 255."""
     row = Row(13, Packing.BITMAP, None)
-    few = [report(key(1), row, packed(row, {3}))] * 2
-    mine = [report(key(0), row, packed(row, {0, 1 + each % 12})) for each in range(number)]
-    added = increments(few + mine)
-    assert counted(added[key(0)])[0] == added[key(0)].reports == number
-    assert counted(added[key(1)]) == {3: 2}
+    check([(1, row, {3})] * 2 + [(0, row, {0, 1 + each % 12}) for each in range(number)])
 
 
 def test_one_report_that_many_send():
     """A report that is the same for many devices counts as often as it was sent, also beside
     equal ones that are not the same object."""
-    shared, equal = (report(key(0), ROWS[0], 3) for _ in range(2))
-    lists = report(key(2), ROWS[2], packed(ROWS[2], {1, 5, 69}))
-    added = increments([shared, equal, shared, lists, lists, report(key(0), ROWS[0], 4)])
+    shared, equal = ((RowPlace(key(0), ROWS[0]), 3) for _ in range(2))
+    lists = (RowPlace(key(2), ROWS[2]), packed(ROWS[2], {1, 5, 69}))
+    added = increments([shared, equal, shared, lists, lists, (RowPlace(key(0), ROWS[0]), 4)])
     assert (added[key(0)].reports, counted(added[key(0)])) == (4, {3: 3, 4: 1})
     assert (added[key(2)].reports, counted(added[key(2)])) == (2, {1: 2, 5: 2, 69: 2})
 
 
-def test_columns_that_are_not_set_do_not_travel():
+def test_columns_of_wide_rows():
     """Of narrow and of wide rows an increment has the columns that are added to."""
-    row = Row(8, Packing.BITMAP, None)
-    full = increments([report(key(0), row, packed(row, {0, 1, 2, 4, 5, 7}))])[key(0)]
-    assert list(full.columns) == [0, 1, 2, 4, 5, 7]
-    wide = Row(20_000, Packing.BITMAP, None)
-    few = increments([report(key(0), wide, packed(wide, {7, 19_999}))])[key(0)]
-    assert list(few.columns) == [7, 19_999]
+    check([(0, Row(8, Packing.BITMAP, None), {0, 1, 2, 4, 5, 7})])
+    check([(0, Row(20_000, Packing.BITMAP, None), {7, 19_999})])
 
 
 @pytest.mark.parametrize("width", [1, 7, 8, 9, 64, 70, 128, 1000])

@@ -17,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
+from tests.registries import declared
 
 from deniable import Registry
 from deniable.protocol import wire
@@ -29,37 +30,15 @@ from deniable_collector.stores import open_store
 
 MAX_REPORTS, MAX_COMPRESSED = 40, 65_536
 
-METRICS = """
-schema = 1
-app = "example"
-[defaults]
-owner = "tests@acme.example"
-expires = 2999-12-31
-[metrics.dark_mode]
-type = "boolean"
-[metrics.visitor]
-type = "boolean"
-window = "month"
-aggregate = "first"
-answer = "at_once"
-[metrics.browser]
-type = "category"
-values = ["firefox", "chrome", "safari", "edge", "other", "none"]
-[metrics.town]
-type = "category"
-values = [{many}]
-mechanism = "subset_selection"
-[metrics.site]
-type = "string"
-mechanism = "one_time_rappor"
-window = "week"
-[metrics.word]
-type = "string"
-window = "month"
-""".replace("{many}", ", ".join(f'"t{number}"' for number in range(300)))
-METRICS = METRICS.replace(
-    "type = ", 'description = "d"\nepsilon = 2.0\nlifetime_epsilon = 8.0\ntype = '
-)
+METRICS = declared(
+    dark_mode={"type": "boolean"},
+    visitor={"type": "boolean", "window": "month", "aggregate": "first", "answer": "at_once"},
+    browser={"type": "category", "values": ["firefox", "chrome", "safari", "edge", "other", "no"]},
+    town={"type": "category", "values": [f"t{number}" for number in range(300)],
+          "mechanism": "subset_selection"},
+    site={"type": "string", "mechanism": "one_time_rappor", "window": "week"},
+    word={"type": "string", "window": "month"},
+)  # fmt: skip
 """One column of two, of days and of an open month; small bitmaps; lists; cohorts; narrow rows."""
 
 

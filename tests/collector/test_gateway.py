@@ -15,7 +15,6 @@ from deniable.protocol.oblivious.capsules import NoKey, seal_request
 from deniable.protocol.oblivious.signed_keys import PATH
 from deniable_collector.oblivious.gateway import Gateway, key_refused, seal
 from deniable_collector.oblivious.key_file import KeyFile
-from deniable_collector.serving.admission import shows_key
 from deniable_collector.serving.responses import HttpResponse
 from deniable_collector.settings import Settings
 
@@ -31,24 +30,6 @@ def key_file():
     return KeyFile.new("x25519")
 
 
-@pytest.fixture
-def gateway(key_file):
-    return Gateway(Settings(), key_file, None)
-
-
-@pytest.fixture
-def exchange(gateway, key_file):
-    """Sends a message of binary HTTP through a capsule; what the gateway opened, and a function
-    that reads its response."""
-
-    def exchange(message):
-        sealed = seal_request(key_file.keys[0].configuration, message)
-        opened = gateway.open(CAPSULE, sealed.capsule)
-        return opened, sealed.open_response
-
-    return exchange
-
-
 def request(**changes):
     """A good request, or one with other parts."""
     parts = {"method": b"POST", "scheme": b"https", "authority": b"x", "path": b"/v1/reports"}
@@ -57,49 +38,19 @@ def request(**changes):
 
 
 @pytest.mark.parametrize(
-    ("authorization", "known"),
-    [
-        ("Bearer the-first-key-of-ours", True),
-        ("bearer   the-second-key-of-ours ", True),
-        ("Bearer the-first-key-of-our", False),
-        ("Bearer ", False),
-        ("Basic the-first-key-of-ours", False),
-        ("the-first-key-of-ours", False),
-        ("Bearer \N{SNOWMAN}", False),
-        ("", False),
-    ],
-)
-def test_relays_that_are_known(authorization, known):
-    """A relay is known by any of the keys, as a bearer token; without keys none is."""
-    keys = "the-first-key-of-ours,the-second-key-of-ours"
-    settings = Settings.from_env({"DENIABLE_RELAY_KEYS": keys})
-    assert shows_key(settings.relay_keys, authorization) is known
-    assert shows_key((), authorization) is False
-
-
-@pytest.mark.parametrize("kind", [CAPSULE, "Message/OHTTP-Req; a=b", f" {CAPSULE}\t"])
-def test_a_capsule_is_opened(gateway, key_file, kind):
-    """A capsule's content type may have parameters and capital letters; a key of the file opens it,
-    also one that is not the newest."""
-    older = key_file.keys[0].configuration
-    rotated = Gateway(Settings(), key_file.rotated("p256", 1), None)
-    for each in (gateway, rotated):
-        assert each.open(kind, seal_request(older, b"within").capsule).message == b"within"
-
-
-@pytest.mark.parametrize(
     ("body", "size"), [(b"", 1024), (b"x" * 900, 1024), (b"x" * 1024, 2048), (b"x" * 5000, 8192)]
 )
 @pytest.mark.parametrize("retry_after", [None, 7.0])
-def test_a_sealed_response(exchange, body, size, retry_after):
+def test_a_sealed_response(key_file, body, size, retry_after):
     """The device reads status, type and Retry-After, and nothing else of the header. Outside of the
     seal all responses are alike: 200, and a power of two with a nonce and a tag."""
-    opened, read = exchange(request())
+    sealed = seal_request(key_file.keys[0].configuration, request())
+    opened = Gateway(Settings(), key_file, None).open(CAPSULE, sealed.capsule)
     inner = HttpResponse(429, body, "application/problem+json", retry_after)
     found = seal(opened, inner)
     assert found == HttpResponse(200, found.body, "message/ohttp-res")
     assert len(found.body) == 16 + size + 16
-    message = InnerResponse.decode(read(found.body))
+    message = InnerResponse.decode(sealed.open_response(found.body))
     told = {b"content-type": b"application/problem+json"}
     if retry_after:
         told[b"retry-after"] = b"7"
@@ -141,23 +92,23 @@ def within(sealed, response):
     return found.status, json.loads(found.content)
 
 
-def test_a_batch_in_a_capsule_is_counted_once(client, sealed, new_body, counted):
+def test_a_batch_in_a_capsule_is_counted_once(new_client, key_file, sealed, new_body, counted):
     """Whether its tally is known or not, in one piece or compressed, a batch is counted once; the
-    same capsule again counts nothing."""
-    client = client()
+    same capsule again counts nothing. A content type may have parameters and capital letters, and
+    the key need not be the newest."""
+    client = new_client(key_file.rotated("p256", 1))
+    kinds = (CAPSULE, "Message/OHTTP-Req; a=b", f" {CAPSULE}\t")
     packed = ((b"content-type", b"application/json"), (b"content-encoding", b"gzip"))
     capsules = [
         sealed(new_body()),
         sealed(new_body()),
         sealed(gzip.compress(new_body()), fields=packed),
     ]
-    for place, each in enumerate(capsules, 1):
+    for place, (each, kind) in enumerate(zip(capsules, kinds, strict=True), 1):
         for accepted in (1, 0):
-            status, document = within(each, post(client, each.capsule))
-            assert (status, document["accepted"], document["duplicate"]) == (
-                *(202, accepted),
-                1 - accepted,
-            )
+            status, document = within(each, post(client, each.capsule, kind))
+            assert (status, document["accepted"]) == (202, accepted)
+            assert document["duplicate"] == 1 - accepted
         assert counted() == place
     assert client.held == 0
     keys = client.get(PATH)
@@ -212,7 +163,8 @@ def test_bad_requests_are_refused_under_seal(client, sealed, new_body):
 def test_rates_and_keys_of_capsules(client, sealed, new_body):
     """A relay has a rate as any network, unless it shows a key. An app's key travels inside the
     capsule, and its refusal comes back under seal."""
-    client = client(rate="2/day", relay_keys=hashed(SHOWN), ingest_keys=hashed(INNER))
+    keys = hashed(SHOWN, "another-key-for-a-relay")
+    client = client(rate="2/day", relay_keys=keys, ingest_keys=hashed(INNER))
     fields = ((b"content-type", b"application/json"), (b"x-deniable-key", INNER.encode()))
     shown = {"Authorization": f"Bearer {SHOWN}"}
     for _ in range(4):
@@ -306,35 +258,36 @@ def test_the_gateway_has_another_key(relay, sender):
     assert relay.asked == ["batch", "keys"]
 
 
-@pytest.mark.parametrize(
-    ("changes", "told", "retry_after", "foreign"),
-    [
-        ({"told": Reply(404, b"<html>")}, "responded with status 404,", None, True),
-        ({"told": Reply(503, b"", "30")}, "responded with status 503,", 30.0, True),
-        ({"told": Reply(200, b"junk")}, "check the identity and the relay", None, True),
-        ({"headers": {}}, "check the identity and the relay", None, True),
-        ({"headers": {"Deniable-Signature": "\xe9"}}, "check the identity", None, True),
-        (
-            {"answer": Reply(503, b'{"type": "urn:deniable:problem:store-unavailable"}', "5")},
-            *("responded with store-unavailable (status 503), so reports wait", 5.0, False),
-        ),
-        ({"answer": Reply(400, b"[]")}, "responded with status 400,", None, True),
-        ({"answer": Reply(400, b"{}")}, "responded with status 400,", None, True),
-        ({"answer": Reply(499, b"no JSON")}, "responded with status 499,", None, True),
-        ({"answer": Reply(500, b'{"type": "%s"}')}, "responded with status 500,", None, True),
-        ({"answer": Reply(200, b"no capsule")}, "not the gateway's, so reports wait", None, True),
-    ],
-)  # fmt: skip
-def test_what_is_no_answer_of_the_gateway(relay, sender, changes, told, retry_after, foreign):
-    """A batch waits, whatever a relay says: never is it given up."""
-    for name, value in changes.items():
-        setattr(relay, name, value)
-    with pytest.raises(TransportError) as raised:
-        sender.send(b"{}")
-    assert told in str(raised.value)
-    found = raised.value.retry_after, raised.value.foreign, raised.value.final
-    assert found == (retry_after, foreign, False)
-    assert relay.asked.count("batch") == ("answer" in changes)
+NO_ANSWERS = [
+    ("told", Reply(404, b"<html>")),
+    ("told", Reply(503, b"", "30")),
+    ("told", Reply(200, b"junk")),
+    ("headers", {}),
+    ("headers", {"Deniable-Signature": "\xe9"}),
+    ("answer", Reply(503, b'{"type": "urn:deniable:problem:store-unavailable"}', "5")),
+    ("answer", Reply(400, b"[]")),
+    ("answer", Reply(400, b"{}")),
+    ("answer", Reply(499, b"no JSON")),
+    ("answer", Reply(500, b'{"type": "%s"}')),
+    ("answer", Reply(200, b"no capsule")),
+]
+
+
+def test_what_is_no_answer_of_the_gateway(key_file, monkeypatch, stays):
+    """A batch waits, whatever a relay says: never is it given up; `no-answers.txt` has the words,
+    how long it waits, and whether somebody else responded than a gateway."""
+    lines = []
+    for part, value in NO_ANSWERS:
+        relay = Relay(key_file)
+        monkeypatch.setattr(oblivious, "HttpTransport", lambda *_, relay=relay, **__: relay)
+        setattr(relay, part, value)
+        with pytest.raises(TransportError) as raised:
+            ObliviousTransport(COLLECTOR, RELAY, key_file.identity).send(b"{}")
+        error = raised.value
+        assert not error.final
+        assert relay.asked.count("batch") == (part == "answer")
+        lines.append(f"{part} {value}: {error} ({error.retry_after}, foreign: {error.foreign})")
+    stays("no-answers.txt", lines)
 
 
 def test_a_relay_of_our_own_is_none(key_file):

@@ -93,12 +93,6 @@ def test_a_file_that_others_may_read(tmp_path, mode):
     assert KeyFile.read(path).keys
 
 
-def changed(path, change):
-    document = json.loads(path.read_text())
-    change(document)
-    path.write_text(json.dumps(document))
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -116,7 +110,9 @@ def test_a_damaged_file(tmp_path, change):
     """A file with any part damaged is refused as a whole, by the collector too."""
     path = tmp_path / "keys.json"
     KeyFile.new("x25519").write(path)
-    changed(path, change)
+    document = json.loads(path.read_text())
+    change(document)
+    path.write_text(json.dumps(document))
     with pytest.raises(KeyFileError, match="damaged"):
         KeyFile.read(path)
 
@@ -131,13 +127,12 @@ def test_a_relays_settings():
     }
     settings = RelaySettings.from_env(environ)
     assert settings.relay_gateway == "https://t.acme.example"
-    names = {name for name, _, _ in RelaySettings.table()}
-    assert {"DENIABLE_BIND", "DENIABLE_RATE", "DENIABLE_RELAY_KEY"} <= names
-    assert not names & {"DENIABLE_STORE", "DENIABLE_REGISTRY", "DENIABLE_RELAY_KEYS"}
+    known = {name for name, _, _ in RelaySettings.table()}
+    assert known >= {"DENIABLE_BIND", "DENIABLE_RATE", "DENIABLE_RELAY_KEY"}
+    assert not known & {"DENIABLE_STORE", "DENIABLE_REGISTRY", "DENIABLE_RELAY_KEYS"}
     assert "a-key-for-the-relay" not in repr(settings.in_force())
     assert "DENIABLE_STORE" not in settings.in_force()
-    assert not RelaySettings.strangers(environ)
-    assert not Settings.strangers(environ)
+    assert RelaySettings.strangers(environ) == Settings.strangers(environ) == []
     for name, value in (("KEY", "short"), ("TIMEOUT", "0"), ("TIMEOUT", "301"), ("GATEWAY", "x")):
         with pytest.raises(SettingsError, match=f"DENIABLE_RELAY_{name}"):
             RelaySettings.from_env({f"DENIABLE_RELAY_{name}": value})

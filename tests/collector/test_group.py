@@ -43,20 +43,9 @@ def run_soon(run):
     return asyncio.run(asyncio.wait_for(run, 30))
 
 
-def test_what_arrives_together_is_committed_together():
-    """All requests of one turn of the loop share a commit; each gets its own receipt."""
-    intake = FakeIntake()
-
-    async def run():
-        with closing(Group(intake, 0)) as group:
-            return await asyncio.gather(*map(group.take, batches("a", "b", "c")))
-
-    assert [receipt.batch for receipt in run_soon(run())] == ["a", "b", "c"]
-    assert intake.groups == [["a", "b", "c"]]
-
-
 def test_the_next_group_gathers_while_a_commit_is_under_way():
-    """What arrives during a commit waits for it, and is committed at once after it."""
+    """What arrives during a commit waits for it, and is committed at once after it, together; each
+    gets its own receipt."""
     begun, leave = threading.Event(), threading.Event()
 
     def trouble(ids):
@@ -76,9 +65,9 @@ def test_the_next_group_gathers_while_a_commit_is_under_way():
                 await asyncio.sleep(0.01)
             assert intake.groups == [["a"]]
             leave.set()
-            await asyncio.gather(first, *others)
+            return await asyncio.gather(first, *others)
 
-    run_soon(run())
+    assert [receipt.batch for receipt in run_soon(run())] == ["a", "b", "c"]
     assert intake.groups == [["a"], ["b", "c"]]
 
 
@@ -109,13 +98,16 @@ def test_a_commit_that_ends_as_none_should(outcomes):
             raise outcomes
         return outcomes
 
+    intake = FakeIntake(broken)
+
     async def run():
-        with closing(Group(FakeIntake(broken), 0)) as group:
+        with closing(Group(intake, 0)) as group:
             found = await asyncio.gather(*map(group.take, batches("a", "b")))
             assert [type(each) for each in found] == [RuntimeError] * 2
             assert (await group.take(batches("c")[0])).batch == "c"
 
     run_soon(run())
+    assert intake.groups == [["a", "b"], ["c"]]
 
 
 def test_a_commit_that_cannot_begin(monkeypatch):

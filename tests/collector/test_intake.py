@@ -1,12 +1,11 @@
 """From bytes to tallies without HTTP: reasons, windows, duplicates, and hostile bodies."""
 
-import dataclasses
 import json
 from contextlib import closing
-from datetime import date
 
 import msgspec
 import pytest
+from tests.registries import tables
 
 from deniable import Registry
 from deniable.protocol import windows, wire
@@ -18,18 +17,10 @@ from deniable_collector.batches.catalogue import SKEW, MustWait
 from deniable_collector.intake import Intake
 from deniable_collector.refusals import IntakeError
 from deniable_collector.stores import StoreError, StoreUnavailable
-from deniable_collector.stores.commits import ID_RETENTION
-from deniable_collector.stores.ids import TERMS
+
+from .conftest import Clock
 
 DAY = 86_400.0
-
-
-class Clock:
-    def __init__(self, now):
-        self.now = now
-
-    def __call__(self):
-        return self.now
 
 
 @pytest.fixture
@@ -64,41 +55,32 @@ def reports_in(store, metric, window="2026-11-20"):
     return store.tally(metric.name, metric.scheme.fingerprint, [window]).reports
 
 
-BAD = [
-    ("malformed", lambda r: None),
-    ("malformed", lambda r: []),
-    ("malformed", lambda r: {**r, "extra": 1}),
-    ("malformed", lambda r: {**r, "metric": 7}),
-    ("malformed", lambda r: {**r, "scheme": None}),
-    ("malformed", lambda r: {key: r[key] for key in r if key != "columns"}),
-    ("unknown_metric", lambda r: {**r, "metric": "os"}),
-    ("unknown_metric", lambda r: {**r, "metric": "\ud800"}),
-    ("bad_window", lambda r: {**r, "window": "yesterday"}),
-    ("bad_window", lambda r: {**r, "window": "2026-02-30"}),
-    ("bad_window", lambda r: {**r, "window": "2026-W46"}),
-    ("bad_window", lambda r: {**r, "window": "２０２６-11-20"}),
-    ("expired_metric", lambda r: {**r, "window": "3000-01-01"}),
-    ("window_not_closed", lambda r: {**r, "window": "2026-11-22"}),
-    ("window_too_old", lambda r: {**r, "window": "2026-11-14"}),
-    ("unknown_scheme", lambda r: {**r, "scheme": "0" * 12}),
-    ("bad_row", lambda r: {**r, "row": 1}),
-    ("bad_row", lambda r: {**r, "row": -1}),
-    ("bad_row", lambda r: {**r, "row": 10**4000}),
-    ("bad_row", lambda r: {**r, "row": True}),
-    ("bad_row", lambda r: {**r, "row": 0.0}),
-    ("bad_columns", lambda r: {**r, "columns": 5}),
-    ("bad_columns", lambda r: {**r, "columns": -1}),
-    ("bad_columns", lambda r: {**r, "columns": True}),
-    ("bad_columns", lambda r: {**r, "columns": 1e400}),
-    ("bad_columns", lambda r: {**r, "columns": [0]}),
-]
+LEFT_OUT = "this key is left out"
+BAD = {
+    "malformed": [None, [], {"extra": 1}, {"metric": 7}, {"scheme": None}, {"columns": LEFT_OUT}],
+    "unknown_metric": [{"metric": "os"}, {"metric": "\ud800"}],
+    "bad_window": [
+        {"window": each} for each in ("yesterday", "2026-02-30", "2026-W46", "２０２６-11-20")
+    ],
+    "expired_metric": [{"window": "3000-01-01"}],
+    "window_not_closed": [{"window": "2026-11-22"}],
+    "window_too_old": [{"window": "2026-11-14"}],
+    "unknown_scheme": [{"scheme": "0" * 12}],
+    "bad_row": [{"row": each} for each in (1, -1, 10**4000, True, 0.0)],
+    "bad_columns": [{"columns": each} for each in (5, -1, True, 1e400, [0])],
+}
 
 
-@pytest.mark.parametrize(("reason", "spoil"), BAD)
-def test_a_bad_report_is_set_aside(intake, store, registry, new_id, reason, spoil):
+@pytest.mark.parametrize(
+    ("reason", "change"), [(reason, each) for reason, some in BAD.items() for each in some]
+)
+def test_a_bad_report_is_set_aside(intake, store, registry, new_id, reason, change):
     """Each kind of bad report is rejected by its index and reason; those around it count."""
     good = report(registry["browser"])
-    text = body(new_id(), good, spoil(good), good).replace(b"Infinity", b"1e400")
+    bad = change
+    if isinstance(change, dict):
+        bad = {key: each for key, each in (good | change).items() if each != LEFT_OUT}
+    text = body(new_id(), good, bad, good).replace(b"Infinity", b"1e400")
     (receipt,) = intake.take([intake.read(text)])
     assert receipt.accepted == 2
     assert [(each.index, each.reason) for each in receipt.rejected] == [(1, reason)]
@@ -146,28 +128,6 @@ def test_one_id_in_batches_of_one_take(intake, store, registry, new_id):
         (0, 1),
     ]
     assert reports_in(store, registry["browser"]) == 2
-
-
-def test_a_store_that_fails_between_shards(registry, store, clock, new_id, monkeypatch):
-    """When one shard is down, nothing of it is acknowledged, and a retry counts nothing twice."""
-    # The file adds what comes for any shard, and has all of it in one.
-    monkeypatch.setattr(type(store), "shards", 4)
-    intake = Intake(registry, store, clock=clock)
-    batches = [intake.read(body(new_id(), report(registry["browser"]))) for _ in range(20)]
-    fold = store.fold
-
-    def failing(commit, now):
-        if commit.shard == 2:
-            raise StoreUnavailable("down")
-        return fold(commit, now)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(store, "fold", failing)
-        outcomes = intake.take(batches)
-    assert {type(each) for each in outcomes} == {Receipt, StoreUnavailable}
-    assert {each.accepted + each.duplicate for each in intake.take(batches)} == {1}
-    monkeypatch.undo()
-    assert reports_in(store, registry["browser"]) == 20
 
 
 FULL, BUG, AWAY = StoreError("full"), RuntimeError("bug"), StoreUnavailable("down")
@@ -218,31 +178,21 @@ def at_once(metrics):
     metrics of these names are."""
 
     def registry(*names):
-        text = metrics + MONTHLY
+        text = metrics + tables(newsletter={"type": "boolean", "window": "month"})
         for name in names:
             head = f"[metrics.{name}]\n"
-            assert head in text
             text = text.replace(head, f'{head}answer = "at_once"\naggregate = "first"\n')
         return Registry.parse(text)
 
     return registry
 
 
-MONTHLY = """
-[metrics.newsletter]
-owner = "tests@acme.example"
-expires = 2999-12-31
-type = "boolean"
-description = "Subscribed to the newsletter."
-window = "month"
-epsilon = 1.0
-lifetime_epsilon = 8.0
-"""
-
-
-@pytest.mark.parametrize(
+EACH_KIND = pytest.mark.parametrize(
     ("kind", "window"), [("day", "2026-11-20"), ("week", "2026-W47"), ("month", "2026-11")]
 )
+
+
+@EACH_KIND
 def test_the_edges_of_a_window_that_is_answered_at_once(
     at_once, store, new_id, clock, kind, window
 ):
@@ -268,28 +218,7 @@ def test_the_edges_of_a_window_that_is_answered_at_once(
             assert [each.reason for each in batch.rejected] == ([reason] if reason else [])
 
 
-@pytest.mark.parametrize("kind", AT_ONCE)
-def test_windows_accept_reports_for_no_longer_than_ids_are_remembered(kind, at_once):
-    """The bound that the proof of the catalogue rests on: no window of some years accepts reports
-    for longer than the store is asked to remember, and the longest ones for just as long."""
-    metric = at_once(AT_ONCE[kind])[AT_ONCE[kind]]
-    metric = dataclasses.replace(metric, expires=date(9999, 12, 31))
-    bound = max(ID_RETENTION, module._longest_acceptance(metric))
-    assert bound in TERMS
-    longest = 0.0
-    label = windows.window_at(kind, 1_767_225_600.0)
-    for _ in range({"day": 400, "week": 160, "month": 48}[kind]):
-        now = end(label) + LATEST
-        opens, closes = module._check_window(metric, label, now)
-        assert (opens, closes) == (start(label) - SKEW, now)
-        longest = max(longest, closes - opens)
-        label = windows.window_at(kind, end(label))
-    assert longest == bound
-
-
-@pytest.mark.parametrize(
-    ("kind", "window"), [("day", "2026-11-20"), ("week", "2026-W47"), ("month", "2026-11")]
-)
+@EACH_KIND
 def test_no_retry_of_an_open_window_outlives_the_memory_of_its_id(
     home, at_once, new_id, clock, kind, window
 ):
@@ -362,7 +291,7 @@ def test_ids_are_remembered_for_as_long_as_their_batch_needs(at_once, store, new
 
 def test_the_last_window_before_the_expiry(registry, store, metrics, new_id, clock):
     """A metric's last window is accepted, though it ends after the expiry, and the next is not."""
-    text = metrics.replace("expires = 2999-12-31", "expires = 2026-11-19")
+    text = metrics.replace("expires = 2999-06-30", "expires = 2026-11-19")
     intake = Intake(Registry.parse(text), store, clock=clock)
     browser, country = registry["browser"], registry["country"]
     reports = [report(browser, f"2026-11-{day}") for day in (18, 19, 20, 21)]

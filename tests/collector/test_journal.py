@@ -2,14 +2,14 @@
 operation nothing that is older than DENIABLE_JOURNAL_SECONDS. `thief.py` is the attacker."""
 
 import itertools
-import random
+import json
 import re
 import threading
-import time
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 import redis
@@ -17,14 +17,13 @@ import yaml
 from click.testing import CliRunner
 from tests.ports import until
 
-from deniable.protocol import windows, wire
 from deniable.tools.command_line import find
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 from deniable_collector.upkeep import journal
 from deniable_collector.upkeep.journal import JournalKeeper
 
 from . import thief
-from .devices import post
+from .devices import Devices
 from .filling import commit
 
 ROOT = Path(__file__).parents[2]
@@ -38,78 +37,21 @@ def shipped_options():
     return tuple(yaml.safe_load(text)["services"]["redis"]["command"][1:])
 
 
-class Batches:
-    """Single batches of yesterday's reports, and what each adds."""
-
-    def __init__(self, registry, number, seed=3):
-        draw, self.registry = random.Random(seed), registry
-        self.window = windows.window_at("day", time.time() - 86_400)
-        self.bodies, self.cells = [], []
-        for _ in range(number):
-            reports, cells = [], Counter()
-            for name in draw.sample(["browser", "dark_mode"], draw.randint(1, 2)):
-                scheme = registry[name].scheme
-                column = draw.randrange(scheme.mechanism.rows[0].width)
-                reports.append(wire.SealedReport(name, scheme.fingerprint, self.window, 0, column))
-                cells.update({(name, self.window, 0, place): 1 for place in (-1, column)})
-            self.bodies.append(wire.encode_batch(wire.new_batch_id(), reports))
-            self.cells.append(cells)
-
-    def send(self, collector):
-        """Each alone, so that each is a commit."""
-        for body in self.bodies:
-            status, _ = post(collector.address, body)
-            assert status == 202
-
-    def told_apart(self, found):
-        """Whether these are the batches, in order; the first may have met the only worker when it
-        started, and cleared the files."""
-        if isinstance(found[0], list):
-            return len(found) > 15  # commands of Redis
-        return len(found) > 15 and found == self.cells[-len(found) :]
+def cells_of(batch):
+    """What the reports of a batch count."""
+    found = Counter()
+    for each in json.loads(batch)["reports"]:
+        of = (each["metric"], each["window"], 0)
+        found.update({(*of, -1): 1, (*of, each["columns"]): 1})
+    return found
 
 
-@pytest.fixture
-def batches(registry):
-    return Batches(registry, 20)
-
-
-class SqliteDisk:
-    """A folder for an SQLite file, and its thief."""
-
-    def __init__(self, folder):
-        self.folder = folder / "disk"
-        self.folder.mkdir()
-        self.path = self.folder / "store.db"
-        self.environ = {"DENIABLE_STORE": f"sqlite:///{self.path}"}
-        self._steps = itertools.count()
-
-    def commits(self):
-        return thief.sqlite_commits(self.path, self.folder.with_name(f"stolen-{next(self._steps)}"))
-
-    def stop(self):
-        """The files that are left when all has stopped."""
-        return {file.name for file in self.folder.iterdir()}
-
-
-class RedisDisk:
-    """The folder of a Redis that runs as docker-compose.yml says, and its thief."""
-
-    def __init__(self, server):
-        self.server = server
-        self.folder = server.folder
-        self.environ = {"DENIABLE_STORE": server.url}
-
-    def commits(self):
-        """The commands that name a tally."""
-        return [each for each in thief.redis_commands(self.folder) if tallies([each])]
-
-    def stop(self):
-        """The kinds of files that are left when all has stopped."""
-        self.server.process.terminate()
-        self.server.process.wait()
-        names = [file.name for file in self.folder.rglob("*") if file.is_file()]
-        return {re.sub(r"\d+", "N", name) for name in names}
+def send(registry, collector):
+    """Send twenty batches, each alone, so that each is a commit; the cells of each, in order."""
+    devices = Devices(registry, 20, [collector.address], senders=1, pause=0)
+    devices.start()
+    devices.finish()
+    return [*map(cells_of, devices.done)]
 
 
 def tallies(commands):
@@ -117,39 +59,55 @@ def tallies(commands):
     return sum(b":tally:" in part for command in commands for part in command)
 
 
-LEFT = {
-    SqliteDisk: {"store.db"},
-    RedisDisk: {f"appendonly.aof.{kind}" for kind in ("N.base.rdb", "N.incr.aof", "manifest")},
-}
-
-
 @pytest.fixture(params=["sqlite", "redis"])
 def disk(request, tmp_path, new_redis):
-    """A place for a store of each kind, Redis as the compose file starts it."""
-    return SqliteDisk(tmp_path) if request.param == "sqlite" else redis_disk(new_redis)
-
-
-def redis_disk(new_redis, *options):
-    server = new_redis(*shipped_options(), *options)
+    """A place for a store of each kind, Redis as the compose file starts it: its address, its
+    thief, and the kinds of files that are left, and that are to be left, when all has stopped."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    path, steps = folder / "store.db", itertools.count()
+    if request.param == "sqlite":
+        return SimpleNamespace(
+            url=f"sqlite:///{path}",
+            commits=lambda: thief.sqlite_commits(path, tmp_path / f"stolen-{next(steps)}"),
+            stop=lambda: {file.name for file in folder.iterdir()},
+            left={"store.db"},
+        )
+    server = new_redis(*shipped_options())
     server.need_7()
-    return RedisDisk(server)
+
+    def stop():
+        server.process.terminate()
+        server.process.wait()
+        names = [file.name for file in server.folder.rglob("*") if file.is_file()]
+        return {re.sub(r"\d+", "N", name) for name in names}
+
+    return SimpleNamespace(
+        url=server.url,
+        # The commands that name a tally.
+        commits=lambda: [each for each in thief.redis_commands(server.folder) if tallies([each])],
+        stop=stop,
+        left={f"appendonly.aof.{kind}" for kind in ("N.base.rdb", "N.incr.aof", "manifest")},
+    )
 
 
 @pytest.mark.campaign
-def test_files_hold_sums(disk, new_collector, batches):
+def test_files_hold_sums(disk, new_collector, registry):
     """Within the stated time the files hold each batch, in order; once the collector and its store
     have stopped, a thief finds nothing but sums in them, and in operation, without another batch,
     after a while; after how long, `test_when_it_is_asked` says."""
-    collector = new_collector(**disk.environ, DENIABLE_WORKERS="1")
-    batches.send(collector)
-    assert batches.told_apart(disk.commits())
+    collector = new_collector(DENIABLE_STORE=disk.url, DENIABLE_WORKERS="1")
+    sent, found = send(registry, collector), disk.commits()
+    # The first may have met the only worker when it started, and cleared the files.
+    assert len(found) > 15
+    assert disk.url.startswith("redis") or found == sent[-len(found) :]
     assert collector.stop() == 0
     collector.environ["DENIABLE_JOURNAL_SECONDS"] = str(SECONDS)
     collector.start()
-    Batches(batches.registry, 20, seed=4).send(collector)
+    send(registry, collector)
     until(lambda: disk.commits() == [], "single commits stay")
     assert collector.stop() == 0
-    assert disk.stop() == LEFT[type(disk)]
+    assert disk.stop() == disk.left
     assert disk.commits() == []
 
 
@@ -246,25 +204,16 @@ def test_an_import_leaves_sums(tmp_path, scheme, new_id, noon):
     }  # fmt: skip
 
 
-class Clearing:
-    """A store whose journal answers what a test puts into `answers`, and then the last of them."""
+def clearing(*answers):
+    """A store whose journal answers these, and then the last of them for ever."""
+    store = Mock()
+    store.clear_journal.side_effect = itertools.chain(answers, itertools.repeat(answers[-1]))
+    return store
 
-    def __init__(self, *answers):
-        self.answers, self.asked, self.closed = list(answers), [], False
-        self.merged = 0
 
-    def merge(self):
-        self.merged += 1
-
-    def clear_journal(self, older_than):
-        self.asked.append(older_than)
-        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    def close(self):
-        self.closed = True
+def asked(store):
+    """For how long commits may stay, each time that a store was asked to clear its journal."""
+    return [call.args[0] for call in store.clear_journal.call_args_list]
 
 
 def test_what_is_told(caplog):
@@ -272,22 +221,18 @@ def test_what_is_told(caplog):
     end; a store that refuses is told at once, and once; a wait within the time is nobody's news."""
     caplog.set_level("INFO")
     now = [0.0]
-    keeper = JournalKeeper(Clearing(StoreUnavailable("a reader"), None), 60, lambda: now[0])
-    for now[0] in (1.0, 45.0, 50.0, 59.0):
-        keeper._store.answers.insert(0, StoreUnavailable("a reader"))
+    store = clearing(StoreUnavailable("a reader"))
+    keeper = JournalKeeper(store, 60, lambda: now[0])
+    for now[0] in (1.0, 45.0, 50.0, 59.0, 61.0, 66.0, 71.0):
         assert not keeper.clear(45.0)
-    assert caplog.messages == []
-    for now[0] in (61.0, 66.0, 71.0):
-        keeper._store.answers.insert(0, StoreUnavailable("a reader"))
-        assert not keeper.clear(45.0)
-    assert len(caplog.messages) == 1
+        assert len(caplog.messages) == (now[0] > 60)
     assert "a reader" in caplog.messages[0]
-    keeper._store.answers = [30.0, 61.0, StoreError("give it the right"), None]
+    store.clear_journal.side_effect = [30.0, 61.0, StoreError("give it the right"), None]
     for now[0], told in ((80.0, 2), (90.0, 3), (91.0, 3), (92.0, 4)):
         keeper.clear(45.0)
         assert len(caplog.messages) == told
     assert "set DENIABLE_JOURNAL_SECONDS higher" in caplog.messages[2]
-    refusing = JournalKeeper(Clearing(StoreError("give it the right")), 60, lambda: now[0])
+    refusing = JournalKeeper(clearing(StoreError("give it the right")), 60, lambda: now[0])
     for _ in range(3):
         refusing.clear(45.0)
     assert caplog.messages[4:] == ["give it the right"]
@@ -296,7 +241,7 @@ def test_what_is_told(caplog):
 def test_when_it_is_asked():
     """The keeper looks twelve times in the time that is allowed, from the start on, lets three
     quarters of it pass, and clears what is there at the end; with 0 only increments are merged."""
-    store, waits = Clearing(0.1, 0.1, 0.1, 0.1, 0.1, None), []
+    store, waits = clearing(*[0.1] * 5, None), []
     keeper = JournalKeeper(store, 60)
 
     class Ended(threading.Event):
@@ -309,15 +254,15 @@ def test_when_it_is_asked():
     until(lambda: len(waits) == 4, "it does not look")
     keeper.stop()
     assert waits == [0.0, *[5.0] * 3]
-    assert store.closed
-    assert store.asked[:3] == [45.0] * 3
-    assert store.asked[3:] == [0.0] * 3
-    left_alone = Clearing(None)
+    assert store.close.called
+    assert asked(store) == [45.0] * 3 + [0.0] * 3
+    left_alone = clearing(None)
     keeper = JournalKeeper(left_alone, 0)
     keeper.start()
-    until(lambda: left_alone.merged, "nothing is merged")
+    until(lambda: left_alone.merge.called, "nothing is merged")
     keeper.stop()
-    assert (left_alone.asked, left_alone.merged, left_alone.closed) == ([], 2, True)
+    assert (asked(left_alone), left_alone.merge.call_count) == ([], 2)
+    assert left_alone.close.called
 
 
 @pytest.mark.parametrize(("answer", "seconds"), [(StoreUnavailable("a reader"), 2.0), (5.0, 10.0)])
@@ -330,7 +275,7 @@ def test_an_end_that_cannot_clear(answer, seconds, monkeypatch, caplog):
         now[0] += step
 
     monkeypatch.setattr(journal, "time", SimpleNamespace(sleep=sleep))
-    keeper = JournalKeeper(Clearing(answer), 60, lambda: now[0])
+    keeper = JournalKeeper(clearing(answer), 60, lambda: now[0])
     keeper._finish()
     assert seconds < now[0] < seconds + 0.2
     assert "the last commits can still be read in the store's files" in caplog.text

@@ -6,15 +6,12 @@ from unittest.mock import Mock
 
 import pytest
 import redis
-from tests.ports import until
+from tests.registries import declared
 
 from deniable import Registry
 from deniable.protocol import wire
 from deniable_collector.batches.catalogue import Catalogue
-from deniable_collector.collector import Collector
-from deniable_collector.inherited import Inherited
 from deniable_collector.intake import Intake
-from deniable_collector.settings import Settings
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.life import Dropped
@@ -57,22 +54,11 @@ def test_old_windows_go_and_others_stay(store, scheme, fill, noon):
     assert store.windows("m", scheme.fingerprint) == []
 
 
-RULES = """
-schema = 1
-app = "calm"
-[defaults]
-expires = 2027-06-30
-owner = "tests@example.org"
-keep = { day = "60 days", month = "forever" }
-""" + "".join(
-    f"""[metrics.{name}]
-type = "boolean"
-description = "A test."
-epsilon = 1.0
-lifetime_epsilon = 20.0
-"""
-    for name in ("alpha", "beta", "gamma")
-)
+def rules(*names):
+    """A registry of metrics with a rule."""
+    text = declared(**{name: {"type": "boolean"} for name in names})
+    keep = 'keep = { day = "60 days", month = "forever" }'
+    return Registry.parse(text.replace("[defaults]\n", f"[defaults]\n{keep}\n"))
 
 
 @pytest.mark.parametrize(
@@ -99,8 +85,7 @@ def test_rules_and_days_together(store, shelf, new_id, noon, monkeypatch, caplog
     for name in names:
         for window in ("2026-08-11", "2026-08-12"):
             store.fold(commit(scheme, new_id(), metric=name, window=window), noon)
-    gamma = RULES[: RULES.index("[metrics.alpha]")] + RULES[RULES.index("[metrics.gamma]") :]
-    assert Keeper(store, 0, lambda: noon, Registry.parse(gamma)).apply() == DAY
+    assert Keeper(store, 0, lambda: noon, rules("gamma")).apply() == DAY
     assert all(len(store.windows(name, scheme.fingerprint)) == 2 for name in names)
     read = store.read
 
@@ -110,7 +95,7 @@ def test_rules_and_days_together(store, shelf, new_id, noon, monkeypatch, caplog
         return read(shard, metric, scheme, names, take)
 
     monkeypatch.setattr(store, "read", damaged)
-    kept = Keeper(store, 8, lambda: noon, Registry.parse(RULES))
+    kept = Keeper(store, 8, lambda: noon, rules("alpha", "beta", "gamma"))
     with caplog.at_level(logging.INFO):
         assert [kept.apply() for _ in range(2)] == [DAY] * 2
     assert caplog.messages.count("it is damaged") == 1
@@ -126,7 +111,7 @@ def test_rules_and_days_together(store, shelf, new_id, noon, monkeypatch, caplog
 def test_a_process_that_ends_leaves_the_rest(store, shelf, noon, monkeypatch):
     """Stopping waits for one metric, and not for all that are left."""
     store.publish({name: [shelf(8)] for name in ("alpha", "beta", "gamma")})
-    ending = Keeper(store, 0, lambda: noon, Registry.parse(RULES))
+    ending = Keeper(store, 0, lambda: noon, rules("alpha", "beta", "gamma"))
     asked = []
 
     def drop(self, metric, *arguments):
@@ -137,21 +122,6 @@ def test_a_process_that_ends_leaves_the_rest(store, shelf, noon, monkeypatch):
     monkeypatch.setattr(Sums, "drop_windows", drop)
     assert ending.apply() == 600
     assert asked == ["alpha"]
-
-
-def test_a_collector_applies_it(store, scheme, fill, registry, monkeypatch):
-    """An app whose setting says so drops old windows by itself, and else keeps them for ever."""
-    monkeypatch.setattr(Keeper, "first_seconds", 0.0)
-    fill("2020-01-01")
-    idle, *_ = Collector(Inherited(Settings(), registry), store).upkeep
-    kept, *_ = Collector(Inherited(Settings(keep_days=400), registry), store).upkeep
-    for each in (idle, kept):
-        each.start()
-    try:
-        until(lambda: not store.windows("m", scheme.fingerprint), "the window stays")
-        assert idle._thread is None
-    finally:
-        kept.stop()
 
 
 def test_a_store_that_lost_its_memory_gets_the_schemes_again(
@@ -187,19 +157,11 @@ def test_a_store_that_lost_its_memory_gets_the_schemes_again(
 
 def test_publishing_again_does_not_stop_commits(registry, noon):
     """A store that cannot be asked when its schemes are due again is asked a minute later."""
-    asked, now = [], [noon]
-
-    class Away:
-        def publish(self, schemes):
-            asked.append(set(schemes))
-            if len(asked) > 1:
-                raise StoreUnavailable("away")
-
-        def schemes(self):
-            return {}
-
-    catalogue = Catalogue(registry, Away(), lambda: now[0])
+    now, away = [noon], StoreUnavailable("away")
+    store = Mock(**{"publish.side_effect": [None, away, away], "schemes.return_value": {}})
+    catalogue = Catalogue(registry, store, lambda: now[0])
     for seconds in (0, 59, 61, 62, 122):
         now[0] = noon + seconds
         catalogue.prepare()
+    asked = [set(call.args[0]) for call in store.publish.call_args_list]
     assert asked == [set(registry.metrics)] * 3

@@ -3,16 +3,16 @@ place where something could be kept."""
 
 import base64
 import gzip
-import http.client
 import json
 import secrets
 import socket
-import urllib.request
 from contextlib import closing, suppress
 
 import pytest
 import redis
 from tests.ports import free_port
+
+from .devices import fetch
 
 PEER = "127.0.0.77"
 """The address from which the marked requests come; nothing else here uses it."""
@@ -154,26 +154,26 @@ def test_no_marker_stays(new_collector, new_body, place, marker, tmp_path):
         assert "store-lost" in collector.log
 
     # Whoever asks now learns nothing of them.
-    others = []
-    for method, path, body in (
-        ("GET", "/v1/registry", None), ("GET", "/healthz", None), ("GET", "/readyz", None),
-        ("GET", "/nothing", None),
-        ("POST", "/v1/reports", new_body()), ("POST", "/v1/reports", b"{"),
-    ):  # fmt: skip
-        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=120)) as connection:
-            headers = {"Content-Type": "application/json", "X-Deniable-Key": key}
-            connection.request(method, path, body, headers)
-            answer = connection.getresponse()
-            others.append(f"{answer.status} {answer.headers}".encode() + answer.read())
-    assert others[-2].startswith(b"202")
-    with urllib.request.urlopen(f"http://127.0.0.1:{metrics_port}/metrics", timeout=120) as answer:
-        figures = answer.read()
+    asked = [
+        *((f"/{path}", None) for path in ("v1/registry", "healthz", "readyz", "nothing")),
+        *(("/v1/reports", body) for body in (b"{", new_body())),
+    ]
+    others = [fetch(collector.address + path, body, X_Deniable_Key=key) for path, body in asked]
+    assert others[-1][0] == 202
+    _, figures = fetch(f"http://127.0.0.1:{metrics_port}/metrics")
     assert b"deniable_" in figures
     during = [each.read_bytes() for each in tmp_path.rglob("*") if each.is_file()]
     store = held()
     collector.stop()
     after = [each.read_bytes() for each in tmp_path.rglob("*") if each.is_file()]
-    kept = [figures, store, *others, *during, *after, collector.output.encode()]
+    kept = [
+        figures,
+        store,
+        *(body for _, body in others),
+        *during,
+        *after,
+        collector.output.encode(),
+    ]
     assert "started" in collector.log
     everything = b"\n".join(kept).lower()
     assert b"listening" in everything

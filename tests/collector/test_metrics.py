@@ -4,8 +4,6 @@ import json
 import re
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 import pytest
@@ -21,20 +19,9 @@ from deniable_collector.operation.metrics import _AllProcesses
 from deniable_collector.serving import gunicorn
 from deniable_collector.settings import Settings
 
+from .devices import fetch
+
 DEPLOY = Path(__file__).parents[2] / "deploy"
-TYPE = {"Content-Type": "application/json"}
-
-
-def fetch(url, body=None, headers=TYPE):
-    """(status, body) of a request."""
-    try:
-        with urllib.request.urlopen(
-            urllib.request.Request(url, body, headers), timeout=120
-        ) as response:
-            return response.status, response.read()
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, error.read()
 
 
 def scrape(address):
@@ -122,9 +109,9 @@ def test_exact_after_a_known_load(running, batch, registry, since):
 def test_only_at_the_private_address(running):
     """The public address has no /metrics, whatever a request claims of host and port."""
     port = running.private.rpartition(":")[2]
-    for name in ("Host", "X-Forwarded-Host", "X-Odd"):
-        headers = {name: f"127.0.0.1:{port}", "X-Forwarded-Port": port}
-        assert fetch(f"{running.address}/metrics", headers=headers)[0] == 404
+    for name in ("Host", "X_Forwarded_Host", "X_Odd"):
+        headers = {name: f"127.0.0.1:{port}", "X_Forwarded_Port": port}
+        assert fetch(f"{running.address}/metrics", **headers)[0] == 404
     assert fetch(f"{running.private}/metrics")[0] == 200
 
 

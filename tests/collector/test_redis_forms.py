@@ -93,20 +93,6 @@ def test_a_form_tells_the_sum_and_no_order(store, scheme, fold, value_of, noon, 
     store.drop(noon)
 
 
-def test_a_tally_takes_little_room(store, scheme, fold, value_of):
-    """A tally of few counts takes a fraction of the room of all its counters; one of many takes as
-    many bytes for each as the largest needs."""
-    size = ROWS + ROWS * WIDTH
-    sizes = []
-    for first in range(60):
-        fold(dict.fromkeys(range(first, ROWS * WIDTH, 60), 1))
-        store.merge()
-        sizes.append(len(value_of()))
-    assert sizes[0] < size / 5
-    assert max(sizes) < size + 100
-    assert read(store, scheme)[1] == dict.fromkeys(range(ROWS * WIDTH), 1)
-
-
 def test_unknown_forms_are_refused_in_words(store, home, scheme, fold):
     """A tally in a form that nobody knows is named, and neither read nor added to nor sealed."""
     fold({1: 2})

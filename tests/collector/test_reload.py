@@ -4,18 +4,11 @@ import resource
 import runpy
 
 import pytest
+from tests.registries import tables
 
 from deniable_collector import inherited
 from deniable_collector.serving.http import ROOM
 from deniable_collector.settings import Settings
-
-NEW = """
-[metrics.new]
-type = "boolean"
-description = "A new question."
-epsilon = 1.0
-lifetime_epsilon = 8.0
-"""
 
 
 @pytest.fixture
@@ -56,7 +49,7 @@ def test_without_a_master_each_reads_for_itself(monkeypatch, tmp_path, metrics):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "metrics.toml").write_text(metrics)
     assert len(inherited.inherited().registry) == 3
-    (tmp_path / "metrics.toml").write_text(metrics + NEW)
+    (tmp_path / "metrics.toml").write_text(metrics + tables(new={"type": "boolean"}))
     assert len(inherited.inherited().registry) == 4
 
 

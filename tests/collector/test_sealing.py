@@ -21,7 +21,7 @@ from deniable_collector.stores import StoreUnavailable, life
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.sealed import DamagedBlock
 from deniable_collector.upkeep import sealing
-from deniable_collector.upkeep.keeper import SETTLED
+from deniable_collector.upkeep.keeper import SETTLED, Keeper
 from deniable_collector.upkeep.sealing import Sealer, seal_all
 
 STORES = ["sqlite", "redis"]
@@ -182,15 +182,22 @@ def test_a_sealer_works_and_says_so(store, scheme, fill, caplog, monkeypatch):
     assert "windows stay open, with all of their counts: away" in caplog.text
 
 
-def test_a_collector_seals_by_itself(store, scheme, fill, registry, monkeypatch):
-    """An app seals what is due, and stops when it is told to."""
-    monkeypatch.setattr(Sealer, "first_seconds", 0.0)
-    fill(*DAYS)
-    _, sealer, _ = Collector(Inherited(Settings(), registry), store).upkeep
-    sealer._clock = lambda: windows.end(DAYS[2]) + SETTLED
-    sealer.start()
+def test_a_collector_keeps_its_store(store, scheme, fill, registry, monkeypatch):
+    """A collector seals what is due by itself, drops old windows if its setting says so, and else
+    keeps them for ever; and stops when it is told to."""
+    for each in (Keeper, Sealer):
+        monkeypatch.setattr(each, "first_seconds", 0.0)
+    fill("2020-01-01", *DAYS)
+    idle, *_ = Collector(Inherited(Settings(), registry), store).upkeep
+    kept, sealer, _ = Collector(Inherited(Settings(keep_days=400), registry), store).upkeep
+    kept._clock = sealer._clock = lambda: windows.end(DAYS[2]) + SETTLED
+    for each in (idle, kept, sealer):
+        each.start()
     try:
         until(lambda: len(store.sealed("m", scheme.fingerprint, DAYS)) == 3, "nothing is sealed")
+        until(lambda: store.windows("m", scheme.fingerprint) == DAYS, "the old window stays")
+        assert idle._thread is None
     finally:
-        sealer.stop()
+        for each in (kept, sealer):
+            each.stop()
     assert whole(store, scheme.fingerprint, DAYS, 3)

@@ -1,4 +1,6 @@
-"""Settings from the environment."""
+"""Settings from the environment. Secrets come from there or from files, and are printed nowhere."""
+
+import json
 
 import click
 import pytest
@@ -65,43 +67,6 @@ def test_all_of_them():
     )
     assert {name for name, _, _ in Settings.table()} == set(environ)
     assert all(summary for _, _, summary in Settings.table())
-    for bind in ("0.0.0.0:65535", "unix:/run/d"):
-        assert Settings.from_env({"DENIABLE_BIND": bind}).bind == bind
-
-
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [("1048576", 1 << 20), ("1024 kib", 1 << 20), ("1KiB", 1 << 10), ("256 MiB", 1 << 28)],
-)
-def test_sizes(text, size):
-    """A size may be written in bytes, KiB or MiB, from the least to the most."""
-    assert Settings.from_env({"DENIABLE_MAX_BODY": text}).max_body == size
-
-
-@pytest.mark.parametrize(
-    ("name", "values"),
-    [
-        ("WORKERS", ["two", "1.5", "9" * 5000, "٣"]),
-        ("MAX_BODY", ["1023", "1 GB", "1 GiB", "-1", "257 MiB", "999999999 MiB"]),
-        ("BIND", ["8080", "localhost", ":8080", "host:65536", "a b:1", "unix:"]),
-        ("REDIS_PREFIX", ["{0}", "a b", "*", "x" * 65]),
-        ("JOURNAL_SECONDS", ["1", "a minute", "1.5"]),
-        ("KEEP_DAYS", ["7", "1", "-8", "a year"]),
-        ("RATE", ["600", "0/minute", "600/year", "600 per minute", "-1/second"]),
-        ("INGEST_KEYS", ["short", "a-key-that-is-long-enough, short", "# a-remark-alone", ","]),
-        (
-            "CORS_ORIGINS",
-            ["app.example", "https://app.example/", "https://A.example", "*, https://b.example"],
-        ),
-        ("METRICS_BIND", ["9464", "host:0", "host:99999", "unix:/x", "127.0.0.1:8080"]),
-        ("LOG_FORMAT", ["JSON", "logfmt"]),
-    ],
-)
-def test_bad_values(name, values):
-    """A wrong value is an error that names its variable."""
-    for value in values:
-        with pytest.raises(SettingsError, match=f"DENIABLE_{name} must be"):
-            Settings.from_env({f"DENIABLE_{name}": value})
 
 
 BOUNDS = {
@@ -116,17 +81,54 @@ BOUNDS = {
     "max_reports": (1, 1_000_000),
     **dict.fromkeys(("max_connections", "network_connections"), (1, 1_000_000)),
 }
+TAKEN = [
+    *(("max_body", each, 1 << 20) for each in ("1048576", "1024 kib")),
+    *(("max_body", "1KiB", 1 << 10), ("max_body", "256 MiB", 1 << 28)),
+    *(("bind", each, each) for each in ("0.0.0.0:65535", "unix:/run/d")),
+    *((name, str(each), each) for name, bounds in BOUNDS.items() for each in bounds),
+]
 
 
-@pytest.mark.parametrize(("name", "bounds"), BOUNDS.items())
-def test_the_bounds_are_taken(name, bounds):
-    """The least and the most of a setting are no mistakes, and the message of others names both."""
-    variable, (lowest, highest) = f"DENIABLE_{name.upper()}", bounds
-    for value in bounds:
-        assert getattr(Settings.from_env({variable: str(value)}), name) == value
-    for value in (lowest - 1, highest + 1):
-        with pytest.raises(SettingsError, match=f"a whole number from {lowest} to {highest}$"):
-            Settings.from_env({variable: str(value)})
+@pytest.mark.parametrize(("name", "text", "value"), TAKEN)
+def test_what_is_taken(name, text, value):
+    """A size may be written in bytes, KiB or MiB; the least and the most are no mistakes."""
+    assert getattr(Settings.from_env({f"DENIABLE_{name.upper()}": text}), name) == value
+
+
+WRONG = {
+    "WORKERS": ["two", "1.5", "9" * 5000, "٣"],
+    "MAX_BODY": ["1023", "1 GB", "1 GiB", "-1", "257 MiB", "999999999 MiB"],
+    "BIND": ["8080", "localhost", ":8080", "host:65536", "a b:1", "unix:"],
+    "REDIS_PREFIX": ["{0}", "a b", "*", "x" * 65],
+    "JOURNAL_SECONDS": ["1", "a minute", "1.5"],
+    "KEEP_DAYS": ["7", "1", "-8", "a year"],
+    "RATE": ["600", "0/minute", "600/year", "600 per minute", "-1/second"],
+    "INGEST_KEYS": ["short", "a-key-that-is-long-enough, short", "# a-remark-alone", ","],
+    "CORS_ORIGINS": [
+        *("app.example", "https://app.example/", "https://A.example", "*, https://b.example"),
+    ],
+    "METRICS_BIND": ["9464", "host:0", "host:99999", "unix:/x", "127.0.0.1:8080"],
+    "LOG_FORMAT": ["JSON", "logfmt"],
+    # Nearly the name of a setting.
+    **{name: ["hush"] for name in ("STOR", "TRUSTED_PROXY", "REDIS_PASSWORT_FILE")},
+}
+
+
+def test_wrong_values(stays):
+    """A wrong value is an error that names its variable, and the least and the most; so is a
+    variable whose name is nearly a setting's, and its value, which may be a secret, is not
+    repeated. `settings.txt` has the messages."""
+    given = [(name, value) for name, values in WRONG.items() for value in values]
+    for name, (lowest, highest) in BOUNDS.items():
+        given += [(name.upper(), str(value)) for value in (lowest - 1, highest + 1)]
+    lines = []
+    for name, value in given:
+        with pytest.raises(SettingsError) as caught:
+            Settings.from_env({f"DENIABLE_{name}": value})
+        (told,) = caught.value.problems
+        assert "hush" not in told
+        lines.append(f"{value[:40]}: {told}")
+    stays("settings.txt", lines)
 
 
 def test_all_mistakes_at_once():
@@ -139,7 +141,8 @@ def test_all_mistakes_at_once():
 
 
 def test_secrets_from_files(tmp_path):
-    """A variable may name a file instead; both at once, or no such file, is a mistake."""
+    """A variable may name a file instead, which holds its value, also of a registry's path; both at
+    once, or no such file, is a mistake."""
     path = tmp_path / "secret"
     path.write_text("redis://:hush@host/0\n")
     environ = {"DENIABLE_STORE_FILE": str(path)}
@@ -154,22 +157,9 @@ def test_secrets_from_files(tmp_path):
     path.write_bytes(b"\xff")
     with pytest.raises(SettingsError, match="not UTF-8"):
         Settings.from_env(environ)
-
-
-@pytest.mark.parametrize(
-    ("name", "meant"),
-    [
-        ("DENIABLE_STOR", "DENIABLE_STORE"),
-        ("DENIABLE_TRUSTED_PROXY", "DENIABLE_TRUSTED_PROXIES"),
-        ("DENIABLE_REDIS_PASSWORT_FILE", "DENIABLE_REDIS_PASSWORD_FILE"),
-    ],
-)
-def test_a_misspelt_setting_is_refused(name, meant):
-    """A variable whose name is nearly a setting's is a mistake that names the setting; its value,
-    which may be a secret, is not repeated."""
-    with pytest.raises(SettingsError) as caught:
-        Settings.from_env({name: "hush"})
-    assert caught.value.problems == (f"{name} is no setting: write {meant}",)
+    path.write_text("schema = 1\napp = 'editor'\n")
+    with pytest.raises(SettingsError, match=r"must be one path.* DENIABLE_REGISTRY_FILE"):
+        Settings.from_env({"DENIABLE_REGISTRY_FILE": str(path)})
 
 
 @pytest.mark.parametrize(
@@ -196,19 +186,6 @@ def test_settings_of_others_are_known(name):
     assert Settings.strangers({name: "1"}) == []
 
 
-def test_a_file_that_is_the_registry_itself(tmp_path):
-    """DENIABLE_REGISTRY_FILE is a file that holds the registry's path, as with every NAME_FILE;
-    who gives the registry itself is told so."""
-    path = tmp_path / "path"
-    path.write_text("/etc/deniable/metrics.toml\n")
-    environ = {"DENIABLE_REGISTRY_FILE": str(path)}
-    assert Settings.from_env(environ).registry == "/etc/deniable/metrics.toml"
-    path.write_text("schema = 1\napp = 'editor'\n")
-    with pytest.raises(SettingsError, match="DENIABLE_REGISTRY must be one path") as caught:
-        Settings.from_env(environ)
-    assert "DENIABLE_REGISTRY_FILE" in str(caught.value)
-
-
 @click.command()
 @registry_option
 def show(registry):
@@ -230,3 +207,44 @@ def test_options_follow_the_rule_of_files(tmp_path, monkeypatch):
     assert told(DENIABLE_REGISTRY_FILE="path") == "mine.toml\n"
     assert "both set" in told(DENIABLE_REGISTRY_FILE="path", DENIABLE_REGISTRY="mine.toml")
     assert "must be one path" in told(DENIABLE_REGISTRY_FILE="mine.toml")
+
+
+SECRET = "hush-hush-very-secret"
+SECRETS = {
+    "DENIABLE_STORE": f"redis://user:{SECRET}@127.0.0.1:1/0",
+    "DENIABLE_REDIS_PASSWORD": SECRET,
+    "DENIABLE_INGEST_KEYS": f"{SECRET}-1,{SECRET}-2",
+}
+
+
+def test_settings_hide_their_secrets():
+    """Neither repr nor the settings in force nor their table show a secret; keys are not even
+    kept."""
+    settings = Settings.from_env(SECRETS)
+    for text in (repr(settings), str(settings), json.dumps(settings.in_force(), default=str)):
+        assert SECRET not in text
+    assert SECRET not in repr(settings.ingest_keys)
+    assert SECRET not in repr(Settings.table())
+
+
+@pytest.mark.parametrize("name", SECRETS)
+@pytest.mark.parametrize("given", [{}, {"DENIABLE_INGEST_KEYS": f"{SECRET} with spaces"}])
+def test_a_bad_secret_is_not_repeated(name, given, tmp_path):
+    """An error about a secret names its variable and not its value, from a file too."""
+    path = tmp_path / "secret"
+    path.write_text(SECRETS[name])
+    with pytest.raises(SettingsError) as caught:
+        Settings.from_env({**SECRETS, **given, f"{name}_FILE": str(path)})
+    assert all(each in str(caught.value) for each in (name, *given))
+    assert SECRET not in str(caught.value)
+
+
+def test_a_running_collector_does_not_print_secrets(new_collector):
+    """It starts with a store that cannot be reached, as devices keep their batches meanwhile, and
+    warns of it. Of its start, settings in force and stop no line has a secret."""
+    environ = {name: SECRETS[name] for name in ("DENIABLE_STORE", "DENIABLE_INGEST_KEYS")}
+    collector = new_collector(**environ)
+    collector.stop()
+    assert "started" in collector.log
+    assert "warning" in collector.log + collector.output
+    assert SECRET not in collector.log + collector.output

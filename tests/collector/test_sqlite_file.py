@@ -2,7 +2,6 @@
 
 import os
 import sqlite3
-import threading
 import weakref
 from contextlib import closing, nullcontext
 from types import SimpleNamespace
@@ -59,47 +58,13 @@ def pragma(file, name):
 
 
 def test_how_a_file_is_opened(file):
-    """Deleted content is overwritten, commits are synced, others are waited for, and any thread
-    may use the connection."""
+    """Deleted content is overwritten, commits are synced, and others are waited for."""
     assert pragma(file, "secure_delete") == 1
     assert pragma(file, "page_size") == 4096
     assert pragma(file, "journal_mode") == "wal"
     assert pragma(file, "synchronous") == 2
     assert pragma(file, "busy_timeout") == 10_000
     assert file._connection.isolation_level is None
-    thread = threading.Thread(target=write, args=(file, "of a thread"))
-    thread.start()
-    thread.join()
-    assert texts(file._path) == ["of a thread"]
-
-
-def test_one_transaction_at_a_time(file, path):
-    """Threads that write at the same moment wait for each other, and nobody's work is lost; what
-    a block that raises has written is gone."""
-    begun, failures = threading.Event(), []
-
-    def other():
-        begun.set()
-        try:
-            write(file, "other")
-        except BaseException as error:
-            failures.append(error)
-
-    def fails():
-        with file.transaction("IMMEDIATE") as connection:
-            connection.execute("INSERT INTO t VALUES ('lost')")
-            thread.start()
-            begun.wait(60)
-            # Nothing tells whether it waits by now; mostly it does.
-            thread.join(0.05)
-            raise KeyError
-
-    thread = threading.Thread(target=other)
-    with pytest.raises(KeyError):
-        fails()
-    thread.join(60)
-    assert failures == []
-    assert texts(path) == ["other"]
 
 
 def test_a_log_is_emptied_when_it_is_due(file, path, clock):
@@ -187,32 +152,19 @@ def test_a_child_leaves_its_parent_s_connection_alone(file, path, monkeypatch):
     assert module._ABANDONED == []
 
 
-class Locked:
-    """A connection that is refused so often when it turns its log on."""
-
-    def __init__(self, times, mode="wal"):
-        self.times, self.mode = times, mode
-
-    def execute(self, text):
-        assert text == "PRAGMA journal_mode = WAL"
-        self.times -= 1
-        if self.times >= 0:
-            raise sqlite3.OperationalError("database is locked")
-        return self
-
-    def fetchone(self):
-        return (self.mode,)
-
-
 def test_a_busy_file_is_waited_for(clock):
     """Ten seconds, looking every fiftieth of one, and no longer."""
-    module._write_ahead(Locked(0))
-    assert clock.sleeps == []
-    module._write_ahead(Locked(490))
-    assert clock.sleeps == [0.02] * 490
+    locked, opened = sqlite3.OperationalError("database is locked"), Mock()
+    opened.fetchone.return_value = ("wal",)
+    for times in (0, 490):
+        clock.sleeps.clear()
+        connection = Mock(**{"execute.side_effect": [*[locked] * times, opened]})
+        module._write_ahead(connection)
+        assert clock.sleeps == [0.02] * times
+    connection.execute.assert_called_with("PRAGMA journal_mode = WAL")
     clock.sleeps.clear()
     with pytest.raises(sqlite3.OperationalError):
-        module._write_ahead(Locked(10_000))
+        module._write_ahead(Mock(**{"execute.side_effect": locked}))
     assert 499 <= len(clock.sleeps) <= 502
 
 

@@ -9,7 +9,6 @@ from click.testing import CliRunner
 
 from deniable.protocol import windows
 from deniable.tools.command_line import find
-from deniable_collector.stores.commits import TallyKey
 
 from .filling import commit
 
@@ -18,11 +17,8 @@ from .filling import commit
 def run(home):
     """Runs a command on the store of the environment."""
 
-    def run(*arguments, code=0, answer=None, store=None):
-        environ = home.environ if store is None else {**home.environ, "DENIABLE_STORE": store}
-        result = CliRunner().invoke(
-            find("store"), [str(each) for each in arguments], answer, environ
-        )
+    def run(*arguments, code=0, answer=None):
+        result = CliRunner().invoke(find("store"), arguments, answer, home.environ)
         assert result.exit_code == code, result.output
         return result
 
@@ -45,29 +41,11 @@ def filled(store, scheme, new_id, noon):
     return store
 
 
-def test_info_names_what_is_damaged(filled, run, scheme, home):
-    """`info` checks each sealed window and each sum, names the damaged ones, shows the rest, and
-    exits with 1."""
+def test_info_names_a_sum_that_is_damaged(filled, run, scheme, home):
+    """`info` checks each sum as it does windows, names the damaged ones, shows the rest, and exits
+    with 1."""
     of = "browser", scheme.fingerprint
-    filled.seal(TallyKey(*of, "2026-11-01"))
-    filled.seal(TallyKey(*of, "2026-11-02"))
-    assert filled.sums.add_up(*of, "day", "2026-11")
     assert filled.sums.drop_windows(*of, windows.end("2026-11-01"), ("month",)).tallies == 1
-    whole = json.loads(run("info", "--json").stdout)["schemes"][0]
-    assert (whole["windows"], whole["sealed"], whole["reports"]) == (2, 1, 5)
-    assert whole["sums"] == {"copies": 0, "kept": ["2026-11"], "dropped_windows": 1}
-    assert (
-        "browser: 1 window dropped, whose sums are in 2026-11 to 2026-11 (1 sum)"
-        in run("info").stdout
-    )
-    a_window = "WHERE id IN (SELECT id FROM tallies WHERE window LIKE '2026%')"
-    with closing(sqlite3.connect(home.url.removeprefix("sqlite:///"))) as file, file:
-        file.execute(f"UPDATE blocks SET block = substr(block, 1, 20) {a_window}")
-    said = run("info", "--json", code=1)
-    assert (
-        "warning: the sealed block of metric browser, window 2026-11-02 is damaged" in said.stderr
-    )
-    assert json.loads(said.stdout)["schemes"][0]["reports"] == 3
     with closing(sqlite3.connect(home.url.removeprefix("sqlite:///"))) as file, file:
         file.execute("UPDATE blocks SET block = substr(block, 1, 20)")
     said = run("info", code=1)
@@ -89,25 +67,10 @@ def test_drop_names_sums_too(filled, run, scheme):
 
 def test_drop_asks_first(filled, run, scheme):
     """Windows go when the question was answered by yes, and not by no or by looking."""
-    dry = run("drop", "--before", "2026-11-03", "--dry-run")
-    assert "browser: 2026-11-01 to 2026-11-02, 2 windows" in dry.stdout
-    assert "2 tallies of 1 metric would go" in dry.stdout
+    run("drop", "--before", "2026-11-03", "--dry-run")
     no = run("drop", "--before", "2026-11-03", answer="n\n", code=1)
     assert "Drop 2 tallies of 1 metric that had ended by 2026-11-03, for ever?" in no.output
     assert len(filled.windows("browser", scheme.fingerprint)) == 3
-    assert (
-        "2 tallies of 1 metric dropped"
-        in run("drop", "--before", "2026-11-03", answer="y\n").stdout
-    )
+    run("drop", "--before", "2026-11-03", answer="y\n")
     assert filled.windows("browser", scheme.fingerprint) == ["2026-11-20"]
     assert "0 tallies of 0 metrics dropped" in run("drop", "--before", "2026-11-03").stdout
-
-
-def test_drop_warns_of_windows_that_take_reports(filled, run, scheme, new_id):
-    """Who drops a window that is not settled is told that it begins again."""
-    assert "again at zero" not in run("drop", "--before", "2020-01-01", "--yes").stderr
-    today = windows.window_at("day", 4_070_908_800.0)
-    one = commit(scheme, new_id(), metric="browser", window=today)
-    filled.fold(one, 4_070_908_800.0)
-    for how in ("--dry-run", "--yes"):
-        assert "start again at zero" in run("drop", "--before", "2100-01-01", how).stderr

@@ -95,24 +95,15 @@ def prefix():
     return f"test-{secrets.token_hex(6)}"
 
 
-@pytest.fixture(scope="module")
-def harmed(new_cluster):
-    """A cluster that these tests may harm: its nodes change their roles, and one is lost."""
-    return new_cluster()
+def publish(url, prefix, scheme):
+    with closing(open_store(url, prefix=prefix, shards=SHARDS)) as store:
+        store.publish({"m": [scheme]})
 
 
-@pytest.fixture
-def publish(scheme, prefix):
-    def publish(cluster):
-        with closing(open_store(cluster.url, prefix=prefix, shards=SHARDS)) as store:
-            store.publish({"m": [scheme]})
-
-    return publish
-
-
-def test_resharding_under_load(harmed, scheme, prefix, publish, noon):
+def test_resharding_under_load(new_cluster, scheme, prefix, noon):
     """Slots that move to a new master, with two of the shards, lose and repeat nothing."""
-    publish(harmed)
+    harmed = new_cluster()
+    publish(harmed.url, prefix, scheme)
     source = harmed.owner(f"{prefix}:{{2}}:x")
     with Writers(harmed.url, prefix, scheme, noon) as writers:
         writers.progress()
@@ -130,14 +121,13 @@ def test_resharding_under_load(harmed, scheme, prefix, publish, noon):
     assert sums(harmed.url, prefix, scheme) == counted(writers)
 
 
-def test_a_master_that_is_killed(new_cluster, scheme, prefix, publish, noon):
+def test_a_master_that_is_killed(new_cluster, scheme, prefix, noon):
     """When a master dies and its replica takes over, a batch that waited for the replica is in
     it. Of batches that did not wait the last may be lost, and none is counted twice."""
     cluster = new_cluster()
-    publish(cluster)
     other = f"{prefix}-unsure"
-    with closing(open_store(cluster.url, prefix=other, shards=SHARDS)) as store:
-        store.publish({"m": [scheme]})
+    for each in (prefix, other):
+        publish(cluster.url, each, scheme)
     master = cluster.owner(f"{prefix}:{{0}}:x")
     replica = cluster.replica_of(master)
     with (

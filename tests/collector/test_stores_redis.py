@@ -22,8 +22,11 @@ from .filling import commit, reports_in
 
 
 @contextmanager
-def opened(server, prefix="own", **options):
+def opened(server, prefix="own", *schemes, **options):
+    """A store with these schemes of the metric `m`."""
     with closing(open_store(server.url, prefix=prefix, **options)) as store:
+        if schemes:
+            store.publish({"m": schemes})
         yield store
 
 
@@ -86,8 +89,7 @@ def test_ids_leave_by_themselves(redis_server, client, scheme, new_id, noon, ter
     """Every generation of ids of each term has an expiry, beyond the last moment at which it is
     asked."""
     period, prefix = ids.PERIODS[term], f"generations{term}"
-    with opened(redis_server, prefix) as store:
-        store.publish({"m": [scheme]})
+    with opened(redis_server, prefix, scheme) as store:
         for moment in (noon, noon + 1, noon + period, noon + 2 * period):
             one = commit(scheme, new_id())
             store.fold(dataclasses.replace(one, remember={one.ids[0]: ids.TERMS[term]}), moment)
@@ -107,8 +109,7 @@ def test_a_generation_lives_for_the_last_of_its_ids(redis_server, client, scheme
     """Where a clock had jumped ahead, the first id of a generation came long before its time: ids
     that come later, by clocks that are right, prolong its life, and none shortens it."""
     start = ids.generation_at(noon) * ids.PERIODS[0]
-    with opened(redis_server, "prolonged") as store:
-        store.publish({"m": [scheme]})
+    with opened(redis_server, "prolonged", scheme) as store:
         for part, left in ((0.99, 4.01), (0.01, 4.99), (0.5, 4.99)):
             store.fold(commit(scheme, new_id()), start + part * ids.PERIODS[0])
             found = client.ttl(f"prolonged:{{0}}:ids:8d:{ids.generation_at(noon)}")
@@ -120,8 +121,7 @@ def test_ids_move_to_deeper_levels(redis_server, client, scheme, new_id, noon, m
     eight bytes for each."""
     monkeypatch.setattr(ids, "FIRST_LEVEL", 256)
     batches = [new_id() for _ in range(6_000)]
-    with opened(redis_server, "levels") as store:
-        store.publish({"m": [scheme]})
+    with opened(redis_server, "levels", scheme) as store:
         expected = Counter()
         for first in range(0, len(batches), 128):
             some = tuple(batches[first : first + 128])
@@ -143,8 +143,7 @@ def test_ids_move_to_deeper_levels(redis_server, client, scheme, new_id, noon, m
 def test_a_tag_counts_at_its_own_place_alone(redis_server, client, scheme, new_id, noon):
     """Bytes of two tags side by side that happen to read as a third are not taken for it, before
     the real one or without it."""
-    with opened(redis_server, "aligned") as store:
-        store.publish({"m": [scheme]})
+    with opened(redis_server, "aligned", scheme) as store:
         store.fold(commit(scheme, new_id()), noon)
         seed = client.get("aligned:{0}:ids:seed")
         key = f"aligned:{{0}}:ids:8d:{ids.generation_at(noon)}"
@@ -181,8 +180,7 @@ def test_wide_commits_that_race_are_all_added(redis_server, shelf, new_id, noon)
         TallyRowKey(tally, row): Increment(64, 1, range(64), np.ones(64, np.int64))
         for row in range(100)
     }
-    with opened(redis_server, "swaps") as store:
-        store.publish({"m": [scheme]})
+    with opened(redis_server, "swaps", scheme) as store:
         work = [Commit((new_id(),), parts) for _ in range(80)]
         with ThreadPoolExecutor(8) as pool:
             assert not any(pool.map(lambda each: store.fold(each, noon), work))
@@ -197,8 +195,7 @@ def test_many_tallies_are_merged_at_once(redis_server, scheme, new_id, noon, mon
     tallies = [TallyKey("m", scheme.fingerprint, day) for day in days]
     rows = {TallyRowKey(tally, 0): Increment(8, 1, (2,), (1,)) for tally in tallies}
     monkeypatch.setattr("deniable_collector.stores.redis.store.LEAST", 16)
-    with opened(redis_server, "together") as store:
-        store.publish({"m": [scheme]})
+    with opened(redis_server, "together", scheme) as store:
         for _ in range(4):
             assert not store.fold(Commit((new_id(),), rows), noon)
         assert store.reports("m", scheme.fingerprint, days) == dict.fromkeys(days, 4)
@@ -208,8 +205,8 @@ def test_a_swap_that_is_always_overtaken(redis_server, scheme, new_id, noon, mon
     """A commit that can only swap gives up when others change the tally each time, adds
     nothing, and may be tried again."""
     batch = new_id()
-    with opened(redis_server, "overtaken") as store, opened(redis_server, "overtaken") as other:
-        store.publish({"m": [scheme]})
+    both = (opened(redis_server, "overtaken", scheme) for _ in range(2))
+    with next(both) as store, next(both) as other:
         read = store._values
 
         def overtake(keys):
@@ -230,11 +227,8 @@ def test_a_swap_that_is_always_overtaken(redis_server, scheme, new_id, noon, mon
 def test_a_server_whose_memory_is_full(own_server, scheme, new_id, noon):
     """A Redis at maxmemory that evicts nothing refuses a ping as it refuses a commit, and says
     why; it can still be read, and takes both when it has room again."""
-    with (
-        closing(open_store(own_server.url)) as store,
-        closing(redis.Redis.from_url(own_server.url)) as one,
-    ):
-        store.publish({"m": [scheme]})
+    one = closing(redis.Redis.from_url(own_server.url))
+    with opened(own_server, "own", scheme) as store, one as one:
         store.fold(commit(scheme, new_id()), noon)
         one.config_set("maxmemory-policy", "noeviction")
         one.config_set("maxmemory", 1)
@@ -251,8 +245,7 @@ def test_replicas_that_are_not_there(own_server, scheme, new_id, noon, monkeypat
     """A batch that must reach a replica is not acknowledged without one, and counted once."""
     monkeypatch.setattr(driver, "_WAIT_MILLISECONDS", 100)
     batch = new_id()
-    with closing(open_store(own_server.url, replicas=1)) as store:
-        store.publish({"m": [scheme]})
+    with opened(own_server, "own", scheme, replicas=1) as store:
         for _ in range(2):
             with pytest.raises(StoreUnavailable, match="DENIABLE_REDIS_REPLICAS"):
                 store.fold(commit(scheme, batch), noon)

@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -39,21 +40,12 @@ def test_a_transaction_that_cannot_be_undone(store, one, scheme, noon):
     kept, and the next one is taken."""
     good = store._file._connection
 
-    class Broken:
-        in_transaction = True
+    def execute(text, *values):
+        if text in ("COMMIT", "ROLLBACK"):
+            raise sqlite3.OperationalError("disk I/O error")
+        return good.execute(text, *values)
 
-        def close(self):
-            good.close()
-
-        def execute(self, text, *values):
-            if text in ("COMMIT", "ROLLBACK"):
-                raise sqlite3.OperationalError("disk I/O error")
-            return good.execute(text, *values)
-
-        def executemany(self, *call):
-            return good.executemany(*call)
-
-    store._file._connection = Broken()
+    store._file._connection = Mock(wraps=good, in_transaction=True, execute=execute)
     with pytest.raises(StoreError):
         store.fold(one("a" * 32), noon)
     assert store.fold(one("a" * 32), noon) == frozenset()

@@ -1,6 +1,7 @@
 """TLS to Redis: who can show who he is, and who cannot."""
 
 from contextlib import closing
+from urllib.parse import urlencode
 
 import pytest
 from tests.ports import free_port
@@ -12,22 +13,29 @@ from .filling import commit, reports_in
 pytestmark = pytest.mark.campaign
 
 
+FILES = {"ssl_ca_certs": "ca.pem", "ssl_certfile": "client.pem", "ssl_keyfile": "client.key"}
+
+
 @pytest.fixture(scope="module")
-def tls_server(new_redis, certificates):
-    """A Redis that asks its clients for a certificate, and its port for TLS."""
+def address(new_redis, certificates):
+    """The address of a Redis that asks its clients for a certificate, with what a client needs to
+    connect; with other files than usual, or none where one is ""."""
     port = free_port()
-    return new_redis("--tls-port", str(port), *certificates.server()), port
+    options = ["--tls-port", str(port)]
+    for name, file in (("ca-cert", "ca.pem"), ("cert", "server.pem"), ("key", "server.key")):
+        options += [f"--tls-{name}-file", str(certificates / file)]
+    new_redis(*options)
+
+    def address(host="localhost", **changes):
+        files = {name: certificates / file for name, file in (FILES | changes).items() if file}
+        return f"rediss://{host}:{port}/0?{urlencode(files)}"
+
+    return address
 
 
-@pytest.fixture
-def tls_port(tls_server):
-    return tls_server[1]
-
-
-def test_a_store_over_tls(tls_port, certificates, scheme, new_id, noon):
+def test_a_store_over_tls(address, scheme, new_id, noon):
     """With the CA, a certificate and its key, everything goes over TLS."""
-    url = f"rediss://localhost:{tls_port}/0?{certificates.query()}"
-    with closing(open_store(url, prefix="tls")) as store:
+    with closing(open_store(address(), prefix="tls")) as store:
         store.publish({"m": [scheme]})
         assert store.fold(commit(scheme, new_id()), noon) == frozenset()
         assert reports_in(store, scheme) == 1
@@ -52,11 +60,10 @@ OURS = "does not accept our certificate: check ssl_certfile and ssl_keyfile"
         ("localhost", {"ssl_ca_certs": "ca.key"}, "is not in PEM form|check ssl_ca_certs"),
     ],
 )
-def test_who_cannot_show_who_he_is(tls_port, certificates, host, changes, words):
+def test_who_cannot_show_who_he_is(address, host, changes, words):
     """A server with another name or another CA, and a client without a good certificate, do not
     meet; the error says where to look and not where to."""
-    url = f"rediss://{host}:{tls_port}/0?{certificates.query(**changes)}"
-    with closing(open_store(url)) as store:
+    with closing(open_store(address(host, **changes))) as store:
         with pytest.raises(StoreUnavailable, match=words) as caught:
             store.ping()
         assert host not in str(caught.value)

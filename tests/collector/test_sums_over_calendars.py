@@ -8,6 +8,7 @@ from datetime import date, timedelta
 
 import numpy as np
 import pytest
+from tests.registries import declared
 
 from deniable import Registry
 from deniable.protocol import windows
@@ -20,20 +21,6 @@ from deniable_collector.upkeep.keeper import Keeper, rules_of
 
 WIDTH = 40
 DAY = 86_400.0
-REGISTRY = """
-schema = 1
-app = "bench"
-
-[metrics.m]
-owner = "bench@acme.example"
-expires = 2999-12-31
-type = "boolean"
-description = "What was searched for."
-window = "{window}"
-keep = {keep}
-epsilon = 2.0
-lifetime_epsilon = 8.0
-"""
 FIRST = date(2025, 12, 1)
 DAYS = [f"{FIRST + timedelta(each)}" for each in range(100)]
 """From Monday, 1 December, to 10 March."""
@@ -159,10 +146,10 @@ def test_a_change_that_comes_too_late(crowd, home, monkeypatch):
     crowd.check(months("2025-12"))
 
 
-def declared(keep, window="day"):
+def keeping(keep, window="day"):
     """The metric `m` with this `keep`."""
-    text = REGISTRY.format(keep=keep, window=window)
-    return Registry.parse(text)
+    text = declared(m={"type": "boolean", "window": window})
+    return Registry.parse(f"{text}keep = {keep}\n")
 
 
 def moment(day):
@@ -170,34 +157,19 @@ def moment(day):
     return windows.start(day) + DAY / 2
 
 
-def test_the_collector_keeps_what_the_registry_says(crowd, home):
-    """Days go after the days of `keep`, months stay; other metrics go by DENIABLE_KEEP_DAYS."""
-    metrics = declared('{ day = "60 days", month = "forever" }')
-    retention = Keeper(crowd.store, 8, lambda: moment("2026-03-14"), metrics)
-    assert retention.apply() == DAY
-    assert crowd.store.windows("m", crowd.scheme) == [day for day in DAYS if day >= "2026-01-13"]
-    crowd.check(DAYS)
-    assert {str(name) for name in crowd.store.sums.names("m", crowd.scheme)} == {
-        "kept-day-2025-12", "kept-day-2026-01",
-    }  # fmt: skip
-    later = Keeper(crowd.store, 8, lambda: moment("2026-06-14"), metrics)
-    later.apply()
-    crowd.check(DAYS)
-    assert crowd.store.windows("m", crowd.scheme) == []
-    Keeper(crowd.store, 8, lambda: moment("2026-06-14")).apply()
-    assert crowd.store.sums.names("m", crowd.scheme) == []
-
-
 def test_sums_are_kept_for_their_time(crowd, home):
-    """A sum of a calendar goes when its own time is over; one without an end stays."""
-    metrics = declared('{ day = "60 days", month = "62 days", quarter = "forever" }')
-    for day in ("2026-03-03", "2026-04-09", "2026-05-06", "2026-07-20"):
-        assert Keeper(crowd.store, 0, lambda day=day: moment(day), metrics).apply() == DAY
+    """Days go after the days of `keep`, also where DENIABLE_KEEP_DAYS has fewer. A sum of a
+    calendar goes when its own time is over; one without an end stays."""
+    metrics = keeping('{ day = "60 days", month = "62 days", quarter = "forever" }')
+    for day, first in (("2026-03-03", "2026-01-02"), ("2026-04-09", "2026-02-08"),
+                       ("2026-05-06", "2026-03-07"), ("2026-07-20", None)):  # fmt: skip
+        assert Keeper(crowd.store, 8, lambda day=day: moment(day), metrics).apply() == DAY
+        assert next(iter(crowd.store.windows("m", crowd.scheme)), None) == first
         crowd.check(DAYS)
     assert [str(name) for name in crowd.store.sums.names("m", crowd.scheme)] == [
         "kept-day-2025-Q4", "kept-day-2026-Q1",
     ]  # fmt: skip
-    metrics = declared('{ day = "60 days", quarter = "1 year" }')
+    metrics = keeping('{ day = "60 days", quarter = "1 year" }')
     Keeper(crowd.store, 0, lambda: moment("2027-03-01"), metrics).apply()
     assert [str(name) for name in crowd.store.sums.names("m", crowd.scheme)] == ["kept-day-2026-Q1"]
     crowd.check(months("2026-01", "2026-02", "2026-03"))
@@ -205,16 +177,15 @@ def test_sums_are_kept_for_their_time(crowd, home):
 
 def test_a_rule_for_each_metric():
     """A rule has the days of its windows and the calendars whose sums stay."""
-    (rule,) = rules_of(declared('{ month = "forever" }'), 400).values()
+    (rule,) = rules_of(keeping('{ month = "forever" }'), 400).values()
     assert (rule.windows, rule.calendars, rule.sums) == (400, ("month",), [])
-    (rule,) = rules_of(declared('{ day = "90 days", month = "5 years" }'), 400).values()
+    (rule,) = rules_of(keeping('{ day = "90 days", month = "5 years" }'), 400).values()
     assert (rule.windows, rule.calendars, rule.sums) == (90, ("month",), [("month", 1830)])
-    (rule,) = rules_of(declared('{ day = "forever" }'), 400).values()
+    (rule,) = rules_of(keeping('{ day = "forever" }'), 400).values()
     assert (rule.windows, rule.calendars, rule.sums) == (0, (), [])
-    (rule,) = rules_of(declared('{ month = "2 years", quarter = "forever" }', "month"), 0).values()
+    (rule,) = rules_of(keeping('{ month = "2 years", quarter = "forever" }', "month"), 0).values()
     assert (rule.windows, rule.calendars, rule.sums) == (732, ("quarter",), [])
-    text = REGISTRY.replace("keep = {keep}", "").format(window="day")
-    assert rules_of(Registry.parse(text), 9) == {}
+    assert rules_of(Registry.parse(declared(m={"type": "boolean"})), 9) == {}
 
 
 def test_sums_of_other_calendars_are_refused(crowd, tmp_path, noon, shelf):

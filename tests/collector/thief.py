@@ -14,8 +14,6 @@ from typing import Any, TypeAlias
 
 from deniable_collector.stores import StoreError, open_store
 
-__all__ = ["Cells", "contents", "redis_commands", "sqlite_commits"]
-
 Cells: TypeAlias = "Counter[tuple[str, str, int, int]]"
 """Counts by metric, window, row and column; column -1 counts the row's reports."""
 

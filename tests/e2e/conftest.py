@@ -14,7 +14,7 @@ import pytest
 from tests.ports import free_port
 from tests.tools import need
 
-from .running import calculated
+from .running import calculated, run
 
 FLAGS = (
     "--headless=new",
@@ -53,9 +53,9 @@ def start(environ):
     """Starts processes in groups of their own, and ends what is left of them."""
     started = []
 
-    def start(arguments):
+    def start(arguments, folder=None):
         process = subprocess.Popen(
-            arguments, stdout=subprocess.PIPE, text=True, env=environ, process_group=0
+            arguments, cwd=folder, stdout=subprocess.PIPE, text=True, env=environ, process_group=0
         )
         started.append(process)
         return process
@@ -74,7 +74,6 @@ def listening(command, environ, start):
     def listening(*arguments, **settings):
         environ.update(DENIABLE_BIND="127.0.0.1:0", DENIABLE_LOG_FORMAT="text", **settings)
         process = start([*command, *arguments])
-        assert process.stdout is not None
         for line in process.stdout:
             if "listening at" in line:
                 return line.rsplit(" ", 1)[1].strip()
@@ -118,12 +117,7 @@ def axe():
     folder = Path(__file__).parent
     source = folder / "node_modules" / "axe-core" / "axe.min.js"
     need("npm")
-    subprocess.run(
-        [folder.parents[1] / ".ci" / "packages", folder],
-        check=True,
-        capture_output=True,
-        timeout=120,
-    )
+    run([folder.parents[1] / ".ci" / "packages", folder], folder, os.environ, 120)
     return source.read_text(encoding="utf-8")
 
 
@@ -133,13 +127,28 @@ def dashboard_page(command, start):
 
     def find():
         dashboard = start([*command, "dashboard"])
-        assert dashboard.stdout is not None
         for line in dashboard.stdout:
             if found := re.search(r"http://127\.0\.0\.1:\d+", line):
                 return found[0]
         raise AssertionError("the dashboard printed no address")
 
     return find
+
+
+@pytest.fixture
+def demo(command, start):
+    """Starts a demo of some devices: its process, and its dashboard, token and page to try it."""
+
+    def demo(devices):
+        process = start([*command, "demo", "--devices", str(devices), "--port", "0"])
+        printed = ""
+        while "Ctrl-C" not in printed:
+            printed += process.stdout.readline()
+        link = re.search(r"(http://127\.0\.0\.1:\d+)/login\?\S*token=(\S+)", printed)
+        page = re.search(r"^Try it.*?(\S+)$", printed, re.M)
+        return process, *link.groups(), page[1]
+
+    return demo
 
 
 SHOWCASE_TOKEN = "Vq3mS0x-8JtYc_1rKfWz5LbNpH2eGdUa"

@@ -1,18 +1,31 @@
 """What journeys share: waiting, a web site of some files, commands, what a store has counted."""
 
+import os
 import shlex
 import shutil
 import subprocess
+import sys
 import threading
 import urllib.request
 from contextlib import closing, contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 from tests.ports import until
 from tests.tools import leave_out
 
 from deniable_collector.stores import open_store
+
+
+def with_program(folder):
+    """The PATH with this interpreter, and a folder in which its `deniable` is."""
+    program = folder / "bin" / "deniable"
+    program.parent.mkdir()
+    program.write_text(f"#!{sys.executable}\nfrom deniable.cli import main\nmain()\n")
+    program.chmod(0o755)
+    python = str(Path(sys.executable).parent)
+    return os.pathsep.join((str(program.parent), python, os.environ["PATH"]))
 
 
 def until_answered(address):
@@ -50,17 +63,22 @@ def counted(store, metric, window=""):
         return sum(opened.reports(metric.name, scheme, windows).values())
 
 
-def run(command, folder, environ):
-    """What a command prints that ends well."""
-    done = subprocess.run(
+def ran(command, folder, environ, timeout=600):
+    """A command that has ended, well or badly, with what it printed."""
+    return subprocess.run(
         shlex.split(command) if isinstance(command, str) else command,
         cwd=folder,
         env=environ,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=timeout,
         check=False,
     )
+
+
+def run(command, folder, environ, timeout=600):
+    """What a command prints that ends well."""
+    done = ran(command, folder, environ, timeout)
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
     return done.stdout
 

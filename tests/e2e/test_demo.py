@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
-import subprocess
-import time
 import urllib.error
 import urllib.request
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
+from tests.ports import until
 
 import deniable_demo
 from deniable import Registry
@@ -44,12 +42,24 @@ from deniable_estimator.watching.rules_file import parse_rules
 from deniable_estimator.watching.run import Watcher
 from deniable_estimator.watching.state import WatchState
 
+from .running import ran
+
 DEVICES = 2_400
+METRICS = Path(deniable_demo.__file__).with_name("metrics.toml")
+REGISTRY = Registry.load(METRICS)
 
 
 def accepted(body):
     """A collector's reply to a batch that it takes whole."""
     return Reply(202, json.dumps({"batch": json.loads(body)["batch"], "rejected": []}).encode())
+
+
+@contextmanager
+def published(path, registry=REGISTRY):
+    """A store with the schemes of a registry."""
+    with closing(open_store(f"sqlite:///{path}")) as store:
+        store.publish({metric.name: [metric.scheme] for metric in registry})
+        yield store
 
 
 def reported(registry, crowd, now, monkeypatch):
@@ -78,13 +88,9 @@ def processes_below(folder):
     return found
 
 
-def left_below(folder):
-    """The processes that stay. A helper of multiprocessing ends just after its parent, when
-    the pipe between them closes, so the last one is given a moment."""
-    deadline = time.monotonic() + 60
-    while (found := processes_below(folder)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return found
+def nothing_stays(folder):
+    """A helper of multiprocessing ends just after its parent, when the pipe between them closes."""
+    until(lambda: not processes_below(folder), "processes stay")
 
 
 def test_once_prints_numbers_that_hold(command, environ):
@@ -96,23 +102,16 @@ def test_once_prints_numbers_that_hold(command, environ):
     operating system's, so there is no seed. Of quantiles, whose intervals so few reports leave open
     as often as not, and of the pair's ratios, which are not normal, the truth alone is looked at.
     """
-    done = subprocess.run(
-        [*command, "demo", "--once", "--json", "--devices", str(DEVICES)],
-        env=environ,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    asked = [*command, "demo", "--once", "--json", "--devices", str(DEVICES)]
+    done = ran(asked, None, environ)
     assert done.returncode == 0, done.stderr
     # What its collector logs every day would bury what it shows.
     assert " info " not in done.stderr
     document = json.loads(done.stdout)
     assert list(document) == ["metrics", "changes"]
-    registry = Registry.load(Path(deniable_demo.__file__).with_name("metrics.toml"))
     compared, groups = 0, dict[str, int]()
     for metric in document["metrics"]:
-        rate = registry[metric["metric"]].rate
+        rate = REGISTRY[metric["metric"]].rate
         if metric["segment"] is not None:
             groups[metric["segment"]["system"]] = metric["n"]
         elif rate == 1:
@@ -146,22 +145,14 @@ def test_once_prints_numbers_that_hold(command, environ):
     assert list(groups) == ["windows", "macos", "linux"]
     assert 0 < sum(groups.values()) < DEVICES
     assert list(Path(environ["TMPDIR"]).iterdir()) == []
-    assert left_below(environ["TMPDIR"]) == []
+    nothing_stays(environ["TMPDIR"])
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks into /proc")
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
-def test_the_staying_demo_shows_itself_and_leaves_nothing(command, environ, start, ending):
+def test_the_staying_demo_shows_itself_and_leaves_nothing(demo, environ, ending):
     """The printed link opens the dashboard; Ctrl-C ends every process and removes every file."""
-    demo = start([*command, "demo", "--devices", "50", "--port", "0"])
-    assert demo.stdout is not None
-    page = token = None
-    for line in demo.stdout:
-        if found := re.search(r"(http://127\.0\.0\.1:\d+)/login\?\S*token=(\S+)", line):
-            page, token = found.groups()
-        if "Ctrl-C" in line:
-            break
-    assert page is not None
+    process, page, token, _ = demo(50)
     newest = datetime.now(UTC).date() - timedelta(days=1)
     request = urllib.request.Request(
         f"{page}/metric/browser.json?from={newest}&to={newest}",
@@ -174,9 +165,9 @@ def test_the_staying_demo_shows_itself_and_leaves_nothing(command, environ, star
     refused.value.close()
     assert len(processes_below(environ["TMPDIR"])) >= 5  # demo, and two services of two each
     assert list(Path(environ["TMPDIR"]).iterdir())
-    os.killpg(demo.pid, ending)
-    assert demo.wait(timeout=40) == 0
-    assert left_below(environ["TMPDIR"]) == []
+    os.killpg(process.pid, ending)
+    assert process.wait(timeout=40) == 0
+    nothing_stays(environ["TMPDIR"])
     assert list(Path(environ["TMPDIR"]).iterdir()) == []
 
 
@@ -188,7 +179,7 @@ def test_what_is_made_up_goes_together():
     for system, (_, percent) in CRASHES.percent.items():
         of = crashed[systems == system]
         assert stats.binomtest(int(of.sum()), len(of), percent / 100).pvalue > 1e-4 / 3
-    pair = Registry.load(Path(deniable_demo.__file__).with_name("metrics.toml"))[USAGE.metric].type
+    pair = REGISTRY[USAGE.metric].type
     assert isinstance(pair, Pair)
     shares = conditional_shares(pair, *USAGE.draw(40_000, random))
     longest = [shares[f"minutes=60 or more given plan={plan}"] for plan in USAGE.typical]
@@ -200,29 +191,26 @@ def test_drawn_days_are_like_those_of_the_sdk(tmp_path, monkeypatch):
     """Of every metric, each cell of the tally is as frequent in a drawn day as in one that 4,000
     devices reported with the real SDK. Alpha 1e-4 for all cells together (normal tails); the SDK's
     randomness is the operating system's, the drawn day's has seed 1."""
-    registry = Registry.load(Path(deniable_demo.__file__).with_name("metrics.toml"))
     newest, crowd = date(2026, 11, 24), 4_000
     assert newest.weekday() < 5, "a working day, as in the population"
     tallies = {}
     now = datetime(newest.year, newest.month, newest.day + 1, 12, tzinfo=UTC).timestamp()
-    path = Path(deniable_demo.__file__).with_name("metrics.toml")
-    sent = reported(path, draw(crowd, np.random.default_rng(2)), now, monkeypatch)
+    sent = reported(METRICS, draw(crowd, np.random.default_rng(2)), now, monkeypatch)
     for name in ("reported", "drawn"):
-        with closing(open_store(f"sqlite:///{tmp_path}/{name}.db")) as store:
-            store.publish({metric.name: [metric.scheme] for metric in registry})
+        with published(f"{tmp_path}/{name}.db") as store:
             if name == "reported":
-                intake = Intake(registry, store, max_reports=100, clock=lambda: now)
+                intake = Intake(REGISTRY, store, max_reports=100, clock=lambda: now)
                 intake.take([intake.read(body) for body in sent])
             else:
                 rng = np.random.default_rng(1)
-                list(write_history(store, registry, draw(200_000, rng), newest, rng, days=[0]))
-            for metric in registry:
-                asked = select(store, registry, Query(metric.name, Days(newest, newest))).read()
+                list(write_history(store, REGISTRY, draw(200_000, rng), newest, rng, days=[0]))
+            for metric in REGISTRY:
+                asked = select(store, REGISTRY, Query(metric.name, Days(newest, newest))).read()
                 tallies[name, metric.name] = asked.parts[0].tally
     p_values = []
-    for metric in registry:
+    for metric in REGISTRY:
         one, two = (tallies[name, metric.name] for name in ("reported", "drawn"))
-        if metric.name in {*registry.unasked, LEAVING.metric}:
+        if metric.name in {*REGISTRY.unasked, LEAVING.metric}:
             continue
         assert one.reports
         for ours, theirs in zip(one.rows, two.rows, strict=True):
@@ -241,16 +229,14 @@ def test_a_release_after_which_fewer_come_back_is_found(tmp_path):
     """Twelve demos of 50,000 devices (seeds 0 to 11): the planted fall is found in each but one at
     most (it is 5.8 standard errors, and has to be beyond 2.9), and inside its interval in eight at
     least (alpha 2e-4)."""
-    registry = Registry.load(Path(deniable_demo.__file__).with_name("metrics.toml"))
     newest = date(2026, 11, 24)
     days = weeks_since(newest)
     found, inside = 0, 0
     for seed in range(12):
-        with closing(open_store(f"sqlite:///{tmp_path}/{seed}.db")) as store:
-            store.publish({metric.name: [metric.scheme] for metric in registry})
-            write_weeks(store, registry, 50_000, newest, np.random.default_rng(seed))
+        with published(f"{tmp_path}/{seed}.db") as store:
+            write_weeks(store, REGISTRY, 50_000, newest, np.random.default_rng(seed))
             before, after = (
-                read(store, registry, Query(LEAVING.metric, each)) for each in (days.earlier, days)
+                read(store, REGISTRY, Query(LEAVING.metric, each)) for each in (days.earlier, days)
             )
         changes = compare(before, after)
         place = changes.values.index("age 1")
@@ -265,7 +251,7 @@ def test_the_newest_day_continues_the_memos_of_the_drawn_days(tmp_path, monkeypa
     """With memos of much noise and next to none on top, 1,000 devices with the real SDK report what
     they did on the drawn day before, where all of them took part. With memos of their own, counts
     would be 6 to 20 apart (a standard deviation), not .2 to 2."""
-    text = Path(deniable_demo.__file__).with_name("metrics.toml").read_text()
+    text = METRICS.read_text()
     text = text.replace("epsilon = 2.0\nlongitudinal", "epsilon = 0.999\nlongitudinal", 2)
     path = tmp_path / "metrics.toml"
     path.write_text(text.replace("memo_epsilon = 4.0", "memo_epsilon = 1.0", 2))
@@ -275,8 +261,7 @@ def test_the_newest_day_continues_the_memos_of_the_drawn_days(tmp_path, monkeypa
     now = datetime(newest.year, newest.month, newest.day + 1, 12, tzinfo=UTC).timestamp()
     kept = [each for each in registry if each.memo_epsilon == 1.0]
     assert [each.name for each in kept] == ["browser", "dark_mode"]
-    with closing(open_store(f"sqlite:///{tmp_path}/tallies.db")) as store:
-        store.publish({metric.name: [metric.scheme] for metric in registry})
+    with published(f"{tmp_path}/tallies.db", registry) as store:
         list(write_history(store, registry, crowd, newest, np.random.default_rng(4), days=[1]))
         for body in reported(path, crowd, now, monkeypatch):
             intake = Intake(registry, store, max_reports=100, clock=lambda: now)
@@ -300,15 +285,13 @@ def test_watch_tells_each_planted_change_once(tmp_path):
     in all days: crashes after the release, both sides of the drift of a metric with memos, and the
     numbers that grow, each once; and nothing else. Seed 1; one other in all days has a chance of
     at most .2."""
-    registry = Registry.load(Path(deniable_demo.__file__).with_name("metrics.toml"))
     rules = 'schema = 1\ndashboard = "https://d.acme.example"\nfalse_alarms = "1 a year"'
     newest, told, state = date(2026, 11, 24), [], WatchState()
-    with closing(open_store(f"sqlite:///{tmp_path}/tallies.db")) as store:
-        store.publish({metric.name: [metric.scheme] for metric in registry})
-        watcher = Watcher(store, registry, parse_rules(rules, list(registry), {}))
+    with published(f"{tmp_path}/tallies.db") as store:
+        watcher = Watcher(store, REGISTRY, parse_rules(rules, list(REGISTRY), {}))
         rng = np.random.default_rng(1)
         crowd = draw(50_000, rng)
-        for day in write_history(store, registry, crowd, newest, rng, range(DAYS, -1, -1)):
+        for day in write_history(store, REGISTRY, crowd, newest, rng, range(DAYS, -1, -1)):
             judged = datetime.combine(day, datetime.min.time(), UTC) + timedelta(days=2, hours=1)
             for each in watcher.run(state, judged.timestamp()).messages:
                 way = "up" if each["facts"]["difference"] > 0 else "down"

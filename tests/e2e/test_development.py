@@ -1,4 +1,4 @@
-"""`deniable dev` as developers run it: a Python app and a web page report to it."""
+"""`deniable dev` as developers run it: a web page reports to it, and nothing of it is left."""
 
 import json
 import os
@@ -23,21 +23,6 @@ METRICS = declared(
 )  # fmt: skip
 PLUGIN = tables(plugin={"type": "string"})
 
-APP = """\
-import sys
-import deniable
-
-telemetry = deniable.Client("metrics.toml", endpoint="https://t.acme.example", consent=True)
-for value in sys.argv[1:]:
-    telemetry.record("browser", value)
-telemetry.record("startup", 0.5)
-try:
-    telemetry.record("browsr", "firefox")
-except deniable.MetricError:
-    pass
-input()
-"""
-
 PAGE = """\
 <!doctype html>
 <html lang="en">
@@ -54,11 +39,10 @@ PAGE = """\
 
 @pytest.fixture
 def shop(tmp_path):
-    """A folder with an app and its registry."""
+    """A folder with the registry of an app."""
     folder = tmp_path / "shop"
     folder.mkdir()
     (folder / "metrics.toml").write_text(METRICS, encoding="utf-8")
-    (folder / "app.py").write_text(APP, encoding="utf-8")
     return folder
 
 
@@ -69,7 +53,6 @@ def dev(shop, command, start):
     def run(*options):
         path = str(shop / "metrics.toml")
         process = start([*command, "dev", path, "--port", "0", *options])
-        assert process.stdout is not None
         printed = ""
         for line in process.stdout:
             printed += line

@@ -2,12 +2,8 @@
 
 import http.cookiejar
 import json
-import os
 import re
 import shlex
-import signal
-import subprocess
-import sys
 import urllib.error
 import urllib.request
 from datetime import UTC, datetime
@@ -18,7 +14,7 @@ from tests.ports import free_port, until
 
 from deniable import Registry
 
-from .running import counted, run, until_answered
+from .running import counted, run, until_answered, with_program
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -30,55 +26,23 @@ COMMANDS = 6
 
 
 @pytest.fixture
-def environ(tmp_path):
+def environ(environ, tmp_path):
     """A new user's environment: the program `deniable`, a home, ports that are free."""
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    (programs / "deniable").write_text(
-        f"#!{sys.executable}\nfrom deniable.cli import main\nmain()\n"
-    )
-    (programs / "deniable").chmod(0o755)
-    kept = {
-        name: text
-        for name, text in os.environ.items()
-        if not name.startswith("DENIABLE_") and name != "DO_NOT_TRACK"
-    }
-    prefix = str(Path(sys.executable).parent)
-    return {
-        **kept,
-        "PATH": os.pathsep.join((str(programs), prefix, os.environ["PATH"])),
+    environ |= {
+        "PATH": with_program(tmp_path),
         "XDG_STATE_HOME": str(tmp_path / "home"),
         "COLUMNS": "200",
         "DENIABLE_BIND": f"127.0.0.1:{free_port()}",
         "DENIABLE_DASHBOARD_BIND": f"127.0.0.1:{free_port()}",
         "DENIABLE_DASHBOARD_LOGIN_LINK": "1",
     }
+    return environ
 
 
 @pytest.fixture
-def serve(environ):
-    """Starts servers, and ends them after the test."""
-    started = []
-
-    def start(command, folder):
-        process = subprocess.Popen(
-            shlex.split(command),
-            cwd=folder,
-            env=environ,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            start_new_session=True,
-        )
-        started.append(process)
-        return process
-
-    yield start
-    for process in started:
-        os.killpg(process.pid, signal.SIGTERM)
-        process.wait(60)
-        assert process.stdout is not None
-        process.stdout.close()
+def serve(start):
+    """Starts servers by what is typed."""
+    return lambda command, folder: start(shlex.split(command), folder)
 
 
 def test_from_an_empty_folder_to_the_dashboard(tmp_path, environ, serve):
@@ -110,7 +74,6 @@ def test_from_an_empty_folder_to_the_dashboard(tmp_path, environ, serve):
     assert run(app, folder, environ) == "telemetry is on\n"
 
     served = serve(dashboard, folder)
-    assert served.stdout is not None
     token = served.stdout.readline().partition("token: ")[2].strip()
     page = f"http://{environ['DENIABLE_DASHBOARD_BIND']}"
     until_answered(f"{page}/healthz")
@@ -145,7 +108,6 @@ def test_from_a_clone_to_the_live_page(tmp_path, environ, serve):
     assert dev in run(init, tmp_path, environ)
     folder = tmp_path / enter.removeprefix("cd ")
     server = serve(f"{dev} --port 0", folder)
-    assert server.stdout is not None
     printed = ""
     while "Ctrl-C" not in printed:
         printed += server.stdout.readline()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import re
-import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from .browsing import judge
+from .running import ran, run
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -31,14 +32,8 @@ PAGES = (
 def build(source, out):
     """Build the pages of a folder as `make site` does."""
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-E"]
-    return subprocess.run(
-        [*command, "-d", out / "doctrees", "-c", DOCS / "site", source, out / "site"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    options = ["-d", out / "doctrees", "-c", DOCS / "site"]
+    return ran([*command, *options, source, out / "site"], ROOT, os.environ, 120)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +43,7 @@ def site(tmp_path_factory):
     reference.parent.mkdir(parents=True, exist_ok=True)
     if not reference.exists():
         reference.write_text("Built without Node.\n", encoding="utf-8")
-    subprocess.run([ROOT / ".ci" / "web", "reference"], check=True, timeout=120)
+    run(".ci/web reference", ROOT, os.environ, 120)
     out = tmp_path_factory.mktemp("site")
     done = build(ROOT, out)
     assert done.returncode == 0, done.stderr

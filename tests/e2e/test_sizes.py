@@ -20,6 +20,17 @@ PAGES = (
     "/released/browser",
 )
 
+ANSWERS = (
+    "/metric/browser",
+    "/metric/dark_mode",
+    "/metric/language",
+    "/metric/page_load",
+    "/metric/plan_and_minutes",
+    "/metric/plugin/strings",
+    "/metric/page_load/segments?by=platform",
+)
+TOP = "return document.querySelector('h2.headline').getBoundingClientRect().top"
+
 SIZES = """
 return [...document.querySelectorAll("body *")]
   .filter(each => [...each.childNodes].some(node => node.nodeType == 3 && node.data.trim()))
@@ -129,6 +140,15 @@ def test_everything_fits_every_screen(showcase_page, browser):
             if after != pytest.approx(1.5 * before, rel=0.01)
         ]
     assert found == []
+
+
+def test_the_answer_begins_above_300_pixels(showcase_page, browser):
+    """On a screen of 390 pixels; the definition and the privacy label are behind Details."""
+    resize(browser, 390, mobile=True)
+    for path in ANSWERS:
+        browser.get(showcase_page + path)
+        assert 0 < browser.execute_script(TOP) < 300, path
+        assert not browser.find_element("css selector", "#details :is(dl, p)").is_displayed()
 
 
 def test_paper_is_filled(showcase_page, browser):

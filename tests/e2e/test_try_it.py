@@ -14,22 +14,6 @@ from .browsing import judge
 DEVICES = 50
 
 
-@pytest.fixture
-def demo(command, start):
-    """The addresses of a small demo: its dashboard, its token and its page."""
-    process = start([*command, "demo", "--devices", str(DEVICES), "--port", "0"])
-    assert process.stdout is not None
-    found = {}
-    for line in process.stdout:
-        if link := re.search(r"(http://127\.0\.0\.1:\d+)/login\?\S*token=(\S+)", line):
-            found["dashboard"], found["token"] = link.groups()
-        elif line.startswith("Try it"):
-            found["page"] = line.split()[-1]
-        if "Ctrl-C" in line:
-            break
-    return found
-
-
 def answer(browser, metric, choice):
     """Answer a question, and wait for the estimate."""
     from selenium.webdriver.support.ui import WebDriverWait
@@ -48,8 +32,9 @@ def test_a_visitor_is_one_more_device(demo, open_browser):
     visit has answered already; with its data deleted the browser is a new device."""
     from selenium.webdriver.support.ui import WebDriverWait
 
+    _, dashboard, token, page = demo(DEVICES)
     browser = open_browser(True)
-    browser.get(demo["page"])
+    browser.get(page)
     heading = browser.find_element("tag name", "h1").text
     assert heading == f"Answer as one of {DEVICES + 1} devices"
     card = answer(browser, "browser", "firefox")
@@ -84,21 +69,22 @@ def test_a_visitor_is_one_more_device(demo, open_browser):
 
     newest = datetime.now(UTC).date() - timedelta(days=1)
     request = urllib.request.Request(
-        f"{demo['dashboard']}/metric/browser.json?from={newest}&to={newest}",
-        headers={"Authorization": f"Bearer {demo['token']}"},
+        f"{dashboard}/metric/browser.json?from={newest}&to={newest}",
+        headers={"Authorization": f"Bearer {token}"},
     )
     with urllib.request.urlopen(request) as response:
         assert json.load(response)["n"] == DEVICES + 2
     # The dashboard's pages lead here.
-    browser.get(f"{demo['dashboard']}/login?token={demo['token']}")
-    assert browser.find_element("link text", "Try it").get_attribute("href") == f"{demo['page']}/"
+    browser.get(f"{dashboard}/login?token={token}")
+    assert browser.find_element("link text", "Try it").get_attribute("href") == f"{page}/"
 
 
 def test_it_is_accessible(demo, open_browser, axe):
     """axe-core finds nothing before and after answering, in light and dark, on a desktop and on a
     phone, and the page is never wider than the phone."""
+    _, _, _, page = demo(DEVICES)
     browser = open_browser(True)
-    browser.get(demo["page"])
+    browser.get(page)
     found = judge(browser, axe)
     answer(browser, "browser", "other")
     answer(browser, "dark_mode", "yes")
@@ -108,7 +94,8 @@ def test_it_is_accessible(demo, open_browser, axe):
 def test_only_what_the_page_needs_is_served(demo):
     """Estimates are those of the two questions, with finite numbers; anything else is not found;
     the policy of each response allows no inline script and no other address."""
-    with urllib.request.urlopen(f"{demo['page']}/estimate.json?metric=dark_mode") as response:
+    _, _, _, page = demo(DEVICES)
+    with urllib.request.urlopen(f"{page}/estimate.json?metric=dark_mode") as response:
         document = json.load(response)
         policy = response.headers["Content-Security-Policy"]
     assert document["n"] == DEVICES
@@ -117,6 +104,6 @@ def test_only_what_the_page_needs_is_served(demo):
     assert re.search(r"connect-src 'self' http://127\.0\.0\.1:\d+;", policy)
     for path in ("/estimate.json?metric=language", "/estimate.json", "/../commands.py", "/none"):
         with pytest.raises(urllib.error.HTTPError) as refused:
-            urllib.request.urlopen(demo["page"] + path)
+            urllib.request.urlopen(page + path)
         assert refused.value.code == 404
         refused.value.close()

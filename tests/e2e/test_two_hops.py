@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass, field
-from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.ports import until
 from tests.registries import declared
 
 from deniable import Registry
+from deniable.oblivious import ObliviousTransport
+from deniable.protocol import wire
 from deniable.tools.web_command import web_files
 from deniable_collector.oblivious.key_file import KeyFile
 
@@ -47,16 +48,8 @@ CAPSULES = """
 FLUSH = "telemetry.flush(20).then(arguments[0]);"
 
 
-@dataclass
-class Site:
+class Site(SimpleNamespace):
     """A site, and the two hops that its pages send through."""
-
-    address: str = ""
-    collector: str = ""
-    relay: str = ""
-    identity: str = ""
-    database: str = ""
-    folder: Path = field(default_factory=Path)
 
     def counted(self):
         """How many reports of each metric are counted."""
@@ -115,6 +108,8 @@ def test_a_page_in_two_hops(site, open_browser):
     browser.execute_script(f"window.now = {now};")
     assert browser.execute_async_script(FLUSH), browser.get_log("browser")
     assert site.counted() == {"plan": 1, "dark_mode": 1, "both": 1, "word": 1, "visit": 0}
+    by_python = ObliviousTransport(*place).send(wire.encode_batch(wire.new_batch_id(), []))
+    assert (by_python.status, b'"accepted": 0' in by_python.body) == (202, True)
 
     browser.execute_script(CAPSULES)
     browser.execute_script('telemetry.record("visit", true);')

@@ -4,9 +4,9 @@ counts none twice."""
 import json
 import os
 import shutil
-import subprocess
 import sys
 from collections import Counter
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -16,6 +16,8 @@ from tests.tools import need
 from deniable import Registry
 from deniable_collector.stores import open_store
 
+from .running import run
+
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent / "web"
 PROGRAMS = {"chrome": "chromium", "firefox": "firefox-esr"}
@@ -23,16 +25,13 @@ COMMAND = [sys.executable, "-c", "from deniable.cli import main; main()"]
 NAVIGATIONS = int(os.environ.get("DENIABLE_NAVIGATIONS", "60"))
 """1,000 take a quarter of an hour."""
 
-AT_ONCE = ("visited", "browser", "site")
-"""The metrics that every device answers on every day."""
-
 
 @pytest.fixture(scope="session")
 def built():
     """Builds the SDK, and installs what drives the browsers."""
     need("node", "npm")
-    for command in ([".ci/web", "build"], [".ci/packages", "tests/e2e"]):
-        subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=180)
+    for command in (".ci/web build", ".ci/packages tests/e2e"):
+        run(command, ROOT, os.environ, 180)
 
 
 @pytest.fixture(params=PROGRAMS)
@@ -41,12 +40,8 @@ def settings(request, built, tmp_path):
     need(PROGRAMS[request.param])
     program = shutil.which(PROGRAMS[request.param])
     registry = tmp_path / "metrics.json"
-    subprocess.run(
-        [*COMMAND, "compile", str(HERE / "registry.toml"), "-o", str(registry)],
-        check=True,
-        capture_output=True,
-        timeout=60,
-    )
+    compiling = [*COMMAND, "compile", str(HERE / "registry.toml"), "-o", str(registry)]
+    run(compiling, tmp_path, os.environ)
     store = f"sqlite:///{tmp_path}/tallies.db"
     options = ["--registry", str(HERE / "registry.toml"), "--store", store]
     return {
@@ -65,40 +60,24 @@ def settings(request, built, tmp_path):
     }
 
 
-def run(script, settings, seconds):
+def found_by(script, settings, seconds):
     """What a script found."""
     path = Path(settings["folder"]) / "settings.json"
     path.write_text(json.dumps({**settings, "seconds": seconds}), encoding="utf-8")
     # The script ends by itself in time, and takes browser and collector with it.
-    done = subprocess.run(
-        ["node", HERE / script, path],
-        capture_output=True,
-        text=True,
-        timeout=seconds + 30,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    run(["node", HERE / script, path], HERE, os.environ, seconds + 30)
     return json.loads(Path(settings["result"]).read_text(encoding="utf-8"))
 
 
 def counted(settings):
     """How many reports the collector's store has, by metric and window."""
-    registry = Registry.load(HERE / "registry.toml")
-    store = open_store(settings["store"])
-    try:
-        return Counter(
-            {
-                (metric.name, window): number
-                for metric in registry
-                for window, number in store.reports(
-                    metric.name,
-                    metric.scheme.fingerprint,
-                    store.windows(metric.name, metric.scheme.fingerprint),
-                ).items()
-            }
-        )
-    finally:
-        store.close()
+    with closing(open_store(settings["store"])) as store:
+        return Counter({
+            (metric.name, window): number
+            for metric in Registry.load(HERE / "registry.toml")
+            for of in [(metric.name, metric.scheme.fingerprint)]
+            for window, number in store.reports(*of, store.windows(*of)).items()
+        })  # fmt: skip
 
 
 def waiting_values(state):
@@ -161,7 +140,7 @@ def test_nothing_is_lost_and_nothing_counts_twice(settings):
     least what left the device, and a page that lived a second has answered."""
     seed = int.from_bytes(os.urandom(4), "big")
     print(f"seed {seed}")
-    found = run(
+    found = found_by(
         "torture.mjs",
         {**settings, "navigations": NAVIGATIONS, "seed": seed},
         seconds=240 + 2 * NAVIGATIONS,
@@ -190,7 +169,7 @@ def test_nothing_is_lost_and_nothing_counts_twice(settings):
 def test_tabs_consent_and_storage(settings):
     """A report of a tab that lived a second arrives; ten tabs answer once; a choice in one tab
     holds in the other; without storage, or against the person's wish, nothing leaves."""
-    found = run("scenarios.mjs", settings, seconds=180)
+    found = found_by("scenarios.mjs", settings, seconds=180)
     today, week = label("day", 0), label("week", 0)
     at_once = sorted(("browser", "site", "visited"))
 
