@@ -427,6 +427,9 @@ _ASKED = {
         GET /api/v1/metrics/browser/estimate?{_FIVE}&format=csv
         GET /api/v1/metrics/browser/estimate?{_FIVE}&adjust=bonferroni&level=0.8&limit=3
         GET /api/v1/metrics/browser/estimate?value=edge&value=safari&limit=1&format=csv&raw=1
+        GET /api/v1/metrics/browser/estimate?{_FIVE}&without=2026-11-18&value=firefox
+        GET /api/v1/metrics/browser/trend?{_FIVE}&without=2026-11-18&value=firefox
+        GET /api/v1/metrics/browser/comparison?{_FIVE}&without=2026-11-18
     """,
     "a category over time": f"""
         deniable estimate trend browser --from 2026-11-14 --csv
@@ -813,10 +816,16 @@ _ASKED = {
         GET /plan/discovery
         GET /plan/retention?devices=20000
         GET /plan/lifetime?turnover=0.3&devices=50000
+        GET /plan?size=6&epsilon=1&lifetime_epsilon=8&share=0.05&segment_share=0.1&sample_rate=1
+        GET /plan/lifetime?ask=mean&low=0&high=20&lifetime_epsilon=8&years=1&devices=5000&epsilon=
+        GET /plan/retention?asks=both&ages=6&epsilon=2&lifetime_epsilon=4&window=month
         GET /api/v1/plan?size=20&epsilon=1&devices=100000&lifetime_epsilon=8
         GET /api/v1/plan/number?low=0&high=10&ask=mean&epsilon=1&devices=100000
         GET /api/v1/plan/pair?rows=3&columns=4&effect=0.1&epsilon=2&devices=100000
         GET /api/v1/plan/discovery?epsilon=4&devices=1000000
+        GET /api/v1/plan/discovery?max_length=8&epsilon=4&devices=1000000&lifetime_epsilon=8
+        GET /api/v1/plan/pair?rows=3&columns=4&epsilon=2&devices=50000&segment_share=0.5
+        GET /api/v1/plan/number?low=0&high=10&ask=both&integer=1&epsilon=2&devices=50000
         GET /api/v1/plan/retention?epsilon=2&lifetime_epsilon=4&devices=50000
         GET /api/v1/plan/lifetime?size=20&lifetime_epsilon=8&years=2&devices=100000
         GET /api/v1/plan/lifetime?size=20&lifetime_epsilon=8&years=2&mechanism=count_mean_sketch
@@ -1040,6 +1049,7 @@ _ASKED = {
         GET /api/v1/metrics/browser/estimate?levle=0.9
         GET /api/v1/metrics/browser/estimate?$.Object=1
         GET /api/v1/metrics/browser/estimate?limit=0
+        GET /api/v1/metrics/browser/estimate?without=2026-W46
         GET /api/v1/metrics/browser/estimate?level=0.9&level=0.8
         GET /api/v1/plan?size=10
         GET /api/v1/plan?size=10&epsilon=1&devices=9&memoize=true
@@ -1056,6 +1066,19 @@ _ASKED = {
         GET /share
         POST /share
         GET /metric/dark_mode?from=2016-11-12&to=2026-11-20
+        GET /metric/theme/segments?by=plan
+        GET /metric/theme/segments?by=platform,platform
+        GET /metric/theme/segments?where=plan=paid
+        GET /metric/theme/segments?series=sepia
+        GET /metric/theme/segments?period=hour
+        GET /metric/theme/segments?colour=red
+        GET /metric/theme/segments.csv?against=nowhere
+        GET /metric/theme/segments.csv?where=plan=paid
+        GET /metric/dark_mode/segments.csv
+        GET /api/v1/annotations?metric=browsr
+        GET /api/v1/annotations?from=soon
+        GET /api/v1/annotations?from=2026-11-20&to=2026-11-18
+        GET /api/v1/annotations?day=2026-11-20
         GET /?from=2016-11-13&to=2026-11-20&view=list
         GET /metric/silent?without={_DAYS[:1099]}
         GET /metric/silent?without={_DAYS}
@@ -1170,6 +1193,8 @@ ODDITIES = {
         GET /metric/averages/segments
         GET /metric/averages/segments.svg
         GET /metric/by_two/segments?since=2026-11-10
+        GET /metric/by_two/segments?by=platform&where=plan=free&since=2026-11-10
+        GET /metric/by_two/segments?by=platform,plan&from=2026-11-03&to=2026-11-20
         GET /api/v1/metrics/by_two/segments?by=platform&by=plan
     """,
     "odd days": """
@@ -1183,6 +1208,7 @@ ODDITIES = {
         GET /metric/dropped?from=2026-09-20&to=2026-11-20
         GET /metric/forged_often?without=2026-11-20,2026-11-19
         GET /metric/today?from=2026-11-21&to=2026-11-21
+        GET /metric/today?from=2026-11-19&to=2026-11-20
         GET /metric/damaged?from=2026-11-16&to=2026-11-20
         GET /api/v1/metrics/damaged/trend?by=week
         GET /api/v1/metrics/kept/estimate?from=2026-08-10&to=2026-09-10
