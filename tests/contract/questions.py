@@ -1061,6 +1061,7 @@ _ASKED = {
         GET /boards/unknown
         GET /releases/unknown
         POST /api/v1/metrics/theme/segments < lists/two.txt
+        POST /api/v1/metrics/browser/estimate < lists/two.txt
         POST /links/unknown/revoke
         POST /login
         GET /share

@@ -30,6 +30,7 @@ def test_a_response_that_has_not_changed_is_not_sent_again(program, store, regis
         f"{BROWSER}/comparison?from=2026-11-15",
         f"{BROWSER}/privacy",
         "/api/v1/privacy",
+        "/api/v1/overview",
         "/api/v1/plan?size=10&epsilon=1&devices=1000",
     ):
         first = program.get(path)
@@ -124,22 +125,3 @@ def test_the_form_is_negotiated(program):
         refused = program.get(bad, headers={"Accept": accept})
         assert refused.status_code == 406
         assert refused.json["type"] == "urn:deniable:problem:not-acceptable"
-
-
-def test_it_only_reads(program):
-    """Other methods are refused, and so is a list for a metric that has its own."""
-    for method in ("put", "delete", "patch"):
-        call = getattr(program, method)
-        assert call(f"{BROWSER}/estimate").status_code == 405
-    answer = program.post(f"{BROWSER}/estimate", data="opera", content_type="text/plain")
-    assert answer.status_code == 409
-    assert answer.json["type"] == "urn:deniable:problem:values-declared"
-
-
-def test_a_form_of_another_site_sends_no_list(browser):
-    """With a cookie, POST is for pages of the same site: what a browser says comes from
-    elsewhere is forbidden, and told so as a problem."""
-    for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}):
-        refused = browser.post(f"{BROWSER}/estimate", data="x", headers=headers)
-        assert refused.status_code == 403
-        assert refused.mimetype == "application/problem+json"

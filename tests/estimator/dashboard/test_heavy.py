@@ -115,12 +115,13 @@ def test_what_is_too_heavy_is_a_wrong_question(made, monkeypatch):
 
 
 def test_one_reader_leaves_room_for_others(made, held):
-    """A reader has a part of the queue; another token, and a browser, each have theirs."""
+    """A reader has a part of the queue; another token, and each session,
+    have theirs."""
     app = made(dashboard_queue=12, dashboard_queue_of_one=2)
-    readers = program_of(app), program_of(app, OTHER), browser_of(app)
+    readers = program_of(app), program_of(app, OTHER), browser_of(app), browser_of(app)
     numbers = count(1000)
     for reader, path, status in zip(
-        readers, ("/api/v1/plan", "/api/v1/plan", "/plan"), (503, 503, 202), strict=True
+        readers, 2 * ["/api/v1/plan"] + 2 * ["/plan"], (503, 503, 202, 202), strict=True
     ):
         for _ in range(2):
             answer = reader.get(f"{path}?{PLAN}&devices={next(numbers)}")

@@ -11,12 +11,11 @@ from deniable import Registry
 from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.words.number_charts import (
     MOST_BARS,
-    curve_chart,
     histogram_chart,
 )
 from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.reading import read
-from deniable_estimator.document.plot.scales import STRIP, NumberAxis
+from deniable_estimator.document.plot.scales import STRIP
 
 from .conftest import NUMBERS, fill_numbers
 
@@ -72,48 +71,3 @@ def test_the_area_of_bars_is_their_share(number_store, numbers, cells):
     every = math.ceil((len(found.cells.shares) - 2) / len(inner))
     shares = np.add.reduceat(found.cells.shares[1:-1], np.arange(0, cells - 2, every))
     assert area / area.sum() == pytest.approx(shares / shares.sum(), abs=2e-3)
-
-
-def test_marks_lie_where_the_quantiles_are(answer):
-    """Each series is marked at its place on the axis of the bars, its interval around it."""
-    found = answer("load")
-    chart = chart_of(found)
-    axis = NumberAxis.of(found.range)
-    marks = chart.marks.rows
-    assert [mark.label for mark in marks] == ["p50", "p90", "p95", "p99", "geometric mean"]
-    for place, mark in enumerate(marks):
-        if mark.at is None:
-            continue
-        assert mark.at == axis.across(float(found.series.value[place]))
-        assert mark.low <= mark.at <= mark.high
-    assert marks[0].at == pytest.approx(axis.across(math.sqrt(2)), abs=3)
-
-
-def test_an_open_end_is_told_as_at_least(answer):
-    """Where a third lies above the range, p90 has no upper limit: no dot, an interval up to the
-    edge, and "at least"."""
-    mark = chart_of(answer("narrow")).marks.rows[1]
-    assert (mark.at, mark.high, mark.open_high, mark.open_low) == (None, 100.0, True, False)
-    assert mark.known
-    assert mark.number.startswith("at least ")
-    assert mark.number.endswith(" GB")
-    assert mark.high_text == "no upper limit"
-
-
-def test_the_curve_rises_inside_of_its_band(answer):
-    """The line never falls; at each point it lies between the ends of the band."""
-    found = answer("load")
-    chart = curve_chart(found, height=160, name="below", limit=2.0)
-
-    def heights(path):
-        return [float(each.split(" ")[1]) for each in path.strip("MZ").split("L")]
-
-    line = heights(chart.lines[0].paths[0])
-    band = heights(chart.lines[0].bands[0])
-    upper, lower = band[: len(line)], band[len(line) :][::-1]
-    assert all(one >= two for one, two in pairwise(line))
-    assert all(high <= at <= low for high, at, low in zip(upper, line, lower, strict=True)), (
-        "down, smaller is higher"
-    )
-    assert chart.rules[0].start == (NumberAxis.of(found.range).across(2.0), 0)
-    assert [level.text for level in chart.levels] == ["0%", "25%", "50%", "75%", "100%"]

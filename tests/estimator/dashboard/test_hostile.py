@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import time
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import pytest
+from tests.registries import declared
 
 from deniable import Registry
 from deniable_collector.stores import open_store
@@ -29,7 +29,6 @@ VALUES = [
 ]
 DESCRIPTION = "<script>alert('d')</script> \u202e & \"why\"?"
 OWNER = "<b>owner</b>@acme.example"
-TAG = "<i>tag</i>"
 PAGES = [
     "/",
     "/?q=%3Cscript%3Ealert(2)%3C/script%3E&owner=%22%3E%3Cscript%3E&tag=%27",
@@ -72,22 +71,8 @@ class Reader(HTMLParser):
 
 @pytest.fixture(scope="module")
 def registry():
-    text = "\n".join(
-        (
-            "schema = 1",
-            'app = "example"',
-            "[metrics.hostile]",
-            'type = "category"',
-            f"description = {json.dumps(DESCRIPTION)}",
-            f"owner = {json.dumps(OWNER)}",
-            f"tags = [{json.dumps(TAG)}]",
-            f"values = {json.dumps(VALUES)}",
-            "expires = 2027-06-30",
-            "epsilon = 2.0",
-            "lifetime_epsilon = 8.0",
-        )
-    )
-    return Registry.parse(text)
+    texts = {"description": DESCRIPTION, "owner": OWNER, "tags": ["<i>tag</i>"], "values": VALUES}
+    return Registry.parse(declared(hostile={"type": "category", **texts}))
 
 
 @pytest.fixture(scope="module")
@@ -164,14 +149,3 @@ def test_files_hold_every_value_whole(client, path):
             rows = document.get("values") or document["periods"][-1]["values"]
             found = [row["value"] for row in rows]
         assert set(found) == set(VALUES)
-
-
-@pytest.mark.parametrize("path", PAGES)
-def test_a_value_turns_no_sentence_around(client, path):
-    """A mark that reorders what follows stands in no text but that of the value itself; in
-    sentences and names of pictures it is replaced."""
-    page = Reader()
-    page.feed(client.get(path).text)
-    assert {part for part in page.parts if "\u202e" in part} <= {VALUES[4], DESCRIPTION}
-    if path == "/metric/hostile":
-        assert "\u2068\ufffd\ufffddesrever\ufffd\u2069: " in page.text

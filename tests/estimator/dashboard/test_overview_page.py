@@ -78,41 +78,6 @@ def whole(client, path):
     return page.text
 
 
-def test_the_strip_names_what_needs_attention_and_why(empty_store):
-    """A change, an anomaly, silence, an expiry and too few reports each have their line, the most
-    pressing first, with a link to the days; what is well has none."""
-    lines = {"late": "expires = 2026-12-01", "gone": "expires = 2026-11-01"}
-    registry = declared("well", "late", "gone", "moved", "odd", "quiet", "small", more=lines)
-    client = visit(empty_store, registry)
-    for name in ("well", "late"):
-        weeks(empty_store, registry, name)
-    weeks(empty_store, registry, "moved", newest=[0.33, 0.57, 0.1])
-    weeks(empty_store, registry, "small", n=150)
-    fill(empty_store, registry, "odd", [1.4, -0.3, -0.1], 20_000)
-    fill(empty_store, registry, "quiet", SHARES, 20_000, "2026-11-01")
-    page = whole(client, "/")
-    found = strip(page)
-    codes = {name: code for name, (code, _) in found.items()}
-    assert codes == {
-        "odd": "anomaly",
-        "moved": "change",
-        "quiet": "stale",
-        "gone": "expires",
-        "late": "expires",
-        "small": "few",
-    }
-    assert list(found) == ["odd", "moved", "quiet", "gone", "late", "small"]
-    assert '<span class="count">6</span>' in page
-    assert "Anomalous" in found["odd"][1]
-    assert re.search(r"up [23]\.\d points \(95% CI", found["moved"][1])
-    assert "no reports since 2026-11-01" in found["quiet"][1]
-    assert "expired on 2026-11-01" in found["gone"][1]
-    assert "too few to see" in found["small"][1]
-    assert 'href="/metric/moved?from=2026-11-13&amp;to=2026-11-19"' in page or (
-        'href="/metric/moved?from=2026-11-19&amp;to=2026-11-19"' in page
-    )
-
-
 @pytest.mark.parametrize("last", [2, 8])
 def test_a_week_is_compared_with_four_weeks_before(empty_store, last):
     """A change of a whole week is found against all of the four weeks before it, though reports
@@ -131,7 +96,7 @@ def test_many_metrics_have_pages(empty_store):
     """A page has 50 metrics; the next one has the rest, and a page beyond the last is the last.
     The strip tells of all metrics, whatever the page."""
     every = [f"m_{place:03}" for place in range(120)]
-    registry = declared(*every, more={"m_119": "expires = 2026-11-01"})
+    registry = declared(*every, more={"m_119": "expires = 2026-12-01"})
     client = visit(empty_store, registry)
     first = whole(client, "/")
     assert names(first) == every[:PAGE_SIZE]

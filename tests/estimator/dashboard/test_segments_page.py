@@ -71,3 +71,30 @@ def test_one_series_is_no_choice(reader):
         assert "Over time: " in page
         section = page[page.index('<h2 id="trend">') : page.index('<ul class="choices"')]
         assert section.count('<p class="since">') == links
+
+
+@pytest.mark.parametrize(
+    ("shares", "told"),
+    [
+        ((0.4, 0.2, 0.1), r"web has the highest share of yes: 40\.\d%, twice desktop .*"),
+        ((0.1, 0.5, 0.1), r"desktop has the highest share of yes: 50\.\d%, 5\.?\d? times .*"),
+        ((0.1, 0.4, 0.4), r"\w+ has a higher share of yes than web: .*, 4\.?\d? times as .*"),
+        ((0.5, 0.5, 0.45), r"\w+ has a higher share of yes than tv: .*% against 4\d\.\d%\."),
+        ((0.3, 0.3, 0.3), "No difference between segments that can be told from noise"),
+    ],
+)  # fmt: skip
+def test_the_headline_names_the_finding(empty_store, shares, told):
+    """The segment with the highest share, and how many times that of the next, or of the lowest
+    where the first two cannot be told apart; nothing where nothing stands out. 150,000 reports at
+    epsilon 4: each share has a standard error of .3 points, 10 to 30 of which are between those
+    that are named."""
+    crashed = {"type": "boolean", "epsilon": 4.0, "segments": ["system"]}
+    registry = Registry.parse(declared({"system": ["web", "desktop", "tv"]}, crashed=crashed))
+    empty_store.publish({"crashed": [registry["crashed"].scheme]})
+    for place, share in enumerate(shares):
+        fill(empty_store, registry, "crashed", [share, 1 - share], 50_000, segment=place)
+    reader = browser_of(dashboard_of(empty_store, registry))
+    page = text_of(reader, "/metric/crashed/segments")
+    found = re.search(r'class="headline[^>]*>(.*?)</h2>', page)
+    assert found is not None
+    assert re.fullmatch(told, re.sub("[\u2066-\u2069]", "", found[1])), found[1]

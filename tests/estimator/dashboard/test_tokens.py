@@ -132,6 +132,8 @@ def test_a_token_may_be_limited_to_metrics(store, limit):
     mine = "browser" if limit[0] == "--metric" else "dark_mode"
     (listed,) = client.get("/api/v1/metrics").json["metrics"]
     assert listed["name"] == mine
+    (summary,) = client.get("/api/v1/overview").json["metrics"]
+    assert summary["name"] == mine
     assert client.get(f"/api/v1/metrics/{mine}/estimate").status_code == 200
     for path in ("/api/v1/metrics/silent", "/api/v1/metrics/silent/estimate"):
         refused = client.get(path)
