@@ -4,6 +4,7 @@ import multiprocessing.util
 import os
 import re
 import secrets
+import shutil
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
+from tests.contract.asking import Dashboard, crowd_folder
 from tests.registries import declared
 
 from deniable import Registry
@@ -329,3 +331,12 @@ def number_store(tmp_path, numbers):
 @pytest.fixture
 def number_app(number_store, numbers):
     return dashboard_of(number_store, numbers)
+
+
+@pytest.fixture(scope="module")
+def golden(tmp_path_factory):
+    """A dashboard over a copy of the crowd of the contract."""
+    folder = tmp_path_factory.mktemp("golden") / "crowd"
+    made = Dashboard(shutil.copytree(crowd_folder(tmp_path_factory), folder))
+    yield made
+    made.close()

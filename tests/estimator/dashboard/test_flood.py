@@ -16,6 +16,7 @@ def test_what_has_not_changed_is_not_looked_at_again(empty_store, registry, monk
     for ago in range(60):
         day = (date(2026, 11, 20) - timedelta(ago)).isoformat()
         fill(empty_store, registry, "dark_mode", [0.3, 0.7], 9_000, day)
+        fill(empty_store, registry, "browser", [0.25] * 4, 9_000, day)
     seen: list[str] = []
     real: Callable[..., object] = alarms.looks_in
 
@@ -26,7 +27,7 @@ def test_what_has_not_changed_is_not_looked_at_again(empty_store, registry, monk
     monkeypatch.setattr(alarms, "looks_in", look)
     app = dashboard_of(empty_store, registry)
     gunicorn_conf._overview(app)
-    assert len(seen) == 56
+    assert len(seen) == 2 * 56
     seen.clear()
     browser = browser_of(app)
     browser.get("/")
