@@ -705,6 +705,7 @@ _ASKED = {
         GET /boards
         GET /boards/monday
         GET /boards/monday?lang=zh-Hans
+        GET /boards?lang=zh-Hans
         GET /boards/kinds
         GET /boards/kinds?lang=zh-Hans
     """,
@@ -811,6 +812,7 @@ _ASKED = {
         GET /plan?lang=zh-Hans&size=40&memoize=on
         GET /plan?size=1
         GET /plan/number
+        GET /plan/number?lang=zh-Hans
         GET /plan/number?low=0&high=10&ask=distribution&epsilon=2&devices=50000
         GET /plan/pair?devices=50000
         GET /plan/discovery
@@ -992,6 +994,7 @@ _ASKED = {
         deniable dashboard token new --name grafana --scope read:metrics
         GET /login
         GET /links
+        GET /links?lang=zh-Hans
         GET /share?view=/metric/browser
         GET /share?view=/metric/browser&lang=zh-Hans
         GET /shared/unknown
@@ -1009,6 +1012,9 @@ _ASKED = {
     """,
     "mistakes of readers": f"""
         GET /metric/browsr
+        GET /metric/browsr?lang=zh-Hans
+        GET /metric/browser?from=soon&lang=zh-Hans
+        GET /plan?size=two&epsilon=-1&lang=zh-Hans
         GET /api/v1/metrics/browsr/estimate
         GET /api/v1/metrics/browser/estimate?value=netscape
         GET /api/v1/metrics/browser/estimate?from=yesterday
