@@ -189,6 +189,10 @@ def _mistakes():
         "store export no.gz --since 2026-11-03 --before 2026-11-02",
         "dashboard people add Bob --role king --file people.toml",
         "dashboard token new --name x --scope read:nothing",
+        "dashboard token new --name x",
+        "dashboard token new --name 'a\"b' --scope plan",
+        "dashboard token new --name x --scope plan --metric 'a\"b'",
+        "dashboard token new --name x --scope plan --metric ''",
         "relay key show missing",
         "estimate rappor hash --params missing.csv --candidates rappor/candidates.txt",
         "estimate rappor decode --params rappor/map.csv --counts rappor/counts.csv "
@@ -203,6 +207,8 @@ def _mistakes():
         "relay",
         "relay --gateway t.acme.example",
         "dev missing.toml",
+        "dev .",
+        "dev metrics.toml --origin app.test",
         "compile web missing.toml --out web",
         "doctor missing.toml",
         "sent --app notes",
@@ -1051,6 +1057,7 @@ _ASKED = {
         GET /api/v1/metrics/dark_mode/comparison?from=9998-12-31&to=9998-12-31
         GET /api/v1/metrics/dark_mode/comparison?to=9999-12-31
         GET /api/v1/metrics/dark_mode/trend?to=9999-12-31
+        GET /api/v1/metrics/dark_mode/trend?from=2026-11-22
         GET /api/v1/metrics/browser/estimate?from=2026-11-20&to=2026-11-01
         GET /api/v1/metrics/browser/estimate?levle=0.9
         GET /api/v1/metrics/browser/estimate?$.Object=1

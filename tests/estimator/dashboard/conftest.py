@@ -11,7 +11,6 @@ import time
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import product
-from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -297,40 +296,6 @@ def shared_browser(tmp_path_factory):
 def empty_browser(empty_store, registry):
     """A signed-in browser on a dashboard that has heard nothing."""
     return browser_of(dashboard_of(empty_store, registry), accept="")
-
-
-@pytest.fixture
-def numbers():
-    return Registry.parse(NUMBERS)
-
-
-@contextmanager
-def store_of_numbers(folder, numbers):
-    """Two days of numbers whose distributions are known: the lognormal quantiles at k / n, and the
-    same counts over whole numbers."""
-    store = open_store(f"sqlite:///{folder}/numbers.db")
-    store.publish({metric.name: [metric.scheme] for metric in numbers})
-    middle = np.repeat((np.arange(2_000) + 0.5) / 2_000, 20)
-    normal = np.repeat([NormalDist().inv_cdf(each) for each in middle[::20]], 20)
-    for day, factor in (("2026-11-13", 1.0), (YESTERDAY, 2.0)):
-        fill_numbers(store, numbers, "load", (factor * np.exp(normal)).tolist(), day)
-        fill_numbers(store, numbers, "tabs", (3 * factor + np.arange(40_000) % 5).tolist(), day)
-        fill_numbers(store, numbers, "wait", np.exp(normal / 2).tolist(), day)
-        fill_numbers(store, numbers, "plugins", (np.arange(40_000) % 7).tolist(), day)
-        fill_numbers(store, numbers, "narrow", (6 * middle).tolist(), day)
-    yield store
-    store.close()
-
-
-@pytest.fixture
-def number_store(tmp_path, numbers):
-    with store_of_numbers(tmp_path, numbers) as store:
-        yield store
-
-
-@pytest.fixture
-def number_app(number_store, numbers):
-    return dashboard_of(number_store, numbers)
 
 
 @pytest.fixture(scope="module")

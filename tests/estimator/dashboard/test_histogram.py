@@ -1,7 +1,6 @@
 """The geometry of numbers: bars whose areas are shares, marks with and without limits, axes."""
 
 import math
-from datetime import date
 from itertools import pairwise
 
 import numpy as np
@@ -13,7 +12,7 @@ from deniable_estimator.answers.words.number_charts import (
     MOST_BARS,
     histogram_chart,
 )
-from deniable_estimator.asking.query import Days, Query
+from deniable_estimator.asking.query import Query
 from deniable_estimator.asking.reading import read
 from deniable_estimator.document.plot.scales import STRIP
 
@@ -23,24 +22,35 @@ HEIGHT = 200
 
 
 @pytest.fixture
-def answer(number_store, numbers):
-    def find(name):
-        found = read(number_store, numbers, Query(name))
+def ask(empty_store):
+    """Stores numbers of a metric, and answers with their distribution."""
+
+    def ask(registry, name, numbers):
+        empty_store.publish({name: [registry[name].scheme]})
+        fill_numbers(empty_store, registry, name, numbers)
+        found = read(empty_store, registry, Query(name))
         assert isinstance(found, Distribution)
         return found
 
-    return find
+    return ask
 
 
 def chart_of(answer):
     return histogram_chart(answer, height=HEIGHT, name="chart")
 
 
-@pytest.mark.parametrize("name", ["load", "plugins", "narrow"])
-def test_bars_tile_the_plot_between_the_strips(answer, name):
+@pytest.mark.parametrize(
+    ("name", "numbers"),
+    [
+        ("load", np.exp(np.linspace(-3, 3, 40_000))),
+        ("plugins", np.arange(40_000) % 7),
+        ("narrow", np.linspace(0, 6, 40_000)),
+    ],
+)
+def test_bars_tile_the_plot_between_the_strips(ask, name, numbers):
     """Bars follow each other without gap or overlap, at most 64 of them, and what lies outside of
     the range has a strip at each end."""
-    chart = chart_of(answer(name))
+    chart = chart_of(ask(Registry.parse(NUMBERS), name, numbers.tolist()))
     below, *bars, above = chart.columns
     assert (below.start, below.width, below.outside) == (0, STRIP, True)
     assert (above.start, above.width, above.outside) == (100 - STRIP, STRIP, True)
@@ -54,16 +64,11 @@ def test_bars_tile_the_plot_between_the_strips(answer, name):
 
 
 @pytest.mark.parametrize("cells", [64, 256, 1024])
-def test_the_area_of_bars_is_their_share(number_store, numbers, cells):
+def test_the_area_of_bars_is_their_share(ask, cells):
     """However many cells there are, as many bars are drawn as fit, and the area of a bar is in
     proportion to the share of its cells."""
     text = NUMBERS.replace('ask = "distribution"\n', f'ask = "distribution"\ncells = {cells}\n')
-    registry = Registry.parse(text)
-    number_store.publish({"load": [registry["load"].scheme]})
-    fill_numbers(number_store, registry, "load", [0.5, 0.6, 2.0, 8.0] * 5_000, "2026-11-19")
-    day = date(2026, 11, 19)
-    found = read(number_store, registry, Query("load", Days(day, day)))
-    assert isinstance(found, Distribution)
+    found = ask(Registry.parse(text), "load", [0.5, 0.6, 2.0, 8.0] * 5_000)
     chart = chart_of(found)
     inner = chart.columns[1:-1]
     assert 32 <= len(inner) <= MOST_BARS

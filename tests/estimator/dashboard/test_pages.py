@@ -9,7 +9,7 @@ from tests.registries import declared
 from deniable import Registry
 from deniable_collector.stores import StoreUnavailable
 
-from .conftest import browser_of, dashboard_of, fill, fill_numbers, program_of, text_of
+from .conftest import NUMBERS, browser_of, dashboard_of, fill, fill_numbers, program_of, text_of
 
 
 def test_a_long_table_is_listed_on_request(empty_store):
@@ -106,9 +106,11 @@ def test_a_failure_shows_nothing_of_itself(registry):
     assert "inside" not in answer.text
 
 
-def test_three_devices_bound_no_median(number_app, number_store, numbers):
+def test_three_devices_bound_no_median(empty_store):
     """Of a distribution of too few the page says so, and draws nothing."""
-    fill_numbers(number_store, numbers, "load", [1.0, 2.0, 3.0], "2026-09-01")
-    page = browser_of(number_app).get("/metric/load?from=2026-09-01&to=2026-09-01").text
+    numbers = Registry.parse(NUMBERS)
+    empty_store.publish({"load": [numbers["load"].scheme]})
+    fill_numbers(empty_store, numbers, "load", [1.0, 2.0, 3.0])
+    page = text_of(browser_of(dashboard_of(empty_store, numbers)), "/metric/load")
     assert "Too few devices have reported to tell where half of them" in page
     assert not any(each in page for each in ('class="chart numbers', "nan", "inf%"))
