@@ -7,7 +7,6 @@ import secrets
 import shutil
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import product
@@ -15,6 +14,7 @@ from itertools import product
 import numpy as np
 import pytest
 from tests.contract.asking import Dashboard, crowd_folder
+from tests.ports import until
 from tests.registries import declared
 
 from deniable import Registry
@@ -193,9 +193,12 @@ def patient(monkeypatch):
 
 def page_of(client, path):
     """The page, once it is no longer being calculated."""
-    while (page := client.get(path)).status_code == 202:
-        time.sleep(0.05)
-    return page
+
+    def done():
+        page = client.get(path)
+        return page if page.status_code not in (202, 503) else None
+
+    return until(done, f"{path} is never done")
 
 
 def text_of(client, path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from itertools import count
 
@@ -24,8 +23,6 @@ REGISTRY = declared(
 )
 PLAN = "size=9000&epsilon=1&lifetime_epsilon=8&sample_rate=0.1&memoize=1"
 OTHER = "another-token-of-a-program"
-
-Made = Callable[..., Flask]
 
 
 @pytest.fixture

@@ -28,8 +28,6 @@ from .conftest import NOW, TOKEN, Clock, browser_of
 from .test_candidates import client, folder, registry
 
 __all__ = ["client", "folder", "registry"]
-
-OTHER = "2026-11-19"
 ME, YOU = "1" * 32, "2" * 32
 
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from tests.registries import declared
-from werkzeug.test import TestResponse
 
 from deniable import Registry, TransportError
 from deniable.device.development import TROUBLES
@@ -29,9 +26,6 @@ REGISTRY = Registry.parse(
         two={"type": "pair", "of": ["yes", "few"]},
     )
 )
-Post = Callable[..., TestResponse]
-Make = Callable[..., bytes]
-Seen = Callable[[], dict[str, Any]]
 
 
 def problem(response):
