@@ -63,27 +63,14 @@ def client(store, registry, tmp_path):
     return client
 
 
-class Read(list[str]):
-    """The metrics whose tallies were read from a store."""
-
-    def __init__(self, store, monkeypatch):
-        super().__init__()
-        tally = store.tally
-
-        def noted(metric, scheme, windows):
-            self.append(metric)
-            return tally(metric, scheme, windows)
-
-        monkeypatch.setattr(store, "tally", noted)
-
-
 @pytest.mark.parametrize("path", PATHS)
 def test_a_reload_reads_no_tally(client, store, monkeypatch, path):
     """What was calculated is told again from memory, on pages, in files and by the API; a
     condition on the tag, too, is responded to without."""
     first = page_of(client, path)
     assert first.status_code == 200
-    seen = Read(store, monkeypatch)
+    tally, seen = store.tally, []
+    monkeypatch.setattr(store, "tally", lambda *asked: seen.append(asked) or tally(*asked))
     assert page_of(client, path).text == first.text
     tag = client.get(path).headers.get("ETag")
     if tag is not None:
