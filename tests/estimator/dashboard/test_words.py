@@ -7,6 +7,7 @@ import pytest
 
 from deniable_estimator.answers.words import texts
 from deniable_estimator.dashboard import words
+from deniable_estimator.document.units import NumberUnit
 
 
 @pytest.mark.parametrize(
@@ -46,3 +47,11 @@ def test_a_period_is_named_by_its_ends():
     """Weeks by the first and the last, none as such."""
     assert texts.period([]) == "no window"
     assert texts.period(["2026-W46", "2026-W47"]) == "2026-W46 to 2026-W47"
+
+
+def test_a_number_without_a_limit_on_one_side():
+    """At least or at most so much, and unknown without any limit."""
+    seconds = NumberUnit("s")
+    assert texts.estimate(seconds, 3.0, 2.0, math.inf) == "at least 2 s"
+    assert texts.estimate(seconds, 3.0, -math.inf, 4.0) == "at most 4 s"
+    assert texts.estimate(seconds, 3.0, -math.inf, math.inf) == "unknown"
