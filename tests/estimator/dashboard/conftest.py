@@ -98,13 +98,10 @@ expires = 2026-11-01
 NUMBERS = declared(
     load={"type": "number", "low": 0.01, "high": 100, "unit": "s", "scale": "log",
           "ask": "distribution"},
-    tabs={"type": "number", "low": 0, "high": 50, "unit": "tabs", "integer": True, "ask": "mean"},
-    wait={"type": "number", "low": 0.1, "high": 10, "unit": "s", "scale": "log", "ask": "mean"},
     plugins={"type": "number", "low": 0, "high": 40, "integer": True, "ask": "distribution"},
     narrow={"type": "number", "low": 0, "high": 4, "unit": "GB", "ask": ["mean", "distribution"]},
-    dark_mode={"type": "boolean"},
 )  # fmt: skip
-"""Numbers of each kind, and a metric that is none."""
+"""Numbers of each kind."""
 
 
 def put(store, metric, rows, day=YESTERDAY, segment=0):

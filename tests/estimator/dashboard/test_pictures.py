@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import struct
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from xml.etree import ElementTree
 
 import pytest
@@ -58,16 +59,14 @@ def test_a_picture_is_drawn_once_and_no_thread_waits_for_it(app, browser, monkey
     def ask():
         told.append(program_of(app).get(path).status_code)
 
-    crowd = [threading.Thread(target=ask) for _ in range(12)]
-    for each in crowd:
-        each.start()
-    try:
-        until(lambda: len(told) >= 4, "they wait for each other")
-        assert set(told) == {503}
-    finally:
-        leave.set()
-        for each in crowd:
-            each.join()
+    with ThreadPoolExecutor(12) as pool:
+        for _ in range(12):
+            pool.submit(ask)
+        try:
+            until(lambda: len(told) >= 4, "they wait for each other")
+            assert set(told) == {503}
+        finally:
+            leave.set()
     assert 200 in told
     assert browser.get(path).status_code == 200
     assert drawn == [png]
@@ -105,14 +104,12 @@ def test_one_reader_may_have_so_many_pictures_drawn(store, registry, monkeypatch
         answer = program_of(app).get(f"/metric/browser.png?scale={scale}")
         told.append(answer.json["detail"] if answer.is_json else answer.mimetype)
 
-    crowd = [threading.Thread(target=ask, args=(scale,)) for scale in (1, 2, 3)]
-    for each in crowd:
-        each.start()
-    try:
-        until(lambda: told, "none is refused")
-        assert "as many as one reader may have" in told[0]
-    finally:
-        leave.set()
-        for each in crowd:
-            each.join()
+    with ThreadPoolExecutor(3) as pool:
+        for scale in (1, 2, 3):
+            pool.submit(ask, scale)
+        try:
+            until(lambda: told, "none is refused")
+            assert "as many as one reader may have" in told[0]
+        finally:
+            leave.set()
     assert sorted(told)[1:] == ["image/png"] * 2
