@@ -6,9 +6,8 @@ import pytest
 
 from deniable import Registry
 
-from .conftest import NOW, REGISTRY, TOKEN, dashboard_of, fill, program_of
+from .conftest import NOW, REGISTRY, dashboard_of, fill, program_of
 
-HEADERS = {"Authorization": f"Bearer {TOKEN}"}
 BROWSER = "/api/v1/metrics/browser"
 
 
@@ -66,10 +65,10 @@ def test_midnight_changes_the_tag_of_the_last_days(store, registry, path):
     for again on the next day, although no report has come; those of named days are not."""
     fill(store, registry, "browser", [0.35, 0.64, 0.01, 0.0], 20_000, "2026-11-10")
     now = [NOW]
-    program = dashboard_of(store, registry, clock=lambda: now[0]).test_client()
-    first = program.get(path, headers=HEADERS)
+    program = program_of(dashboard_of(store, registry, clock=lambda: now[0]))
+    first = program.get(path)
     assert first.status_code == 200
-    known = {**HEADERS, "If-None-Match": first.headers["ETag"]}
+    known = {"If-None-Match": first.headers["ETag"]}
     assert program.get(path, headers=known).status_code == 304
     now[0] += 86_400
     second = program.get(path, headers=known)
