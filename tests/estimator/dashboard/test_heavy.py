@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from contextlib import ExitStack
 from itertools import count
 
@@ -16,7 +15,7 @@ from deniable_estimator.asking.work import TooHeavy, Workers
 from deniable_estimator.dashboard.access.tokens import ApiToken, digest_of_token, token_lines
 from deniable_estimator.dashboard.app import close_app
 
-from .conftest import browser_of, dashboard_of, fill_drawn, program_of
+from .conftest import browser_of, dashboard_of, fill_drawn, page_of, program_of
 
 REGISTRY = declared(
     long={"type": "category", "epsilon": 4.0, "values": [f"v{number}" for number in range(2_000)]},
@@ -91,11 +90,7 @@ def test_a_full_queue_says_when(made, held):
     assert problem.headers["Retry-After"] == str(seconds)
     assert reader.get("/plan?size=10").status_code == 200, "what is short needs no queue"
     held.set()
-    for _ in range(1200):
-        if (answer := api.get(f"/api/v1/plan?{PLAN}&devices=1003")).status_code == 200:
-            break
-        time.sleep(0.05)
-    assert answer.json["devices"] == 1003
+    assert page_of(api, f"/api/v1/plan?{PLAN}&devices=1003").json["devices"] == 1003
 
 
 def test_what_is_too_heavy_is_a_wrong_question(made, monkeypatch):
@@ -136,8 +131,7 @@ def test_few_large_pages_are_written_at_a_time(made):
     concerned."""
     app = made()
     reader, results = browser_of(app), app.extensions["deniable_source"].results
-    while reader.get("/metric/long").status_code == 202:
-        time.sleep(0.05)
+    assert page_of(reader, "/metric/long").status_code == 200
     with ExitStack() as others:
         for _ in range(4):
             others.enter_context(results.large())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import time
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -14,7 +13,7 @@ from tests.registries import declared
 from deniable import Registry
 from deniable_collector.stores import open_store
 
-from .conftest import browser_of, dashboard_of, fill
+from .conftest import browser_of, dashboard_of, fill, page_of
 
 VALUES = [
     "<script>alert(1)</script>",
@@ -98,8 +97,7 @@ def test_a_page_holds_no_element_that_a_text_has_brought(client, path):
     """No script, picture or handler comes out of a value, a description or an address, and
     the page forbids every script besides the dashboard's own files. A mark that reorders what
     follows stands in no text but that of the value itself; in sentences it is replaced."""
-    while (answer := client.get(path)).status_code == 202:  # The overview is not ready yet.
-        time.sleep(0.1)
+    answer = page_of(client, path)
     assert answer.status_code in (200, 303, 400, 404)
     page = Reader()
     page.feed(answer.text)
