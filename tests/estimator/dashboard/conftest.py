@@ -4,16 +4,17 @@ import multiprocessing.util
 import os
 import re
 import secrets
+import shutil
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import product
-from statistics import NormalDist
 
 import numpy as np
 import pytest
+from tests.contract.asking import Dashboard, crowd_folder
+from tests.ports import until
 from tests.registries import declared
 
 from deniable import Registry
@@ -97,13 +98,10 @@ expires = 2026-11-01
 NUMBERS = declared(
     load={"type": "number", "low": 0.01, "high": 100, "unit": "s", "scale": "log",
           "ask": "distribution"},
-    tabs={"type": "number", "low": 0, "high": 50, "unit": "tabs", "integer": True, "ask": "mean"},
-    wait={"type": "number", "low": 0.1, "high": 10, "unit": "s", "scale": "log", "ask": "mean"},
     plugins={"type": "number", "low": 0, "high": 40, "integer": True, "ask": "distribution"},
     narrow={"type": "number", "low": 0, "high": 4, "unit": "GB", "ask": ["mean", "distribution"]},
-    dark_mode={"type": "boolean"},
 )  # fmt: skip
-"""Numbers of each kind, and a metric that is none."""
+"""Numbers of each kind."""
 
 
 def put(store, metric, rows, day=YESTERDAY, segment=0):
@@ -192,9 +190,12 @@ def patient(monkeypatch):
 
 def page_of(client, path):
     """The page, once it is no longer being calculated."""
-    while (page := client.get(path)).status_code == 202:
-        time.sleep(0.05)
-    return page
+
+    def done():
+        page = client.get(path)
+        return page if page.status_code not in (202, 503) else None
+
+    return until(done, f"{path} is never done")
 
 
 def text_of(client, path):
@@ -297,35 +298,10 @@ def empty_browser(empty_store, registry):
     return browser_of(dashboard_of(empty_store, registry), accept="")
 
 
-@pytest.fixture
-def numbers():
-    return Registry.parse(NUMBERS)
-
-
-@contextmanager
-def store_of_numbers(folder, numbers):
-    """Two days of numbers whose distributions are known: the lognormal quantiles at k / n, and the
-    same counts over whole numbers."""
-    store = open_store(f"sqlite:///{folder}/numbers.db")
-    store.publish({metric.name: [metric.scheme] for metric in numbers})
-    middle = np.repeat((np.arange(2_000) + 0.5) / 2_000, 20)
-    normal = np.repeat([NormalDist().inv_cdf(each) for each in middle[::20]], 20)
-    for day, factor in (("2026-11-13", 1.0), (YESTERDAY, 2.0)):
-        fill_numbers(store, numbers, "load", (factor * np.exp(normal)).tolist(), day)
-        fill_numbers(store, numbers, "tabs", (3 * factor + np.arange(40_000) % 5).tolist(), day)
-        fill_numbers(store, numbers, "wait", np.exp(normal / 2).tolist(), day)
-        fill_numbers(store, numbers, "plugins", (np.arange(40_000) % 7).tolist(), day)
-        fill_numbers(store, numbers, "narrow", (6 * middle).tolist(), day)
-    yield store
-    store.close()
-
-
-@pytest.fixture
-def number_store(tmp_path, numbers):
-    with store_of_numbers(tmp_path, numbers) as store:
-        yield store
-
-
-@pytest.fixture
-def number_app(number_store, numbers):
-    return dashboard_of(number_store, numbers)
+@pytest.fixture(scope="module")
+def golden(tmp_path_factory):
+    """A dashboard over a copy of the crowd of the contract."""
+    folder = tmp_path_factory.mktemp("golden") / "crowd"
+    made = Dashboard(shutil.copytree(crowd_folder(tmp_path_factory), folder))
+    yield made
+    made.close()

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.collector.certificates import make_certificates
+from tests.collector.test_deploy import replaced
 from tests.ports import free_port, until
 from tests.tools import need
 
@@ -25,38 +27,18 @@ pytestmark = pytest.mark.campaign
 DEPLOY = Path(__file__).parents[3] / "deploy"
 
 
-def replaced(text, *pairs):
-    """The text with parts replaced, each of which must be there exactly once."""
-    for old, new in pairs:
-        assert text.count(old) == 1, old
-        text = text.replace(old, new)
-    return text
-
-
 @pytest.fixture
 def ask(tmp_path, store):
     """Asks nginx in front of a dashboard for a path; ana is an analyst there, and bob a reader."""
-    need("nginx", "openssl")
+    need("nginx")
     (tmp_path / "metrics.toml").write_text(REGISTRY)
     (tmp_path / "people.toml").write_text(
         'schema = 1\n[people.ana]\nrole = "analyst"\n[people.bob]\nrole = "reader"\n'
     )
-    hashed = subprocess.check_output(["openssl", "passwd", "-6", "secret"], text=True).strip()
-    people = tmp_path / "people"
-    people.mkdir()
-    people.joinpath("htpasswd").write_text(
-        "".join(f"{n}:{hashed}\n" for n in ("ana", "bob", "eve"))
+    (tmp_path / "htpasswd").write_text(
+        "".join(f"{each}:{{PLAIN}}secret\n" for each in ("ana", "bob", "eve"))
     )
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"),
-            *("-nodes", "-days", "2", "-subj", "/CN=deniable.acme.example"),
-            *("-addext", "subjectAltName=IP:127.0.0.1"),
-            *("-keyout", tmp_path / "privkey.pem", "-out", tmp_path / "fullchain.pem"),
-        ],
-        check=True,
-        capture_output=True,
-    )
+    certificates = make_certificates(tmp_path)
     services = yaml.safe_load((DEPLOY / "compose.dashboard.yml").read_text())["services"]
     shipped = services["dashboard"]["environment"]
     environ = shipped | {
@@ -69,8 +51,10 @@ def ask(tmp_path, store):
             (DEPLOY / "nginx.dashboard.conf").read_text(encoding="utf-8"),
             ("dashboard:8090", address.removeprefix("http://")),
             ("listen 443 ssl;", f"listen 127.0.0.1:{port} ssl;"),
+            ("/etc/nginx/tls/fullchain.pem", certificates.path("server.pem")),
+            ("/etc/nginx/tls/privkey.pem", certificates.path("server.key")),
+            ("/etc/nginx/people/htpasswd", str(tmp_path / "htpasswd")),
         )
-        text = text.replace("/etc/nginx/tls", str(tmp_path)).replace("/etc/nginx", str(tmp_path))
         user = "user root;\n" if os.geteuid() == 0 else ""
         conf = tmp_path / "nginx.conf"
         conf.write_text(user + text.replace("/tmp/nginx", f"{tmp_path}/n"))
@@ -87,7 +71,7 @@ def ask(tmp_path, store):
                     return True
 
             until(listens)
-            context = ssl.create_default_context(cafile=tmp_path / "fullchain.pem")
+            context = ssl.create_default_context(cafile=certificates.path("ca.pem"))
 
             def get(path, name="", method="GET", **headers):
                 shown = {each.replace("_", "-"): value for each, value in headers.items()}
@@ -95,7 +79,7 @@ def ask(tmp_path, store):
                     password = base64.b64encode(f"{name}:secret".encode()).decode()
                     shown["Authorization"] = f"Basic {password}"
                 connection = http.client.HTTPSConnection(
-                    "127.0.0.1", port, timeout=120, context=context
+                    "localhost", port, timeout=120, context=context
                 )
                 with closing(connection):
                     connection.request(method, path, headers={"Accept": "text/html, */*", **shown})

@@ -12,7 +12,7 @@ from deniable.protocol.mechanisms import design
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.answers import answer_of
 from deniable_estimator.answers.words.base import Shown
-from deniable_estimator.answers.words.share_charts import bar_chart, folded_chart
+from deniable_estimator.answers.words.share_charts import bar_chart
 from deniable_estimator.answers.words.shares import SharesKind
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.dashboard.changes import change_headline
@@ -36,40 +36,6 @@ def test_everything_is_inside_the_plot(counts):
     assert all(0 <= tick.at <= 100 for tick in chart.ticks)
     assert chart.zero in [tick.at for tick in chart.ticks]
     assert 3 <= len(chart.ticks) <= 5
-
-
-def test_positions_follow_the_shares():
-    """The distance from zero is proportional to the share, whatever its sign."""
-    result = estimated([900, 300, 290, 10], 1500)
-    chart = bar_chart(result)
-    shares = sorted(result.share, reverse=True)
-    distance = [row.at - chart.zero for row in chart.rows if row.at is not None]
-    assert shares[-1] < 0
-    assert distance == pytest.approx(
-        [share / shares[0] * distance[0] for share in shares], abs=0.05
-    )
-
-
-def test_the_largest_comes_first_and_the_rest_is_counted():
-    """A limit keeps the largest values and says how many are left out."""
-    chart = bar_chart(estimated([10, 500, 200, 290], 1000), limit=2)
-    assert [bar.label for bar in chart.rows] == ["v1", "v3"]
-    assert chart.more == 2
-
-
-def test_what_is_noise_is_a_chart_of_its_own():
-    """Every value is in one of two charts, by whether it is detected, and both have one scale."""
-    result = estimated([4454, 2048, 1749, 1749], 10_000)
-    out, below, hidden = folded_chart(result, limit=40, noise_limit=40)
-    assert below is not None
-    standing, noise = out.rows, below.rows
-    detected = dict(zip(result.values, result.detected, strict=True))
-    assert {bar.label for bar in standing} == {value for value in detected if detected[value]}
-    assert {bar.label for bar in noise} == {value for value in detected if not detected[value]}
-    assert hidden == len(noise)
-    assert out.ticks == below.ticks
-    assert out.zero == below.zero
-    assert out.name != below.name
 
 
 @given(
@@ -102,15 +68,6 @@ def test_the_table_loses_no_value(counts, limit, sort, find):
     assert all(row[0].tag == "noise" for row in noise)
     hidden = int((~(result.detected | result.impossible)).sum())
     assert not frame.fold or frame.fold.startswith(f"{hidden:,} ")
-
-
-def test_noise_is_told_apart():
-    """A bar is noise exactly where the adjusted p-value does not detect the value."""
-    result = estimated([4454, 2048, 1749, 1749], 10_000)
-    chart = bar_chart(result)
-    detected = dict(zip(result.values, result.detected, strict=True))
-    assert {bar.label: not bar.noise for bar in chart.rows} == detected
-    assert 0 < sum(bar.noise for bar in chart.rows) < 4
 
 
 @pytest.mark.parametrize(("moved", "rest"), [(3, "."), (4, "; and 1 more have changed.")])

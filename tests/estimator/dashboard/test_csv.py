@@ -4,29 +4,18 @@ import csv
 import io
 
 import pytest
+from tests.registries import declared
 
 from deniable import Registry
 from deniable_estimator.answers.files import csv_text
 
-from .conftest import TOKEN, dashboard_of, fill
+from .conftest import browser_of, dashboard_of, fill
 
 HOSTILE = ("=1+1", "+a", "-b", "@c", "-0.5")
-REGISTRY = """
-schema = 1
-app = "example"
-[defaults]
-owner = "growth@acme.example"
-expires = 2027-06-30
-[segments.system]
-values = ["=linux", "mac"]
-[metrics.odd]
-type = "category"
-description = "Which one?"
-values = ["=1+1", "+a", "-b", "@c", "-0.5"]
-epsilon = 4.0
-lifetime_epsilon = 8.0
-segments = ["system"]
-"""
+REGISTRY = declared(
+    {"system": ["=linux", "mac"]},
+    odd={"type": "category", "values": HOSTILE, "epsilon": 4.0, "segments": ["system"]},
+)
 
 
 @pytest.fixture
@@ -36,9 +25,7 @@ def odd(empty_store):
     empty_store.publish({metric.name: [metric.scheme] for metric in registry})
     for day in ("2026-11-19", "2026-11-20"):
         fill(empty_store, registry, "odd", [0.3, 0.2, 0.2, 0.2, 0.1], 5000, day)
-    client = dashboard_of(empty_store, registry).test_client()
-    client.post("/login", data={"token": TOKEN})
-    return client
+    return browser_of(dashboard_of(empty_store, registry), accept="")
 
 
 def values(text, column="value"):

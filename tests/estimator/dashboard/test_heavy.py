@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from itertools import count
 
@@ -17,15 +15,13 @@ from deniable_estimator.asking.work import TooHeavy, Workers
 from deniable_estimator.dashboard.access.tokens import ApiToken, digest_of_token, token_lines
 from deniable_estimator.dashboard.app import close_app
 
-from .conftest import browser_of, dashboard_of, fill_drawn, program_of
+from .conftest import browser_of, dashboard_of, fill_drawn, page_of, program_of
 
 REGISTRY = declared(
     long={"type": "category", "epsilon": 4.0, "values": [f"v{number}" for number in range(2_000)]},
 )
 PLAN = "size=9000&epsilon=1&lifetime_epsilon=8&sample_rate=0.1&memoize=1"
 OTHER = "another-token-of-a-program"
-
-Made = Callable[..., Flask]
 
 
 @pytest.fixture
@@ -94,11 +90,7 @@ def test_a_full_queue_says_when(made, held):
     assert problem.headers["Retry-After"] == str(seconds)
     assert reader.get("/plan?size=10").status_code == 200, "what is short needs no queue"
     held.set()
-    for _ in range(1200):
-        if (answer := api.get(f"/api/v1/plan?{PLAN}&devices=1003")).status_code == 200:
-            break
-        time.sleep(0.05)
-    assert answer.json["devices"] == 1003
+    assert page_of(api, f"/api/v1/plan?{PLAN}&devices=1003").json["devices"] == 1003
 
 
 def test_what_is_too_heavy_is_a_wrong_question(made, monkeypatch):
@@ -115,12 +107,13 @@ def test_what_is_too_heavy_is_a_wrong_question(made, monkeypatch):
 
 
 def test_one_reader_leaves_room_for_others(made, held):
-    """A reader has a part of the queue; another token, and a browser, each have theirs."""
+    """A reader has a part of the queue; another token, and each session,
+    have theirs."""
     app = made(dashboard_queue=12, dashboard_queue_of_one=2)
-    readers = program_of(app), program_of(app, OTHER), browser_of(app)
+    readers = program_of(app), program_of(app, OTHER), browser_of(app), browser_of(app)
     numbers = count(1000)
     for reader, path, status in zip(
-        readers, ("/api/v1/plan", "/api/v1/plan", "/plan"), (503, 503, 202), strict=True
+        readers, 2 * ["/api/v1/plan"] + 2 * ["/plan"], (503, 503, 202, 202), strict=True
     ):
         for _ in range(2):
             answer = reader.get(f"{path}?{PLAN}&devices={next(numbers)}")
@@ -138,8 +131,7 @@ def test_few_large_pages_are_written_at_a_time(made):
     concerned."""
     app = made()
     reader, results = browser_of(app), app.extensions["deniable_source"].results
-    while reader.get("/metric/long").status_code == 202:
-        time.sleep(0.05)
+    assert page_of(reader, "/metric/long").status_code == 200
     with ExitStack() as others:
         for _ in range(4):
             others.enter_context(results.large())

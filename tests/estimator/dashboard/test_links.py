@@ -104,19 +104,6 @@ def test_a_forked_process_has_a_connection_of_its_own(links):
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_only_its_maker_revokes_a_link(links):
-    """Whoever may not see a link cannot end it; an operator names nobody and may end all."""
-    link, secret = made(links, "Ana")
-    own, _ = made(links, "")
-    assert links.revoke(link.id, "Bob") is None
-    assert links.revoke(own.id, "Ana") is None
-    assert links.find(secret, TODAY) == link
-    assert links.listed("Ana") == [link]
-    assert links.listed("") == [own]
-    assert links.listed() == [own, link]
-    assert links.revoke(link.id, "Ana") == link
-
-
 def test_links_end_with_the_entry_of_their_maker(links):
     """Those of whoever is gone, or is listed anew, end; those of whoever was never listed stay."""
     kept = [made(links, "Ana", entry="1")[0], made(links, "Bob")[0], made(links, "")[0]]

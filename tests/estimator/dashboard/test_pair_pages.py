@@ -1,38 +1,27 @@
 """Pairs on pages and in the API: bad addresses, and the ranges of a number."""
 
-import pytest
 from tests.registries import declared
 
 from deniable import Registry
 
 from .conftest import YESTERDAY, dashboard_of, fill_drawn, program_of
 
-DAYS = ("2026-11-13", "2026-11-18", "2026-11-19", YESTERDAY)
 CELLS = dict(enumerate((900, 600, 300, 1_050, 63, 87)))
 
 
-@pytest.fixture
-def registry():
-    """A pair that forgets what its two metrics would report."""
+def test_the_api_names_the_ranges_of_a_forgotten_number(empty_store):
+    """`value=` takes the ranges whose shares the answer has, and a wrong one is refused with
+    them."""
     text = declared(
         plan={"type": "category", "values": ["free", "pro", "trial"]},
         minutes={"type": "number", "low": 0, "high": 60, "unit": "min", "ask": "mean"},
         both={"type": "pair", "of": ["plan", "minutes"], "forget": "marginals"},
     )
-    return Registry.parse(f"{text}[metrics.both.bins]\nminutes = [15]\n")
-
-
-@pytest.fixture
-def store(empty_store, registry):
-    for day in DAYS:
+    registry = Registry.parse(f"{text}[metrics.both.bins]\nminutes = [15]\n")
+    empty_store.publish({"both": [registry["both"].scheme]})
+    for day in ("2026-11-13", "2026-11-18", "2026-11-19", YESTERDAY):
         fill_drawn(empty_store, registry, "both", CELLS, day)
-    return empty_store
-
-
-def test_the_api_names_the_ranges_of_a_forgotten_number(store, registry):
-    """`value=` takes the ranges whose shares the answer has, and a wrong one is refused with
-    them."""
-    ask = program_of(dashboard_of(store, registry))
+    ask = program_of(dashboard_of(empty_store, registry))
     base = "/api/v1/metrics/minutes"
     for path in ("estimate", "trend", "comparison"):
         found = ask.get(f"{base}/{path}", query_string={"value": "below 15"})

@@ -107,18 +107,3 @@ def test_other_days_before_can_be_named():
     assert other == Days(date(2026, 11, 1), date(2026, 11, 13), ("2026-11-18",))
     with pytest.raises(RangeError):
         earlier_range(days, "day", {"before_from": "x"}, NOW)
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"from": "x"},
-        {"to": "2026-13-01"},
-        {"from": "2026-11-22"},
-        {"from": "1900-01-01"},
-    ],
-)
-def test_bad_ranges_raise(arguments):
-    """What is no date, ends before it begins or is over ten years long is refused."""
-    with pytest.raises(RangeError):
-        read_range(arguments, NOW)

@@ -15,7 +15,7 @@ from deniable_estimator.releasing.making import release
 from deniable_estimator.releasing.prepared import ReleaseRequest
 from deniable_estimator.releasing.preparing import prepare
 
-from .conftest import NOW, TOKEN, Clock, dashboard_of
+from .conftest import NOW, TOKEN, Clock, dashboard_of, program_of
 
 LATER = NOW + SETTLED + 86_400
 
@@ -63,18 +63,15 @@ def new_app(store, registry, tmp_path, ledger):
 
 
 def get(app, path, token=TOKEN):
-    client = app.test_client()
-    headers = {"Accept": "text/html"}
-    if token:
-        headers["Authorization"] = f"Bearer {token}"
-    return client.get(path, headers=headers)
+    client = program_of(app, token) if token else app.test_client()
+    return client.get(path, headers={"Accept": "text/html"})
 
 
-def shared(app, path, query=""):
+def shared(app, path):
     """The path that opens a link to this view."""
     _, secret = app.extensions["deniable_links"].make(
         path,
-        query,
+        "",
         maker="",
         note="",
         today=app.extensions["deniable_source"].today,

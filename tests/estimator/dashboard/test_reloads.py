@@ -9,7 +9,7 @@ from deniable import Registry
 from deniable_estimator.asking.query import Query
 from deniable_estimator.asking.reading import read
 
-from .conftest import TOKEN, YESTERDAY, dashboard_of, fill_drawn, program_of
+from .conftest import TOKEN, YESTERDAY, dashboard_of, fill_drawn, page_of, program_of, text_of
 
 REGISTRY = declared(
     color={"type": "category", "epsilon": 4.0, "values": ["red", "green", "blue"]},
@@ -63,37 +63,15 @@ def client(store, registry, tmp_path):
     return client
 
 
-class Read(list[str]):
-    """The metrics whose tallies were read from a store."""
-
-    def __init__(self, store, monkeypatch):
-        super().__init__()
-        tally = store.tally
-
-        def noted(metric, scheme, windows):
-            self.append(metric)
-            return tally(metric, scheme, windows)
-
-        monkeypatch.setattr(store, "tally", noted)
-
-
-def get(client, path):
-    """The answer, once it is calculated."""
-    for _ in range(300):
-        answer = client.get(path)
-        if answer.status_code not in (202, 503):
-            assert answer.status_code == 200, path
-            return answer.text
-    raise AssertionError("it is never done")
-
-
 @pytest.mark.parametrize("path", PATHS)
 def test_a_reload_reads_no_tally(client, store, monkeypatch, path):
     """What was calculated is told again from memory, on pages, in files and by the API; a
     condition on the tag, too, is responded to without."""
-    first = get(client, path)
-    seen = Read(store, monkeypatch)
-    assert get(client, path) == first
+    first = page_of(client, path)
+    assert first.status_code == 200
+    tally, seen = store.tally, []
+    monkeypatch.setattr(store, "tally", lambda *asked: seen.append(asked) or tally(*asked))
+    assert page_of(client, path).text == first.text
     tag = client.get(path).headers.get("ETag")
     if tag is not None:
         assert client.get(path, headers={"If-None-Match": tag}).status_code == 304
@@ -108,7 +86,7 @@ def test_a_reload_is_never_out_of_date(client, store, registry, name, counts):
     def agrees():
         strings = None if registry[name].values else ["a.example", "b.example", "c.example"]
         expected = read(store, registry, Query(name, candidates=strings))
-        told = json.loads(get(client, f"/api/v1/metrics/{name}/estimate"))
+        told = json.loads(text_of(client, f"/api/v1/metrics/{name}/estimate"))
         assert told["n"] == expected.n
         assert [each["share"] for each in told["values"]] == pytest.approx(expected.share.tolist())
         listed = client.get("/api/v1/metrics").get_json()["metrics"]

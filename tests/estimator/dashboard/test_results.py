@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, is_dataclass, replace
 from datetime import date
@@ -25,8 +24,6 @@ from deniable_estimator.asking.results import (
 from deniable_estimator.statistics.participation import Participation
 
 from .conftest import Clock
-
-Progress = Callable[[int, int], None]
 
 
 @pytest.fixture

@@ -66,17 +66,10 @@ def address(app, endpoint):
     """An address of the endpoint, with some text for each part of it."""
     rule = next(each for each in app.url_map.iter_rules() if each.endpoint == endpoint)
     form = "svg" if "picture" in endpoint else "csv"
-    known = {
-        "name": "browser",
-        "form": form,
-        "filename": "dashboard.css",
-        "unknown": "nothing",
-        "rest": "nothing",
-        "known": "0123456789ab",
-        "release": "0123456789ab",
-    }
+    known = {"name": "browser", "form": form, "filename": "dashboard.css"}
+    parts = {name: known.get(name, "0123456789ab") for name in rule.arguments}
     with app.test_request_context():
-        return app.url_for(endpoint, **{name: known[name] for name in rule.arguments})
+        return app.url_for(endpoint, **parts)
 
 
 @pytest.mark.parametrize("role", Role)

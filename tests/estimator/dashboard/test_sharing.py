@@ -3,6 +3,7 @@
 import re
 from html import unescape
 from io import BytesIO
+from itertools import product
 from urllib.parse import urlsplit
 
 import pytest
@@ -38,10 +39,7 @@ def new_app(store, registry, tmp_path, clock):
     (tmp_path / "people.toml").write_text(PEOPLE)
 
     def new(**more):
-        given = {
-            "data": str(tmp_path),
-        }
-        return dashboard_of(store, registry, clock, **{**given, **more})
+        return dashboard_of(store, registry, clock, **{"data": str(tmp_path), **more})
 
     return new
 
@@ -131,20 +129,11 @@ def test_a_link_opens_its_view_and_nothing_else(app, ana, stranger, store, regis
     assert 'lang="zh-Hans"' in stranger.get(f"{link}?lang=zh-Hans").text
     shut = set()
     for rule in app.url_map.iter_rules():
-        parts = {"form": "csv", "filename": "icon.svg", "unknown": "x", "known": "x", "rest": "x"}
-        parts["release"] = "x"
-        for name in ("browser", "dark_mode"):
-            for form in ("csv", "json", "svg", "png"):
-                with app.test_request_context():
-                    try:
-                        values = {**parts, "name": name, "form": form}
-                        path = app.url_for(
-                            rule.endpoint, **{each: values[each] for each in rule.arguments}
-                        )
-                    except ValueError:
-                        continue
-                if path not in files:
-                    shut.add(path)
+        for name, form in product(("browser", "dark_mode"), ("csv", "json", "svg", "png")):
+            path = re.sub(r"<([^>]+:)?name>", name, rule.rule)
+            path = re.sub(r"<([^>]+:)?form>", form, path)
+            shut.add(re.sub(r"<[^>]+>", "x", path))
+    shut -= files
     assert len(shut) > 40
     for path in shut:
         assert stranger.get(link + path).status_code == 404, path

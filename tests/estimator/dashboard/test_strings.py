@@ -8,11 +8,10 @@ from tests.registries import declared
 from deniable import Registry
 from deniable_estimator.asking import reading
 
-from .conftest import TOKEN, dashboard_of, fill_drawn, program_of
+from .conftest import dashboard_of, fill_drawn, page_of, program_of
 
 REGISTRY = declared(site={"type": "string", "epsilon": 4.0})
 DAYS = ("2026-11-16", "2026-11-18", "2026-11-20")
-HEADERS = {"Authorization": f"Bearer {TOKEN}"}
 TEXT = {"Content-Type": "text/plain"}
 SITE = "/api/v1/metrics/site"
 
@@ -75,16 +74,6 @@ def slow(monkeypatch, app):
     slow.gate.set()
 
 
-def answered(client, path):
-    """The answer, once it is no longer being calculated."""
-    for _ in range(2000):
-        answer = client.get(path)
-        if answer.status_code not in (202, 503):
-            assert answer.status_code == 200
-            return answer
-    raise AssertionError("it is never done")
-
-
 def test_a_page_comes_back_by_itself_until_it_is_done(browser, slow):
     """It says so at once and refreshes without a script; then it is what it always was."""
     answer = browser.get("/metric/site")
@@ -94,7 +83,7 @@ def test_a_page_comes_back_by_itself_until_it_is_done(browser, slow):
     assert "Calculating the result" in answer.text
     assert "<script>" not in answer.text
     slow.gate.set()
-    assert "a.example leads" in answered(browser, "/metric/site").text
+    assert "a.example leads" in page_of(browser, "/metric/site").text
 
 
 def test_a_trend_tells_how_many_periods_are_done(browser, slow):
@@ -110,7 +99,7 @@ def test_a_trend_tells_how_many_periods_are_done(browser, slow):
         raise AssertionError(page.text)
     assert '<progress max="3" value="2"' in page.text
     slow.gate.set()
-    assert "Over time: a.example" in answered(browser, path).text
+    assert "Over time: a.example" in page_of(browser, path).text
 
 
 def test_a_program_waits_and_is_then_told_to_come_back(program, slow):
@@ -126,7 +115,7 @@ def test_a_program_waits_and_is_then_told_to_come_back(program, slow):
     assert program.get(path).json["of"] == 3
     assert slow.count == 1
     slow.gate.set()
-    answer = answered(program, path)
+    answer = page_of(program, path)
     assert answer.text.count("\n") == 1 + 3 * 3
     assert slow.count == 3
 

@@ -78,24 +78,6 @@ def test_a_token_is_shown_once_apart_from_its_lines():
 
 
 @pytest.mark.parametrize(
-    "options",
-    [
-        ["--name", "x"],
-        ["--name", "x", "--scope", "everything"],
-        ["--name", 'a"b', "--scope", "plan"],
-        ["--name", "x", "--scope", "plan", "--metric", 'a"b'],
-        ["--name", "x", "--scope", "plan", "--metric", ""],
-    ],
-)
-def test_the_command_refuses_what_the_file_could_not_hold(options):
-    """No scope, an unknown one, or a name that would break out of its quotes."""
-    result = CliRunner().invoke(new, options)
-    assert result.exit_code == 2
-    assert "sha256" not in result.stdout
-    assert "tokens.1" not in result.stderr
-
-
-@pytest.mark.parametrize(
     ("path", "scope"),
     [
         ("/api/v1/metrics", "read:metrics"),
@@ -132,6 +114,8 @@ def test_a_token_may_be_limited_to_metrics(store, limit):
     mine = "browser" if limit[0] == "--metric" else "dark_mode"
     (listed,) = client.get("/api/v1/metrics").json["metrics"]
     assert listed["name"] == mine
+    (summary,) = client.get("/api/v1/overview").json["metrics"]
+    assert summary["name"] == mine
     assert client.get(f"/api/v1/metrics/{mine}/estimate").status_code == 200
     for path in ("/api/v1/metrics/silent", "/api/v1/metrics/silent/estimate"):
         refused = client.get(path)

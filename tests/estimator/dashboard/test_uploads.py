@@ -25,8 +25,6 @@ from .conftest import NOW, TOKEN, Clock, browser_of
 from .test_candidates import client, folder, registry
 
 __all__ = ["client", "folder", "registry"]
-
-OTHER = "2026-11-19"
 ME, YOU = "1" * 32, "2" * 32
 
 
@@ -51,10 +49,13 @@ def kept(uploads):
 
 
 def test_a_list_is_forgotten_on_request(uploads):
-    """One list, or all of a session's, leave the disk; those of others stay."""
+    """One list, or all of a session's, leave the disk; those of others stay. A list is found for
+    its metric alone, and a new one replaces it."""
     for session in (ME, YOU):
         for metric in ("site", "page"):
+            uploads.keep(session, metric, b"b")
             uploads.keep(session, metric, b"a")
+    assert uploads.find(ME, "other") is None
     uploads.forget(ME, "site")
     assert uploads.find(ME, "site") is None
     assert uploads.find(ME, "page") == b"a"
@@ -270,13 +271,3 @@ def test_a_list_that_cannot_be_kept_is_told(client, monkeypatch):
     assert answer.status_code == 503
     assert "DENIABLE_DATA" in answer.text
     assert client.get("/metric/site").status_code == 200
-
-
-def test_a_list_belongs_to_a_session_and_a_metric(uploads):
-    """Whoever kept it finds it, for that metric alone; nobody else does; a new one replaces it."""
-    uploads.keep(ME, "site", b"a\nb")
-    assert uploads.find(ME, "site") == b"a\nb"
-    assert uploads.find(YOU, "site") is None
-    assert uploads.find(ME, "other") is None
-    uploads.keep(ME, "site", b"c")
-    assert uploads.find(ME, "site") == b"c"

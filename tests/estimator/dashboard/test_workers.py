@@ -39,12 +39,8 @@ def alive(process):
 
 
 def gone(process):
-    """Whether the process ends within a minute."""
-    for _ in range(6000):
-        if not alive(process):
-            return True
-        time.sleep(0.01)
-    return False
+    """Wait until the process has ended."""
+    return until(lambda: not alive(process))
 
 
 def test_a_task_runs_in_another_process(workers):

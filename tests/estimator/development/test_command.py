@@ -50,20 +50,3 @@ def test_it_says_where_to_look_and_deletes_everything(folder, monkeypatch):
     assert "The last version without mistakes stays in force." in done.output
     assert done.output.endswith("Everything is deleted.\n")
     assert list((folder / "temporary").iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["."], "name its file"),
-        (["missing.toml"], "`deniable init` writes one"),
-        (["metrics.toml", "--origin", "app.test"], "app.test"),
-    ],
-)
-def test_what_it_cannot_serve(folder, monkeypatch, arguments, told):
-    """A folder, a file that is not there and what is no origin are told before anything starts."""
-    monkeypatch.chdir(folder)
-    (folder / "metrics.toml").write_text(METRICS)
-    done = CliRunner().invoke(dev, arguments)
-    assert done.exit_code in (1, 2)
-    assert told in done.output

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from deniable import Registry
-from deniable_estimator.development.crowd import made_up
+from deniable_estimator.planning.population import made_up
 
 REGISTRIES = Path(__file__).parents[2] / "contract" / "crowd"
 

@@ -14,6 +14,7 @@ from deniable import Registry
 from deniable.protocol import windows
 from deniable_estimator.asking.query import Days
 from deniable_estimator.development import crowd as crowds
+from deniable_estimator.planning.population import made_up
 from deniable_estimator.development import live
 from deniable_estimator.development.gate import Arrivals
 from deniable_estimator.development.mistakes import RegistryFile
@@ -173,16 +174,7 @@ def test_a_crowd_reports(app, file, browser, seen):
         assert abs(shares[name] - expected) < 6 * 2.3, name
     rows = estimates["plugin"]["answer"]["values"]
     assert any(each["value"] == "example-1" for each in rows)
-    zipf = (
-        "the first of {} values is the most frequent, the second half as frequent as that, "
-        "the third a third, and so on"
-    )
-    assert app.crowd.shares == {
-        "browser": zipf.format(5),
-        "dark_mode": "30% say yes",
-        "plugin": zipf.format(20),
-        "size": "around 40, and 95% from 15 to 65",
-    }
+    assert app.crowd.shares == {metric.name: made_up(metric).words for metric in registry}
     assert "Simulated: 1,000 devices" in read(browser)
     assert "Most of it is made up" in read(browser, "/")
     # What was reported is not reported again; a new metric is.

@@ -8,7 +8,7 @@ from tests.registries import declared
 
 from deniable import Registry
 from deniable.protocol.mechanisms.prefix_tree import ALPHABETS, head
-from deniable_estimator.development.crowd import WORDS, made_up
+from deniable_estimator.planning.population import WORDS, made_up
 from deniable_estimator.terminal.simulated import simulate
 
 TOML = declared(
