@@ -14,8 +14,8 @@ from deniable_estimator.analyses.base import Analysis, OracleAnalysis
 from deniable_estimator.analyses.numbers import HistogramAnalysis, SlidingWindowAnalysis
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.basis import Part
-from deniable_estimator.answers.distribution import Distribution
-from deniable_estimator.answers.distribution_making import (
+from deniable_estimator.answers.distribution import (
+    Distribution,
     combine_distributions,
     estimate_distribution,
 )

@@ -13,9 +13,7 @@ from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.numbers import DBitFlipAnalysis
 from deniable_estimator.analyses.numbers.bits import BitPart, estimate_bits
-from deniable_estimator.analyses.numbers.distribution import (
-    DistributionEstimate,
-)
+from deniable_estimator.analyses.numbers.distribution import DistributionEstimate
 from deniable_estimator.analyses.numbers.mean import cell_points, cells_mean
 from deniable_estimator.analyses.numbers.sampling import sample_bits
 

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy import stats
+from tests.estimator.numbers.crowds import window_rates
 
 from deniable.protocol.mechanisms import Report
 from deniable.protocol.mechanisms.number_range import TOP, NumberRange
@@ -18,7 +19,6 @@ from deniable_estimator.analyses.numbers.mean import (
     level_noise,
     window_mean,
 )
-from deniable_estimator.analyses.numbers.sampling import window_rates
 from deniable_estimator.analyses.numbers.scores import scores
 from deniable_estimator.analyses.numbers.tree import estimate_tree
 from deniable_estimator.forecasting.number_forecast import mean_variance

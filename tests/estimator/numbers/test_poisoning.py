@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from tests.estimator.numbers.crowds import distribution, sample_crowd
 
 from deniable.protocol.mechanisms.number_range import TOP
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers import SlidingWindowAnalysis
-from deniable_estimator.analyses.numbers.distribution import distribution
 from deniable_estimator.analyses.numbers.mean import both_mean, cell_points, window_mean
 from deniable_estimator.analyses.numbers.poisoning import (
     Attack,
@@ -17,7 +17,7 @@ from deniable_estimator.analyses.numbers.poisoning import (
     quantile_attack,
     row_pulls,
 )
-from deniable_estimator.analyses.numbers.sampling import sample_crowd, sample_window
+from deniable_estimator.analyses.numbers.sampling import sample_window
 from deniable_estimator.analyses.numbers.scores import row_shares, scores
 from deniable_estimator.analyses.numbers.tree import estimate_tree
 

@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy import stats
+from tests.estimator.numbers.crowds import sample_crowd, window_rates
 
 from deniable.protocol.mechanisms import Report
 from deniable.protocol.mechanisms.number_range import TOP
@@ -14,10 +15,8 @@ from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.sampling import (
     cell_crowd,
     node_channel,
-    sample_crowd,
     sample_rows,
     sample_window,
-    window_rates,
 )
 from deniable_estimator.analyses.numbers.scores import ownership, row_shares, scores
 from deniable_estimator.analyses.numbers.tree import estimate_tree
@@ -64,9 +63,10 @@ def _chance(cells, orders, rates):
     return float(orders * np.prod(rates**cells))
 
 
-def test_bias_and_variance_by_enumeration(make_tree):
+def test_bias_and_variance_by_enumeration(make_tree, monkeypatch):
     """Over all tallies of 2 and 2 reports of a population, the estimate of every edge has no bias,
     and the variance from the counters is (n - 1) / n times the true one on average."""
+    monkeypatch.setattr(f"{estimate_tree.__module__}.LEAST_ROW", 1)
     tree = make_tree(4.0, 16)
     shares = np.array([0.3, 0.0, 0.05, 0.15] + [0.0] * 10 + [0.1, 0.4])
     rates = [
@@ -77,7 +77,7 @@ def test_bias_and_variance_by_enumeration(make_tree):
     halves = [_outcomes(level.columns, 2) for level in tree.levels]
     for one, two in itertools.product(*halves):
         chance = _chance(*one, rates[0]) * _chance(*two, rates[1])
-        found = estimate_tree(tree, (TallyRow(2, one[0]), TallyRow(2, two[0])), least=1)
+        found = estimate_tree(tree, (TallyRow(2, one[0]), TallyRow(2, two[0])))
         total += chance
         first += chance * found.below
         second += chance * found.below**2
@@ -87,10 +87,11 @@ def test_bias_and_variance_by_enumeration(make_tree):
     np.testing.assert_allclose(2 * variance, second - first**2, atol=1e-10)
 
 
-def test_all_questions_agree(make_tree, striped):
+def test_all_questions_agree(make_tree, striped, monkeypatch):
     """The curve, shares of ranges and any sums of shares are one estimate, with one covariance."""
+    monkeypatch.setattr(f"{estimate_tree.__module__}.LEAST_ROW", 1)
     tree = make_tree(2.0, 64)
-    found = estimate_tree(tree, striped(tree), least=1)
+    found = estimate_tree(tree, striped(tree))
     questions = np.zeros((3, 64))
     questions[0, :20] = questions[1, 5:20] = questions[2, 20:] = 1
     value, covariance = found.fresh(questions)

@@ -6,7 +6,7 @@ a mean is estimated; a mechanism's `range.value(position)` turns them into units
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import TypeVar
 
@@ -23,7 +23,7 @@ from deniable_estimator.analyses.anomalies import Figure, Found, of_scheme
 from deniable_estimator.analyses.base import Analysis, Counts, Items, MemoryAnalysis
 from deniable_estimator.analyses.memoized import alternating_bits
 from deniable_estimator.analyses.numbers.bits import estimate_bits
-from deniable_estimator.analyses.numbers.distribution import DistributionEstimate, distribution
+from deniable_estimator.analyses.numbers.distribution import DistributionEstimate
 from deniable_estimator.analyses.numbers.honesty import (
     bit_figures,
     tree_figures,
@@ -48,6 +48,8 @@ from deniable_estimator.analyses.numbers.poisoning import (
 )
 from deniable_estimator.analyses.numbers.sampling import sample_bits, sample_rows, sample_window
 from deniable_estimator.analyses.numbers.scores import MEAN_SHARE, scores
+from deniable_estimator.analyses.numbers.sums import CellSums
+from deniable_estimator.analyses.numbers.tree import estimate_tree
 from deniable_estimator.forecasting.number_forecast import mean_variance
 
 AnyNumber = TypeVar("AnyNumber", bound=Numeric)
@@ -109,14 +111,18 @@ AnyHistogram = TypeVar("AnyHistogram", bound=Histogram)
 class HistogramAnalysis(NumberAnalysis[AnyHistogram]):
     """A distribution over cells, and the mean."""
 
-    def distribution(self, tally: Tally, level: float, repeats: float) -> DistributionEstimate:
-        """The shares below each edge of the cells, and what follows from them.
-
-        Args:
-            level: of every interval.
-            repeats: how often the same devices reported (`Participation.repeats`).
-        """
+    def sums(self, rows: Sequence[TallyRow], repeats: float) -> CellSums:
+        """What the rows of a tally, in the order of the mechanism's, say of sums of shares of the
+        cells. `repeats` is how often the same devices reported (`Participation.repeats`)."""
         raise NotImplementedError
+
+    def distribution(
+        self, rows: Sequence[TallyRow], level: float, repeats: float
+    ) -> DistributionEstimate:
+        """The shares below each edge of the cells, and what follows from them, with intervals of
+        this level."""
+        edges = np.array(self.mechanism.edges, np.int64)
+        return DistributionEstimate(edges, self.sums(rows, repeats), level)
 
     def curve_attack(self, fakes: float) -> Attack:
         """How far so many fakes move the share below an edge at most, whichever edge it is."""
@@ -131,12 +137,11 @@ class DBitFlipAnalysis(HistogramAnalysis[DBitFlip], MemoryAnalysis):
     ) -> tuple[TallyRow, ...]:
         return sample_bits(self.mechanism, np.asarray(items, np.int64), counts, rng)
 
-    def distribution(self, tally: Tally, level: float, repeats: float) -> DistributionEstimate:
-        sums = estimate_bits(self.mechanism, tally.rows, repeats)
-        return DistributionEstimate(np.array(self.mechanism.edges, np.int64), sums, level)
+    def sums(self, rows: Sequence[TallyRow], repeats: float) -> CellSums:
+        return estimate_bits(self.mechanism, rows, repeats)
 
     def mean(self, tally: Tally, repeats: float) -> MeanEstimate:
-        return cells_mean(self.mechanism, estimate_bits(self.mechanism, tally.rows, repeats))
+        return cells_mean(self.mechanism, self.sums(tally.rows, repeats))
 
     def planned_mean(self) -> float:
         """With W, its average w and the planned variance V of one cell's share, V times the sum of
@@ -181,8 +186,8 @@ class HierarchicalHistogramAnalysis(HistogramAnalysis[HierarchicalHistogram]):
     ) -> tuple[TallyRow, ...]:
         return sample_rows(self.mechanism, np.asarray(items, np.int64), counts, rng)
 
-    def distribution(self, tally: Tally, level: float, repeats: float) -> DistributionEstimate:
-        return distribution(self.mechanism, tally.rows, level, repeats)
+    def sums(self, rows: Sequence[TallyRow], repeats: float) -> CellSums:
+        return estimate_tree(self.mechanism, rows, repeats)
 
     def mean(self, tally: Tally, repeats: float) -> MeanEstimate:
         return both_mean(self.mechanism, tally.rows, repeats)

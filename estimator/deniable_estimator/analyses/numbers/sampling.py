@@ -1,12 +1,8 @@
 """Simulated tallies of numbers, drawn from their exact distribution without simulating a device.
 
-`sample_rows` is for a crowd whose numbers are given. In a sliding window the devices between two
-levels go to either by a binomial, those of a level into their window or not by another, and then
-columns are drawn evenly: a multinomial each. In a tree the devices of a cell go to rows by a
-multinomial, and those of a node to columns likewise.
-
-`sample_crowd` is for devices that are drawn from a population: each row's columns are then one
-multinomial with the mean probabilities, which takes no longer for more devices.
+In a sliding window the devices between two levels go to either by a binomial, those of a level into
+their window or not by another, and then columns are drawn evenly: a multinomial each. In a tree the
+devices of a cell go to rows by a multinomial, and those of a node to columns likewise.
 """
 
 from __future__ import annotations
@@ -86,33 +82,6 @@ def sample_window(
     each = at.astype(np.int64)
     sent = rng.multinomial(each, _level_channel(window)).sum(axis=0)
     return TallyRow(int(each.sum()), sent.astype(np.int64))
-
-
-def sample_crowd(
-    mechanism: HierarchicalHistogram, shares: FloatArray, reports: int, rng: np.random.Generator
-) -> tuple[TallyRow, ...]:
-    """The rows of the tree, for devices drawn from a population with these shares of the cells.
-
-    Args:
-        shares: shape (d,), with a sum of 1.
-        reports: in all rows of the tree.
-    """
-    weights = np.array(mechanism.weights, np.float64)
-    rows = []
-    for row, count in enumerate(rng.multinomial(reports, weights / weights.sum())):
-        nodes = shares.reshape(ARITY ** (row + 1), -1).sum(axis=1)
-        rate = nodes @ node_channel(mechanism, row)
-        rows.append(TallyRow(int(count), rng.multinomial(count, rate / rate.sum())))
-    return tuple(rows)
-
-
-def window_rates(window: SlidingWindow, positions: Counts, shares: FloatArray) -> FloatArray:
-    """How often each column is sent if these shares of devices are at these positions."""
-    lower, part = _between_levels(window, positions)
-    size = len(window.levels)
-    at = np.bincount(lower, weights=shares * (1 - part), minlength=size)
-    at += np.bincount(lower + 1, weights=shares * part, minlength=size)
-    return np.asarray(at @ _level_channel(window))
 
 
 def cell_crowd(mechanism: Histogram, positions: Counts) -> Counts:

@@ -125,21 +125,17 @@ class TreePart(SchemeSums):
 
 
 def estimate_tree(
-    mechanism: HierarchicalHistogram,
-    rows: Sequence[TallyRow],
-    repeats: float = 1.0,
-    least: int = LEAST_ROW,
+    mechanism: HierarchicalHistogram, rows: Sequence[TallyRow], repeats: float = 1.0
 ) -> CellSums:
     """What the rows of a tally say; the mean's row, if there is one, is not used.
 
     Args:
         rows: of the tally, in the order of the mechanism's.
         repeats: how often the same devices reported (`Participation.repeats`).
-        least: rows with fewer reports are left out.
     """
     reports = sum(row.reports for row in rows)
     rows = rows[: mechanism.height]
-    live = tuple(row.reports >= max(1, least) for row in rows)
+    live = tuple(row.reports >= LEAST_ROW for row in rows)
     table = scores(mechanism, live)
     rates = tuple(row.cells / max(1, row.reports) for row in rows)
     counts = np.array([row.reports for row in rows], np.float64)
