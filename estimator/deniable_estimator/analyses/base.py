@@ -102,6 +102,13 @@ class Exposure(NamedTuple):
     gain: FloatArray
     loss: FloatArray
 
+    @classmethod
+    def worst(cls, rates: Sequence[FloatArray], parts: Sequence[Exposure]) -> Exposure:
+        """That of an average over schemes: fakes report under the one that moves it most. `rates`
+        are how many times as much a report counts as the average one, of each scheme."""
+        moves = [[rate * side for side in each] for rate, each in zip(rates, parts, strict=True)]
+        return cls(*np.max(moves, axis=0))
+
 
 class Ones(NamedTuple):
     """What is known of the ones in the bitmap of an honest report, whatever its value."""

@@ -20,7 +20,8 @@ from deniable_estimator.answers.distribution import (
     estimate_distribution,
 )
 from deniable_estimator.answers.mean import Mean, combine_means, estimate_mean
-from deniable_estimator.answers.pair import PairAnswer, combine_pairs, estimate_pair
+from deniable_estimator.answers.pair import PairAnswer
+from deniable_estimator.answers.pair_making import combine_pairs, estimate_pair
 from deniable_estimator.answers.retention import RetentionAnswer
 from deniable_estimator.answers.retention_making import combine_retentions, estimate_retention
 from deniable_estimator.answers.shares import Shares

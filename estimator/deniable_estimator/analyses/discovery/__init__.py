@@ -43,6 +43,11 @@ class FoundHead:
         """As people read it: what is left of a letter that is cut is shown as \\xNN."""
         return self.data.decode("utf-8", "backslashreplace")
 
+    @property
+    def name(self) -> str:
+        """What shares call it: one that is cut ends in dots, as another one may be as long."""
+        return self.text() + ("\N{HORIZONTAL ELLIPSIS}" if self.cut else "")
+
 
 class DecodedRows:
     """The rows of a tally, each decoded when it is first asked for."""

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from deniable_estimator.answers.pair import PairAnswer
-from deniable_estimator.answers.pair_estimate import Given
+from deniable_estimator.answers.pair import Given, PairAnswer
 from deniable_estimator.answers.words.base import Kind, Shown
 from deniable_estimator.answers.words.numbers import poisoning
 from deniable_estimator.answers.words.pair_sentences import (
