@@ -165,14 +165,6 @@ def test_edges_are_questions_like_others(make_tree):
             np.testing.assert_allclose(table.below(row, edge), each[0], atol=1e-12)
 
 
-def test_planned_variances_of_edges(make_tree):
-    """The closed form for all edges agrees with the formula for any question."""
-    for cells in (4, 16, 256):
-        table = scores(make_tree(1.0, cells))
-        questions = np.tril(np.ones((cells + 1, cells)), -1)
-        np.testing.assert_allclose(table.planned_edges(), table.planned(questions), atol=1e-9)
-
-
 @pytest.mark.parametrize("mean", [False, True])
 def test_row_shares_are_the_devices_own(make_tree, mean):
     """The shares of rows are the chances with which a device draws them, exactly."""

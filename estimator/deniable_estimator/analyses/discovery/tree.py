@@ -65,7 +65,7 @@ class Candidate:
 
     head: bytes
     state: int
-    """That of `letters.steps`."""
+    """That of `steps`."""
     last: int
     """Its last byte; START of none."""
     cap: float

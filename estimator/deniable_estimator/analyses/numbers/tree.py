@@ -115,7 +115,7 @@ class TreePart(SchemeSums):
         return a + added, b, c
 
     def planned_edges(self) -> FloatArray:
-        return self.scores.planned_edges()
+        return self.scores.planned_edges
 
     def rows(self) -> Iterator[tuple[int, FloatArray, float]]:
         """(row, rates, reports) of the rows that are used."""

@@ -1,5 +1,5 @@
-"""The charts of numbers: a histogram with its quantiles, the curve of shares below each number, and
-a mean on its scale.
+"""The charts of numbers: a histogram with its quantiles (in letters, where nothing is drawn), the curve
+of shares below each number, and a mean on its scale.
 
 Across, numbers lie on the scale of the metric's range. At both ends there is a strip for what lies
 outside of the range, however far away that is.
@@ -10,6 +10,7 @@ whole numbers or the end of the range make bars of different widths, areas stay 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -18,9 +19,10 @@ from numpy.typing import NDArray
 
 from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.distribution import Distribution
+from deniable_estimator.answers.distribution import CellShares, Distribution
 from deniable_estimator.answers.mean import Mean
 from deniable_estimator.answers.words.texts import described, percent, series_text
+from deniable_estimator.document.document import Column, Frame
 from deniable_estimator.document.plot.lines import path, thousandths
 from deniable_estimator.document.plot.marks import (
     BarRow,
@@ -44,6 +46,13 @@ _LEVELS = 3
 """About so many gridlines."""
 _POINTS = 256
 """The curve is drawn through so many edges at most."""
+
+_BARS = 22
+"""The most bars of a histogram in letters between the first and the last, which have no ends."""
+_TAIL = 0.005
+"""The share that the first and the last of them hold at most, so that the others are narrow."""
+_WIDTH = 30
+"""Letters of the longest of them."""
 
 _CELL = sentence("{low} to {high}: {share}")
 _ONE = sentence("{number}: {share}")
@@ -130,6 +139,50 @@ def curve_chart(
         ticks=_ticks(axis, _outside(answer.range)),
         rules=() if at is None else (RuleLine((at, 0), (at, height)),),
     )
+
+
+def histogram_frame(answer: Distribution) -> Frame:
+    """Bars of neighbouring cells in letters, with the quantiles that lie in them."""
+    bars = _bars(answer.cells)
+    widest = max(max(share for _, _, share in bars), 1e-12)
+    columns = (
+        Column("from", message("From")),
+        Column("share", message("Share")),
+        Column("bar", message("Histogram (points, without intervals)"), "words"),
+        Column("quantiles", "", "words"),
+    )
+    rows, width = [], 0.0
+    for start, end, share in bars:
+        # The last bars may be narrower, or have no end: they are written like the others.
+        width = max(width, (end - start) / 2) if math.isfinite(end - start) else width
+        marks = [
+            f"p{100 * each.p:g}"
+            for each, value in zip(answer.quantiles, answer.series.value.tolist(), strict=False)
+            if start <= value < end or (each.outside == "above" and math.isinf(end))
+        ]
+        rows.append(
+            (
+                "" if math.isinf(start) else answer.unit.full(start, width or abs(start)),
+                SHARES.full(share, 0.0),
+                "█" * round(share / widest * _WIDTH),
+                " ".join(marks),
+            )
+        )
+    return Frame("histogram", "", columns, rows)
+
+
+def _bars(cells: CellShares) -> list[tuple[float, float, float]]:
+    """(start, end, share) of so many cells each that there are at most `_BARS` and two."""
+    before = np.concatenate([[0.0], np.cumsum(cells.shares)])
+    inner = len(cells.shares) - 1
+    first = max(1, min(int(np.searchsorted(before, _TAIL, side="right")) - 1, inner))
+    last = max(first, min(int(np.searchsorted(before, 1 - _TAIL)), inner))
+    step = max(1, math.ceil((last - first) / _BARS))
+    cuts = sorted({0, *range(first, last, step), last, inner + 1})
+    return [
+        (float(cells.starts[a]), float(cells.ends[b - 1]), float(before[b] - before[a]))
+        for a, b in itertools.pairwise(cuts)
+    ]
 
 
 def band_line(

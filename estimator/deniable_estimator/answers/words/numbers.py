@@ -16,15 +16,14 @@ from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.mean import Mean
 from deniable_estimator.answers.words.base import Kind, Shown
 from deniable_estimator.answers.words.changes import change_cells, change_title
-from deniable_estimator.answers.words.letters import histogram_frame
 from deniable_estimator.answers.words.number_charts import (
     MOST_BARS,
     curve_chart,
     histogram_chart,
+    histogram_frame,
     scale_chart,
 )
 from deniable_estimator.answers.words.texts import (
-    NOTHING_STANDS_OUT,
     estimate_column,
     estimate_of,
     series_text,
@@ -147,13 +146,14 @@ class DistributionKind(Kind[Distribution]):
     """How a number is distributed."""
 
     def headline(self, answer: Distribution) -> str:
-        if _unknown(answer):
+        if self.unknown(answer):
             return message(_TOO_FEW)
         told = [_quantile_words(answer, name, part) for name, part in _HEADLINE.items()]
         return message("{told}.", told=joined(told))
 
-    def attention(self, answer: Distribution) -> Sequence[str]:
-        return (NOTHING_STANDS_OUT,) if answer.n and _unknown(answer) else ()
+    def unknown(self, answer: Distribution) -> bool:
+        """Whether nothing is known of the median."""
+        return not any(map(math.isfinite, (answer.series.low[0], answer.series.high[0])))
 
     def reading(self, answer: Distribution) -> tuple[str, ...]:
         moved = max(answer.attack.gain, answer.attack.loss) * answer.fakes / FAKES
@@ -173,7 +173,7 @@ class DistributionKind(Kind[Distribution]):
         below = Frame("below", message("Share below a limit"), notes=_limits(answer, shown))
         if not shown.drawn:
             return series, _outside(answer, shown), histogram_frame(answer), below
-        if not _unknown(answer):
+        if not self.unknown(answer):
             series = replace(series, pictures=self.pictures(answer, shown, MOST_BARS))
             below = replace(below, pictures=(_curve(answer, shown),))
         return series, _outside(answer, shown), below
@@ -194,11 +194,6 @@ class DistributionKind(Kind[Distribution]):
     def over_time(self, answer: Distribution, chosen: Sequence[str]) -> list[str]:
         """Each quantile, and the mean."""
         return list(answer.series.names)
-
-
-def _unknown(answer: Distribution) -> bool:
-    """Whether nothing is known of the median."""
-    return not any(map(math.isfinite, (answer.series.low[0], answer.series.high[0])))
 
 
 def _curve(answer: Distribution, shown: Shown) -> Picture:

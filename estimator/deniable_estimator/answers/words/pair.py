@@ -20,7 +20,6 @@ from deniable_estimator.answers.words.pair_sentences import (
 )
 from deniable_estimator.answers.words.texts import (
     NOISE,
-    NOTHING_STANDS_OUT,
     SHARE,
     estimate_of,
     interval_title,
@@ -82,9 +81,8 @@ class PairKind(Kind[PairAnswer]):
             _IMPOSSIBLE, cell=cell_words(answer.joint.values[int(answer.joint.strange[0])])
         )
 
-    def attention(self, answer: PairAnswer) -> Sequence[str]:
-        sound = answer.n and not answer.joint.impossible.any()
-        return (NOTHING_STANDS_OUT,) if sound and not answer.joint.detected.any() else ()
+    def unknown(self, answer: PairAnswer) -> bool:
+        return not answer.joint.detected.any()
 
     def reading(self, answer: PairAnswer) -> tuple[str, ...]:
         verdict = verdict_words(answer)
