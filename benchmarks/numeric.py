@@ -30,7 +30,7 @@ from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers import HierarchicalHistogramAnalysis
 from deniable_estimator.analyses.numbers.distribution import DistributionEstimate
 from deniable_estimator.analyses.numbers.mean import cells_mean, window_channel, window_mean
-from deniable_estimator.analyses.numbers.sampling import node_channel
+from deniable_estimator.analyses.numbers.scores import scores
 from deniable_estimator.analyses.numbers.tree import estimate_tree
 from deniable_estimator.forecasting.number_forecast import mean_variance
 
@@ -106,7 +106,7 @@ def sample_crowd(
     rows = []
     for row, count in enumerate(rng.multinomial(reports, weights / weights.sum())):
         nodes = shares.reshape(tree.levels[row].nodes, -1).sum(axis=1)
-        rate = nodes @ node_channel(tree, row)
+        rate = nodes @ scores(tree).chances[row]
         rows.append(TallyRow(int(count), rng.multinomial(count, rate / rate.sum())))
     return tuple(rows)
 

@@ -256,7 +256,7 @@ def estimate_distribution(part: Part, level: float, adjust: Adjustment) -> Distr
         name=part.unit,
         range=analysis.mechanism.range,
         found=analysis.distribution(tally.rows, level, repeats),
-        mean=MeanInUnits.of(analysis, analysis.mean(tally, repeats)),
+        mean=MeanInUnits.of(analysis, analysis.mean(tally.rows, repeats)),
         attack=analysis.curve_attack(FAKES),
     )
     return replace(answer, warnings=_caveats(answer))

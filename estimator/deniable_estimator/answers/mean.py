@@ -225,7 +225,7 @@ def estimate_mean(part: Part, level: float, adjust: Adjustment) -> Mean:
         EstimateError: candidates were given, or the tally does not belong to the scheme.
     """
     analysis = number_analysis(part)
-    found = analysis.mean(part.tally, part.repeats)
+    found = analysis.mean(part.tally.rows, part.repeats)
     return mean_answer(part, level, found, analysis.figures(part.tally))
 
 

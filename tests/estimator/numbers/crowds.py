@@ -6,8 +6,11 @@ import numpy as np
 
 from deniable.protocol.mechanisms import Report
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.numbers import HierarchicalHistogramAnalysis
-from deniable_estimator.analyses.numbers.sampling import node_channel
+from deniable_estimator.analyses.numbers import (
+    HierarchicalHistogramAnalysis,
+    SlidingWindowAnalysis,
+)
+from deniable_estimator.analyses.numbers.scores import scores
 
 
 def sample_crowd(tree, shares, reports, rng):
@@ -17,9 +20,20 @@ def sample_crowd(tree, shares, reports, rng):
     rows = []
     for row, count in enumerate(rng.multinomial(reports, weights / weights.sum())):
         nodes = shares.reshape(4 ** (row + 1), -1).sum(axis=1)
-        rate = nodes @ node_channel(tree, row)
+        rate = nodes @ scores(tree).chances[row]
         rows.append(TallyRow(int(count), rng.multinomial(count, rate / rate.sum())))
     return tuple(rows)
+
+
+def sample_rows(tree, positions, counts, rng):
+    """The rows of the tree, for so many devices at each of these positions."""
+    return HierarchicalHistogramAnalysis(tree).sample_rows(positions, counts, rng)
+
+
+def sample_window(window, positions, counts, rng):
+    """The row of a sliding window, for so many devices at each of these positions."""
+    (row,) = SlidingWindowAnalysis(window).sample_rows(positions, counts, rng)
+    return row
 
 
 def window_rates(window, positions, shares):

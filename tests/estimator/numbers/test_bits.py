@@ -15,7 +15,6 @@ from deniable_estimator.analyses.numbers import DBitFlipAnalysis
 from deniable_estimator.analyses.numbers.bits import BitPart, estimate_bits
 from deniable_estimator.analyses.numbers.distribution import DistributionEstimate
 from deniable_estimator.analyses.numbers.mean import cell_points, cells_mean
-from deniable_estimator.analyses.numbers.sampling import sample_bits
 
 UNIT = NumberRange("0", "1")
 COARSE = DBitFlip(UNIT, 16, 4, ONE // 4, ONE // 4)
@@ -36,7 +35,8 @@ def places(mechanism):
 
 def crowd(mechanism, shares, reports, rng):
     """The rows of devices that are drawn from a population and report once each."""
-    return sample_bits(mechanism, places(mechanism), rng.multinomial(reports, shares), rng)
+    counts = rng.multinomial(reports, shares)
+    return DBitFlipAnalysis(mechanism).sample_rows(places(mechanism), counts, rng)
 
 
 def estimate(mechanism, rows):

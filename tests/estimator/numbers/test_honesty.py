@@ -2,14 +2,13 @@
 
 import numpy as np
 import pytest
-from tests.estimator.numbers.crowds import distribution, sample_crowd
+from tests.estimator.numbers.crowds import distribution, sample_crowd, sample_rows, sample_window
 
 from deniable.protocol.mechanisms import Report
 from deniable.protocol.mechanisms.number_range import TOP, NumberRange
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.anomalies import LEAST_REPORTS
 from deniable_estimator.analyses.numbers.honesty import tree_figures, window_figures
-from deniable_estimator.analyses.numbers.sampling import sample_rows, sample_window
 from deniable_estimator.answers.distribution import range_notes
 
 

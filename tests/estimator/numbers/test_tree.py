@@ -7,17 +7,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy import stats
-from tests.estimator.numbers.crowds import sample_crowd, window_rates
+from tests.estimator.numbers.crowds import sample_crowd, sample_rows, sample_window, window_rates
 
 from deniable.protocol.mechanisms import Report
 from deniable.protocol.mechanisms.number_range import TOP
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.numbers.sampling import (
-    cell_crowd,
-    node_channel,
-    sample_rows,
-    sample_window,
-)
+from deniable_estimator.analyses.numbers import HierarchicalHistogramAnalysis
 from deniable_estimator.analyses.numbers.scores import ownership, row_shares, scores
 from deniable_estimator.analyses.numbers.tree import estimate_tree
 
@@ -70,7 +65,7 @@ def test_bias_and_variance_by_enumeration(make_tree, monkeypatch):
     tree = make_tree(4.0, 16)
     shares = np.array([0.3, 0.0, 0.05, 0.15] + [0.0] * 10 + [0.1, 0.4])
     rates = [
-        shares.reshape(level.nodes, -1).sum(axis=1) @ node_channel(tree, row)
+        shares.reshape(level.nodes, -1).sum(axis=1) @ scores(tree).chances[row]
         for row, level in enumerate(tree.levels)
     ]
     first, second, variance, total = np.zeros(17), np.zeros(17), np.zeros(17), 0.0
@@ -150,7 +145,7 @@ def test_expected_scores_are_the_question(make_tree, epsilon, live):
     questions = np.concatenate([rng.normal(size=(5, 256)), np.tril(np.ones((256, 256)))])
     expected = np.repeat(questions.mean(axis=1)[:, None], 256, axis=1)
     for row, each in enumerate(table.of(questions)):
-        by_node = each @ node_channel(tree, row).T
+        by_node = each @ scores(tree).chances[row].T
         expected += np.repeat(by_node, 256 // tree.levels[row].nodes, axis=1)
     assert np.abs(expected - questions).max() < 1e-11
 
@@ -225,7 +220,7 @@ def test_cells_are_the_devices_own(make_tree):
     """A position falls into the cell that a device would report."""
     tree = make_tree(1.0, 64)
     positions = [-1, *(edge + step for edge in tree.edges[:-1] for step in (0, 1)), TOP - 1, TOP]
-    found = cell_crowd(tree, np.array(positions))
+    found = HierarchicalHistogramAnalysis(tree).cells(np.array(positions))
     assert found.tolist() == [tree.cell(position) for position in positions]
 
 

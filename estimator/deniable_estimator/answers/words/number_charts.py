@@ -1,5 +1,5 @@
-"""The charts of numbers: a histogram with its quantiles (in letters, where nothing is drawn), the curve
-of shares below each number, and a mean on its scale.
+"""The charts of numbers: a histogram with its quantiles (in letters, where nothing is drawn), the
+curve of shares below each number, and a mean on its scale.
 
 Across, numbers lie on the scale of the metric's range. At both ends there is a strip for what lies
 outside of the range, however far away that is.
