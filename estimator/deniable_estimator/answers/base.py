@@ -309,16 +309,8 @@ class Comparison(Filed):
 
     @property
     def _columns(self) -> tuple[Iterable[Any], ...]:
-        return (
-            self.values,
-            self.old,
-            self.new,
-            self.difference,
-            self.std_error,
-            self.low,
-            self.high,
-            self.changed,
-        )
+        change = self.difference, self.std_error, self.low, self.high, self.changed
+        return self.values, self.old, self.new, *change
 
 
 def _weekdays(answer: Answer) -> dict[int, Fraction]:

@@ -34,7 +34,7 @@ def answer(number_store, numbers):
 
 
 def chart_of(answer):
-    return histogram_chart(answer, height=HEIGHT, name="chart")
+    return histogram_chart(answer, height=HEIGHT)
 
 
 @pytest.mark.parametrize("name", ["load", "plugins", "narrow"])

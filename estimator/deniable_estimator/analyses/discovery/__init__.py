@@ -82,23 +82,19 @@ class DecodedRows:
         pool = candidates(self.row, self.reports, self.mechanism, prior.logs, progress)
         progress(of - 1, of)
         p, q = float(self.mechanism.p), float(self.mechanism.q)
-        values = np.array(
-            [p_value(each, self._supported(each.head, each.level), p, q) for each in pool]
-        )
+        heads = [FoundHead(each.head, each.cut) for each in pool]
+        seen = map(self.supported, heads)
+        values = np.array([p_value(*each, p, q) for each in zip(pool, seen, strict=True)])
         kept = np.flatnonzero(step_up(values) <= level).tolist()
-        found = [(FoundHead(pool[at].head, pool[at].cut), float(values[at])) for at in kept]
+        found = [(heads[at], float(values[at])) for at in kept]
         progress(of, of)
         return sorted(found, key=lambda each: each[1])
 
     def supported(self, head: FoundHead) -> Supported:
-        """The reports that speak of a string, in the rows that do not choose it."""
-        return self._supported(head.data, head.level)
-
-    def _supported(self, head: bytes, level: int) -> Supported:
-        """Those of the rows from `level` on. The string's tokens are over there, so that its cell
-        is the first of its window."""
-        rows = range(level, self.mechanism.levels + 1)
-        counts = tuple(int(self.row(each)[self.mechanism.base(each, head)]) for each in rows)
+        """The reports that speak of a string, in the rows that do not choose it: its tokens are
+        over there, so that its cell is the first of its window."""
+        rows = range(head.level, self.mechanism.levels + 1)
+        counts = tuple(int(self.row(each)[self.mechanism.base(each, head.data)]) for each in rows)
         return Supported(counts, tuple(int(self.reports[each]) for each in rows))
 
     def tells(self, head: FoundHead) -> bool:

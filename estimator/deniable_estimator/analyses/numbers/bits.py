@@ -46,8 +46,6 @@ class BitPart(SchemeSums):
     """V, with (repeats - 1) V1 and what a release has added, of each row; shape (R,)."""
     planned: float
     """n times the variance of the noise in the share of a cell."""
-    row_reports: FloatArray
-    """Shape (R,)."""
     repeats: float
     live: bool
     """Whether all rows have enough reports."""
@@ -55,10 +53,6 @@ class BitPart(SchemeSums):
     @property
     def cells(self) -> int:
         return len(self.shares)
-
-    @property
-    def reports(self) -> float:
-        return float(self.row_reports.sum())
 
     @property
     def seen(self) -> int:
@@ -150,6 +144,7 @@ def estimate_bits(mechanism: DBitFlip, rows: Sequence[TallyRow], repeats: float 
     counts = np.array([row.reports for row in rows], np.float64)
     part = BitPart(
         1.0,
+        counts,
         cell_shares(mechanism, rows),
         _noise(float(mechanism.flipped))
         + (repeats - 1) * _noise(float(mechanism.memo_flipped))
@@ -157,7 +152,6 @@ def estimate_bits(mechanism: DBitFlip, rows: Sequence[TallyRow], repeats: float 
         / (1 - 2 * float(mechanism.flipped)) ** 2
         / np.maximum(counts, 1),
         float(mechanism.share_variance),
-        counts,
         repeats,
         bool(counts.min() >= LEAST_ROW),
     )

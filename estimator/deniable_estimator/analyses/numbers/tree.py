@@ -27,7 +27,6 @@ class TreePart(SchemeSums):
     scores: Scores
     rates: tuple[FloatArray, ...]
     """Counters divided by the reports of their row, shape (K,) each."""
-    row_reports: FloatArray
     spreads: tuple[FloatArray, ...]
     """The variance of each counter, divided by the reports of its row: the rates, and what noise a
     release has added. Unlike the rates, they have no part that two counters share."""
@@ -35,10 +34,6 @@ class TreePart(SchemeSums):
     @property
     def cells(self) -> int:
         return self.scores.cells
-
-    @property
-    def reports(self) -> float:
-        return float(self.row_reports.sum())
 
     @property
     def seen(self) -> int:
@@ -143,4 +138,4 @@ def estimate_tree(
         rate + row.noise / max(1, row.reports) for rate, row in zip(rates, rows, strict=True)
     )
     shared = (repeats - 1) / reports if reports else 0.0
-    return CellSums.of([TreePart(1.0, table, rates, counts, spreads)], reports, shared)
+    return CellSums.of([TreePart(1.0, counts, table, rates, spreads)], reports, shared)

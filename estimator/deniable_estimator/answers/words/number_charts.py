@@ -61,9 +61,7 @@ _ABOVE = sentence("{high} or above: {share}")
 _TOLD = sentence("{name}: {estimate}, {low} to {high}")
 
 
-def histogram_chart(
-    answer: Distribution, *, height: int, name: str, limit: int = MOST_BARS
-) -> Columns:
+def histogram_chart(answer: Distribution, *, height: int, limit: int = MOST_BARS) -> Columns:
     """The histogram of a distribution, of at most so many bars, with the marks of its series."""
     axis = NumberAxis.of(answer.range)
     cells = answer.cells
@@ -83,24 +81,20 @@ def histogram_chart(
         return HistogramBar(round(start, 2), round(width, 2), high, outside, text)
 
     below, above = float(cells.shares[0]), float(cells.shares[-1])
-    columns = [column(0, STRIP, below, _strip_text(answer, below, low=True), outside=True)]
+    low, high = (answer.unit.exact(end) for end in (answer.range.start, answer.range.end))
+    text = message(_BELOW, low=low, share=percent(below, 0.01))
+    columns = [column(0, STRIP, below, text, outside=True)]
     columns += [
-        column(
-            left,
-            width,
-            share,
-            _cell_text(answer, start, end, real),
-        )
+        column(left, width, share, _cell_text(answer, start, end, real))
         for left, width, share, start, end, real in zip(
             *(each.tolist() for each in (at[:-1], widths, drawn, starts, ends, shares)), strict=True
         )
     ]
-    columns.append(
-        column(100 - STRIP, STRIP, above, _strip_text(answer, above, low=False), outside=True)
-    )
+    text = message(_ABOVE, high=high, share=percent(above, 0.01))
+    columns.append(column(100 - STRIP, STRIP, above, text, outside=True))
     marks = marks_of(answer, axis)
     return Columns(
-        name=name,
+        name=answer.metric,
         title=message("{metric}: how the numbers are distributed", metric=answer.metric),
         description=_described(answer, marks),
         height=height,
@@ -236,17 +230,7 @@ def _outside(numbers: NumberRange) -> tuple[str, str]:
     )
 
 
-def _strip_text(answer: Distribution, share: float, *, low: bool) -> str:
-    unit, numbers = answer.unit, answer.range
-    end = numbers.start if low else numbers.end
-    number = unit.exact(end)
-    told = percent(share, 0.01)
-    if low:
-        return message(_BELOW, low=number, share=told)
-    return message(_ABOVE, high=number, share=told)
-
-
-def scale_chart(answer: Mean, *, name: str) -> Dots:
+def scale_chart(answer: Mean) -> Dots:
     """A mean with its interval, on a scale that holds both and the range."""
     numbers, series = answer.range, answer.series
     log = numbers.scale == "log"
@@ -258,7 +242,7 @@ def scale_chart(answer: Mean, *, name: str) -> Dots:
     axis = NumberAxis(min(numbers.start, *ends), max(float(numbers.high), *ends), log)
     rows = marks_of(answer, axis)
     return Dots(
-        name=name,
+        name=answer.metric,
         title=message("{metric}: the mean on its scale", metric=answer.metric),
         description=_described(answer, rows),
         rows=rows,

@@ -180,7 +180,7 @@ class DistributionKind(Kind[Distribution]):
 
     def pictures(self, answer: Distribution, shown: Shown, limit: int) -> tuple[Picture, ...]:
         bars = MOST_BARS if limit > _CARD_BARS else _CARD_BARS
-        chart = histogram_chart(answer, height=_HISTOGRAM_HEIGHT, name=answer.metric, limit=bars)
+        chart = histogram_chart(answer, height=_HISTOGRAM_HEIGHT, limit=bars)
         legend = (
             ("bar", message("share of devices in each bar")),
             ("bar outside", message("outside of the range")),
@@ -189,7 +189,7 @@ class DistributionKind(Kind[Distribution]):
         return (Picture(chart, legend=legend),)
 
     def card(self, answer: Distribution) -> Columns:
-        return histogram_chart(answer, height=_CARD_HEIGHT, name=answer.metric, limit=_CARD_BARS)
+        return histogram_chart(answer, height=_CARD_HEIGHT, limit=_CARD_BARS)
 
     def over_time(self, answer: Distribution, chosen: Sequence[str]) -> list[str]:
         """Each quantile, and the mean."""
@@ -307,7 +307,7 @@ class MeanKind(Kind[Mean]):
         return (Picture(self.card(answer), legend=(_interval_key(answer),)),)
 
     def card(self, answer: Mean) -> Dots:
-        return scale_chart(answer, name=answer.metric)
+        return scale_chart(answer)
 
     def over_time(self, answer: Mean, chosen: Sequence[str]) -> list[str]:
         return [answer.leading]
