@@ -31,7 +31,6 @@ from deniable_estimator.analyses.numbers import HierarchicalHistogramAnalysis
 from deniable_estimator.analyses.numbers.distribution import DistributionEstimate
 from deniable_estimator.analyses.numbers.mean import cells_mean, window_channel, window_mean
 from deniable_estimator.analyses.numbers.scores import scores
-from deniable_estimator.analyses.numbers.tree import estimate_tree
 from deniable_estimator.forecasting.number_forecast import mean_variance
 
 QUANTILES = (0.5, 0.9, 0.95, 0.99)
@@ -240,7 +239,7 @@ def means(quick: bool) -> Iterator[Table]:
         for _ in range(100 if quick else 10_000):
             row = TallyRow(reports, rng.multinomial(reports, rates / rates.sum()))
             rows = sample_crowd(tree, cells, reports, rng)
-            rough = cells_mean(tree, estimate_tree(tree, rows))
+            rough = cells_mean(tree, HierarchicalHistogramAnalysis(tree).sums(rows, 1.0))
             ends = window_mean(window, row).interval(LEVEL), rough.interval(LEVEL)
             found.append([low <= mean <= high for low, high in ends])
         held.setdefault((epsilon, reports), []).append(np.mean(found, axis=0).tolist())

@@ -45,6 +45,11 @@ def window_rates(window, positions, shares):
     return shares @ np.array(chances)
 
 
+def estimate_tree(tree, rows, repeats=1.0):
+    """What the rows of a tree say of sums of shares."""
+    return HierarchicalHistogramAnalysis(tree).sums(rows, repeats)
+
+
 def distribution(tree, rows):
     """What the rows of a tree say of the distribution, with intervals of 95%."""
     return HierarchicalHistogramAnalysis(tree).distribution(rows, 0.95, 1.0)

@@ -12,8 +12,7 @@ from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.numbers import DBitFlipAnalysis
-from deniable_estimator.analyses.numbers.bits import BitPart, estimate_bits
-from deniable_estimator.analyses.numbers.distribution import DistributionEstimate
+from deniable_estimator.analyses.numbers.bits import BitPart
 from deniable_estimator.analyses.numbers.mean import cell_points, cells_mean
 
 UNIT = NumberRange("0", "1")
@@ -39,8 +38,13 @@ def crowd(mechanism, shares, reports, rng):
     return DBitFlipAnalysis(mechanism).sample_rows(places(mechanism), counts, rng)
 
 
+def estimate_bits(mechanism, rows):
+    """What the rows say of sums of shares."""
+    return DBitFlipAnalysis(mechanism).sums(rows, 1.0)
+
+
 def estimate(mechanism, rows):
-    return DistributionEstimate(np.array(mechanism.edges), estimate_bits(mechanism, rows), 0.95)
+    return DBitFlipAnalysis(mechanism).distribution(rows, 0.95, 1.0)
 
 
 def test_expected_counters_give_the_shares():

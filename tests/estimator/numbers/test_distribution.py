@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.optimize import isotonic_regression
-from tests.estimator.numbers.crowds import distribution, sample_crowd, sample_rows
+from tests.estimator.numbers.crowds import distribution, estimate_tree, sample_crowd, sample_rows
 
 from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.protocol.mechanisms.number_range import TOP, NumberRange
@@ -15,7 +15,6 @@ from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.distribution import monotone
 from deniable_estimator.analyses.numbers.mean import cells_mean
 from deniable_estimator.analyses.numbers.sums import combine_sums, sum_weights
-from deniable_estimator.analyses.numbers.tree import estimate_tree
 from deniable_estimator.statistics.counts import share_interval
 
 

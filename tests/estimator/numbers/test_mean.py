@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 from scipy import stats
-from tests.estimator.numbers.crowds import window_rates
+from tests.estimator.numbers.crowds import estimate_tree, window_rates
 
 from deniable.protocol.mechanisms import Report
 from deniable.protocol.mechanisms.number_range import TOP, NumberRange
@@ -21,7 +21,6 @@ from deniable_estimator.analyses.numbers.mean import (
     window_mean,
 )
 from deniable_estimator.analyses.numbers.scores import scores
-from deniable_estimator.analyses.numbers.tree import estimate_tree
 from deniable_estimator.forecasting.number_forecast import mean_variance
 
 CROWD = np.array([0, TOP // 3, TOP])

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.estimator.numbers.crowds import distribution, sample_crowd, sample_window
+from tests.estimator.numbers.crowds import distribution, estimate_tree, sample_crowd, sample_window
 
 from deniable.protocol.mechanisms.number_range import TOP
 from deniable_collector.tally import TallyRow
@@ -16,7 +16,6 @@ from deniable_estimator.analyses.numbers.poisoning import (
     row_pulls,
 )
 from deniable_estimator.analyses.numbers.scores import row_shares, scores
-from deniable_estimator.analyses.numbers.tree import estimate_tree
 
 
 @pytest.mark.parametrize("side", [0, -1])

@@ -31,7 +31,7 @@ from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.anomalies import Figure, Found, of_scheme
 from deniable_estimator.analyses.base import Analysis, Counts, Items, MemoryAnalysis
 from deniable_estimator.analyses.memoized import alternating_bits
-from deniable_estimator.analyses.numbers.bits import estimate_bits
+from deniable_estimator.analyses.numbers.bits import BitPart, bit_noise, cell_shares
 from deniable_estimator.analyses.numbers.distribution import DistributionEstimate
 from deniable_estimator.analyses.numbers.honesty import (
     bit_figures,
@@ -57,7 +57,7 @@ from deniable_estimator.analyses.numbers.poisoning import (
 )
 from deniable_estimator.analyses.numbers.scores import MEAN_SHARE, row_shares, scores
 from deniable_estimator.analyses.numbers.sums import LEAST_ROW, CellSums
-from deniable_estimator.analyses.numbers.tree import estimate_tree
+from deniable_estimator.analyses.numbers.tree import TreePart
 from deniable_estimator.forecasting.number_forecast import mean_variance
 
 AnyNumber = TypeVar("AnyNumber", bound=Numeric)
@@ -175,7 +175,21 @@ class DBitFlipAnalysis(HistogramAnalysis[DBitFlip], MemoryAnalysis):
         return tuple(rows)
 
     def sums(self, rows: Sequence[TallyRow], repeats: float) -> CellSums:
-        return estimate_bits(self.mechanism, rows, repeats)
+        """Nothing if one of the rows has few reports."""
+        bits, counts = self.mechanism, np.array([row.reports for row in rows], np.float64)
+        flipped = float(bits.flipped)
+        noise = bit_noise(flipped) + (repeats - 1) * bit_noise(float(bits.memo_flipped))
+        released = np.array([row.noise for row in rows]) / (1 - 2 * flipped) ** 2
+        part = BitPart(
+            1.0,
+            counts,
+            cell_shares(bits, rows),
+            noise + released / np.maximum(counts, 1),
+            float(bits.share_variance),
+            repeats,
+            bool(counts.min() >= LEAST_ROW),
+        )
+        return CellSums.of([part], int(counts.sum()), 0.0)
 
     def planned_mean(self) -> float:
         """With W, its average w and the planned variance V of one cell's share, V times the sum of
@@ -234,7 +248,16 @@ class HierarchicalHistogramAnalysis(HistogramAnalysis[HierarchicalHistogram]):
         return tuple(rows)
 
     def sums(self, rows: Sequence[TallyRow], repeats: float) -> CellSums:
-        return estimate_tree(self.mechanism, rows, repeats)
+        """Of the tree's rows; the mean's row, if there is one, is not used."""
+        reports, rows = sum(row.reports for row in rows), rows[: self.mechanism.height]
+        table = scores(self.mechanism, tuple(row.reports >= LEAST_ROW for row in rows))
+        counts = np.array([row.reports for row in rows], np.float64)
+        rates = tuple(row.cells / max(1, row.reports) for row in rows)
+        spreads = tuple(
+            rate + row.noise / max(1, row.reports) for rate, row in zip(rates, rows, strict=True)
+        )
+        shared = (repeats - 1) / reports if reports else 0.0
+        return CellSums.of([TreePart(1.0, counts, table, rates, spreads)], reports, shared)
 
     def mean(self, rows: Sequence[TallyRow], repeats: float) -> MeanEstimate:
         """That of all rows: those of the tree, and the mean's row if there is one."""
