@@ -267,22 +267,20 @@ class OracleAnalysis(Analysis[AnyOracle]):
 
 
 def sample_each_row(
-    channel: Analysis[Any],
-    width: int,
-    rows: int,
+    channels: Sequence[Analysis[Any]],
     places: Iterable[Sequence[int] | Counts],
     counts: Counts,
     rng: np.random.Generator,
 ) -> tuple[TallyRow, ...]:
-    """A tally whose rows devices draw by lot; in each row its channel reports one of `width` cells.
-    `places` says for each row in which cell of it the i-th of `counts` is."""
+    """A tally whose rows devices draw by lot; in each row its channel reports a cell. `places` says
+    for each row in which cell of it the i-th of `counts` is."""
     left, found = np.array(counts, np.int64), list[TallyRow]()
-    for row, at in enumerate(places):
-        here = rng.binomial(left, 1 / (rows - row))
+    for row, (channel, at) in enumerate(zip(channels, places, strict=True)):
+        here = rng.binomial(left, 1 / (len(channels) - row))
         left -= here
-        crowd = np.zeros(width, np.int64)
+        crowd = np.zeros(channel.mechanism.size, np.int64)
         np.add.at(crowd, at, here)
-        found += channel.sample_rows(range(width), crowd, rng)
+        found += channel.sample_rows(range(len(crowd)), crowd, rng)
     return tuple(found)
 
 

@@ -16,7 +16,7 @@ from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.analyses.candidates import check_tally
 from deniable_estimator.analyses.numbers import NumberAnalysis
 from deniable_estimator.analyses.numbers.mean import EVEN_SPREAD, MeanEstimate
-from deniable_estimator.answers.base import Answer, ChangeTest, Comparison, Series, number_change
+from deniable_estimator.answers.base import Answer, Series
 from deniable_estimator.answers.basis import Basis, Part, number_caveats, number_footnotes, vars_of
 from deniable_estimator.document.units import NumberUnit
 from deniable_estimator.errors import EstimateError
@@ -213,9 +213,6 @@ class Mean(NumberAnswer):
     def series(self) -> Series:
         columns = self.mean.number, self.mean.std_error, *self.mean.interval(self.level)
         return Series((self.leading,), *(np.array([each]) for each in columns))
-
-    def change_from(self, before: Mean, test: ChangeTest) -> Comparison:
-        return number_change(before, self, test)
 
 
 def estimate_mean(part: Part, level: float, adjust: Adjustment) -> Mean:

@@ -27,7 +27,7 @@ from deniable_estimator.analyses.pairs.dependence import (
     shrunken,
 )
 from deniable_estimator.analyses.pairs.poisoning import Fake, fakes_to_reject, moved
-from deniable_estimator.answers.base import Answer, ChangeTest, Comparison, Series, number_change
+from deniable_estimator.answers.base import Answer, ChangeTest, Comparison, Series
 from deniable_estimator.answers.basis import Basis, footnotes, vars_of
 from deniable_estimator.answers.files import Table, plain, records
 from deniable_estimator.answers.shares import Shares
@@ -160,7 +160,7 @@ class PairAnswer(Answer):
     def shrunken(self) -> FloatArray | None:
         """The table that is likely nearest to the truth: biased towards independence, and without
         intervals; None without the test."""
-        return None if self._tested is None else shrunken(self.table, self._tested)
+        return None if self.residuals is None else shrunken(self.table, self.residuals)
 
     @cached_property
     def carries(self) -> NDArray[np.bool_]:
@@ -273,7 +273,7 @@ class PairAnswer(Answer):
         all series (Bonferroni), does not hold zero. A conditional is a ratio: its interval at one
         level is not to be had by stretching that of another.
         """
-        found = number_change(before, self, test)
+        found = super().change_from(before, test)
         family = max(1, len(found.values)) if test.together else 1
         tested = 1 - test.level_at(self.level) / family
         ends = []

@@ -120,5 +120,5 @@ class PrefixTreeAnalysis(Analysis[PrefixTree]):
         code = self.mechanism
         rows = range(code.levels + 1)
         places = ([code.place(row, item) for item in items] for row in rows)
-        channel = ProjectiveGeometryAnalysis(code.channel)
-        return sample_each_row(channel, code.width, len(rows), places, counts, rng)
+        channels = [ProjectiveGeometryAnalysis(code.channel)] * len(rows)
+        return sample_each_row(channels, places, counts, rng)

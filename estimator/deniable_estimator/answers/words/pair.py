@@ -116,7 +116,7 @@ class PairKind(Kind[PairAnswer]):
 
     def card(self, answer: PairAnswer) -> str:
         """What the two have to do with each other, in a sentence."""
-        return finding_words(answer)[0]
+        return self.headline(answer)
 
     def over_time(self, answer: PairAnswer, chosen: Sequence[str]) -> list[str]:
         """The leading conditional, the same of the other values, and the chosen series."""
