@@ -26,7 +26,7 @@ from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.pairs.conditional import conditionals
 from deniable_estimator.analyses.pairs.covariance import Covariance
-from deniable_estimator.analyses.pairs.dependence import effect, independence, shrunken
+from deniable_estimator.analyses.pairs.dependence import effect, independence, residuals, shrunken
 from deniable_estimator.planning.pair_plan import power_of, strongest_effect
 from deniable_estimator.planning.population import pair_shares, zipf_shares
 from deniable_estimator.statistics.counts import share_interval
@@ -129,7 +129,9 @@ def ours(
     found, model = drawn(mechanism, f, n, rng), Covariance.of(mechanism, n)
     share, noise = found.ravel(), model.noise(1, found.size)
     detected = adjust_p(share_p_values(share, noise), "storey") <= 0.05
-    return normalize(share, detected, complete=True).reshape(f.shape), shrunken(found, model)
+    return normalize(share, detected, complete=True).reshape(f.shape), shrunken(
+        found, residuals(found, model)
+    )
 
 
 def split_responses(f: FloatArray, epsilon: float, n: int, rng: np.random.Generator) -> float:

@@ -31,7 +31,7 @@ from deniable_estimator.analyses.discovery.prior import Prior, counted_pairs, sh
 from deniable_estimator.analyses.discovery.tree import LEVEL
 from deniable_estimator.answers import answer_of
 from deniable_estimator.answers.basis import Part
-from deniable_estimator.answers.finds_making import Rule, find_strings
+from deniable_estimator.answers.finds import Rule, find_strings
 from deniable_estimator.planning.population import zipf_shares
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import step_up

@@ -45,7 +45,7 @@ ANALYSES: dict[str, type[Analysis[Any]]] = {
     "cohort_local_hashing": cohorts.CohortLocalHashingAnalysis,
     "memoized_local_hashing": cohorts.MemoizedLocalHashingAnalysis,
     "rappor": cohorts.RapporAnalysis,
-    "one_time_rappor": cohorts.OneTimeRapporAnalysis,
+    "one_time_rappor": cohorts.FilterAnalysis,
     "sliding_window": numbers.SlidingWindowAnalysis,
     "hierarchical_histogram": numbers.HierarchicalHistogramAnalysis,
     "dbitflip": numbers.DBitFlipAnalysis,

@@ -102,6 +102,13 @@ class Exposure(NamedTuple):
     gain: FloatArray
     loss: FloatArray
 
+    @classmethod
+    def worst(cls, rates: Sequence[FloatArray], parts: Sequence[Exposure]) -> Exposure:
+        """That of an average over schemes: fakes report under the one that moves it most. `rates`
+        are how many times as much a report counts as the average one, of each scheme."""
+        moves = [[rate * side for side in each] for rate, each in zip(rates, parts, strict=True)]
+        return cls(*np.max(moves, axis=0))
+
 
 class Ones(NamedTuple):
     """What is known of the ones in the bitmap of an honest report, whatever its value."""
@@ -260,22 +267,20 @@ class OracleAnalysis(Analysis[AnyOracle]):
 
 
 def sample_each_row(
-    channel: Analysis[Any],
-    width: int,
-    rows: int,
+    channels: Sequence[Analysis[Any]],
     places: Iterable[Sequence[int] | Counts],
     counts: Counts,
     rng: np.random.Generator,
 ) -> tuple[TallyRow, ...]:
-    """A tally whose rows devices draw by lot; in each row its channel reports one of `width` cells.
-    `places` says for each row in which cell of it the i-th of `counts` is."""
+    """A tally whose rows devices draw by lot; in each row its channel reports a cell. `places` says
+    for each row in which cell of it the i-th of `counts` is."""
     left, found = np.array(counts, np.int64), list[TallyRow]()
-    for row, at in enumerate(places):
-        here = rng.binomial(left, 1 / (rows - row))
+    for row, (channel, at) in enumerate(zip(channels, places, strict=True)):
+        here = rng.binomial(left, 1 / (len(channels) - row))
         left -= here
-        crowd = np.zeros(width, np.int64)
+        crowd = np.zeros(channel.mechanism.size, np.int64)
         np.add.at(crowd, at, here)
-        found += channel.sample_rows(range(width), crowd, rng)
+        found += channel.sample_rows(range(len(crowd)), crowd, rng)
     return tuple(found)
 
 

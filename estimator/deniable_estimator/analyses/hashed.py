@@ -126,8 +126,8 @@ class HashedAnalysis(OracleAnalysis[AnyHashed]):
     def sample_rows(
         self, items: Items, counts: Counts, rng: np.random.Generator
     ) -> tuple[TallyRow, ...]:
-        rows, places = self.mechanism.hashes, hash_places(self.mechanism, list(items))
-        return sample_each_row(self.channel, self.mechanism.width, rows, places, counts, rng)
+        places = hash_places(self.mechanism, list(items))
+        return sample_each_row([self.channel] * self.mechanism.hashes, places, counts, rng)
 
 
 class CountMeanSketchAnalysis(HashedAnalysis[CountMeanSketch]):

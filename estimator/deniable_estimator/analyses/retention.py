@@ -49,7 +49,13 @@ from numpy.typing import NDArray
 from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
 from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.analyses.base import Analysis, Counts, Items, MemoryAnalysis
+from deniable_estimator.analyses.base import (
+    Analysis,
+    Counts,
+    Items,
+    MemoryAnalysis,
+    sample_each_row,
+)
 from deniable_estimator.analyses.own_columns import MemoizedSubsetSelectionAnalysis
 from deniable_estimator.forecasting.detection import deviations
 from deniable_estimator.statistics.intervals import FloatArray, fieller_ends
@@ -73,16 +79,9 @@ class RetentionAnalysis(Analysis[MemoizedRetention], MemoryAnalysis):
     def sample_rows(
         self, items: Items, counts: Counts, rng: np.random.Generator
     ) -> tuple[TallyRow, ...]:
-        rows: list[TallyRow] = []
-        left, rest = np.asarray(counts, np.int64), len(self.channels)
-        for row, analysis in enumerate(self.channels):
-            mine = rng.binomial(left, 1 / rest) if rest > 1 else left
-            left, rest = left - mine, rest - 1
-            size = analysis.mechanism.size
-            cells = np.zeros(size, np.int64)
-            np.add.at(cells, [self.mechanism.place(row, item) for item in items], mine)
-            rows += analysis.sample_rows(range(size), cells, rng)
-        return tuple(rows)
+        rows = range(len(self.channels))
+        places = ([self.mechanism.place(row, item) for item in items] for row in rows)
+        return sample_each_row(self.channels, places, counts, rng)
 
     def memo_channel(self) -> tuple[Fraction, Fraction]:
         """That of the row whose memos say most."""

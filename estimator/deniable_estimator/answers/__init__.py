@@ -17,13 +17,15 @@ from deniable_estimator.analyses.base import Analysis, OracleAnalysis
 from deniable_estimator.analyses.numbers import HistogramAnalysis, SlidingWindowAnalysis
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.basis import Part
-from deniable_estimator.answers.distribution import Distribution, series_names
-from deniable_estimator.answers.distribution_making import (
+from deniable_estimator.answers.distribution import (
+    Distribution,
     combine_distributions,
     estimate_distribution,
+    series_names,
 )
 from deniable_estimator.answers.mean import Mean, combine_means, estimate_mean
-from deniable_estimator.answers.pair import PairAnswer, combine_pairs, estimate_pair, pair_series
+from deniable_estimator.answers.pair import PairAnswer, pair_series
+from deniable_estimator.answers.pair_making import combine_pairs, estimate_pair
 from deniable_estimator.answers.retention import RetentionAnswer, retention_series
 from deniable_estimator.answers.retention_making import combine_retentions, estimate_retention
 from deniable_estimator.answers.shares import Shares

@@ -153,12 +153,12 @@ class Answer(Result):
         """The warning that it lacks so many reports of other schemes, which are not alike."""
         raise NotImplementedError
 
-    @abstractmethod
     def change_from(self, before: Self, test: ChangeTest) -> Comparison:
         """The change of every series that both have, in the order of this one.
 
         The noise of their reports must have been drawn independently.
         """
+        return number_change(before, self, test)
 
     @classmethod
     def changes(cls, pairs: Sequence[tuple[Self, Self]], test: ChangeTest) -> list[Comparison]:
@@ -309,16 +309,8 @@ class Comparison(Filed):
 
     @property
     def _columns(self) -> tuple[Iterable[Any], ...]:
-        return (
-            self.values,
-            self.old,
-            self.new,
-            self.difference,
-            self.std_error,
-            self.low,
-            self.high,
-            self.changed,
-        )
+        change = self.difference, self.std_error, self.low, self.high, self.changed
+        return self.values, self.old, self.new, *change
 
 
 def _weekdays(answer: Answer) -> dict[int, Fraction]:

@@ -1,23 +1,32 @@
 """How a number is distributed: quantiles, the shares outside of its range, its mean, and a
-histogram."""
+histogram.
+
+Schemes whose cells have the same edges are averaged. Where the range or the cells have changed,
+edges cannot be compared.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable.protocol.types.number import Number
+from deniable_estimator.analyses.anomalies import Verdict
 from deniable_estimator.analyses.base import FAKES
+from deniable_estimator.analyses.numbers import HistogramAnalysis
 from deniable_estimator.analyses.numbers.distribution import (
     DistributionEstimate,
     Quantile,
     RangeShare,
 )
 from deniable_estimator.analyses.numbers.poisoning import Attack, quantile_attack
+from deniable_estimator.analyses.numbers.sums import combine_sums, sum_weights
 from deniable_estimator.answers.base import (
     NUMBER_COLUMNS,
     ChangeTest,
@@ -25,16 +34,22 @@ from deniable_estimator.answers.base import (
     Series,
     number_change,
 )
+from deniable_estimator.answers.basis import Basis, Part, number_caveats, vars_of
 from deniable_estimator.answers.files import Table, plain, records
-from deniable_estimator.answers.mean import NumberAnswer
+from deniable_estimator.answers.mean import MeanInUnits, NumberAnswer, number_analysis
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.forecasting.detection import deviations
 from deniable_estimator.forecasting.number_forecast import QUANTILES
-from deniable_estimator.messages import counted, message
+from deniable_estimator.messages import Message, counted, message
 from deniable_estimator.statistics.intervals import FloatArray
+from deniable_estimator.statistics.participation import overlap, together
+from deniable_estimator.statistics.significance import Adjustment
 from deniable_estimator.statistics.tails import normal_tails
 
 _EDGE = ("below", "std_error", "low", "high")
+
+_CLAMPED = 0.01
+"""A larger share outside of the range is worth a note, if it is certain."""
 
 
 class CellShares(NamedTuple):
@@ -227,3 +242,74 @@ def _share(found: RangeShare, n: int) -> dict[str, Any]:
 
 def _finite(number: float | None) -> float | None:
     return float(number) if number is not None and math.isfinite(number) else None
+
+
+def estimate_distribution(part: Part, level: float, adjust: Adjustment) -> Distribution:
+    """What a tally of one scheme says of a distribution; the arguments are those of
+    `estimate_mean`, with the same errors."""
+    analysis, tally, repeats = number_analysis(part), part.tally, part.repeats
+    assert isinstance(analysis, HistogramAnalysis)
+    answer = Distribution(
+        **vars_of(part.basis),
+        level=level,
+        verdict=Verdict.of(analysis.figures(tally, repeats)),
+        name=part.unit,
+        range=analysis.mechanism.range,
+        found=analysis.distribution(tally.rows, level, repeats),
+        mean=MeanInUnits.of(analysis, analysis.mean(tally.rows, repeats)),
+        attack=analysis.curve_attack(FAKES),
+    )
+    return replace(answer, warnings=_caveats(answer))
+
+
+def _caveats(answer: Distribution) -> tuple[str, ...]:
+    told = range_notes(answer.found, answer.range) if answer.n else ()
+    return (*told, *number_caveats(answer))
+
+
+def range_notes(found: DistributionEstimate, numbers: NumberRange) -> Iterator[Message]:
+    """What another range would do better, as far as the tally is certain of it."""
+    # Where each whole number has a cell of its own, no range would tell more.
+    finest = numbers.integer and numbers.span <= found.cells - 2
+    if not finest and found.crowded is not None:
+        cells, share = found.crowded
+        yield message(
+            "at least {share:.0%} of the numbers lie in {cells} neighbouring cells: a narrower "
+            'range, or scale = "log", would tell more',
+            share=share,
+            cells=cells,
+        )
+    if (share := found.above.low) > _CLAMPED:
+        yield message(
+            "at least {share:.1%} of the numbers lie at high ({high}) or above: declare a higher "
+            "one to tell them apart",
+            share=share,
+            high=numbers.high,
+        )
+    if (share := found.below.low) > _CLAMPED:
+        yield message(
+            "at least {share:.1%} of the numbers lie below low ({low}): declare a lower one to "
+            "tell them apart",
+            share=share,
+            low=numbers.low,
+        )
+
+
+def combine_distributions(parts: Sequence[Distribution]) -> Distribution:
+    """The average of distributions with the same cells."""
+    participations = [each.participation for each in parts]
+    weights = np.array(sum_weights([each.found.sums for each in parts]))
+    # The cost of a device that reported under several schemes is bounded for the same weights.
+    extra = float(together(participations, weights[:, None], overlap(participations))[0])
+    first = parts[0]
+    combined = replace(
+        first,
+        **vars_of(Basis.merged(parts)),
+        found=replace(first.found, sums=combine_sums([each.found.sums for each in parts], extra)),
+        mean=MeanInUnits.pooled([each.mean for each in parts], participations),
+        attack=Attack(
+            max(each.attack.gain for each in parts), max(each.attack.loss for each in parts)
+        ),
+        verdict=Verdict.of([each for part in parts for each in part.verdict.figures]),
+    )
+    return replace(combined, warnings=_caveats(combined))

@@ -16,7 +16,7 @@ from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.analyses.candidates import check_tally
 from deniable_estimator.analyses.numbers import NumberAnalysis
 from deniable_estimator.analyses.numbers.mean import EVEN_SPREAD, MeanEstimate
-from deniable_estimator.answers.base import Answer, ChangeTest, Comparison, Series, number_change
+from deniable_estimator.answers.base import Answer, Series
 from deniable_estimator.answers.basis import Basis, Part, number_caveats, number_footnotes, vars_of
 from deniable_estimator.document.units import NumberUnit
 from deniable_estimator.errors import EstimateError
@@ -214,9 +214,6 @@ class Mean(NumberAnswer):
         columns = self.mean.number, self.mean.std_error, *self.mean.interval(self.level)
         return Series((self.leading,), *(np.array([each]) for each in columns))
 
-    def change_from(self, before: Mean, test: ChangeTest) -> Comparison:
-        return number_change(before, self, test)
-
 
 def estimate_mean(part: Part, level: float, adjust: Adjustment) -> Mean:
     """The mean that a tally of one scheme says; `adjust` has no meaning for a number.
@@ -225,7 +222,7 @@ def estimate_mean(part: Part, level: float, adjust: Adjustment) -> Mean:
         EstimateError: candidates were given, or the tally does not belong to the scheme.
     """
     analysis = number_analysis(part)
-    found = analysis.mean(part.tally, part.repeats)
+    found = analysis.mean(part.tally.rows, part.repeats)
     return mean_answer(part, level, found, analysis.figures(part.tally))
 
 

@@ -1,42 +1,232 @@
-"""The answer to how two closed lists go together: its margins, its files, and how it is made."""
+"""The answer to how two closed lists go together: the joint table, both margins, conditional shares
+in both directions, and whether there is any dependence at all."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from deniable.protocol.mechanisms.subset_selection import SubsetSelection
-from deniable.protocol.types.pair import Pair, margins_of
-from deniable_estimator.analyses import oracle_analysis
+from deniable.protocol.types.pair import Pair
 from deniable_estimator.analyses.base import Exposure, Finding
+from deniable_estimator.analyses.pairs.conditional import Conditionals, conditionals
 from deniable_estimator.analyses.pairs.covariance import Covariance
-from deniable_estimator.analyses.pairs.poisoning import Fake
-from deniable_estimator.answers.base import ChangeTest, Comparison, number_change
-from deniable_estimator.answers.basis import Basis, Part, vars_of
+from deniable_estimator.analyses.pairs.dependence import (
+    Effect,
+    Independence,
+    Residuals,
+    effect,
+    independence,
+    residuals,
+    shrunken,
+)
+from deniable_estimator.analyses.pairs.poisoning import Fake, fakes_to_reject, moved
+from deniable_estimator.answers.base import Answer, ChangeTest, Comparison, Series
+from deniable_estimator.answers.basis import Basis, footnotes, vars_of
 from deniable_estimator.answers.files import Table, plain, records
-from deniable_estimator.answers.pair_estimate import PairEstimate, names_of_series
 from deniable_estimator.answers.shares import Shares
-from deniable_estimator.answers.shares_making import estimate_shares, infer
-from deniable_estimator.errors import EstimateError
+from deniable_estimator.answers.shares_making import infer
+from deniable_estimator.document.units import CONDITIONALS, Unit
 from deniable_estimator.messages import counted, message
-from deniable_estimator.statistics.intervals import Noise, interval_of_difference
-from deniable_estimator.statistics.participation import overlap
-from deniable_estimator.statistics.significance import Adjustment
+from deniable_estimator.statistics.intervals import FloatArray, interval_of_difference
+from deniable_estimator.statistics.significance import CAUTION, step_up
 
 _SHARE = ("share", "std_error", "low", "high")
 _JOINT = (*_SHARE, "p_value", "p_adjusted", "detected", "normalized")
 _GIVEN = ("share", "low", "high", "too_few")
 _APART = ("shrunken", "residual", "residual_std_error", "residual_p", "carries")
 
+LEAST_FOR_TEST = 300
+"""With fewer reports the test of independence is not known to keep its level."""
+
+Given: TypeAlias = Literal["first", "second"]
+"""Which of the two lists a conditional share is given."""
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class PairAnswer(PairEstimate):
-    """What a pair is answered with. `PairEstimate` has its numbers."""
+class PairAnswer(Answer):
+    """The joint of two lists of k1 and k2 values. Tables have shape (k1, k2).
+
+    `joint` has the cells in the order of the table, row by row. `margins` are the shares of the
+    values of both lists. All three are unbiased, with their intervals.
+    """
+
+    kind = "pair"
+    headings = ("series", "share")
+
+    names: tuple[str, str]
+    """The two metrics."""
+    joint: Shares
+    margins: tuple[Shares, Shares]
+    covariance: Covariance | None = field(repr=False)
+    """That of the cells; None without reports."""
+    fake: Fake | None = field(default=None, repr=False)
+    """What a fake report can say of the cells; None without reports."""
+
+    @property
+    def unit(self) -> Unit:
+        return CONDITIONALS
+
+    @property
+    def footnotes(self) -> tuple[str, ...]:
+        return footnotes(self, complete=True)
+
+    @property
+    def budget(self) -> float:
+        """The most that so many fake devices add to any one cell."""
+        return float(self.fakes * self.joint.exposure.gain.max()) if self.n else math.nan
+
+    @cached_property
+    def budget_of_conditionals(self) -> float:
+        """The most that so many fake devices move any conditional share that is shown, up or down;
+        at most to 0 or 1. NaN if none is shown."""
+        if self.fake is None:
+            return math.nan
+        most = math.nan
+        for given, found in self.conditionals.items():
+            turned = given == "second"
+            ends = moved(self.table.T if turned else self.table, self.fake, self.fakes)
+            low, high = (each.T if turned else each for each in ends)
+            share = np.clip(found.share, 0.0, 1.0)
+            up, down = np.minimum(high, 1.0) - share, share - np.maximum(low, 0.0)
+            shown = np.maximum(up, down)[found.known]
+            most = float(np.fmax(most, shown.max())) if shown.size else most
+        return most
+
+    @cached_property
+    def fakes_to_reject(self) -> float | None:
+        """With which fraction of fakes the test calls lists dependent that are not, in 4 of 5
+        cases; None without the test."""
+        if self.fake is None or self._tested is None:
+            return None
+        margins = (np.maximum(each.share, 0.0) for each in self.margins)
+        rows, columns = (each / each.sum() for each in margins)
+        return fakes_to_reject(rows, columns, self._tested, self.fake, 1 - self.level)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.margins[0].values), len(self.margins[1].values)
+
+    @property
+    def table(self) -> FloatArray:
+        """The estimated cells."""
+        return self.joint.share.reshape(self.shape)
+
+    @cached_property
+    def conditionals(self) -> dict[Given, Conditionals]:
+        """For "first": of the devices with the value of a row, the shares of the columns. For
+        "second": of the devices with the value of a column, the shares of the rows."""
+        return self._conditionals_at(self.level)
+
+    def _conditionals_at(self, level: float) -> dict[Given, Conditionals]:
+        if self.covariance is None:
+            unknown = np.full(self.shape, math.nan)
+            none = Conditionals(*(unknown,) * 4, np.zeros(self.shape, np.bool_))
+            return {"first": none, "second": none}
+        turned = conditionals(self.table.T, self.covariance, level)
+        return {
+            "first": conditionals(self.table, self.covariance, level),
+            "second": turned.turned(),
+        }
+
+    @property
+    def _tested(self) -> Covariance | None:
+        """The covariance of the cells, where there are reports enough for the test."""
+        return self.covariance if self.n >= LEAST_FOR_TEST else None
+
+    @cached_property
+    def independence(self) -> Independence | None:
+        """The test of independence; None with too few reports."""
+        return None if self._tested is None else independence(self.table, self._tested)
+
+    @property
+    def dependent(self) -> bool:
+        """Whether the test finds that the two depend on each other."""
+        test = self.independence
+        return test is not None and test.p_value <= 1 - self.level
+
+    @cached_property
+    def residuals(self) -> Residuals | None:
+        """How far each cell is from independence; None without the test."""
+        return None if self._tested is None else residuals(self.table, self._tested)
+
+    @cached_property
+    def shrunken(self) -> FloatArray | None:
+        """The table that is likely nearest to the truth: biased towards independence, and without
+        intervals; None without the test."""
+        return None if self.residuals is None else shrunken(self.table, self.residuals)
+
+    @cached_property
+    def carries(self) -> NDArray[np.bool_]:
+        """The cells that differ from independence, with false discoveries controlled; none where
+        the test finds no dependence."""
+        found = self.residuals
+        if found is None or not self.dependent:
+            return np.zeros(self.shape, np.bool_)
+        carries: NDArray[np.bool_] = CAUTION * step_up(found.p_value.ravel()) <= 1 - self.level
+        return carries.reshape(self.shape)
+
+    @cached_property
+    def effect(self) -> Effect | None:
+        """Cramer's V; None without the test."""
+        return None if self._tested is None else effect(self.table, self._tested, self.level)
+
+    @property
+    def lumped(self) -> tuple[str, ...]:
+        """The values that the effect size takes together, because they hardly stand out."""
+        if self.effect is None:
+            return ()
+        return tuple(
+            f"{name}={margin.values[place]}"
+            for name, margin, places in zip(
+                self.names, self.margins, self.effect.lumped, strict=True
+            )
+            for place in places
+            if len(places) > 1
+        )
+
+    @property
+    def own(self) -> Collection[str]:
+        cells = 2 * self.joint.share.size
+        return self.series.names[:cells]
+
+    @property
+    def leading(self) -> str:
+        """How often the largest value of the second list occurs with the largest of the first; of
+        a boolean, how often it is true."""
+        row, column = (
+            "true" if margin.boolean else margin.values[int(margin.share.argmax())]
+            for margin in self.margins
+        )
+        if self.margins[0].boolean and not self.margins[1].boolean:
+            return _conditional(self.names, "second", row, column)
+        if self.margins[0].boolean:
+            row = "true"
+        return _conditional(self.names, "first", row, column)
+
+    @cached_property
+    def series(self) -> Series:
+        """The conditionals given the first list, those given the second, and both margins."""
+        return self.series_at(self.level)
+
+    def series_at(self, level: float) -> Series:
+        """The same with intervals of another level."""
+        tables = self.conditionals if level == self.level else self._conditionals_at(level)
+        parts: list[tuple[FloatArray, ...]] = []
+        for found in tables.values():
+            numbers = (found.share, found.std_error, found.low, found.high)
+            parts.append(tuple(np.where(found.known, each, math.nan).ravel() for each in numbers))
+        for margin in self.margins:
+            share, low, high = margin.at(np.arange(len(margin.values)), level)
+            parts.append((share, margin.std_error, low, high))
+        names = names_of_series(self.names, (self.margins[0].values, self.margins[1].values))
+        return Series(names, *(np.concatenate(each) for each in zip(*parts, strict=True)))
 
     def margin_of(self, metric: str, asked: Sequence[str] | None = None) -> Shares:
         """The shares of one of the two lists as the answer of its metric; of the values `asked`
@@ -83,7 +273,7 @@ class PairAnswer(PairEstimate):
         all series (Bonferroni), does not hold zero. A conditional is a ratio: its interval at one
         level is not to be had by stretching that of another.
         """
-        found = number_change(before, self, test)
+        found = super().change_from(before, test)
         family = max(1, len(found.values)) if test.together else 1
         tested = 1 - test.level_at(self.level) / family
         ends = []
@@ -186,105 +376,21 @@ def pair_series(kind: Pair) -> tuple[str, ...]:
     return names_of_series((first.metric, second.metric), (first.values, second.values))
 
 
-def estimate_pair(part: Part, level: float, adjust: Adjustment) -> PairAnswer:
-    """What a tally of one scheme says of two lists.
-
-    Raises:
-        EstimateError: the tally does not belong to the scheme, or candidates were given.
-    """
-    if part.candidates is not None:
-        raise EstimateError(message("a pair has no candidates: leave them out"))
-    (joint,) = estimate_shares([part], level, adjust)
-    names, values = margins_of(part.scheme.values)
-    mechanism = part.scheme.mechanism
-    assert isinstance(mechanism, SubsetSelection)
-    covariance = Covariance.of(mechanism, joint.n, part.repeats) if joint.n else None
-    shape = len(values[0]), len(values[1])
-    analysis, table = oracle_analysis(mechanism), joint.share.reshape(shape)
-    exposures = [
-        analysis.exposure(table.sum(axis=1 - axis), targets=shape[1 - axis]) for axis in (0, 1)
-    ]
-    fake = Fake.of(mechanism) if joint.n else None
-    return _made(joint, names, values, covariance, exposures, fake)
-
-
-def _made(
-    joint: Shares,
-    names: tuple[str, str],
-    values: tuple[tuple[str, ...], tuple[str, ...]],
-    covariance: Covariance | None,
-    exposures: Iterable[Exposure],
-    fake: Fake | None,
-) -> PairAnswer:
-    basis = Basis(**vars_of(joint))
-    shape = len(values[0]), len(values[1])
-    margins = []
-    for axis, exposure in enumerate(exposures):
-        size = shape[axis]
-        share = joint.share.reshape(shape).sum(axis=1 - axis)
-        noise = replace(Noise.none(size), a=np.full(size, math.inf))
-        if covariance is not None:
-            noise = covariance.noise(shape[1 - axis], size)
-        found = Finding.of(share, noise)
-        asked = joint.level, joint.adjustment
-        margins += infer([basis], values[axis], found, exposure, [()], *asked, complete=True)
-    return PairAnswer(
-        **vars_of(basis),
-        level=joint.level,
-        verdict=joint.verdict,
-        warnings=joint.warnings,
-        names=names,
-        joint=joint,
-        margins=(margins[0], margins[1]),
-        covariance=covariance,
-        fake=fake,
+def names_of_series(
+    names: tuple[str, str], values: tuple[tuple[str, ...], tuple[str, ...]]
+) -> tuple[str, ...]:
+    """What the series are called: each cell given the first list, each given the second, and each
+    value of both lists."""
+    cells = [(row, column) for row in values[0] for column in values[1]]
+    sides: tuple[Given, Given] = ("first", "second")
+    return (
+        *(_conditional(names, given, *cell) for given in sides for cell in cells),
+        *(f"{name}={value}" for name, each in zip(names, values, strict=True) for value in each),
     )
 
 
-def combine_pairs(parts: Sequence[PairAnswer]) -> PairAnswer:
-    """The average of pairs with the same cells, by inverse variance. Every cell has the same
-    weights, so that the cells still sum to 1."""
-    first = parts[0]
-    models = [each.covariance for each in parts if each.covariance is not None]
-    precision = np.array([1 / (each.own + each.all) for each in models])
-    weights = precision / precision.sum()
-    # The cost of a device that reported under several schemes is bounded for the same weights.
-    matrix = overlap([each.participation for each in parts])
-    alone = float((weights**2 / np.array([each.n for each in parts])).sum())
-    covariance = models[0].weighted(float(weights[0]))
-    for weight, model in zip(weights[1:].tolist(), models[1:], strict=True):
-        covariance += model.weighted(weight)
-    covariance = replace(covariance, kept=max(0.0, float(weights @ matrix @ weights) - alone))
-    share = sum(w * each.joint.share for w, each in zip(weights, parts, strict=True))
-    basis = Basis.merged(parts)
-
-    def exposed(found: Sequence[Exposure]) -> Exposure:
-        """Fakes report under the scheme that moves the average most."""
-        rates = [w * basis.n / each.n for w, each in zip(weights, parts, strict=True)]
-        sides = zip(*found, strict=True)
-        return Exposure(
-            *(
-                np.max([r * each for r, each in zip(rates, side, strict=True)], axis=0)
-                for side in sides
-            )
-        )
-
-    (joint,) = infer(
-        [basis],
-        first.joint.values,
-        Finding.of(np.asarray(share), covariance.noise(1, len(first.joint.values))),
-        exposed([each.joint.exposure for each in parts]),
-        [[figure for each in parts for figure in each.verdict.figures]],
-        first.level,
-        first.joint.adjustment,
-        complete=True,
-    )
-    values = first.margins[0].values, first.margins[1].values
-    exposures = [exposed([each.margins[axis].exposure for each in parts]) for axis in (0, 1)]
-    fakes = [
-        replace(each.fake, rate=float(w * basis.n / each.n))
-        for w, each in zip(weights, parts, strict=True)
-        if each.fake is not None
-    ]
-    worst = max(fakes, key=lambda fake: fake.rate * (fake.inside - fake.outside))
-    return _made(joint, first.names, values, covariance, exposures, worst)
+def _conditional(names: tuple[str, str], given: Given, row: str, column: str) -> str:
+    """What the conditional of one cell is called: "dark_mode=true given plan=free"."""
+    first, second = f"{names[0]}={row}", f"{names[1]}={column}"
+    one, two = (second, first) if given == "first" else (first, second)
+    return f"{one} given {two}"

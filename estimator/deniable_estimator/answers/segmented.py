@@ -124,7 +124,10 @@ class Segmented(Filed):
             return np.full(len(self.names), np.nan)
         shares = [each for each in answers if isinstance(each, Shares)]
         if len(shares) == len(answers):
-            return share_tests(shares, self.names)
+            places = [each.places(self.names) for each in shares]
+            taken = [each.noise.taken(place) for each, place in zip(shares, places, strict=True)]
+            share = [each.share[place] for each, place in zip(shares, places, strict=True)]
+            return homogeneity(np.array(share), taken)
         return number_tests(answers, self.names, self.comparisons.values())
 
     @cached_property
@@ -341,11 +344,3 @@ def number_tests(
             ]
             found.append(min(1.0, len(tails) * min(tails)) if tails else math.nan)
     return np.array(found, np.float64)
-
-
-def share_tests(answers: Sequence[Shares], names: tuple[str, ...]) -> FloatArray:
-    """The same of shares (`deniable_estimator.statistics.significance`)."""
-    places = [each.places(names) for each in answers]
-    noises = [each.noise.taken(place) for each, place in zip(answers, places, strict=True)]
-    share = np.array([each.share[at] for each, at in zip(answers, places, strict=True)])
-    return homogeneity(share, noises)

@@ -162,12 +162,19 @@ def combine(estimates: Sequence[Shares]) -> Shares:
     haunted = _marked((each, each.ghosts) for each in informed) - shown
     ghosts = np.array([value in haunted for value in values]) if haunted else None
     found = Finding.of(share, noise, ghosts)
+    basis = Basis.merged(informed)
     seen = [figure for each in informed for figure in each.verdict.figures]
     (combined,) = infer(
-        [Basis.merged(informed)],
+        [basis],
         values,
         found,
-        _exposure(informed, values, weights),
+        Exposure.worst(
+            [weight * basis.n / each.n for weight, each in zip(weights, informed, strict=True)],
+            [
+                Exposure(*(_spread(each, values, side, 0.0) for side in each.exposure))
+                for each in informed
+            ],
+        ),
         [seen],
         informed[0].level,
         informed[0].adjustment,
@@ -202,19 +209,6 @@ def _spread(
     wide = np.full(len(values), rest)
     wide[[index[value] for value in estimate.values]] = column
     return wide
-
-
-def _exposure(parts: Sequence[Shares], values: tuple[str, ...], weights: FloatArray) -> Exposure:
-    """The exposure of the average: fakes report under the scheme that moves it most."""
-    n = sum(each.n for each in parts)
-    sides = []
-    for side in ("gain", "loss"):
-        rates = [
-            weight * n / each.n * _spread(each, values, getattr(each.exposure, side), 0.0)
-            for each, weight in zip(parts, weights, strict=True)
-        ]
-        sides.append(np.max(rates, axis=0))
-    return Exposure(*sides)
 
 
 def _average(

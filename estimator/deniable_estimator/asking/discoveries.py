@@ -13,8 +13,7 @@ from deniable.protocol.types.discovery import Discovery, denied
 from deniable_estimator.analyses.discovery import FoundHead
 from deniable_estimator.analyses.discovery.prior import Prior
 from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.finds import Finds
-from deniable_estimator.answers.finds_making import Rule, find_strings, shares_of
+from deniable_estimator.answers.finds import Finds, Rule, find_strings, shares_of
 from deniable_estimator.asking.query import Days, Query, find_metric
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.reading import Question, select, unfinished

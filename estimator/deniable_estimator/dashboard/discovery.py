@@ -11,7 +11,6 @@ from functools import partial
 from deniable import ValueListError
 from deniable.protocol import windows
 from deniable_estimator.answers.finds import Find, Finds
-from deniable_estimator.answers.words.finds import name_of_find
 from deniable_estimator.asking.discoveries import closed_lists, finds_of, trend_of_finds
 from deniable_estimator.asking.reading import unfinished
 from deniable_estimator.asking.results import Turn, Versioned, digest
@@ -80,7 +79,7 @@ def find_named(finds: Finds, name: str) -> Find:
         RangeError: there is none.
     """
     for each in finds.finds:
-        if name_of_find(each) == name:
+        if each.name == name:
             return each
     raise RangeError(
         message(

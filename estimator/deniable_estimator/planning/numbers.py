@@ -28,14 +28,13 @@ from deniable.protocol.mechanisms.number_range import NumberRange, number_text
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.types.number import QUESTIONS, Number
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.analyses.numbers import NumberAnalysis
+from deniable_estimator.analyses.numbers import HierarchicalHistogramAnalysis, NumberAnalysis
 from deniable_estimator.analyses.numbers.mean import (
     EVEN_SPREAD,
     MeanEstimate,
     cell_points,
     tree_share_of_both,
 )
-from deniable_estimator.analyses.numbers.poisoning import cdf_attack
 from deniable_estimator.document.document import Column, Document, Fact, Frame, Note, WordedValue
 from deniable_estimator.document.units import SHARES, NumberUnit, Unit
 from deniable_estimator.forecasting.number_forecast import QUANTILES, Z, edge_variance
@@ -341,7 +340,7 @@ def _limit_facts(chosen: HierarchicalHistogram, crowd: words.PlannedCrowd) -> It
         message("half of its 95% interval, on average over the range"),
     )
     yield crowd.fakes_fact(
-        cdf_attack(chosen, crowd.fakes).gain,
+        HierarchicalHistogramAnalysis(chosen).curve_attack(crowd.fakes).gain,
         message("that they could add to the share below a limit"),
         "fakes_share",
     )

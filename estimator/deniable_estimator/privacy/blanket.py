@@ -180,10 +180,9 @@ def _on_lattice(
     """The values split between cells of a lattice, without lowering any mean."""
     lower = np.floor(values / step)
     part = np.minimum(values / step - lower + _NUDGE, 1.0)
-    places = np.concatenate([lower, lower + 1, [0.0]]).astype(np.int64)
+    places = np.concatenate([lower, lower + 1, [0.0]])
     weights = np.concatenate([chances * (1 - part), chances * part, [max(nothing, 0.0)]])
-    each, index = np.unique(places, return_inverse=True)
-    return Summand(each, np.bincount(index, weights).astype(float), count)
+    return Summand.of(places, weights, count)
 
 
 @lru_cache(maxsize=4096)

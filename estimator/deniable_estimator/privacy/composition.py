@@ -139,10 +139,8 @@ def _on_lattice(part: Repeated, step: float) -> Summand:
     lower = np.floor(loss.losses / step)
     rest = np.maximum(0.0, loss.losses - lower * step)
     up = np.minimum(1.0, np.expm1(-rest) / math.expm1(-step))
-    places = np.concatenate([lower, lower + 1]).astype(np.int64)
     weights = np.concatenate([loss.masses * (1 - up), loss.masses * up])
-    each, index = np.unique(places, return_inverse=True)
-    return Summand(each, np.bincount(index, weights).astype(float), part.count)
+    return Summand.of(np.concatenate([lower, lower + 1]), weights, part.count)
 
 
 def composed_epsilon(parts: Sequence[Repeated], delta: float, most: float) -> float:

@@ -104,6 +104,11 @@ def guarantee(
     memory = None
     if isinstance(mechanism, Memoizing):
         memory = _memory(metric, mechanism, household, lifetime)
+    same = None
+    if len(about) > 1:
+        found = [guarantee(each, cap, household) for each in about]
+        names = tuple(each.metric for each in found)
+        same = SameValues(names, *_totals(found, cap, household))
     return Guarantee(
         metric=metric.name,
         description=metric.description,
@@ -124,18 +129,10 @@ def guarantee(
         answer=metric.answer,
         platform=metric.platform,
         of=metric.type.of,
-        same_values=_same(about, cap, household),
+        same_values=same,
         segments={each.name: each.values for each in metric.segments},
         discovery=CrowdNeeded.of(metric),
     )
-
-
-def _same(about: Sequence[Metric], cap: float | None, household: int) -> SameValues | None:
-    """What reports of several metrics about the same values reveal."""
-    if len(about) < 2:
-        return None
-    found = [guarantee(each, cap, household) for each in about]
-    return SameValues(tuple(each.metric for each in found), *_totals(found, cap, household))
 
 
 def _totals(

@@ -42,7 +42,7 @@ from deniable_estimator.analyses.numbers.mean import MeanEstimate, level_noise
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.basis import Part
-from deniable_estimator.answers.distribution_making import estimate_distribution
+from deniable_estimator.answers.distribution import estimate_distribution
 from deniable_estimator.answers.mean import mean_answer
 from deniable_estimator.answers.shares_making import infer
 from deniable_estimator.errors import EstimateError
@@ -303,8 +303,7 @@ class CellCounts(Statistic[HistogramAnalysis[Any]]):
             part = (declared.columns or declared.width / 2) / declared.width
             cells = np.full(declared.width, round(row.reports * part), np.int64)
             rows.append(TallyRow(row.reports, cells, noise))
-        even = replace(self.tally, rows=tuple(rows))
-        sums = self._analysis.distribution(even, self.level, 1.0).sums
+        sums = self._analysis.sums(rows, 1.0)
         known = sums.variance[np.isfinite(sums.variance)]
         if not known.any():
             raise EstimateError(

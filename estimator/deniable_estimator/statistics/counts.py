@@ -121,20 +121,6 @@ def share_interval(share: FloatArray, noise: Noise, level: float) -> tuple[Float
     return np.where(known, low, -without), np.where(known, high, without)
 
 
-def change_p_values(
-    old: FloatArray, old_noise: Noise, new: FloatArray, new_noise: Noise
-) -> FloatArray:
-    """The chance of a change from `old` to `new`, or a larger one on either side, if the true
-    share is the same; shape (d,), NaN where one of the two is not known.
-
-    The estimates must be independent: of what they have in common neither noise may hold a part.
-    """
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        found = _change_p_values(old, old_noise, new, new_noise)
-        known = np.isfinite(new - old) & np.isfinite(old_noise.a + new_noise.a)
-    return np.where(known, found, np.nan)
-
-
 def p_values_of_changes(
     pairs: Sequence[tuple[FloatArray, Noise, FloatArray, Noise]],
 ) -> list[FloatArray]:
@@ -150,9 +136,15 @@ def p_values_of_changes(
     return found
 
 
-def _change_p_values(
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def change_p_values(
     old: FloatArray, old_noise: Noise, new: FloatArray, new_noise: Noise
 ) -> FloatArray:
+    """The chance of a change from `old` to `new`, or a larger one on either side, if the true
+    share is the same; shape (d,), NaN where one of the two is not known.
+
+    The estimates must be independent: of what they have in common neither noise may hold a part.
+    """
     one, two = Counts.of(old_noise), Counts.of(new_noise)
     common = _common_share((old, old_noise, one), (new, new_noise, two))
     rises = new >= old
@@ -180,7 +172,8 @@ def _change_p_values(
     move = np.minimum(large.found / large.unit, (small.trials - small.found) / small.unit)
     other = _tail(large.moved(-move), small.moved(move))
     twice[few] = np.minimum(twice[few], np.where(other > least[few], least[few], 1.0))
-    return twice
+    known = np.isfinite(new - old) & np.isfinite(old_noise.a + new_noise.a)
+    return np.where(known, twice, np.nan)
 
 
 class _CountedCrowd(NamedTuple):

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Self, TypeAlias, overload
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,18 +68,12 @@ def fieller_ends(
 FloatArray: TypeAlias = NDArray[np.float64]
 
 
-@overload
-def debias(counts: Fraction, reports: int, p: Fraction, q: Fraction) -> Fraction: ...
-@overload
 def debias(
     counts: NDArray[Any], reports: int | NDArray[np.int64], p: Fraction, q: Fraction
-) -> FloatArray: ...
-def debias(counts: Any, reports: Any, p: Fraction, q: Fraction) -> Any:
-    """The unbiased share of each value: exact for a Fraction, float64 for an array."""
-    rate = counts / reports
-    if isinstance(rate, Fraction):
-        return (rate - q) / (p - q)
-    return (rate - float(q)) / _of_one_report(p, q)[0]
+) -> FloatArray:
+    """The unbiased share of each value."""
+    share: FloatArray = (counts / reports - float(q)) / _of_one_report(p, q)[0]
+    return share
 
 
 @lru_cache(maxsize=1024)

@@ -46,6 +46,12 @@ class Summand:
     weights: Floats
     count: int
 
+    @classmethod
+    def of(cls, places: Floats, weights: Floats, count: int) -> Summand:
+        """The same of places of which some may be equal."""
+        each, index = np.unique(places.astype(np.int64), return_inverse=True)
+        return cls(each, np.bincount(index, weights).astype(float), count)
+
     def log_mgf(self, tilt: float) -> float:
         """ln E[exp(tilt X)] of one variable."""
         return self._tilted(tilt)[0]

@@ -203,7 +203,7 @@ def _simulate_lives(
 
 def _found(declared: Metric, kind: Discovery, tally: Tally) -> Finds:
     from deniable_estimator.answers.basis import Part
-    from deniable_estimator.answers.finds_making import Rule, find_strings
+    from deniable_estimator.answers.finds import Rule, find_strings
     from deniable_estimator.statistics.participation import Participation
 
     part = Part(tally, declared.scheme, None, Participation.evenly(tally))

@@ -36,7 +36,7 @@ def ask(empty_store):
 
 
 def chart_of(answer):
-    return histogram_chart(answer, height=HEIGHT, name="chart")
+    return histogram_chart(answer, height=HEIGHT)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from deniable_estimator.analyses.discovery import DecodedRows, FoundHead
 from deniable_estimator.analyses.discovery.tree import Supported, _agrees
 from deniable_estimator.answers.basis import Part
 from deniable_estimator.answers.files import harmless
-from deniable_estimator.answers.finds_making import Rule, find_strings, shares_of
+from deniable_estimator.answers.finds import Rule, find_strings, shares_of
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.terminal.promoting import _replace, _toml_list

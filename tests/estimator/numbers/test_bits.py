@@ -12,12 +12,8 @@ from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.numbers import DBitFlipAnalysis
-from deniable_estimator.analyses.numbers.bits import BitPart, estimate_bits
-from deniable_estimator.analyses.numbers.distribution import (
-    DistributionEstimate,
-)
+from deniable_estimator.analyses.numbers.bits import BitPart
 from deniable_estimator.analyses.numbers.mean import cell_points, cells_mean
-from deniable_estimator.analyses.numbers.sampling import sample_bits
 
 UNIT = NumberRange("0", "1")
 COARSE = DBitFlip(UNIT, 16, 4, ONE // 4, ONE // 4)
@@ -38,11 +34,17 @@ def places(mechanism):
 
 def crowd(mechanism, shares, reports, rng):
     """The rows of devices that are drawn from a population and report once each."""
-    return sample_bits(mechanism, places(mechanism), rng.multinomial(reports, shares), rng)
+    counts = rng.multinomial(reports, shares)
+    return DBitFlipAnalysis(mechanism).sample_rows(places(mechanism), counts, rng)
+
+
+def estimate_bits(mechanism, rows):
+    """What the rows say of sums of shares."""
+    return DBitFlipAnalysis(mechanism).sums(rows, 1.0)
 
 
 def estimate(mechanism, rows):
-    return DistributionEstimate(np.array(mechanism.edges), estimate_bits(mechanism, rows), 0.95)
+    return DBitFlipAnalysis(mechanism).distribution(rows, 0.95, 1.0)
 
 
 def test_expected_counters_give_the_shares():
@@ -96,7 +98,7 @@ def test_covariances_are_those_of_a_report():
         # 100 devices a row, with 2 reports each.
         expected += (square - np.outer(mean, mean)) / 100
     noise, kept = (each * (1 - each) / (1 - 2 * each) ** 2 for each in (s, a))
-    part = BitPart(1.0, shares, noise + kept, 0.0, np.array([200.0, 200.0]), 2.0, True)
+    part = BitPart(1.0, np.array([200.0, 200.0]), shares, noise + kept, 0.0, 2.0, True)
     np.testing.assert_allclose(part.fresh(questions)[1], expected, rtol=1e-9)
 
 

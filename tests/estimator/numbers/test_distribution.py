@@ -7,18 +7,14 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.optimize import isotonic_regression
+from tests.estimator.numbers.crowds import distribution, estimate_tree, sample_crowd, sample_rows
 
 from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.protocol.mechanisms.number_range import TOP, NumberRange
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.numbers.distribution import (
-    distribution,
-    monotone,
-)
+from deniable_estimator.analyses.numbers.distribution import monotone
 from deniable_estimator.analyses.numbers.mean import cells_mean
-from deniable_estimator.analyses.numbers.sampling import sample_crowd, sample_rows
 from deniable_estimator.analyses.numbers.sums import combine_sums, sum_weights
-from deniable_estimator.analyses.numbers.tree import estimate_tree
 from deniable_estimator.statistics.counts import share_interval
 
 
@@ -124,7 +120,7 @@ def test_nothing_known(make_tree):
     rows = [TallyRow(0, np.zeros(row.width, np.int64)) for row in tree.rows]
     found = distribution(tree, rows)
     quantile = found.quantile(0.5)
-    assert (quantile.low, quantile.high, quantile.cells) == (None, None, (0, 64))
+    assert (quantile.low, quantile.high) == (None, None)
     assert math.isinf(found.below.variance)
     assert found.share(10, 20).low == -math.inf
     assert found.histogram() == pytest.approx(np.full(64, 1 / 64))
@@ -136,8 +132,9 @@ def test_curve_without_the_last_row(make_tree, striped):
     rows = sample_crowd(tree, np.full(64, 1 / 64), 1_000_000, np.random.default_rng(7))
     found = distribution(tree, (*rows[:2], TallyRow(0, np.zeros(tree.rows[2].width, np.int64))))
     quantile = found.quantile(0.5)
-    assert (quantile.cells[0] % 4, quantile.cells[1] % 4) == (0, 0)
-    assert quantile.cells[0] < 32 < quantile.cells[1]
+    edges = [int(np.searchsorted(found.edges, each)) + 1 for each in (quantile.low, quantile.high)]
+    assert [edge % 4 for edge in edges] == [0, 0]
+    assert edges[0] < 32 < edges[1]
     assert found.curve == pytest.approx(np.arange(1, 64) / 64, abs=0.02)
 
 

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
+from tests.estimator.numbers.crowds import distribution, sample_crowd, sample_rows, sample_window
 
 from deniable.protocol.mechanisms import Report
 from deniable.protocol.mechanisms.number_range import TOP, NumberRange
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.anomalies import LEAST_REPORTS
-from deniable_estimator.analyses.numbers.distribution import distribution, range_findings
 from deniable_estimator.analyses.numbers.honesty import tree_figures, window_figures
-from deniable_estimator.analyses.numbers.sampling import sample_crowd, sample_rows, sample_window
+from deniable_estimator.answers.distribution import range_notes
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 4.0])
@@ -105,28 +105,28 @@ def test_small_tallies_are_not_judged(make_tree, make_window):
 
 
 @pytest.mark.parametrize(
-    ("cells", "codes"),
+    ("cells", "told"),
     [
-        ({0: 0.05, 255: 0.0}, ["low_too_high"]),
-        ({0: 0.0, 255: 0.2}, ["high_too_low"]),
+        ({0: 0.05, 255: 0.0}, ["lie below low"]),
+        ({0: 0.0, 255: 0.2}, ["lie at high"]),
         ({0: 0.002, 255: 0.002}, []),
-        ({100: 0.3, 101: 0.1, 103: 0.3}, ["too_wide"]),
+        ({100: 0.3, 101: 0.1, 103: 0.3}, ["lie in 4 neighbouring cells"]),
         ({100: 0.4, 120: 0.4}, []),
     ],
 )
-def test_findings(make_tree, cells, codes):
+def test_findings(make_tree, cells, told):
     """Of a million reports, with these shares of some cells and the rest spread evenly."""
     tree = make_tree(2.0)
     shares = np.full(256, (1 - sum(cells.values())) / (256 - len(cells)))
     for cell, share in cells.items():
         shares[cell] = share
     found = distribution(tree, sample_crowd(tree, shares, 1_000_000, np.random.default_rng(1)))
-    findings = range_findings(found)
-    assert [each.code for each in findings] == codes
-    for each in findings:
-        assert each.cells == (4 if each.code == "too_wide" else 0)
-        truth = {"low_too_high": shares[0], "high_too_low": shares[-1], "too_wide": 0.7}[each.code]
-        assert 0.9 * truth < each.share < truth + 0.01
+    notes = list(range_notes(found, tree.range))
+    assert len(notes) == len(told)
+    for note, part in zip(notes, told, strict=True):
+        assert part in note
+        truth = max(cells.values()) if len(cells) == 2 else 0.7
+        assert 0.9 * truth < note.arguments["share"] < truth + 0.01
 
 
 def test_small_crowds_know_no_better(make_tree):
@@ -135,7 +135,7 @@ def test_small_crowds_know_no_better(make_tree):
     shares = np.full(256, 0.9 / 255)
     shares[0] = 0.1
     found = distribution(tree, sample_crowd(tree, shares, 1000, np.random.default_rng(2)))
-    assert range_findings(found) == ()
+    assert not list(range_notes(found, tree.range))
 
 
 def test_few_whole_numbers_are_no_waste(make_tree):
@@ -148,4 +148,6 @@ def test_few_whole_numbers_are_no_waste(make_tree):
         positions = np.array([*tree.edges[:-1], TOP])
         inside = np.unique(positions[positions < TOP])
         rows = sample_rows(tree, inside, np.full(len(inside), 20_000), np.random.default_rng(3))
-        assert range_findings(distribution(tree, rows)) == ()
+        found = distribution(tree, rows)
+        assert found.crowded is None
+        assert not list(range_notes(found, numbers))

@@ -2,25 +2,25 @@
 
 import math
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy import stats
+from tests.estimator.numbers.crowds import estimate_tree, window_rates
 
 from deniable.protocol.mechanisms import Report
 from deniable.protocol.mechanisms.number_range import TOP, NumberRange
 from deniable_collector.tally import TallyRow
+from deniable_estimator.analyses.numbers import HierarchicalHistogramAnalysis
 from deniable_estimator.analyses.numbers.mean import (
     MeanEstimate,
-    both_mean,
     cell_points,
     cells_mean,
     level_noise,
     window_mean,
 )
-from deniable_estimator.analyses.numbers.sampling import window_rates
 from deniable_estimator.analyses.numbers.scores import scores
-from deniable_estimator.analyses.numbers.tree import estimate_tree
 from deniable_estimator.forecasting.number_forecast import mean_variance
 
 CROWD = np.array([0, TOP // 3, TOP])
@@ -95,9 +95,10 @@ def test_either_row_is_enough(make_tree):
     full = [TallyRow(10 * row.width, np.full(row.width, 10)) for row in tree.rows]
     none = [TallyRow(0, np.zeros(row.width, np.int64)) for row in tree.rows]
     without = [*full[:-1], none[-1]]
-    assert both_mean(tree, without) == cells_mean(tree, estimate_tree(tree, without))
-    assert both_mean(tree, [*none[:-1], full[-1]]) == window_mean(tree.mean, full[-1])
-    assert math.isinf(both_mean(tree, none).variance)
+    mean = partial(HierarchicalHistogramAnalysis(tree).mean, repeats=1.0)
+    assert mean(without) == cells_mean(tree, estimate_tree(tree, without))
+    assert mean([*none[:-1], full[-1]]) == window_mean(tree.mean, full[-1])
+    assert math.isinf(mean(none).variance)
 
 
 @pytest.mark.parametrize("bias", [0.0, 0.3, 2.0])
@@ -135,7 +136,7 @@ def test_devices_and_servers_plan_alike(make_tree, mean):
     """The variances that the registry's check computes without numpy are the same ones."""
     tree = make_tree(2.0, 64, mean=mean)
     part = 3 / 4 if mean else 1
-    assert tree.edge_variances() == pytest.approx(scores(tree).planned_edges()[1:-1] / part)
+    assert tree.edge_variances() == pytest.approx(scores(tree).planned_edges[1:-1] / part)
 
 
 def test_an_interval_at_its_limits():

@@ -2,24 +2,20 @@
 
 import numpy as np
 import pytest
+from tests.estimator.numbers.crowds import distribution, estimate_tree, sample_crowd, sample_window
 
 from deniable.protocol.mechanisms.number_range import TOP
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.numbers import SlidingWindowAnalysis
-from deniable_estimator.analyses.numbers.distribution import distribution
-from deniable_estimator.analyses.numbers.mean import both_mean, cell_points, window_mean
+from deniable_estimator.analyses.numbers import HierarchicalHistogramAnalysis, SlidingWindowAnalysis
+from deniable_estimator.analyses.numbers.mean import cell_points, window_mean
 from deniable_estimator.analyses.numbers.poisoning import (
     Attack,
-    both_attack,
-    cdf_attack,
     flooded,
     mean_pull,
     quantile_attack,
     row_pulls,
 )
-from deniable_estimator.analyses.numbers.sampling import sample_crowd, sample_window
 from deniable_estimator.analyses.numbers.scores import row_shares, scores
-from deniable_estimator.analyses.numbers.tree import estimate_tree
 
 
 @pytest.mark.parametrize("side", [0, -1])
@@ -79,7 +75,7 @@ def test_no_edge_moves_more(make_tree):
     even = [np.full(row.width, 1 / row.width) for row in tree.rows]
     each = [row_pulls(tree, (np.arange(64) < edge).astype(float), even) for edge in range(1, 64)]
     shares = row_shares(tree)
-    for side, told in enumerate(cdf_attack(tree, 0.01)):
+    for side, told in enumerate(HierarchicalHistogramAnalysis(tree).curve_attack(0.01)):
         assert told == pytest.approx(max(flooded(one[side], shares, 0.01) for one in each))
 
 
@@ -111,7 +107,8 @@ def test_attack_on_both_means(make_tree):
     ]
     total = sum(row.reports for row in rows)
     fakes = round(total * 0.001)
-    honest, moved = both_mean(tree, rows).mean, []
+    analysis = HierarchicalHistogramAnalysis(tree)
+    honest, moved = analysis.mean(rows, 1.0).mean, []
     found = scores(tree).of(cell_points(tree)[0][None])
     columns = [int(each[0].argmax()) for each in found] + [tree.mean.columns - 1]
     for number, column in enumerate(columns):
@@ -119,6 +116,6 @@ def test_attack_on_both_means(make_tree):
         cells[column] += fakes
         attacked = [*rows]
         attacked[number] = TallyRow(rows[number].reports + fakes, cells)
-        moved.append(both_mean(tree, attacked).mean - honest)
-    attack = both_attack(tree, fakes / (total + fakes))
+        moved.append(analysis.mean(attacked, 1.0).mean - honest)
+    attack = analysis.attack(honest, fakes / (total + fakes))
     assert max(moved) == pytest.approx(attack.gain, rel=1e-4)

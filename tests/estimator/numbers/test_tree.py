@@ -7,20 +7,19 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy import stats
-
-from deniable.protocol.mechanisms import Report
-from deniable.protocol.mechanisms.number_range import TOP
-from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.numbers.sampling import (
-    cell_crowd,
-    node_channel,
+from tests.estimator.numbers.crowds import (
+    estimate_tree,
     sample_crowd,
     sample_rows,
     sample_window,
     window_rates,
 )
+
+from deniable.protocol.mechanisms import Report
+from deniable.protocol.mechanisms.number_range import TOP
+from deniable_collector.tally import TallyRow
+from deniable_estimator.analyses.numbers import HierarchicalHistogramAnalysis
 from deniable_estimator.analyses.numbers.scores import ownership, row_shares, scores
-from deniable_estimator.analyses.numbers.tree import estimate_tree
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 4.0])
@@ -64,20 +63,21 @@ def _chance(cells, orders, rates):
     return float(orders * np.prod(rates**cells))
 
 
-def test_bias_and_variance_by_enumeration(make_tree):
+def test_bias_and_variance_by_enumeration(make_tree, monkeypatch):
     """Over all tallies of 2 and 2 reports of a population, the estimate of every edge has no bias,
     and the variance from the counters is (n - 1) / n times the true one on average."""
+    monkeypatch.setattr("deniable_estimator.analyses.numbers.LEAST_ROW", 1)
     tree = make_tree(4.0, 16)
     shares = np.array([0.3, 0.0, 0.05, 0.15] + [0.0] * 10 + [0.1, 0.4])
     rates = [
-        shares.reshape(level.nodes, -1).sum(axis=1) @ node_channel(tree, row)
+        shares.reshape(level.nodes, -1).sum(axis=1) @ scores(tree).chances[row]
         for row, level in enumerate(tree.levels)
     ]
     first, second, variance, total = np.zeros(17), np.zeros(17), np.zeros(17), 0.0
     halves = [_outcomes(level.columns, 2) for level in tree.levels]
     for one, two in itertools.product(*halves):
         chance = _chance(*one, rates[0]) * _chance(*two, rates[1])
-        found = estimate_tree(tree, (TallyRow(2, one[0]), TallyRow(2, two[0])), least=1)
+        found = estimate_tree(tree, (TallyRow(2, one[0]), TallyRow(2, two[0])))
         total += chance
         first += chance * found.below
         second += chance * found.below**2
@@ -87,10 +87,11 @@ def test_bias_and_variance_by_enumeration(make_tree):
     np.testing.assert_allclose(2 * variance, second - first**2, atol=1e-10)
 
 
-def test_all_questions_agree(make_tree, striped):
+def test_all_questions_agree(make_tree, striped, monkeypatch):
     """The curve, shares of ranges and any sums of shares are one estimate, with one covariance."""
+    monkeypatch.setattr("deniable_estimator.analyses.numbers.LEAST_ROW", 1)
     tree = make_tree(2.0, 64)
-    found = estimate_tree(tree, striped(tree), least=1)
+    found = estimate_tree(tree, striped(tree))
     questions = np.zeros((3, 64))
     questions[0, :20] = questions[1, 5:20] = questions[2, 20:] = 1
     value, covariance = found.fresh(questions)
@@ -149,7 +150,7 @@ def test_expected_scores_are_the_question(make_tree, epsilon, live):
     questions = np.concatenate([rng.normal(size=(5, 256)), np.tril(np.ones((256, 256)))])
     expected = np.repeat(questions.mean(axis=1)[:, None], 256, axis=1)
     for row, each in enumerate(table.of(questions)):
-        by_node = each @ node_channel(tree, row).T
+        by_node = each @ scores(tree).chances[row].T
         expected += np.repeat(by_node, 256 // tree.levels[row].nodes, axis=1)
     assert np.abs(expected - questions).max() < 1e-11
 
@@ -162,14 +163,6 @@ def test_edges_are_questions_like_others(make_tree):
         question = np.clip(edge - np.arange(64), 0, 1)[None]
         for row, each in enumerate(table.of(question)):
             np.testing.assert_allclose(table.below(row, edge), each[0], atol=1e-12)
-
-
-def test_planned_variances_of_edges(make_tree):
-    """The closed form for all edges agrees with the formula for any question."""
-    for cells in (4, 16, 256):
-        table = scores(make_tree(1.0, cells))
-        questions = np.tril(np.ones((cells + 1, cells)), -1)
-        np.testing.assert_allclose(table.planned_edges(), table.planned(questions), atol=1e-9)
 
 
 @pytest.mark.parametrize("mean", [False, True])
@@ -232,5 +225,5 @@ def test_cells_are_the_devices_own(make_tree):
     """A position falls into the cell that a device would report."""
     tree = make_tree(1.0, 64)
     positions = [-1, *(edge + step for edge in tree.edges[:-1] for step in (0, 1)), TOP - 1, TOP]
-    found = cell_crowd(tree, np.array(positions))
+    found = HierarchicalHistogramAnalysis(tree).cells(np.array(positions))
     assert found.tolist() == [tree.cell(position) for position in positions]

@@ -244,20 +244,20 @@ def test_it_is_a_distribution(rows, columns, seed, n):
     f = rng.dirichlet(np.full(rows * columns, 0.5)).reshape(rows, columns)
     model = Covariance.of(SubsetSelection.design(f.size, 1.0), n)
     table = drawn(f, 1.0, n, rng)
-    found = shrunken(table, model)
+    found = shrunken(table, residuals(table, model))
     assert (found >= 0).all()
     assert found.sum() == pytest.approx(1)
-    assert np.allclose(shrunken(table.T, model), found.T)
+    assert np.allclose(shrunken(table.T, residuals(table.T, model)), found.T)
 
 
 def test_without_noise_nothing_is_shrunken():
     """With a thousand billion reports a table stays as it is; with hardly any, and nothing beyond
     chance, it is the product of its margins."""
     mechanism, f = SubsetSelection.design(12, 2.0), zipf(4, 0.5)[:3] / zipf(4, 0.5)[:3].sum()
-    assert np.allclose(shrunken(f, Covariance.of(mechanism, 10**12)), f, atol=1e-6)
+    assert np.allclose(shrunken(f, residuals(f, Covariance.of(mechanism, 10**12))), f, atol=1e-6)
     product = np.outer(f.sum(axis=1), f.sum(axis=0))
     f = 0.98 * product + 0.02 * f
-    assert np.allclose(shrunken(f, Covariance.of(mechanism, 300)), product)
+    assert np.allclose(shrunken(f, residuals(f, Covariance.of(mechanism, 300))), product)
 
 
 @pytest.mark.parametrize("cut", _CUTS)

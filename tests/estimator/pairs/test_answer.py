@@ -18,8 +18,7 @@ from deniable import Metric, Registry
 from deniable_estimator.analyses import sample_tally
 from deniable_estimator.answers import answer_of, combine
 from deniable_estimator.answers.base import ChangeTest
-from deniable_estimator.answers.pair import PairAnswer
-from deniable_estimator.answers.pair_estimate import LEAST_FOR_TEST
+from deniable_estimator.answers.pair import LEAST_FOR_TEST, PairAnswer
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.words.pair_sentences import (
     conditional_words,

@@ -286,12 +286,8 @@ class FilterAnalysis(CohortAnalysis[AnyFilter]):
         return tuple(rows)
 
 
-class OneTimeRapporAnalysis(FilterAnalysis[OneTimeRappor]):
-    """Without memos, for one report of a device."""
-
-
 class RapporAnalysis(FilterAnalysis[Rappor], MemoryAnalysis):
-    """With memos, each of which is a filter."""
+    """The same with memos, each of which is a filter."""
 
     @property
     def p01(self) -> Fraction:

@@ -43,6 +43,11 @@ class FoundHead:
         """As people read it: what is left of a letter that is cut is shown as \\xNN."""
         return self.data.decode("utf-8", "backslashreplace")
 
+    @property
+    def name(self) -> str:
+        """What shares call it: one that is cut ends in dots, as another one may be as long."""
+        return self.text() + ("\N{HORIZONTAL ELLIPSIS}" if self.cut else "")
+
 
 class DecodedRows:
     """The rows of a tally, each decoded when it is first asked for."""
@@ -77,23 +82,19 @@ class DecodedRows:
         pool = candidates(self.row, self.reports, self.mechanism, prior.logs, progress)
         progress(of - 1, of)
         p, q = float(self.mechanism.p), float(self.mechanism.q)
-        values = np.array(
-            [p_value(each, self._supported(each.head, each.level), p, q) for each in pool]
-        )
+        heads = [FoundHead(each.head, each.cut) for each in pool]
+        seen = map(self.supported, heads)
+        values = np.array([p_value(*each, p, q) for each in zip(pool, seen, strict=True)])
         kept = np.flatnonzero(step_up(values) <= level).tolist()
-        found = [(FoundHead(pool[at].head, pool[at].cut), float(values[at])) for at in kept]
+        found = [(heads[at], float(values[at])) for at in kept]
         progress(of, of)
         return sorted(found, key=lambda each: each[1])
 
     def supported(self, head: FoundHead) -> Supported:
-        """The reports that speak of a string, in the rows that do not choose it."""
-        return self._supported(head.data, head.level)
-
-    def _supported(self, head: bytes, level: int) -> Supported:
-        """Those of the rows from `level` on. The string's tokens are over there, so that its cell
-        is the first of its window."""
-        rows = range(level, self.mechanism.levels + 1)
-        counts = tuple(int(self.row(each)[self.mechanism.base(each, head)]) for each in rows)
+        """The reports that speak of a string, in the rows that do not choose it: its tokens are
+        over there, so that its cell is the first of its window."""
+        rows = range(head.level, self.mechanism.levels + 1)
+        counts = tuple(int(self.row(each)[self.mechanism.base(each, head.data)]) for each in rows)
         return Supported(counts, tuple(int(self.reports[each]) for each in rows))
 
     def tells(self, head: FoundHead) -> bool:
@@ -119,5 +120,5 @@ class PrefixTreeAnalysis(Analysis[PrefixTree]):
         code = self.mechanism
         rows = range(code.levels + 1)
         places = ([code.place(row, item) for item in items] for row in rows)
-        channel = ProjectiveGeometryAnalysis(code.channel)
-        return sample_each_row(channel, code.width, len(rows), places, counts, rng)
+        channels = [ProjectiveGeometryAnalysis(code.channel)] * len(rows)
+        return sample_each_row(channels, places, counts, rng)

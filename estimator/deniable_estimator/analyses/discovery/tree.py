@@ -65,7 +65,7 @@ class Candidate:
 
     head: bytes
     state: int
-    """That of `letters.steps`."""
+    """That of `steps`."""
     last: int
     """Its last byte; START of none."""
     cap: float
@@ -73,8 +73,6 @@ class Candidate:
     cap_variance: float
     score: float
     """The logarithm of the chance that all its tokens are real."""
-    level: int
-    """Rows that chose it: the others say what it is without having chosen it."""
 
     @property
     def cut(self) -> bool:
@@ -105,7 +103,7 @@ def candidates(
         progress: is told how many of how many rows are done.
     """
     allowed = steps(code.alphabet)
-    live = [Candidate(b"", BETWEEN, START, 1.0, 0.0, 0.0, 0)]
+    live = [Candidate(b"", BETWEEN, START, 1.0, 0.0, 0.0)]
     found: list[Candidate] = []
     inner = logs[np.arange(WINDOW) >> 8, np.arange(WINDOW) & 255]
     inner[0] = 0.0
@@ -180,7 +178,6 @@ def _child(
         float(share) if lower else parent.cap,
         float(noise) if lower else parent.cap_variance,
         float(score),
-        parent.level + 1,
     )
 
 

@@ -2,11 +2,19 @@
 
 Numbers are positions here, from 0 (`low`) to 2**30 (`high`), or the same stretch as -1 to 1 where
 a mean is estimated; a mechanism's `range.value(position)` turns them into units.
+
+Tallies are drawn from their exact distribution, without simulating a device. In a sliding window
+the devices between two levels go to either by a binomial, those of a level into their window or not
+by another, and then columns are drawn evenly: a multinomial each. In a tree the devices of a cell
+go to rows by a multinomial, and those of a node to columns likewise. In dBitFlip they go to rows by
+a multinomial, and given those of each cell, the counter of a bit is the sum of two binomials,
+independent of all others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import TypeVar
 
@@ -15,6 +23,7 @@ import numpy as np
 from deniable.protocol.mechanisms.base import ONE
 from deniable.protocol.mechanisms.dbitflip import DBitFlip
 from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.protocol.mechanisms.number_range import TOP
 from deniable.protocol.mechanisms.numeric import Histogram, Numeric
 from deniable.protocol.mechanisms.rappor import Rounds
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
@@ -22,8 +31,8 @@ from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.anomalies import Figure, Found, of_scheme
 from deniable_estimator.analyses.base import Analysis, Counts, Items, MemoryAnalysis
 from deniable_estimator.analyses.memoized import alternating_bits
-from deniable_estimator.analyses.numbers.bits import estimate_bits
-from deniable_estimator.analyses.numbers.distribution import DistributionEstimate, distribution
+from deniable_estimator.analyses.numbers.bits import BitPart, bit_noise, cell_shares
+from deniable_estimator.analyses.numbers.distribution import DistributionEstimate
 from deniable_estimator.analyses.numbers.honesty import (
     bit_figures,
     tree_figures,
@@ -31,23 +40,24 @@ from deniable_estimator.analyses.numbers.honesty import (
 )
 from deniable_estimator.analyses.numbers.mean import (
     MeanEstimate,
-    both_mean,
     cell_points,
     cells_mean,
     tree_share_of_both,
+    window_channel,
     window_mean,
 )
 from deniable_estimator.analyses.numbers.poisoning import (
     Attack,
     bit_pulls,
     bits_curve_attack,
-    both_attack,
-    cdf_attack,
+    even_attack,
     flooded,
     mean_pull,
+    row_pulls,
 )
-from deniable_estimator.analyses.numbers.sampling import sample_bits, sample_rows, sample_window
-from deniable_estimator.analyses.numbers.scores import MEAN_SHARE, scores
+from deniable_estimator.analyses.numbers.scores import MEAN_SHARE, row_shares, scores
+from deniable_estimator.analyses.numbers.sums import LEAST_ROW, CellSums
+from deniable_estimator.analyses.numbers.tree import TreePart
 from deniable_estimator.forecasting.number_forecast import mean_variance
 
 AnyNumber = TypeVar("AnyNumber", bound=Numeric)
@@ -68,8 +78,9 @@ class NumberAnalysis(Analysis[AnyNumber]):
     def _found(self, tally: Tally, repeats: float) -> Iterator[Found]:
         raise NotImplementedError
 
-    def mean(self, tally: Tally, repeats: float) -> MeanEstimate:
-        """The mean between -1 (`low`) and 1 (`high`), on the range's scale."""
+    def mean(self, rows: Sequence[TallyRow], repeats: float) -> MeanEstimate:
+        """The mean between -1 (`low`) and 1 (`high`), on the range's scale. `repeats` is how often
+        the same devices reported (`Participation.repeats`)."""
         raise NotImplementedError
 
     def attack(self, mean: float, fakes: float) -> Attack:
@@ -87,13 +98,25 @@ class SlidingWindowAnalysis(NumberAnalysis[SlidingWindow]):
     def sample_rows(
         self, items: Items, counts: Counts, rng: np.random.Generator
     ) -> tuple[TallyRow, ...]:
-        return (sample_window(self.mechanism, np.asarray(items, np.int64), counts, rng),)
+        window, positions = self.mechanism, np.clip(np.asarray(items, np.int64), 0, TOP)
+        levels = np.array(window.levels, np.int64)
+        # The level at or below each position, and the chance of rounding up to the next.
+        lower = np.minimum(np.searchsorted(levels, positions, side="right") - 1, len(levels) - 2)
+        up = rng.binomial(counts, (positions - levels[lower]) / (levels[lower + 1] - levels[lower]))
+        at = np.bincount(lower, weights=counts - up, minlength=len(levels))
+        at += np.bincount(lower + 1, weights=up, minlength=len(levels))
+        each = at.astype(np.int64)
+        inside, outside = window_channel(window)
+        away = np.arange(window.columns) - np.arange(len(levels))[:, None]
+        channel = np.where((away >= 0) & (away < window.width), inside, outside)
+        sent = rng.multinomial(each, channel).sum(axis=0)
+        return (TallyRow(int(each.sum()), sent.astype(np.int64)),)
 
     def planned_mean(self) -> float:
         return mean_variance(self.mechanism)
 
-    def mean(self, tally: Tally, repeats: float) -> MeanEstimate:
-        return window_mean(self.mechanism, tally.rows[0], repeats)
+    def mean(self, rows: Sequence[TallyRow], repeats: float) -> MeanEstimate:
+        return window_mean(self.mechanism, rows[0], repeats)
 
     def attack(self, mean: float, fakes: float) -> Attack:
         most = mean_pull(self.mechanism)
@@ -109,18 +132,29 @@ AnyHistogram = TypeVar("AnyHistogram", bound=Histogram)
 class HistogramAnalysis(NumberAnalysis[AnyHistogram]):
     """A distribution over cells, and the mean."""
 
-    def distribution(self, tally: Tally, level: float, repeats: float) -> DistributionEstimate:
-        """The shares below each edge of the cells, and what follows from them.
-
-        Args:
-            level: of every interval.
-            repeats: how often the same devices reported (`Participation.repeats`).
-        """
+    def sums(self, rows: Sequence[TallyRow], repeats: float) -> CellSums:
+        """What the rows of a tally, in the order of the mechanism's, say of sums of shares of the
+        cells. `repeats` is how often the same devices reported (`Participation.repeats`)."""
         raise NotImplementedError
+
+    def distribution(
+        self, rows: Sequence[TallyRow], level: float, repeats: float
+    ) -> DistributionEstimate:
+        """The shares below each edge of the cells, and what follows from them, with intervals of
+        this level."""
+        edges = np.array(self.mechanism.edges, np.int64)
+        return DistributionEstimate(edges, self.sums(rows, repeats), level)
+
+    def mean(self, rows: Sequence[TallyRow], repeats: float) -> MeanEstimate:
+        return cells_mean(self.mechanism, self.sums(rows, repeats))
 
     def curve_attack(self, fakes: float) -> Attack:
         """How far so many fakes move the share below an edge at most, whichever edge it is."""
         raise NotImplementedError
+
+    def cells(self, positions: Items) -> Counts:
+        """The cell of each position."""
+        return np.searchsorted(np.array(self.mechanism.edges), positions, side="right")
 
 
 class DBitFlipAnalysis(HistogramAnalysis[DBitFlip], MemoryAnalysis):
@@ -129,14 +163,33 @@ class DBitFlipAnalysis(HistogramAnalysis[DBitFlip], MemoryAnalysis):
     def sample_rows(
         self, items: Items, counts: Counts, rng: np.random.Generator
     ) -> tuple[TallyRow, ...]:
-        return sample_bits(self.mechanism, np.asarray(items, np.int64), counts, rng)
+        count, s = len(self.mechanism.rows), float(self.mechanism.flipped)
+        drawn, cells = rng.multinomial(counts, np.full(count, 1 / count)), self.cells(items)
+        rows = []
+        for row in range(count):
+            devices = int(drawn[:, row].sum())
+            crowd = np.bincount(cells, weights=drawn[:, row], minlength=self.mechanism.cells)
+            true = crowd.astype(np.int64)[row::count]
+            sent = rng.binomial(true, 1 - s) + rng.binomial(devices - true, s)
+            rows.append(TallyRow(devices, sent))
+        return tuple(rows)
 
-    def distribution(self, tally: Tally, level: float, repeats: float) -> DistributionEstimate:
-        sums = estimate_bits(self.mechanism, tally.rows, repeats)
-        return DistributionEstimate(np.array(self.mechanism.edges, np.int64), sums, level)
-
-    def mean(self, tally: Tally, repeats: float) -> MeanEstimate:
-        return cells_mean(self.mechanism, estimate_bits(self.mechanism, tally.rows, repeats))
+    def sums(self, rows: Sequence[TallyRow], repeats: float) -> CellSums:
+        """Nothing if one of the rows has few reports."""
+        bits, counts = self.mechanism, np.array([row.reports for row in rows], np.float64)
+        flipped = float(bits.flipped)
+        noise = bit_noise(flipped) + (repeats - 1) * bit_noise(float(bits.memo_flipped))
+        released = np.array([row.noise for row in rows]) / (1 - 2 * flipped) ** 2
+        part = BitPart(
+            1.0,
+            counts,
+            cell_shares(bits, rows),
+            noise + released / np.maximum(counts, 1),
+            float(bits.share_variance),
+            repeats,
+            bool(counts.min() >= LEAST_ROW),
+        )
+        return CellSums.of([part], int(counts.sum()), 0.0)
 
     def planned_mean(self) -> float:
         """With W, its average w and the planned variance V of one cell's share, V times the sum of
@@ -179,13 +232,51 @@ class HierarchicalHistogramAnalysis(HistogramAnalysis[HierarchicalHistogram]):
     def sample_rows(
         self, items: Items, counts: Counts, rng: np.random.Generator
     ) -> tuple[TallyRow, ...]:
-        return sample_rows(self.mechanism, np.asarray(items, np.int64), counts, rng)
+        tree, table = self.mechanism, scores(self.mechanism)
+        drawn, cells = rng.multinomial(counts, row_shares(tree)), self.cells(items)
+        rows: list[TallyRow] = []
+        for row, (level, chances) in enumerate(zip(tree.levels, table.chances, strict=True)):
+            nodes = cells // (tree.cells // level.nodes)
+            crowd = np.bincount(nodes, weights=drawn[:, row], minlength=level.nodes)
+            each, sent = crowd.astype(np.int64), np.zeros(level.columns, np.int64)
+            some = np.flatnonzero(each)
+            for batch in np.array_split(some, max(1, len(some) // 64)):
+                sent += rng.multinomial(each[batch], chances[batch]).sum(axis=0)
+            rows.append(TallyRow(int(each.sum()), sent))
+        if tree.mean is not None:
+            rows += SlidingWindowAnalysis(tree.mean).sample_rows(items, drawn[:, -1], rng)
+        return tuple(rows)
 
-    def distribution(self, tally: Tally, level: float, repeats: float) -> DistributionEstimate:
-        return distribution(self.mechanism, tally.rows, level, repeats)
+    def sums(self, rows: Sequence[TallyRow], repeats: float) -> CellSums:
+        """Of the tree's rows; the mean's row, if there is one, is not used."""
+        reports, rows = sum(row.reports for row in rows), rows[: self.mechanism.height]
+        table = scores(self.mechanism, tuple(row.reports >= LEAST_ROW for row in rows))
+        counts = np.array([row.reports for row in rows], np.float64)
+        rates = tuple(row.cells / max(1, row.reports) for row in rows)
+        spreads = tuple(
+            rate + row.noise / max(1, row.reports) for rate, row in zip(rates, rows, strict=True)
+        )
+        shared = (repeats - 1) / reports if reports else 0.0
+        return CellSums.of([TreePart(1.0, counts, table, rates, spreads)], reports, shared)
 
-    def mean(self, tally: Tally, repeats: float) -> MeanEstimate:
-        return both_mean(self.mechanism, tally.rows, repeats)
+    def mean(self, rows: Sequence[TallyRow], repeats: float) -> MeanEstimate:
+        """That of all rows: those of the tree, and the mean's row if there is one."""
+        window, below = self.mechanism.mean, super().mean(rows, repeats)
+        if window is None or rows[-1].reports < LEAST_ROW:
+            return below
+        above = window_mean(window, rows[-1], repeats)
+        if math.isinf(below.noise):
+            return above
+        part = tree_share_of_both(self.mechanism)
+        # What devices keep is the number itself in either row, so the bounds are for the same.
+        return MeanEstimate(
+            part * below.mean + (1 - part) * above.mean,
+            part**2 * below.noise + (1 - part) ** 2 * above.noise,
+            below.reports,
+            below.shared,
+            min(below.kept, above.kept),
+            part * below.rounding,
+        )
 
     def planned_mean(self) -> float:
         """With the rows' declared shares of devices."""
@@ -198,12 +289,22 @@ class HierarchicalHistogramAnalysis(HistogramAnalysis[HierarchicalHistogram]):
         return weight**2 * mean + (1 - weight) ** 2 * mean_variance(window) / MEAN_SHARE
 
     def curve_attack(self, fakes: float) -> Attack:
-        """That of a crowd spread evenly over all cells."""
-        return cdf_attack(self.mechanism, fakes)
+        """That of a crowd spread evenly over all cells, exactly at the edge that moves most."""
+        sizes = tuple(row_shares(self.mechanism)[: self.mechanism.height].tolist())
+        return even_attack(scores(self.mechanism), sizes, fakes)
 
     def attack(self, mean: float, fakes: float) -> Attack:
-        """That of a crowd spread evenly over the range, whatever the mean is."""
-        return both_attack(self.mechanism, fakes)
+        """That of a crowd spread evenly over the range, whatever the mean is: in the tree's rows as
+        for any W . f, in the mean's row as in any sliding window, each times the weight of that
+        mean."""
+        tree = self.mechanism
+        even = [np.full(level.columns, 1 / level.columns) for level in tree.levels]
+        found = row_pulls(tree, cell_points(tree)[0], even)
+        if tree.mean is not None:
+            part = tree_share_of_both(tree)
+            last = (1 - part) * mean_pull(tree.mean)
+            found = tuple(np.append(part * pulls, last) for pulls in found)
+        return Attack(*(flooded(pulls, row_shares(tree), fakes) for pulls in found))
 
     def _found(self, tally: Tally, repeats: float) -> Iterator[Found]:
         return tree_figures(self.mechanism, tally.rows)

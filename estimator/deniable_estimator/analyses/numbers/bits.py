@@ -32,7 +32,7 @@ import numpy as np
 
 from deniable.protocol.mechanisms.dbitflip import DBitFlip
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.numbers.sums import LEAST_ROW, CellSums, SchemeSums, quadratic
+from deniable_estimator.analyses.numbers.sums import SchemeSums, quadratic
 from deniable_estimator.statistics.intervals import FloatArray
 
 
@@ -46,8 +46,6 @@ class BitPart(SchemeSums):
     """V, with (repeats - 1) V1 and what a release has added, of each row; shape (R,)."""
     planned: float
     """n times the variance of the noise in the share of a cell."""
-    row_reports: FloatArray
-    """Shape (R,)."""
     repeats: float
     live: bool
     """Whether all rows have enough reports."""
@@ -55,10 +53,6 @@ class BitPart(SchemeSums):
     @property
     def cells(self) -> int:
         return len(self.shares)
-
-    @property
-    def reports(self) -> float:
-        return float(self.row_reports.sum())
 
     @property
     def seen(self) -> int:
@@ -140,30 +134,6 @@ def cell_shares(mechanism: DBitFlip, rows: Sequence[TallyRow]) -> FloatArray:
     return np.asarray(shares.ravel())
 
 
-def estimate_bits(mechanism: DBitFlip, rows: Sequence[TallyRow], repeats: float = 1.0) -> CellSums:
-    """What the rows of a tally say: nothing if one of them has few reports.
-
-    Args:
-        rows: of the tally, in the order of the mechanism's.
-        repeats: how often the same devices reported (`Participation.repeats`).
-    """
-    counts = np.array([row.reports for row in rows], np.float64)
-    part = BitPart(
-        1.0,
-        cell_shares(mechanism, rows),
-        _noise(float(mechanism.flipped))
-        + (repeats - 1) * _noise(float(mechanism.memo_flipped))
-        + np.array([row.noise for row in rows])
-        / (1 - 2 * float(mechanism.flipped)) ** 2
-        / np.maximum(counts, 1),
-        float(mechanism.share_variance),
-        counts,
-        repeats,
-        bool(counts.min() >= LEAST_ROW),
-    )
-    return CellSums.of([part], int(counts.sum()), 0.0)
-
-
-def _noise(flipped: float) -> float:
+def bit_noise(flipped: float) -> float:
     """The variance of a share from one bit that is flipped so often."""
     return flipped * (1 - flipped) / (1 - 2 * flipped) ** 2

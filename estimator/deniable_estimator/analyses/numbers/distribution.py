@@ -15,9 +15,8 @@ be the quantile's end by chance, and intervals of 95% hold it in 88 to 97% of th
 
 Shares of ranges are not taken from the curve: they and their variances are the unbiased ones.
 
-**The declared range** may be too narrow, or too wide for its cells to tell much. A bad range costs
-width, never validity. Findings are codes with what they rest on; words are put in by whoever shows
-them.
+**The declared range** may be too narrow, or too wide for its cells to tell much (`below`, `above`,
+`crowded`). A bad range costs width, never validity.
 
 **A change** of quantile p between two windows is one of the share below the quantile of both
 together: t* is where the monotone curve of (F1 + F2) / 2 reaches p, and the shares below it are
@@ -29,7 +28,6 @@ difference varies less than assumed, so that the test is cautious.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -37,18 +35,20 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.protocol.mechanisms.number_range import NumberRange
-from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.scores import ARITY
 from deniable_estimator.analyses.numbers.sums import CellSums
-from deniable_estimator.analyses.numbers.tree import estimate_tree
 from deniable_estimator.statistics.counts import change_p_values, share_interval
 from deniable_estimator.statistics.intervals import FloatArray, Noise
 from deniable_estimator.statistics.normalization import nearest
 
 _LEAST = 1e-18
 """Variances below it count as it: a curve needs weights that are finite."""
+
+_FEW_CELLS = 8
+"""If fewer neighbouring cells hold most of the numbers, a narrower range would tell more."""
+
+_MOST = 0.5
 
 
 class RangeShare(NamedTuple):
@@ -75,8 +75,6 @@ class Quantile(NamedTuple):
     """The quantile is below this position; None if there is no upper limit."""
     outside: Literal["below", "above"] | None
     """Where the point lies if it is not in the range; it is then the end of the range."""
-    cells: tuple[int, int]
-    """The edges lo and hi, 0 to d: how many cells the interval has is their difference."""
 
     def in_units(self, numbers: NumberRange) -> tuple[float, float | None, float | None]:
         """(point, low, high) as numbers. Of whole numbers, `high` is the largest one inside."""
@@ -152,7 +150,7 @@ class DistributionEstimate:
         point, outside = self._point(p)
         low = int(self.edges[lo - 1]) if lo else None
         high = int(self.edges[hi - 1]) if hi < self.cells else None
-        return Quantile(p, point, low, high, outside, (lo, hi))
+        return Quantile(p, point, low, high, outside)
 
     def share(self, start: int | None, end: int | None) -> RangeShare:
         """The share of numbers from position `start` up to, but not at, position `end`.
@@ -182,12 +180,12 @@ class DistributionEstimate:
         low, high = share_interval(np.array([share]), noise, self.level)
         return float(low[0]), float(high[0])
 
-    @property
+    @cached_property
     def below(self) -> RangeShare:
         """The share below `low`."""
         return self.share(None, int(self.edges[0]))
 
-    @property
+    @cached_property
     def above(self) -> RangeShare:
         """The share at `high` and above."""
         return self.share(int(self.edges[-1]), None)
@@ -218,6 +216,23 @@ class DistributionEstimate:
             shares = nearest(found.reshape(-1, ARITY), shares).ravel()
         return shares
 
+    @cached_property
+    def crowded(self) -> tuple[int, float] | None:
+        """The fewest neighbouring inner cells that are certain to hold more than half of the
+        numbers, and the share that they hold at least; None if that takes `_FEW_CELLS` or more."""
+        edges = np.arange(1, self.cells)
+        # Cells that are left over at the end, where whole numbers have one each, have no width.
+        edges = edges[: int(np.argmax(self.edges == self.edges[-1])) + 1]
+        if len(edges) - 1 <= 2 * _FEW_CELLS:
+            return None
+        for cells in range(1, _FEW_CELLS):
+            shares = self.sums.below[edges[cells:]] - self.sums.below[edges[:-cells]]
+            start = int(edges[int(shares.argmax())])
+            share = self.share(int(self.edges[start - 1]), int(self.edges[start + cells - 1]))
+            if share.low > _MOST:
+                return cells, share.low
+        return None
+
     def _edge(self, position: int) -> float:
         """Where a position of the range lies among the edges 1 to d - 1, of which the first is its
         lowest; with a fraction inside of a cell."""
@@ -241,23 +256,6 @@ class DistributionEstimate:
         return start + (end - start) * float((p - low) / (high - low)), None
 
 
-def distribution(
-    mechanism: HierarchicalHistogram,
-    rows: Sequence[TallyRow],
-    level: float = 0.95,
-    repeats: float = 1.0,
-) -> DistributionEstimate:
-    """What the rows of a hierarchical histogram's tally say about the distribution.
-
-    Args:
-        rows: of the tally, in the order of the mechanism's.
-        level: of every interval.
-        repeats: how often the same devices reported (`Participation.repeats`).
-    """
-    sums = estimate_tree(mechanism, rows, repeats)
-    return DistributionEstimate(np.array(mechanism.edges, np.int64), sums, level)
-
-
 def monotone(values: FloatArray, weights: FloatArray) -> FloatArray:
     """The nearest non-decreasing values, by weighted squares, shape (t,): neighbours in the wrong
     order are pooled until none is left."""
@@ -275,51 +273,3 @@ def monotone(values: FloatArray, weights: FloatArray) -> FloatArray:
         mass.append(weight)
         count.append(size)
     return np.repeat(level, count)
-
-
-MOST_CLAMPED = 0.01
-"""A larger share outside of the range is worth a note, if it is certain."""
-
-FEW_CELLS = 8
-"""If fewer neighbouring cells hold most of the numbers, a narrower range would tell more."""
-
-_MOST = 0.5
-
-
-class RangeFinding(NamedTuple):
-    """One thing that another range would do better."""
-
-    code: Literal["low_too_high", "high_too_low", "too_wide"]
-    share: float
-    """The share below `low` at least; from `high` on at least; or in so few cells."""
-    cells: int = 0
-    """How many neighbouring cells hold it, for `too_wide`."""
-
-
-def range_findings(found: DistributionEstimate) -> tuple[RangeFinding, ...]:
-    """What is wrong with the range, as far as the tally is certain of it."""
-    findings = []
-    if found.below.low > MOST_CLAMPED:
-        findings.append(RangeFinding("low_too_high", found.below.low))
-    if found.above.low > MOST_CLAMPED:
-        findings.append(RangeFinding("high_too_low", found.above.low))
-    crowded = _crowded(found)
-    if crowded is not None:
-        findings.append(crowded)
-    return tuple(findings)
-
-
-def _crowded(found: DistributionEstimate) -> RangeFinding | None:
-    """The fewest neighbouring inner cells whose share is certain to be more than half."""
-    edges = np.arange(1, found.cells)
-    # Cells that are left over at the end, where whole numbers have one each, have no width.
-    edges = edges[: int(np.argmax(found.edges == found.edges[-1])) + 1]
-    if len(edges) - 1 <= 2 * FEW_CELLS:
-        return None
-    for cells in range(1, FEW_CELLS):
-        shares = found.sums.below[edges[cells:]] - found.sums.below[edges[:-cells]]
-        start = int(edges[int(shares.argmax())])
-        share = found.share(int(found.edges[start - 1]), int(found.edges[start + cells - 1]))
-        if share.low > _MOST:
-            return RangeFinding("too_wide", share.low, cells)
-    return None

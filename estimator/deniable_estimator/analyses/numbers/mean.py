@@ -34,7 +34,6 @@ an edge it is the V of `deniable_estimator.analyses.numbers.scores` plus F (1 - 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -47,8 +46,7 @@ from deniable.protocol.mechanisms.numeric import Histogram
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.scores import MEAN_SHARE, scores
-from deniable_estimator.analyses.numbers.sums import LEAST_ROW, CellSums
-from deniable_estimator.analyses.numbers.tree import estimate_tree
+from deniable_estimator.analyses.numbers.sums import CellSums
 from deniable_estimator.forecasting.detection import deviations
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.tails import halved
@@ -183,29 +181,6 @@ def tree_share_of_both(mechanism: HierarchicalHistogram) -> float:
     window = float((squares - levels**2).max()) + EVEN_SPREAD
     told = (1 - MEAN_SHARE) / tree
     return told / (told + MEAN_SHARE / window)
-
-
-def both_mean(
-    mechanism: HierarchicalHistogram, rows: Sequence[TallyRow], repeats: float = 1.0
-) -> MeanEstimate:
-    """The mean that all rows of a tally say: those of the tree, and the mean's row if there is
-    one."""
-    below = cells_mean(mechanism, estimate_tree(mechanism, rows, repeats))
-    if mechanism.mean is None or rows[-1].reports < LEAST_ROW:
-        return below
-    above = window_mean(mechanism.mean, rows[-1], repeats)
-    if math.isinf(below.noise):
-        return above
-    part = tree_share_of_both(mechanism)
-    # What devices keep is the number itself in either row, so the rows' bounds are for the same.
-    return MeanEstimate(
-        part * below.mean + (1 - part) * above.mean,
-        part**2 * below.noise + (1 - part) ** 2 * above.noise,
-        below.reports,
-        below.shared,
-        min(below.kept, above.kept),
-        part * below.rounding,
-    )
 
 
 def _reach(bias: float, level: float) -> float:

@@ -36,8 +36,7 @@ import numpy as np
 from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable_estimator.analyses.numbers.distribution import DistributionEstimate
-from deniable_estimator.analyses.numbers.mean import cell_points, tree_share_of_both
-from deniable_estimator.analyses.numbers.scores import Scores, row_shares, scores
+from deniable_estimator.analyses.numbers.scores import Scores, scores
 from deniable_estimator.statistics.intervals import FloatArray
 
 
@@ -53,47 +52,23 @@ def mean_pull(window: SlidingWindow) -> float:
     return max(map(abs, window.scores()))
 
 
-def both_attack(mechanism: HierarchicalHistogram, fakes: float) -> Attack:
-    """How far fakes move the mean that all rows tell, between -1 and 1, for a crowd spread evenly
-    over all cells: in the tree's rows as for any W . f, in the mean's row as in any sliding window,
-    each times the weight of that mean."""
-    even = [np.full(level.columns, 1 / level.columns) for level in mechanism.levels]
-    found = row_pulls(mechanism, cell_points(mechanism)[0], even)
-    if mechanism.mean is not None:
-        part = tree_share_of_both(mechanism)
-        last = (1 - part) * mean_pull(mechanism.mean)
-        found = tuple(np.append(part * pulls, last) for pulls in found)
-    return Attack(*(flooded(pulls, row_shares(mechanism), fakes) for pulls in found))
-
-
-def cdf_attack(mechanism: HierarchicalHistogram, fakes: float) -> Attack:
-    """How far fakes move the share below an edge at most, whichever edge it is.
-
-    For a crowd spread evenly over all cells, exactly at the edge that moves most.
-    """
-    sizes = tuple(row_shares(mechanism)[: mechanism.height].tolist())
-    columns = tuple(level.columns for level in mechanism.levels)
-    return _even_attack(scores(mechanism), sizes, columns, fakes)
-
-
 @lru_cache(maxsize=16)
-def _even_attack(
-    table: Scores, sizes: tuple[float, ...], columns: tuple[int, ...], fakes: float
-) -> Attack:
-    """`cdf_attack` of rows of these sizes, whose columns are sent alike.
+def even_attack(table: Scores, sizes: tuple[float, ...], fakes: float) -> Attack:
+    """How far fakes move the share below an edge at most, whichever edge it is, where devices are
+    spread over rows like this, and send all columns of a row alike.
 
     It depends on the mechanism alone, and takes longer than all else that a window is asked for.
     """
     found = _pulls(
-        [table.at_edges(row) for row in range(len(columns))],
-        [np.full(width, 1 / width) for width in columns],
+        [table.at_edges(row) for row in range(table.height)],
+        [np.full(edges.shape[1], 1 / edges.shape[1]) for edges in table.edges],
     )
     return _worst(found, np.array(sizes), fakes)
 
 
 @lru_cache(maxsize=16)
 def bits_curve_attack(cells: int, rows: int, flipped: float, fakes: float) -> Attack:
-    """`cdf_attack` for dBitFlip."""
+    """The same for dBitFlip."""
     found = bit_pulls(np.tri(cells - 1, cells), rows, flipped)
     return _worst(found, np.full(rows, 1 / rows), fakes)
 
@@ -118,7 +93,7 @@ def quantile_attack(
     """Between which positions fakes could put quantile p; None for outside of the range.
 
     Args:
-        attack: on the curve, as by `cdf_attack`.
+        attack: on the curve, as by `even_attack`.
     """
     curve, edges = found.curve, found.edges
     low = int((curve < p - attack.gain).sum())

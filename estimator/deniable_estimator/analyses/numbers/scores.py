@@ -125,20 +125,10 @@ class Scores:
             parents = average
         return variance
 
+    @cached_property
     def planned_edges(self) -> FloatArray:
-        """The same for "below this edge" for the edges 0 to d, shape (d + 1,).
-
-        Only the parent of the nodes next to the edge has any detail: k children wholly below
-        the edge, one of which a part r is below, and 3 - k above.
-        """
-        edge = np.arange(self.cells + 1)
-        variance = np.zeros(len(edge))
-        for depth in range(1, self.height + 1):
-            each = self.cells // ARITY**depth
-            below, rest = edge // each % ARITY, edge % each / each
-            squares = below + rest**2 - (below + rest) ** 2 / ARITY
-            variance += _over(squares * each, self.information[depth - 1])
-        return variance
+        """The same for "below this edge" for the edges 0 to d, shape (d + 1,)."""
+        return self.planned(np.tri(self.cells + 1, self.cells, -1))
 
 
 def scores(mechanism: HierarchicalHistogram, live: tuple[bool, ...] | None = None) -> Scores:

@@ -53,6 +53,8 @@ class SchemeSums(ABC):
     """
 
     weight: float
+    row_reports: FloatArray
+    """Of each row that tells of cells, shape (R,)."""
 
     @property
     @abstractmethod
@@ -60,9 +62,9 @@ class SchemeSums(ABC):
         """d."""
 
     @property
-    @abstractmethod
     def reports(self) -> float:
-        """In the rows that tell of cells."""
+        """In these rows."""
+        return float(self.row_reports.sum())
 
     @property
     @abstractmethod

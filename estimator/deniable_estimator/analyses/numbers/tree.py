@@ -8,15 +8,13 @@ row are linear between the edges of its nodes, so three averages for each node a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
-from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.numbers.scores import ARITY, Scores, scores
-from deniable_estimator.analyses.numbers.sums import LEAST_ROW, CellSums, SchemeSums, quadratic
+from deniable_estimator.analyses.numbers.scores import ARITY, Scores
+from deniable_estimator.analyses.numbers.sums import SchemeSums, quadratic
 from deniable_estimator.statistics.intervals import FloatArray
 
 
@@ -27,7 +25,6 @@ class TreePart(SchemeSums):
     scores: Scores
     rates: tuple[FloatArray, ...]
     """Counters divided by the reports of their row, shape (K,) each."""
-    row_reports: FloatArray
     spreads: tuple[FloatArray, ...]
     """The variance of each counter, divided by the reports of its row: the rates, and what noise a
     release has added. Unlike the rates, they have no part that two counters share."""
@@ -35,10 +32,6 @@ class TreePart(SchemeSums):
     @property
     def cells(self) -> int:
         return self.scores.cells
-
-    @property
-    def reports(self) -> float:
-        return float(self.row_reports.sum())
 
     @property
     def seen(self) -> int:
@@ -115,36 +108,10 @@ class TreePart(SchemeSums):
         return a + added, b, c
 
     def planned_edges(self) -> FloatArray:
-        return self.scores.planned_edges()
+        return self.scores.planned_edges
 
     def rows(self) -> Iterator[tuple[int, FloatArray, float]]:
         """(row, rates, reports) of the rows that are used."""
         for row, live in enumerate(self.scores.live):
             if live:
                 yield row, self.rates[row], float(self.row_reports[row])
-
-
-def estimate_tree(
-    mechanism: HierarchicalHistogram,
-    rows: Sequence[TallyRow],
-    repeats: float = 1.0,
-    least: int = LEAST_ROW,
-) -> CellSums:
-    """What the rows of a tally say; the mean's row, if there is one, is not used.
-
-    Args:
-        rows: of the tally, in the order of the mechanism's.
-        repeats: how often the same devices reported (`Participation.repeats`).
-        least: rows with fewer reports are left out.
-    """
-    reports = sum(row.reports for row in rows)
-    rows = rows[: mechanism.height]
-    live = tuple(row.reports >= max(1, least) for row in rows)
-    table = scores(mechanism, live)
-    rates = tuple(row.cells / max(1, row.reports) for row in rows)
-    counts = np.array([row.reports for row in rows], np.float64)
-    spreads = tuple(
-        rate + row.noise / max(1, row.reports) for rate, row in zip(rates, rows, strict=True)
-    )
-    shared = (repeats - 1) / reports if reports else 0.0
-    return CellSums.of([TreePart(1.0, table, rates, counts, spreads)], reports, shared)

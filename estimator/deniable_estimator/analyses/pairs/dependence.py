@@ -263,10 +263,10 @@ def _groups(table: FloatArray, covariance: Covariance) -> tuple[FloatArray, tupl
 _CUTS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, math.inf)
 
 
-def shrunken(table: FloatArray, covariance: Covariance) -> FloatArray:
-    """The shrunken table of the estimated cells, shape (k1, k2): not negative, and its sum is 1."""
+def shrunken(table: FloatArray, apart: Residuals) -> FloatArray:
+    """The shrunken table of the estimated cells, shape (k1, k2), from its residuals: not negative,
+    and its sum is 1."""
     product = np.outer(nearest(table.sum(axis=1), 1.0), nearest(table.sum(axis=0), 1.0))
-    apart = residuals(table, covariance)
     noise = apart.std_error**2
     z2 = np.maximum((table - product) ** 2 / noise, 1e-12)
     cut = min(_CUTS, key=lambda each: _risk(each, z2, noise))

@@ -11,6 +11,7 @@ from deniable import Metric
 from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.answers.words.texts import (
     ESTIMATES,
+    NOTHING_STANDS_OUT,
     alarms,
     caption,
     heading,
@@ -59,9 +60,14 @@ class Kind(ABC, Generic[AnyAnswer]):
         """Why its numbers are not to be relied on, in a sentence; None if they are."""
         return None
 
+    def unknown(self, answer: AnyAnswer) -> bool:
+        """Whether none of the numbers that it is about can be told from noise."""
+        return False
+
     def attention(self, answer: AnyAnswer) -> Sequence[str]:
         """What needs somebody's attention, on the card and on the metric's page."""
-        return ()
+        quiet = answer.n and not self.unsound(answer) and self.unknown(answer)
+        return (NOTHING_STANDS_OUT,) if quiet else ()
 
     def new_leader(self, before: AnyAnswer, newest: AnyAnswer) -> str | None:
         """That another series leads now, in a sentence, if both lead by more than noise."""

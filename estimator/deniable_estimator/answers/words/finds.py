@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from deniable_estimator.answers.finds import Explained, Find, Finds
+from deniable_estimator.answers.finds import Explained, Finds
 from deniable_estimator.answers.words.texts import (
     estimate_of,
     heading,
@@ -44,7 +44,7 @@ def finds_document(finds: Finds, rows: int) -> Document:
     )
     lines = [
         (
-            WordedValue(each.text, name_of_find(each), tag=_CUT if each.cut else ""),
+            WordedValue(each.text, each.name, tag=_CUT if each.cut else ""),
             estimate_of(SHARES, each.share, each.low, each.high, axis=(0.0, top)),
             WordedValue(each.followed, ", ".join(each.followed))
             if each.followed
@@ -63,11 +63,6 @@ def finds_document(finds: Finds, rows: int) -> Document:
     )
 
 
-def name_of_find(find: Find) -> str:
-    """What addresses, charts and files of a trend call it: one that is cut ends in dots."""
-    return find.text + ("\N{HORIZONTAL ELLIPSIS}" if find.cut else "")
-
-
 def headline(finds: Finds) -> str:
     """What was found, in a sentence."""
     if not finds.n:
@@ -79,7 +74,7 @@ def headline(finds: Finds) -> str:
         "{count:,} string was found: {text} ({share} of all reports).",
         "{count:,} strings were found. {text} is the commonest: {share} of all reports.",
         len(finds.finds),
-        text=isolated(name_of_find(top)),
+        text=isolated(top.name),
         share=series_text(SHARES, top.share, top.low, top.high).estimate,
     )
 

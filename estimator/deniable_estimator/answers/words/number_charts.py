@@ -1,5 +1,5 @@
-"""The charts of numbers: a histogram with its quantiles, the curve of shares below each number, and
-a mean on its scale.
+"""The charts of numbers: a histogram with its quantiles (in letters, where nothing is drawn), the
+curve of shares below each number, and a mean on its scale.
 
 Across, numbers lie on the scale of the metric's range. At both ends there is a strip for what lies
 outside of the range, however far away that is.
@@ -10,6 +10,7 @@ whole numbers or the end of the range make bars of different widths, areas stay 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -18,9 +19,10 @@ from numpy.typing import NDArray
 
 from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.distribution import Distribution
+from deniable_estimator.answers.distribution import CellShares, Distribution
 from deniable_estimator.answers.mean import Mean
 from deniable_estimator.answers.words.texts import described, percent, series_text
+from deniable_estimator.document.document import Column, Frame
 from deniable_estimator.document.plot.lines import path, thousandths
 from deniable_estimator.document.plot.marks import (
     BarRow,
@@ -45,6 +47,13 @@ _LEVELS = 3
 _POINTS = 256
 """The curve is drawn through so many edges at most."""
 
+_BARS = 22
+"""The most bars of a histogram in letters between the first and the last, which have no ends."""
+_TAIL = 0.005
+"""The share that the first and the last of them hold at most, so that the others are narrow."""
+_WIDTH = 30
+"""Letters of the longest of them."""
+
 _CELL = sentence("{low} to {high}: {share}")
 _ONE = sentence("{number}: {share}")
 _BELOW = sentence("below {low}: {share}")
@@ -52,9 +61,7 @@ _ABOVE = sentence("{high} or above: {share}")
 _TOLD = sentence("{name}: {estimate}, {low} to {high}")
 
 
-def histogram_chart(
-    answer: Distribution, *, height: int, name: str, limit: int = MOST_BARS
-) -> Columns:
+def histogram_chart(answer: Distribution, *, height: int, limit: int = MOST_BARS) -> Columns:
     """The histogram of a distribution, of at most so many bars, with the marks of its series."""
     axis = NumberAxis.of(answer.range)
     cells = answer.cells
@@ -74,24 +81,20 @@ def histogram_chart(
         return HistogramBar(round(start, 2), round(width, 2), high, outside, text)
 
     below, above = float(cells.shares[0]), float(cells.shares[-1])
-    columns = [column(0, STRIP, below, _strip_text(answer, below, low=True), outside=True)]
+    low, high = (answer.unit.exact(end) for end in (answer.range.start, answer.range.end))
+    text = message(_BELOW, low=low, share=percent(below, 0.01))
+    columns = [column(0, STRIP, below, text, outside=True)]
     columns += [
-        column(
-            left,
-            width,
-            share,
-            _cell_text(answer, start, end, real),
-        )
+        column(left, width, share, _cell_text(answer, start, end, real))
         for left, width, share, start, end, real in zip(
             *(each.tolist() for each in (at[:-1], widths, drawn, starts, ends, shares)), strict=True
         )
     ]
-    columns.append(
-        column(100 - STRIP, STRIP, above, _strip_text(answer, above, low=False), outside=True)
-    )
+    text = message(_ABOVE, high=high, share=percent(above, 0.01))
+    columns.append(column(100 - STRIP, STRIP, above, text, outside=True))
     marks = marks_of(answer, axis)
     return Columns(
-        name=name,
+        name=answer.metric,
         title=message("{metric}: how the numbers are distributed", metric=answer.metric),
         description=_described(answer, marks),
         height=height,
@@ -130,6 +133,50 @@ def curve_chart(
         ticks=_ticks(axis, _outside(answer.range)),
         rules=() if at is None else (RuleLine((at, 0), (at, height)),),
     )
+
+
+def histogram_frame(answer: Distribution) -> Frame:
+    """Bars of neighbouring cells in letters, with the quantiles that lie in them."""
+    bars = _bars(answer.cells)
+    widest = max(max(share for _, _, share in bars), 1e-12)
+    columns = (
+        Column("from", message("From")),
+        Column("share", message("Share")),
+        Column("bar", message("Histogram (points, without intervals)"), "words"),
+        Column("quantiles", "", "words"),
+    )
+    rows, width = [], 0.0
+    for start, end, share in bars:
+        # The last bars may be narrower, or have no end: they are written like the others.
+        width = max(width, (end - start) / 2) if math.isfinite(end - start) else width
+        marks = [
+            f"p{100 * each.p:g}"
+            for each, value in zip(answer.quantiles, answer.series.value.tolist(), strict=False)
+            if start <= value < end or (each.outside == "above" and math.isinf(end))
+        ]
+        rows.append(
+            (
+                "" if math.isinf(start) else answer.unit.full(start, width or abs(start)),
+                SHARES.full(share, 0.0),
+                "█" * round(share / widest * _WIDTH),
+                " ".join(marks),
+            )
+        )
+    return Frame("histogram", "", columns, rows)
+
+
+def _bars(cells: CellShares) -> list[tuple[float, float, float]]:
+    """(start, end, share) of so many cells each that there are at most `_BARS` and two."""
+    before = np.concatenate([[0.0], np.cumsum(cells.shares)])
+    inner = len(cells.shares) - 1
+    first = max(1, min(int(np.searchsorted(before, _TAIL, side="right")) - 1, inner))
+    last = max(first, min(int(np.searchsorted(before, 1 - _TAIL)), inner))
+    step = max(1, math.ceil((last - first) / _BARS))
+    cuts = sorted({0, *range(first, last, step), last, inner + 1})
+    return [
+        (float(cells.starts[a]), float(cells.ends[b - 1]), float(before[b] - before[a]))
+        for a, b in itertools.pairwise(cuts)
+    ]
 
 
 def band_line(
@@ -183,17 +230,7 @@ def _outside(numbers: NumberRange) -> tuple[str, str]:
     )
 
 
-def _strip_text(answer: Distribution, share: float, *, low: bool) -> str:
-    unit, numbers = answer.unit, answer.range
-    end = numbers.start if low else numbers.end
-    number = unit.exact(end)
-    told = percent(share, 0.01)
-    if low:
-        return message(_BELOW, low=number, share=told)
-    return message(_ABOVE, high=number, share=told)
-
-
-def scale_chart(answer: Mean, *, name: str) -> Dots:
+def scale_chart(answer: Mean) -> Dots:
     """A mean with its interval, on a scale that holds both and the range."""
     numbers, series = answer.range, answer.series
     log = numbers.scale == "log"
@@ -205,7 +242,7 @@ def scale_chart(answer: Mean, *, name: str) -> Dots:
     axis = NumberAxis(min(numbers.start, *ends), max(float(numbers.high), *ends), log)
     rows = marks_of(answer, axis)
     return Dots(
-        name=name,
+        name=answer.metric,
         title=message("{metric}: the mean on its scale", metric=answer.metric),
         description=_described(answer, rows),
         rows=rows,

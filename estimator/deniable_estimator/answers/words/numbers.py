@@ -16,15 +16,14 @@ from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.mean import Mean
 from deniable_estimator.answers.words.base import Kind, Shown
 from deniable_estimator.answers.words.changes import change_cells, change_title
-from deniable_estimator.answers.words.letters import histogram_frame
 from deniable_estimator.answers.words.number_charts import (
     MOST_BARS,
     curve_chart,
     histogram_chart,
+    histogram_frame,
     scale_chart,
 )
 from deniable_estimator.answers.words.texts import (
-    NOTHING_STANDS_OUT,
     estimate_column,
     estimate_of,
     series_text,
@@ -147,13 +146,14 @@ class DistributionKind(Kind[Distribution]):
     """How a number is distributed."""
 
     def headline(self, answer: Distribution) -> str:
-        if _unknown(answer):
+        if self.unknown(answer):
             return message(_TOO_FEW)
         told = [_quantile_words(answer, name, part) for name, part in _HEADLINE.items()]
         return message("{told}.", told=joined(told))
 
-    def attention(self, answer: Distribution) -> Sequence[str]:
-        return (NOTHING_STANDS_OUT,) if answer.n and _unknown(answer) else ()
+    def unknown(self, answer: Distribution) -> bool:
+        """Whether nothing is known of the median."""
+        return not any(map(math.isfinite, (answer.series.low[0], answer.series.high[0])))
 
     def reading(self, answer: Distribution) -> tuple[str, ...]:
         moved = max(answer.attack.gain, answer.attack.loss) * answer.fakes / FAKES
@@ -173,14 +173,14 @@ class DistributionKind(Kind[Distribution]):
         below = Frame("below", message("Share below a limit"), notes=_limits(answer, shown))
         if not shown.drawn:
             return series, _outside(answer, shown), histogram_frame(answer), below
-        if not _unknown(answer):
+        if not self.unknown(answer):
             series = replace(series, pictures=self.pictures(answer, shown, MOST_BARS))
             below = replace(below, pictures=(_curve(answer, shown),))
         return series, _outside(answer, shown), below
 
     def pictures(self, answer: Distribution, shown: Shown, limit: int) -> tuple[Picture, ...]:
         bars = MOST_BARS if limit > _CARD_BARS else _CARD_BARS
-        chart = histogram_chart(answer, height=_HISTOGRAM_HEIGHT, name=answer.metric, limit=bars)
+        chart = histogram_chart(answer, height=_HISTOGRAM_HEIGHT, limit=bars)
         legend = (
             ("bar", message("share of devices in each bar")),
             ("bar outside", message("outside of the range")),
@@ -189,16 +189,11 @@ class DistributionKind(Kind[Distribution]):
         return (Picture(chart, legend=legend),)
 
     def card(self, answer: Distribution) -> Columns:
-        return histogram_chart(answer, height=_CARD_HEIGHT, name=answer.metric, limit=_CARD_BARS)
+        return histogram_chart(answer, height=_CARD_HEIGHT, limit=_CARD_BARS)
 
     def over_time(self, answer: Distribution, chosen: Sequence[str]) -> list[str]:
         """Each quantile, and the mean."""
         return list(answer.series.names)
-
-
-def _unknown(answer: Distribution) -> bool:
-    """Whether nothing is known of the median."""
-    return not any(map(math.isfinite, (answer.series.low[0], answer.series.high[0])))
 
 
 def _curve(answer: Distribution, shown: Shown) -> Picture:
@@ -312,7 +307,7 @@ class MeanKind(Kind[Mean]):
         return (Picture(self.card(answer), legend=(_interval_key(answer),)),)
 
     def card(self, answer: Mean) -> Dots:
-        return scale_chart(answer, name=answer.metric)
+        return scale_chart(answer)
 
     def over_time(self, answer: Mean, chosen: Sequence[str]) -> list[str]:
         return [answer.leading]

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from deniable_estimator.answers.pair import PairAnswer
-from deniable_estimator.answers.pair_estimate import Given
+from deniable_estimator.answers.pair import Given, PairAnswer
 from deniable_estimator.answers.words.base import Kind, Shown
 from deniable_estimator.answers.words.numbers import poisoning
 from deniable_estimator.answers.words.pair_sentences import (
@@ -21,7 +20,6 @@ from deniable_estimator.answers.words.pair_sentences import (
 )
 from deniable_estimator.answers.words.texts import (
     NOISE,
-    NOTHING_STANDS_OUT,
     SHARE,
     estimate_of,
     interval_title,
@@ -83,9 +81,8 @@ class PairKind(Kind[PairAnswer]):
             _IMPOSSIBLE, cell=cell_words(answer.joint.values[int(answer.joint.strange[0])])
         )
 
-    def attention(self, answer: PairAnswer) -> Sequence[str]:
-        sound = answer.n and not answer.joint.impossible.any()
-        return (NOTHING_STANDS_OUT,) if sound and not answer.joint.detected.any() else ()
+    def unknown(self, answer: PairAnswer) -> bool:
+        return not answer.joint.detected.any()
 
     def reading(self, answer: PairAnswer) -> tuple[str, ...]:
         verdict = verdict_words(answer)
@@ -119,7 +116,7 @@ class PairKind(Kind[PairAnswer]):
 
     def card(self, answer: PairAnswer) -> str:
         """What the two have to do with each other, in a sentence."""
-        return finding_words(answer)[0]
+        return self.headline(answer)
 
     def over_time(self, answer: PairAnswer, chosen: Sequence[str]) -> list[str]:
         """The leading conditional, the same of the other values, and the chosen series."""

@@ -9,8 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable_estimator.answers.pair import PairAnswer
-from deniable_estimator.answers.pair_estimate import LEAST_FOR_TEST, Given
+from deniable_estimator.answers.pair import LEAST_FOR_TEST, Given, PairAnswer
 from deniable_estimator.answers.words.texts import SeriesText, series_text
 from deniable_estimator.document.units import CONDITIONALS, cell_words
 from deniable_estimator.messages import counted, listed, message, sentence
@@ -67,9 +66,9 @@ def verdict_words(pair: PairAnswer) -> str:
         second=second,
         p=_p(test.p_value),
         level=pair.level,
-        v=_two(effect.v),
-        low=_two(effect.low),
-        high=_two(effect.high),
+        v=f"{effect.v:.2f}",
+        low=f"{effect.low:.2f}",
+        high=f"{effect.high:.2f}",
     )
 
 
@@ -187,7 +186,3 @@ def remarks(pair: PairAnswer) -> Iterator[str]:
 
 def _p(p_value: float) -> str:
     return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.2g}"
-
-
-def _two(number: float) -> str:
-    return f"{number:.2f}"

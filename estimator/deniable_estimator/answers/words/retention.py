@@ -23,7 +23,6 @@ from deniable_estimator.answers.words.retention_sentences import (
 )
 from deniable_estimator.answers.words.share_charts import bar_chart
 from deniable_estimator.answers.words.texts import (
-    NOTHING_STANDS_OUT,
     estimate_of,
     interval_title,
     kind,
@@ -87,13 +86,9 @@ class RetentionKind(Kind[RetentionAnswer]):
     def unsound(self, answer: RetentionAnswer) -> str | None:
         return impossible_words(answer)
 
-    def attention(self, answer: RetentionAnswer) -> Sequence[str]:
-        """Where nothing is known of the leading series."""
-        if not answer.n or impossible_words(answer):
-            return ()
-        place = answer.series.place(answer.leading)
-        assert place is not None
-        return (NOTHING_STANDS_OUT,) if math.isnan(answer.series.value[place]) else ()
+    def unknown(self, answer: RetentionAnswer) -> bool:
+        """Whether nothing is known of the leading series."""
+        return math.isnan(answer.series.at(answer.leading)[0])
 
     def reading(self, answer: RetentionAnswer) -> tuple[str, ...]:
         halves = (_HALVES,) if len(answer.asks) > 1 else ()

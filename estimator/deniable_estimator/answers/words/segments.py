@@ -96,7 +96,7 @@ def finding(found: Segmented) -> str:
     series = leading_series(found)
     if series is None:
         return found.verdict
-    ordered = _ordered(found.groups, series)
+    ordered = sorted(found.groups, key=lambda each: -_value(each, series))
     top, second, bottom = ordered[0], ordered[1], ordered[-1]
     leads = top.answer.series.at(series)[1] > second.answer.series.at(series)[2]
     other = second if leads else bottom
@@ -126,10 +126,6 @@ def leading_series(found: Segmented) -> str | None:
     if leading in differing:
         return leading
     return differing[int(np.argmin([found.p_adjusted[found.names.index(x)] for x in differing]))]
-
-
-def _ordered(groups: Sequence[Group], series: str) -> list[Group]:
-    return sorted(groups, key=lambda each: -_value(each, series))
 
 
 def _value(group: Group, series: str) -> float:

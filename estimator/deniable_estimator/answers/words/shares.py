@@ -15,10 +15,8 @@ from deniable_estimator.answers.words.base import Kind, Shown
 from deniable_estimator.answers.words.changes import change_cells, change_order
 from deniable_estimator.answers.words.numbers import change_column, poisoning
 from deniable_estimator.answers.words.share_charts import bar_chart, folded_chart
-from deniable_estimator.answers.words.share_sentences import headline, impossible
 from deniable_estimator.answers.words.texts import (
     NOISE,
-    NOTHING_STANDS_OUT,
     SHARE,
     error,
     estimate_of,
@@ -27,18 +25,21 @@ from deniable_estimator.answers.words.texts import (
     percent,
     period,
     series_name,
+    series_text,
     values_below_noise,
 )
 from deniable_estimator.document.document import Column, Frame, Picture, Tone, WordedValue
 from deniable_estimator.document.plot.marks import Bars
 from deniable_estimator.document.units import SHARES
-from deniable_estimator.messages import counted, message, spaced
+from deniable_estimator.messages import counted, listed, message, sentence, spaced
 
 _CHART_BARS = 40
 _NOISE_BARS = 20
 _CARD_BARS = 5
 _SMALL = 6
 """How many values are offered to be seen over time."""
+_NAMED = 3
+"""How many impossible shares a sentence names."""
 
 
 _EVERYONE = message(
@@ -58,14 +59,67 @@ class SharesKind(Kind[Shares]):
     """How devices are spread over values."""
 
     def headline(self, answer: Shares) -> str:
-        return headline(answer)
+        """The answer in a sentence: which value leads, and whether the lead is significant.
+
+        Where shares are impossible, none leads.
+
+        Two intervals that do not overlap at `level` differ by more than the noise; the check
+        errs on the cautious side.
+        """
+        if wrong := self.unsound(answer):
+            return wrong
+        order = answer.order
+        first = order[0]
+        spread = float(answer.high[first] - answer.low[first]) / 2
+        if answer.boolean:
+            text = series_text(answer.unit, *answer.series.at("true"))
+            return message(
+                "{share} say yes; the {level:.0%} interval is {low} to {high}.",
+                share=text.estimate,
+                level=answer.level,
+                low=text.low,
+                high=text.high,
+            )
+        if not answer.detected[first]:
+            return message(
+                "No value can be told from noise yet: it takes more reports, or a longer range."
+            )
+        name, share = (
+            answer.unit.label(answer.values[first]),
+            percent(float(answer.share[first]), spread),
+        )
+        if len(order) == 1:
+            return message("{name} has {share}.", name=name, share=share)
+        second = order[1]
+        other = answer.unit.label(answer.values[second])
+        if answer.low[first] > answer.high[second]:
+            return message(
+                "{name} leads with {share}, ahead of {other} by more than the noise.",
+                name=name,
+                share=share,
+                other=other,
+            )
+        return message(
+            "{name} has {share}, too close to {other} to say which one leads.",
+            name=name,
+            share=share,
+            other=other,
+        )
 
     def unsound(self, answer: Shares) -> str | None:
-        return impossible(answer) if answer.impossible.any() else None
+        if not answer.impossible.any():
+            return None
+        told = []
+        for place in (0,) if answer.boolean else answer.strange[:_NAMED]:
+            spread = float(answer.high[place] - answer.low[place]) / 2
+            share = percent(float(answer.share[place]), spread)
+            value = answer.unit.label(answer.values[place])
+            yes, other = sentence("{share} say yes"), sentence("{share} for {value}")
+            told.append(message(yes if answer.boolean else other, share=share, value=value))
+        return message("Impossible: {which}. Do not rely on these shares.", which=listed(told))
 
-    def attention(self, answer: Shares) -> Sequence[str]:
-        sound = answer.n and not answer.impossible.any()
-        return (NOTHING_STANDS_OUT,) if sound and not answer.detected.any() else ()
+    def unknown(self, answer: Shares) -> bool:
+        return not answer.detected.any()
 
     def new_leader(self, before: Shares, newest: Shares) -> str | None:
         """Both lead by intervals that do not overlap, although the larger of d values leads by

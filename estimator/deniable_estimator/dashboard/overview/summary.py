@@ -18,7 +18,6 @@ from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.words import kind_of
-from deniable_estimator.answers.words.finds import name_of_find
 from deniable_estimator.answers.words.texts import series_name, series_text
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
@@ -195,7 +194,7 @@ def _card_of_finds(found: Finds) -> CardFinds:
     explained = series_text(SHARES, *found.explained).estimate if found.finds else ""
     return CardFinds(
         len(found.finds),
-        tuple(zip(map(name_of_find, found.finds), texts, strict=False)),
+        tuple(zip((each.name for each in found.finds), texts, strict=False)),
         explained,
     )
 
