@@ -49,7 +49,6 @@ __all__ = [
     "Row",
     "all_names",
     "design",
-    "names",
     "no_mechanism",
     "rebuild",
     "total_variance",
@@ -113,7 +112,8 @@ STRING_DESIGNS: dict[str, Callable[[str, float], FrequencyOracle[str]]] = {
         "one_time_rappor",
     )
 }
-"""The same for strings: name -> (salt, epsilon) -> mechanism. The salt is the metric's name."""
+"""The same for strings: name -> (salt, epsilon) -> mechanism. The salt is the metric's name. The
+first is what `auto` takes."""
 
 MEMOIZED_DESIGNS: dict[str, Callable[[int, float, float], MemoizingOracle[int]]] = {
     name: _lazily(name) for name in ("memoized_subset_selection", "basic_rappor")
@@ -127,19 +127,12 @@ MEMOIZED_STRING_DESIGNS: dict[str, Callable[[str, float, float], MemoizingOracle
     "rappor_chromium": lambda salt, epsilon, lifetime_epsilon: _class("rappor").chromium(salt),
 }
 """With memos, for strings or the values of a closed domain: name -> (salt, epsilon,
-lifetime) -> mechanism."""
+lifetime) -> mechanism. The first is what `auto` takes for strings."""
 
 
 def all_names() -> tuple[str, ...]:
     """The names of the mechanisms that schemes can have."""
     return tuple(_MECHANISMS)
-
-
-def names(*, closed: bool, memoize: bool) -> tuple[str, ...]:
-    """What `mechanism = "..."` may say: for a closed domain or for strings, with memos or not."""
-    if memoize:
-        return (AUTO, *(MEMOIZED_DESIGNS if closed else ()), *MEMOIZED_STRING_DESIGNS)
-    return (AUTO, *(DESIGNS if closed else STRING_DESIGNS))
 
 
 def no_mechanism(name: str, known: Sequence[str]) -> CodedMessage:
@@ -170,33 +163,28 @@ def design(
     Raises:
         SchemeError: there is no such mechanism, or it cannot keep within the epsilons.
     """
-    known = names(closed=size is not None, memoize=memo_epsilon is not None)
+    by_size: Mapping[str, Callable[..., FrequencyOracle[Any]]] = DESIGNS
+    by_salt: Mapping[str, Callable[..., FrequencyOracle[Any]]] = STRING_DESIGNS
+    if memo_epsilon is not None:
+        by_size, by_salt = MEMOIZED_DESIGNS, MEMOIZED_STRING_DESIGNS
+    elif size is not None:
+        by_salt = {}
+    known = (AUTO, *(by_size if size is not None else ()), *by_salt)
     if name not in known:
         raise SchemeError(no_mechanism(name, known))
-    return _designed(name, size, epsilon, memo_epsilon, salt).require_within(epsilon, memo_epsilon)
-
-
-def _designed(
-    name: str, size: int | None, epsilon: float, memo_epsilon: float | None, salt: str
-) -> FrequencyOracle[Any]:
-    if memo_epsilon is None:
-        check_epsilon(epsilon)
-    else:
+    limits = [check_epsilon(epsilon)]
+    if memo_epsilon is not None:
         check_memo_epsilon(epsilon, memo_epsilon)
-    if size is not None and name == AUTO:
-        from deniable.protocol.mechanisms import choice
+        limits.append(memo_epsilon)
+    if name == AUTO and size is not None:
+        from deniable.protocol.mechanisms.choice import choose
 
-        if memo_epsilon is None:
-            return choice.choose(size, epsilon)[0]
-        return choice.choose_memoized(size, salt, epsilon, memo_epsilon)[0]
-    if memo_epsilon is None:
-        if size is not None:
-            return DESIGNS[name](size, epsilon)
-        return STRING_DESIGNS["hashed_projective_geometry" if name == AUTO else name](salt, epsilon)
-    if size is not None and name in MEMOIZED_DESIGNS:
-        return MEMOIZED_DESIGNS[name](size, epsilon, memo_epsilon)
-    known = "memoized_local_hashing" if name == AUTO else name
-    return MEMOIZED_STRING_DESIGNS[known](salt, epsilon, memo_epsilon)
+        made = choose(size, epsilon, memo_epsilon, salt=salt)[0]
+    elif name in by_size:
+        made = by_size[name](size, *limits)
+    else:
+        made = by_salt[next(iter(by_salt)) if name == AUTO else name](salt, *limits)
+    return made.require_within(epsilon, memo_epsilon)
 
 
 def rebuild(name: Any, parameters: Any) -> Mechanism[Any]:

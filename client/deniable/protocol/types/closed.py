@@ -14,10 +14,12 @@ from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.errors import ValueListError
 from deniable.protocol.frozen import frozen
 from deniable.protocol.mechanisms import (
+    DESIGNS,
+    MEMOIZED_DESIGNS,
+    MEMOIZED_STRING_DESIGNS,
     FrequencyOracle,
     Mechanism,
     design,
-    names,
 )
 from deniable.protocol.randomness import Bits
 from deniable.protocol.types.base import Aggregate, MetricType, Table, Value
@@ -27,9 +29,8 @@ from deniable.protocol.value_list import normal_form, read_values, report_mistak
 class Closed(MetricType):
     """A type with a list of values: mechanisms know them by their places in it."""
 
-    @classmethod
-    def mechanisms(cls, *, memoize: bool) -> tuple[str, ...]:
-        return names(closed=True, memoize=memoize)
+    without_memos = tuple(DESIGNS)
+    with_memos = (*MEMOIZED_DESIGNS, *MEMOIZED_STRING_DESIGNS)
 
     def item(self, text: str, mechanism: Mechanism[Any]) -> int | str:
         place = self.place(text)
@@ -50,18 +51,15 @@ class Closed(MetricType):
         return design(mechanism, len(self.values), epsilon, memo_epsilon, salt=metric)
 
     def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> CodedMessage:
-        from deniable.protocol.mechanisms import choice  # a device explains nothing
+        from deniable.protocol.mechanisms.choice import choose  # a device explains nothing
 
-        size = len(self.values)
-        if memo_epsilon is None:
-            return choice.explain(size, epsilon)
-        return choice.explain_memoized(size, metric, epsilon, memo_epsilon)
+        return choose(len(self.values), epsilon, memo_epsilon, salt=metric)[1]
 
     def loss(self, mechanism: Mechanism[Any], epsilon: float) -> float:
-        from deniable.protocol.mechanisms import choice
+        from deniable.protocol.mechanisms.choice import loss
 
         assert isinstance(mechanism, FrequencyOracle)
-        return choice.loss(mechanism, len(self.values), epsilon)
+        return loss(mechanism, len(self.values), epsilon)
 
     @cached_property
     def places(self) -> dict[str, int]:
