@@ -42,8 +42,8 @@ def least_squares(histogram, edge):
     free = np.vstack([np.eye(cells - 1), -np.ones(cells - 1)])
     normal = np.zeros((cells - 1, cells - 1))
     for level, weight in zip(histogram.levels, histogram.weights, strict=True):
-        p, q = float(level.oracle.p), float(level.oracle.q)
-        m = level.nodes
+        p, q = float(level.p), float(level.q)
+        m = level.size
         spread = (p * (1 - p) + (m - 1) * q * (1 - q)) / ((p - q) ** 2 * (m - 1))
         # Node shares have information weight/16/spread in every direction that sums to zero.
         nodes = np.kron(np.eye(m), np.ones(cells // m)) @ free

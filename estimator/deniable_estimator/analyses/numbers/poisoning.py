@@ -57,7 +57,8 @@ def both_attack(mechanism: HierarchicalHistogram, fakes: float) -> Attack:
     """How far fakes move the mean that all rows tell, between -1 and 1, for a crowd spread evenly
     over all cells: in the tree's rows as for any W . f, in the mean's row as in any sliding window,
     each times the weight of that mean."""
-    even = [np.full(level.columns, 1 / level.columns) for level in mechanism.levels]
+    widths = [level.rows[0].width for level in mechanism.levels]
+    even = [np.full(width, 1 / width) for width in widths]
     found = row_pulls(mechanism, cell_points(mechanism)[0], even)
     if mechanism.mean is not None:
         part = tree_share_of_both(mechanism)
@@ -72,7 +73,7 @@ def cdf_attack(mechanism: HierarchicalHistogram, fakes: float) -> Attack:
     For a crowd spread evenly over all cells, exactly at the edge that moves most.
     """
     sizes = tuple(row_shares(mechanism)[: mechanism.height].tolist())
-    columns = tuple(level.columns for level in mechanism.levels)
+    columns = tuple(level.rows[0].width for level in mechanism.levels)
     return _even_attack(scores(mechanism), sizes, columns, fakes)
 
 

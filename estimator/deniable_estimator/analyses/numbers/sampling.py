@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from deniable.protocol.mechanisms.dbitflip import DBitFlip
-from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram, space_of
 from deniable.protocol.mechanisms.number_range import TOP
 from deniable.protocol.mechanisms.numeric import Histogram
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
@@ -45,7 +45,7 @@ def sample_rows(
             cells // (mechanism.cells // nodes), weights=drawn[:, row], minlength=nodes
         ).astype(np.int64)
         some = np.flatnonzero(each)
-        sent = np.zeros(level.columns, np.int64)
+        sent = np.zeros(level.rows[0].width, np.int64)
         for batch in np.array_split(some, max(1, len(some) // 64)):
             sent += rng.multinomial(each[batch], node_channel(mechanism, row)[batch]).sum(axis=0)
         rows.append(TallyRow(int(each.sum()), sent))
@@ -123,10 +123,9 @@ def cell_crowd(mechanism: Histogram, positions: Counts) -> Counts:
 def node_channel(mechanism: HierarchicalHistogram, row: int) -> FloatArray:
     """The probability of each column of a row for each node, shape (m_l, K)."""
     level = mechanism.levels[row]
-    own = ownership(level.order, level.dimension, level.columns, ARITY ** (row + 1))
-    truth = level.threshold / (1 << 53)
-    outside = (1 - truth) / (level.columns - level.owned)
-    return np.where(own > 0, truth / level.owned, outside)
+    own = ownership(*space_of(level), level.rows[0].width, level.size)
+    truth, owned = float(level.p), float(own[0].sum())
+    return np.where(own > 0, truth / owned, (1 - truth) / (own.shape[1] - owned))
 
 
 def _level_channel(window: SlidingWindow) -> FloatArray:
