@@ -86,16 +86,19 @@ def value_texts(texts: Sequence[str], source: str) -> list[str]:
     """
     if not texts:
         raise ValueListError(source, None, _NONE)
-    values = []
+    lines: dict[str, int] = {}
     for number, text in enumerate(texts, 1):
         try:
-            values.append(value_text(text))
+            first = lines.setdefault(value_text(text), number)
         except ValueError as error:
             mistake = CodedMessage("no_text", "{mistake}; remove it", mistake=str(error))
             raise ValueListError(source, number, mistake) from None
-    if len(set(values)) < len(values):
-        raise _repeated(source, values)
-    return values
+        if first != number:
+            mistake = CodedMessage(
+                "repeated", "repeats line {line}; remove one of the two", line=first
+            )
+            raise ValueListError(source, number, mistake)
+    return list(lines)
 
 
 def read_values(path: str | Path) -> list[str]:
@@ -137,15 +140,3 @@ def parse_values(data: bytes, source: str) -> list[str]:
     if not text:
         raise ValueListError(source, None, _NONE)
     return value_texts(text.split("\n"), source)
-
-
-def _repeated(source: str, values: list[str]) -> ValueListError:
-    seen: dict[str, int] = {}
-    for number, value in enumerate(values, 1):
-        first = seen.setdefault(value, number)
-        if first != number:
-            mistake = CodedMessage(
-                "repeated", "repeats line {line}; remove one of the two", line=first
-            )
-            return ValueListError(source, number, mistake)
-    raise AssertionError("no value is repeated")

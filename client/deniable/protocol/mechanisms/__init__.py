@@ -13,46 +13,20 @@ from typing import Any
 
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.errors import SchemeError
-from deniable.protocol.mechanisms.base import (
-    FrequencyOracle,
-    Mechanism,
-    Memoizing,
-    MemoizingOracle,
-    Packing,
-    Report,
-    Row,
-    total_variance,
-)
-from deniable.protocol.mechanisms.limits import (
-    MAX_CELLS,
-    MAX_EPSILON,
-    MAX_MEMO_EPSILON,
-    check_epsilon,
-    check_memo_epsilon,
-)
 
-__all__ = [
-    "AUTO",
-    "DESIGNS",
-    "MAX_CELLS",
-    "MAX_EPSILON",
-    "MAX_MEMO_EPSILON",
-    "MEMOIZED_DESIGNS",
-    "MEMOIZED_STRING_DESIGNS",
-    "STRING_DESIGNS",
-    "FrequencyOracle",
-    "Mechanism",
-    "Memoizing",
-    "MemoizingOracle",
-    "Packing",
-    "Report",
-    "Row",
-    "all_names",
-    "design",
-    "no_mechanism",
-    "rebuild",
-    "total_variance",
-]
+# What is imported under its own name is part of this module as well.
+from deniable.protocol.mechanisms.base import FrequencyOracle as FrequencyOracle
+from deniable.protocol.mechanisms.base import Mechanism as Mechanism
+from deniable.protocol.mechanisms.base import Memoizing as Memoizing
+from deniable.protocol.mechanisms.base import MemoizingOracle as MemoizingOracle
+from deniable.protocol.mechanisms.base import Packing as Packing
+from deniable.protocol.mechanisms.base import Report as Report
+from deniable.protocol.mechanisms.base import Row as Row
+from deniable.protocol.mechanisms.base import total_variance as total_variance
+from deniable.protocol.mechanisms.limits import MAX_CELLS as MAX_CELLS
+from deniable.protocol.mechanisms.limits import MAX_EPSILON as MAX_EPSILON
+from deniable.protocol.mechanisms.limits import MAX_MEMO_EPSILON as MAX_MEMO_EPSILON
+from deniable.protocol.mechanisms.limits import check_epsilon, check_memo_epsilon
 
 _MECHANISMS = {
     "subset_selection": ("subset_selection", "SubsetSelection"),
