@@ -40,7 +40,7 @@ def told(make_client, clock):
 
 def test_the_ledger_is_counted(told, registry):
     """Reports sent and left are the ledger's, and the last column never says less than it is."""
-    accounts = {each.metric: each for each in told._device.owned().ledger}
+    accounts = {each.metric: each for each in told._owned().ledger}
     browser = accounts["browser"]
     assert browser.reports == 2
     limit = registry["browser"].lifetime_epsilon / registry["browser"].scheme.mechanism.epsilon

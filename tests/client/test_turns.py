@@ -172,8 +172,8 @@ def test_an_erasure_keeps_the_group(lives):
     life = Life(one_in(5, lifetime_epsilon=50.0), group=2)
     lives.append(life)
     life.use(START)
-    life.device.withdraw()
-    life.device.erase()
+    life.device.state.withdraw()
+    life.device.state.erase(life.device.clock())
     for day in range(1, 20):
         life.use(START + day * DAY)
     assert {windows.number(each) % 5 for each in life.reported()} == {2}
