@@ -22,7 +22,6 @@ from deniable.protocol.oblivious.capsules import (
     open_request,
     read_configurations,
     seal_request,
-    suite_of,
     write_configurations,
 )
 from deniable.protocol.oblivious.signed_keys import identity_of, sign, verified
@@ -71,15 +70,6 @@ def test_the_numbers_of_algorithms():
     know them by these."""
     assert KEMS == {"p256": 0x0010, "x25519": 0x0020}
     assert AEADS == {0x0001: 16, 0x0002: 32, 0x0003: 32}
-
-
-def test_no_sender_is_authenticated():
-    """Asked for HPKE's authenticated mode, the exchange refuses instead of leaving the sender's key
-    out."""
-    suite, key = suite_of(KEMS["p256"], 1), new_private_key(1, "p256")
-    enc, _ = suite.create_sender_context(suite.kem.deserialize_public_key(key.configuration.public))
-    with pytest.raises(ValueError, match="sender"):
-        suite.create_recipient_context(enc, key.loaded, pks=key.loaded)
 
 
 @pytest.mark.parametrize(("kem", "aead"), [*itertools.product(KEMS, AEADS)])
