@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from deniable.protocol.coded_message import counted
-from deniable.protocol.mechanisms.numeric import Numeric
+from deniable.protocol.mechanisms.number_range import Numeric
 from deniable.protocol.types.discovery import Discovery
 from deniable.protocol.types.number import Number
 from deniable.protocol.types.pair import Pair

@@ -38,8 +38,7 @@ from deniable.protocol.mechanisms.base import (
     total_variance,
 )
 from deniable.protocol.mechanisms.limits import Each, Parameters, check_epsilon, check_parameters
-from deniable.protocol.mechanisms.number_range import NumberRange
-from deniable.protocol.mechanisms.numeric import Histogram, Span, cell_edges
+from deniable.protocol.mechanisms.number_range import Histogram, NumberRange, Span, cell_edges
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry, points
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection

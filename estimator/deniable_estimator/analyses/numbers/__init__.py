@@ -15,7 +15,7 @@ import numpy as np
 from deniable.protocol.mechanisms.base import ONE
 from deniable.protocol.mechanisms.dbitflip import DBitFlip
 from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
-from deniable.protocol.mechanisms.numeric import Histogram, Numeric
+from deniable.protocol.mechanisms.number_range import Histogram, Numeric
 from deniable.protocol.mechanisms.rappor import Rounds
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import Tally, TallyRow

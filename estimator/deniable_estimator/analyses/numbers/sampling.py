@@ -15,8 +15,7 @@ import numpy as np
 
 from deniable.protocol.mechanisms.dbitflip import DBitFlip
 from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram, space_of
-from deniable.protocol.mechanisms.number_range import TOP
-from deniable.protocol.mechanisms.numeric import Histogram
+from deniable.protocol.mechanisms.number_range import TOP, Histogram
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.base import Counts
