@@ -8,7 +8,6 @@ The relay sees the device's address and no report; the gateway sees the report a
 from __future__ import annotations
 
 import importlib.util
-import json
 import time
 from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
@@ -18,6 +17,7 @@ from deniable.device.transport import (
     Reply,
     check_ingest_key,
     problem_code,
+    problem_type,
     retry_seconds,
 )
 from deniable.protocol.addresses import check_endpoint
@@ -112,7 +112,7 @@ class ObliviousTransport:
         message = InnerRequest(b"POST", *self._place, self._fields, body).encode()
         message = padded(message, sealed_size(body, len(message) - len(body)))
         sealed, reply = self._exchange(message, self._key())
-        if self._key_is_refused(reply):
+        if 400 <= reply.status < 500 and problem_type(reply.body) == KEY_PROBLEM:
             # The gateway has changed its keys. If it tells no other one, the batch waits.
             self._keys, before = None, self._keys
             key = self._key()
@@ -151,14 +151,6 @@ class ObliviousTransport:
                 ) from None
             self._until = now + KEY_SECONDS
         return self._keys
-
-    def _key_is_refused(self, reply: Reply) -> bool:
-        if not 400 <= reply.status < 500:
-            return False
-        try:
-            return bool(json.loads(reply.body)["type"] == KEY_PROBLEM)
-        except (ValueError, TypeError, KeyError, RecursionError):
-            return False
 
 
 def _signature(headers: Mapping[str, str]) -> str:

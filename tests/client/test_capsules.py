@@ -26,8 +26,7 @@ from deniable.protocol.oblivious.capsules import (
 )
 from deniable.protocol.oblivious.signed_keys import identity_of, sign, verified
 from deniable.protocol.oblivious.sizes import (
-    SMALLEST_REQUEST,
-    SMALLEST_RESPONSE,
+    SMALLEST,
     padded_size,
     sealed_size,
 )
@@ -171,14 +170,14 @@ def test_sizes_hold_what_they_must():
     """A size holds the batch and what is around it, also of a body that is no batch."""
     for body in (b"", b"{}", b"x" * 5000, json.dumps({"reports": [1]}).encode(), b"[" * 9000):
         assert sealed_size(body, 80) >= len(body) + 80
-    assert [padded_size(size, 1024) for size in (1, 1024, 1025, 4096)] == [1024, 1024, 2048, 4096]
+    assert [padded_size(size) for size in (1, 1024, 1025, 4096)] == [1024, 1024, 2048, 4096]
 
 
 @pytest.mark.parametrize("columns", [3, [3], [3, 4, 5], "AAAA"])
 def test_room_for_the_longest_batch(columns):
     """A batch gets the next size exactly if the longest one of its metrics, whose row and columns
     have ten digits, would need it. The smallest sizes are those of the documentation."""
-    assert SMALLEST_REQUEST == SMALLEST_RESPONSE == 1024
+    assert SMALLEST == 1024
     most = 10**10 - 1
     longest = columns
     if not isinstance(columns, str):

@@ -131,9 +131,7 @@ class NumberRange(Parametrized):
         if self.scale == "log":
             part = math.log(value / self.start) / self._log_span
             return min(math.floor(part * TOP + _NUDGE), TOP - 1)
-        above, below, factor, divisor = self._ratios
-        numerator, denominator = value.as_integer_ratio()
-        return (numerator * below - above * denominator) * factor // (denominator * divisor)
+        return (Fraction(value) - Fraction(self.start)) * TOP // self.span
 
     def value(self, position: float) -> float:
         """The number at a position from 0 to TOP, for people to read; others are set to these."""
@@ -145,13 +143,6 @@ class NumberRange(Parametrized):
     @cached_property
     def _log_span(self) -> float:
         return math.log(self.end / self.start)
-
-    @cached_property
-    def _ratios(self) -> tuple[int, int, int, int]:
-        """(start's numerator, denominator, factor, divisor) of `position`: two big products."""
-        above, below = self.start.as_integer_ratio()
-        span, parts = self.span.as_integer_ratio()
-        return above, below, parts * TOP, below * span
 
 
 def _bound(name: str, text: str) -> float:

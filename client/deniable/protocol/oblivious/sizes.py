@@ -10,22 +10,21 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-SMALLEST_REQUEST = 1 << 10
-SMALLEST_RESPONSE = 1 << 10
+SMALLEST = 1 << 10
 """Bytes that every request and every response has at least."""
 
 _DIGITS = 10
 """As many as the largest row and column of any scheme have."""
 
 
-def padded_size(size: int, smallest: int) -> int:
-    """The power of two, from `smallest` on, in which so many bytes fit."""
-    return max(smallest, 1 << max(0, size - 1).bit_length())
+def padded_size(size: int) -> int:
+    """The power of two, from SMALLEST on, in which so many bytes fit."""
+    return max(SMALLEST, 1 << max(0, size - 1).bit_length())
 
 
 def sealed_size(body: bytes, around: int) -> int:
     """The bytes of the message that carries a batch: `around` is what is around the batch in it."""
-    return padded_size(around + _bound(body), SMALLEST_REQUEST)
+    return padded_size(around + _bound(body))
 
 
 def _bound(body: bytes) -> int:

@@ -169,11 +169,7 @@ def _values(table: Table) -> tuple[str, ...]:
         except ValueListError as error:
             table.report(key, str(error))
             return ()
-    return tuple(values) if _in_limits(table, key, values) else ()
-
-
-def _in_limits(table: Table, key: str, values: list[str]) -> bool:
-    if 2 <= len(values) <= MAX_VALUES:
-        return True
-    table.report(key, f"must list from 2 to {MAX_VALUES:,} values, not {len(values):,}")
-    return False
+    if not 2 <= len(values) <= MAX_VALUES:
+        table.report(key, f"must list from 2 to {MAX_VALUES:,} values, not {len(values):,}")
+        return ()
+    return tuple(values)
