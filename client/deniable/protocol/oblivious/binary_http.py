@@ -122,16 +122,16 @@ class _MessageReader:
 
     def fields(self, *, known: bool) -> Fields:
         """A section of header or trailer lines."""
+        found = []
         if known:
-            inside, found = _MessageReader(self.sized()), []
+            inside = _MessageReader(self.sized())
             while not inside._ended:
                 found.append(inside._line(inside.number()))
-                _check_number(found)
-            return tuple(found)
-        found = []
-        while size := self.number():
-            found.append(self._line(size))
-            _check_number(found)
+        else:
+            while size := self.number():
+                found.append(self._line(size))
+        if len(found) > _MOST_FIELDS:
+            raise _malformed(f"it has more than {_MOST_FIELDS} header lines")
         return tuple(found)
 
     def rest(self, *, known: bool) -> tuple[Fields, bytes]:
@@ -189,11 +189,6 @@ def _section(fields: Fields) -> bytes:
 def _joined(fields: Fields, wanted: bytes) -> bytes:
     found = [value for name, value in fields if name == wanted]
     return found[0] if len(found) == 1 else b",".join(found)
-
-
-def _check_number(found: list[tuple[bytes, bytes]]) -> None:
-    if len(found) > _MOST_FIELDS:
-        raise _malformed(f"it has more than {_MOST_FIELDS} header lines")
 
 
 def _malformed(why: str) -> WireError:
