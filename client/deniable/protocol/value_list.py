@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import TYPE_CHECKING
 
 from deniable.protocol.coded_message import CodedMessage
@@ -62,6 +62,26 @@ def value_text(text: str) -> str:
     if len(value) > _SURELY and len(value.encode()) > MAX_VALUE_BYTES:
         raise ValueError(_TOO_LONG)
     return value
+
+
+def listed_value(value: object, listed: Container[str], other: str | None) -> str:
+    """The listed value that an app's value stands for; `other` stands for all that are not listed.
+
+    Raises:
+        ValueError: it is no text, or not listed. The message does not repeat it: error messages
+            end up in logs.
+    """
+    if not isinstance(value, str):
+        raise ValueError(f"takes a string, not {type(value).__name__}")
+    text = normal_form(value)
+    if text in listed:
+        return str(text)
+    if other is not None:
+        return other
+    raise ValueError(
+        'the value is not one of its declared values; add it, or add an "other" that stands for '
+        "the rest"
+    )
 
 
 def report_mistakes(values: Sequence[str], report: Callable[[str], None]) -> None:

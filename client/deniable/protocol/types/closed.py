@@ -23,7 +23,7 @@ from deniable.protocol.mechanisms import (
 )
 from deniable.protocol.randomness import Bits
 from deniable.protocol.types.base import Aggregate, MetricType, Table, Value
-from deniable.protocol.value_list import normal_form, read_values, report_mistakes
+from deniable.protocol.value_list import listed_value, normal_form, read_values, report_mistakes
 
 
 class Closed(MetricType):
@@ -122,18 +122,7 @@ class Category(Closed):
         return cls(values, other) if values else None
 
     def normalize(self, value: Value) -> str:
-        if not isinstance(value, str):
-            raise ValueError(f"takes a string, not {type(value).__name__}")
-        text = normal_form(value)
-        if text in self.places:
-            return text
-        if self.other is not None:
-            return self.other
-        # The message must not repeat the value: error messages end up in logs.
-        raise ValueError(
-            'the value is not one of its declared values; add it, or add an "other" that '
-            "stands for the rest"
-        )
+        return listed_value(value, self.places, self.other)
 
     def place(self, text: str) -> int:
         # An app may be upgraded inside a window, and the value leave the domain.
