@@ -8,8 +8,10 @@ The relay sees the device's address and no report; the gateway sees the report a
 from __future__ import annotations
 
 import importlib.util
+import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 from deniable.device.transport import (
@@ -22,7 +24,12 @@ from deniable.device.transport import (
 )
 from deniable.protocol.addresses import check_endpoint
 from deniable.protocol.errors import TransportError, WireError
-from deniable.protocol.oblivious.binary_http import InnerRequest, InnerResponse, padded
+from deniable.protocol.oblivious.binary_http import (
+    InnerRequest,
+    InnerResponse,
+    padded,
+    padded_size,
+)
 from deniable.protocol.oblivious.capsules import (
     KEY_PROBLEM,
     REQUEST_TYPE,
@@ -37,13 +44,15 @@ from deniable.protocol.oblivious.signed_keys import (
     check_identity,
     verified,
 )
-from deniable.protocol.oblivious.sizes import sealed_size
 
 KEY_SECONDS = 86_400.0
 """Seconds for which a list of keys is used; then it is read again, so that old keys fall out of
 use."""
 
 _LARGEST_KEYS = 1 << 14
+
+_DIGITS = 10
+"""As many as the largest row and column of any scheme have."""
 
 
 class ObliviousTransport:
@@ -167,3 +176,35 @@ def _refused(reply: Reply) -> TransportError:
         retry_after=retry_seconds(reply.retry_after, time.time()),
         foreign=problem is None,
     )
+
+
+def sealed_size(body: bytes, around: int) -> int:
+    """The bytes of the message that carries a batch, so that the relay learns nothing of what a
+    report says: a power of two that depends on nothing random, on the names in it, on how many
+    reports and columns it has, and on no digit of them. `around` is what is around the batch."""
+    return padded_size(around + _bound(body))
+
+
+def _bound(body: bytes) -> int:
+    """The most bytes that a batch of the same metrics, schemes, windows and counts could have."""
+    try:
+        reports = json.loads(body)["reports"]
+        return len(body) + sum(_spare(report) for report in reports)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return len(body)
+
+
+def _spare(report: dict[str, Any]) -> int:
+    """What the numbers of one report could be longer."""
+    columns, row = report["columns"], report.get("row")
+    # A row 0 is left out.
+    spare = len(f',"row":{"9" * _DIGITS}') if row is None else _left([row])
+    if isinstance(columns, int):
+        spare += _left([columns])
+    elif isinstance(columns, list):
+        spare += _left(columns)
+    return spare
+
+
+def _left(numbers: Iterable[int]) -> int:
+    return sum(max(0, _DIGITS - len(str(number))) for number in numbers)

@@ -12,6 +12,8 @@ from pyhpke import AEADId, CipherSuite, KDFId, KEMId
 from pyhpke.kem_key import KEMKey, KEMKeyPair
 
 from deniable import WireError
+from deniable.oblivious import sealed_size
+from deniable.protocol.oblivious.binary_http import SMALLEST, padded_size
 from deniable.protocol.oblivious.capsules import (
     AEADS,
     KEMS,
@@ -25,11 +27,6 @@ from deniable.protocol.oblivious.capsules import (
     write_configurations,
 )
 from deniable.protocol.oblivious.signed_keys import identity_of, sign, verified
-from deniable.protocol.oblivious.sizes import (
-    SMALLEST,
-    padded_size,
-    sealed_size,
-)
 from deniable.protocol.wire import SealedReport, encode_batch
 
 SECRET = bytes.fromhex("3c168975674b2fa8e465970b79c8dcf09f1c741626480bd4c6162fc5b6a98e1a")

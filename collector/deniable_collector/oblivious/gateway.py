@@ -14,7 +14,13 @@ from functools import lru_cache, partial
 from msgspec.structs import replace
 
 from deniable.protocol.errors import WireError
-from deniable.protocol.oblivious.binary_http import Fields, InnerRequest, InnerResponse, padded
+from deniable.protocol.oblivious.binary_http import (
+    Fields,
+    InnerRequest,
+    InnerResponse,
+    padded,
+    padded_size,
+)
 from deniable.protocol.oblivious.capsules import (
     KEY_PROBLEM,
     REQUEST_TYPE,
@@ -24,7 +30,6 @@ from deniable.protocol.oblivious.capsules import (
     open_request,
 )
 from deniable.protocol.oblivious.signed_keys import KEYS_TYPE, SIGNATURE
-from deniable.protocol.oblivious.sizes import padded_size
 from deniable_collector.batches.catalogue import MustWait
 from deniable_collector.oblivious.key_file import KeyFile
 from deniable_collector.operation.metrics import count_answer

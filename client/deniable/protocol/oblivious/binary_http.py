@@ -15,6 +15,9 @@ Fields = tuple[tuple[bytes, bytes], ...]
 """Header lines in their order: names in lower case, and values."""
 
 _KNOWN_REQUEST, _KNOWN_RESPONSE, _OPEN_REQUEST, _OPEN_RESPONSE = range(4)
+SMALLEST = 1 << 10
+"""Bytes that every request and every response has at least."""
+
 _MOST_FIELDS = 64
 _is_name = re.compile(rb"[!#$%&'*+.^_`|~0-9a-z-]+").fullmatch
 _is_value = re.compile(rb"[\t\x20-\x7e\x80-\xff]*").fullmatch
@@ -91,6 +94,11 @@ class InnerResponse(NamedTuple):
     def header(self, name: bytes) -> bytes:
         """The value of a header; several values are joined by commas, none is empty."""
         return _joined(self.fields, name)
+
+
+def padded_size(size: int) -> int:
+    """The power of two, from SMALLEST on, in which so many bytes fit."""
+    return max(SMALLEST, 1 << max(0, size - 1).bit_length())
 
 
 def padded(message: bytes, size: int) -> bytes:
