@@ -23,8 +23,7 @@ from scipy.sparse import csr_matrix
 
 from common.tables import Cell, Goal, Table, run
 from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
-from deniable.protocol.mechanisms.number_range import TOP, NumberRange
-from deniable.protocol.mechanisms.numeric import Histogram
+from deniable.protocol.mechanisms.number_range import TOP, Histogram, NumberRange
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers import HierarchicalHistogramAnalysis

@@ -10,7 +10,8 @@ from __future__ import annotations
 import importlib.util
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 from deniable.device.transport import (
@@ -18,11 +19,17 @@ from deniable.device.transport import (
     Reply,
     check_ingest_key,
     problem_code,
+    problem_type,
     retry_seconds,
 )
 from deniable.protocol.addresses import check_endpoint
 from deniable.protocol.errors import TransportError, WireError
-from deniable.protocol.oblivious.binary_http import InnerRequest, InnerResponse, padded
+from deniable.protocol.oblivious.binary_http import (
+    InnerRequest,
+    InnerResponse,
+    padded,
+    padded_size,
+)
 from deniable.protocol.oblivious.capsules import (
     KEY_PROBLEM,
     REQUEST_TYPE,
@@ -37,13 +44,15 @@ from deniable.protocol.oblivious.signed_keys import (
     check_identity,
     verified,
 )
-from deniable.protocol.oblivious.sizes import sealed_size
 
 KEY_SECONDS = 86_400.0
 """Seconds for which a list of keys is used; then it is read again, so that old keys fall out of
 use."""
 
 _LARGEST_KEYS = 1 << 14
+
+_DIGITS = 10
+"""As many as the largest row and column of any scheme have."""
 
 
 class ObliviousTransport:
@@ -112,7 +121,7 @@ class ObliviousTransport:
         message = InnerRequest(b"POST", *self._place, self._fields, body).encode()
         message = padded(message, sealed_size(body, len(message) - len(body)))
         sealed, reply = self._exchange(message, self._key())
-        if self._key_is_refused(reply):
+        if 400 <= reply.status < 500 and problem_type(reply.body) == KEY_PROBLEM:
             # The gateway has changed its keys. If it tells no other one, the batch waits.
             self._keys, before = None, self._keys
             key = self._key()
@@ -152,14 +161,6 @@ class ObliviousTransport:
             self._until = now + KEY_SECONDS
         return self._keys
 
-    def _key_is_refused(self, reply: Reply) -> bool:
-        if not 400 <= reply.status < 500:
-            return False
-        try:
-            return bool(json.loads(reply.body)["type"] == KEY_PROBLEM)
-        except (ValueError, TypeError, KeyError, RecursionError):
-            return False
-
 
 def _signature(headers: Mapping[str, str]) -> str:
     found = headers.get(SIGNATURE) or ""
@@ -175,3 +176,35 @@ def _refused(reply: Reply) -> TransportError:
         retry_after=retry_seconds(reply.retry_after, time.time()),
         foreign=problem is None,
     )
+
+
+def sealed_size(body: bytes, around: int) -> int:
+    """The bytes of the message that carries a batch, so that the relay learns nothing of what a
+    report says: a power of two that depends on nothing random, on the names in it, on how many
+    reports and columns it has, and on no digit of them. `around` is what is around the batch."""
+    return padded_size(around + _bound(body))
+
+
+def _bound(body: bytes) -> int:
+    """The most bytes that a batch of the same metrics, schemes, windows and counts could have."""
+    try:
+        reports = json.loads(body)["reports"]
+        return len(body) + sum(_spare(report) for report in reports)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return len(body)
+
+
+def _spare(report: dict[str, Any]) -> int:
+    """What the numbers of one report could be longer."""
+    columns, row = report["columns"], report.get("row")
+    # A row 0 is left out.
+    spare = len(f',"row":{"9" * _DIGITS}') if row is None else _left([row])
+    if isinstance(columns, int):
+        spare += _left([columns])
+    elif isinstance(columns, list):
+        spare += _left(columns)
+    return spare
+
+
+def _left(numbers: Iterable[int]) -> int:
+    return sum(max(0, _DIGITS - len(str(number))) for number in numbers)

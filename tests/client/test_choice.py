@@ -6,9 +6,6 @@ from deniable.protocol.mechanisms import design, total_variance
 from deniable.protocol.mechanisms.choice import (
     MAX_REPORT_BYTES,
     choose,
-    choose_memoized,
-    explain,
-    explain_memoized,
     loss,
 )
 from deniable.protocol.mechanisms.hashed import MemoizedLocalHashing
@@ -44,8 +41,8 @@ def test_auto_takes_what_is_chosen():
 )  # fmt: skip
 def test_a_reason_has_the_bytes_of_a_report(size, epsilon, name, reason):
     """A report of 256 bytes is accepted and one of 257 is not, and the reason says so."""
-    assert choose(size, epsilon)[0].name == name
-    assert explain(size, epsilon) == reason
+    taken, why = choose(size, epsilon)
+    assert (taken.name, why) == (name, reason)
 
 
 HERE, THERE = MemoizedSubsetSelection.name, MemoizedLocalHashing.name
@@ -76,10 +73,9 @@ SHORT = (
 )
 def test_what_is_taken_with_memory_is_explained(size, epsilon, lifetime, name, reason):
     """Subset selection, if its report is short and it loses at most 5%, or no more than hashing;
-    the reason has the loss and the bytes, and `choose_memoized` builds what it names."""
-    assert explain_memoized(size, "city", epsilon, lifetime) == reason
-    built = choose_memoized(size, "city", epsilon, lifetime)[0]
-    assert built.name == name
+    the reason has the loss and the bytes, and what is built is what it names."""
+    built, why = choose(size, epsilon, lifetime, salt="city")
+    assert (built.name, why) == (name, reason)
     assert built.require_within(epsilon, lifetime) is built
     least = SubsetSelection.design(size, epsilon)
     bound = total_variance(least.p, least.q, size)

@@ -111,7 +111,7 @@ def test_other_addresses_are_refused(registry, case):
         Client(registry, development=case["address"], consent=True)
     if case["address"].strip():
         with pytest.raises(ValueError, match=r"DENIABLE_DEV (must be|names the port)"):
-            development.address_of(case["address"], "DENIABLE_DEV")
+            loopback_address(case["address"], "DENIABLE_DEV")
 
 
 @pytest.mark.parametrize("address", VECTORS["addresses"]["valid"])

@@ -60,7 +60,7 @@ def test_designs_keep_within_epsilon(cells, mean):
     largest of them; 40 epsilons from 0.25 to 10."""
     for step in range(1, 41):
         histogram = HierarchicalHistogram.design(UNIT, step / 4, cells, mean)
-        rows = [level.oracle.odds for level in histogram.levels]
+        rows = [level.odds for level in histogram.levels]
         if histogram.mean is not None:
             rows.append(histogram.mean.odds)
         assert max(rows) == histogram.odds <= exp_below(step / 4)

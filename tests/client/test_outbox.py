@@ -174,6 +174,6 @@ def test_a_long_definition_is_not_kept(make_client, monkeypatch, spare, kept):
     definition = client.registry["browser"].scheme.canonical().decode()
     monkeypatch.setattr(outbox, "_LARGEST_DEFINITION", len(definition) + spare)
     fill(client, 1)
-    (entry,) = client._device.owned().entries
+    (entry,) = client._owned().entries
     assert entry.description == client.registry["browser"].description
     assert entry.definition == (definition if kept else None)

@@ -216,7 +216,7 @@ def test_reports_in_words(make_client, clock, tmp_path):
         client.active("back")
         assert client.flush()
         (report,) = client.sent()
-        entries = client._device.owned().entries
+        entries = client._owned().entries
         (chinese,) = describe_entries(entries, client.registry, OWNER_TEXTS["zh-Hans"])
         cohorts = "first used in" in report.words
         found.add(cohorts)

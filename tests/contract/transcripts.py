@@ -130,11 +130,11 @@ class Driver:
             return {**step, **self._reply(step["reply"])}
         if "opt_out" in step:
             self.consent = False
-            self.device.withdraw()
+            self.device.state.withdraw()
         elif "opt_in" in step:
             self.consent = True
         elif "erase" in step:
-            self.device.erase()
+            self.device.state.erase(self.device.clock())
         elif "leave" in step:
             self.device.hurry()
         elif "restart" in step:

@@ -187,7 +187,7 @@ class Background:
     def _withdraw(self) -> None:
         """Delete what was recorded and not sent, in memory and on the disk."""
         if self._taking_back is None:
-            self._taking_back = self._device.withdraw
+            self._taking_back = self._state.withdraw
         self._take_back()
 
     def _take_back(self) -> None:

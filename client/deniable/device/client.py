@@ -187,12 +187,7 @@ class Client(Background):
             return
         if record.refused is not None:
             self._troubles.note(record.refused, "refused")
-            if self._development:
-                warnings.warn(
-                    f"{record.refused}, so the value was dropped",
-                    UndeclaredValueWarning,
-                    stacklevel=3,
-                )
+            self._warn(f"{record.refused}, so the value was dropped")
         if self.status != "on":
             self._troubles.ignored(self.status)
             return
@@ -210,14 +205,16 @@ class Client(Background):
             return
         if record.undeclared:
             self._troubles.undeclared(name, record.text)
-            if self._development:
-                warnings.warn(
-                    f"metric {name!r}: a value that is not declared was recorded, and counts as "
-                    f"{record.text!r}; to count it separately, declare it",
-                    UndeclaredValueWarning,
-                    stacklevel=3,
-                )
+            self._warn(
+                f"metric {name!r}: a value that is not declared was recorded, and counts as "
+                f"{record.text!r}; to count it separately, declare it"
+            )
         self._keep(record)
+
+    def _warn(self, message: str) -> None:
+        """Warn a developer, at the line that called `record`."""
+        if self._development:
+            warnings.warn(message, UndeclaredValueWarning, stacklevel=4)
 
     def set_segments(self, segments: Mapping[str, str]) -> None:
         """Tell the client the device's segments, like {"platform": "web"}.
@@ -275,9 +272,13 @@ class Client(Background):
 
     def _owned(self) -> Owned:
         """What the state holds for the owner of the device; nothing after trouble."""
-        from deniable.device.owner import Owned
+        from deniable.device.owner import Owned, owned
 
-        found = self._troubles.guard(self._device.owned) if self._state.exists() else None
+        def read() -> Owned:
+            with self._state.transaction() as connection:
+                return owned(connection, self._device.registry)
+
+        found = self._troubles.guard(read) if self._state.exists() else None
         if self._closed:
             self._state.close()
         return found or Owned()
@@ -338,7 +339,7 @@ class Client(Background):
         The ledger stays. A metric that has reported with memos never does so again on this
         device.
         """
-        self._taking_back = self._device.erase
+        self._taking_back = lambda: self._state.erase(self._clock())
         self._take_back()
 
     @property
@@ -377,9 +378,10 @@ def _narrator(
     if named is False or (given is None and not named.strip()):
         return None
     # Imported here: released apps do not need it.
-    from deniable.device.development import DevelopmentDevice, Narrator, address_of
+    from deniable.device.development import DevelopmentDevice, Narrator
+    from deniable.protocol.addresses import loopback_address
 
-    address = address_of(named, "DENIABLE_DEV" if given is None else "development")
+    address = loopback_address(named, "DENIABLE_DEV" if given is None else "development")
     device = DevelopmentDevice(registry, address, clock=clock, bits=bits)
     return Narrator(device, on_trouble)
 

@@ -23,7 +23,6 @@ from deniable.device.device import Device
 from deniable.device.diagnostics import Diagnostics
 from deniable.device.state import State
 from deniable.device.transport import HttpTransport, Reply
-from deniable.protocol.addresses import loopback_address
 from deniable.protocol.errors import MetricError, RejectedError, SegmentError, TransportError
 from deniable.protocol.wire import mark_development
 
@@ -61,20 +60,6 @@ _LONGEST_NAME = 100
 
 _OF_THE_OUTBOX = frozenset({"device", "reports", "batches", "pauses", "schemes"})
 """The tables of the state that stay; a new device begins without what is in all others."""
-
-
-def address_of(named: object, name: str) -> str:
-    """The address of `deniable dev`; `name` is what named it.
-
-    Raises:
-        ValueError: it is not an address of this machine.
-        TypeError: it is no text.
-    """
-    if not isinstance(named, str):
-        raise TypeError(
-            f"{name} must be the address of `deniable dev`, or False; not {type(named).__name__}"
-        )
-    return loopback_address(named, name)
 
 
 class _MarkingTransport(HttpTransport):

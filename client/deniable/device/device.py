@@ -1,14 +1,11 @@
 """The device: what happens between a record and an acknowledged batch, step by step.
 
-It has no threads and catches no errors; `deniable.device.background` does both. The owner of a
-device can delete the reports that wait, or everything but the ledger: that and the list of reported
-windows always stay, so that agreeing again reveals no more than was declared.
+It has no threads and catches no errors; `deniable.device.background` does both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -19,7 +16,6 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
 
     from deniable.device.outbox import OutgoingBatch
-    from deniable.device.owner import Owned
     from deniable.device.recording import Record
     from deniable.device.state import State
     from deniable.device.transport import Transport
@@ -138,21 +134,6 @@ class Device:
         with self.state.transaction() as connection:
             return max(0.0, outbox.next_attempt(connection) - self.clock())
 
-    def withdraw(self) -> None:
-        """Delete open values and unsent reports (see `withdraw`)."""
-        withdraw(self.state)
-
-    def erase(self) -> None:
-        """Delete values, reports, the history and the keys of memos (see `erase`)."""
-        erase(self.state, self.clock())
-
-    def owned(self) -> Owned:
-        """What the state holds for the owner of the device."""
-        from deniable.device import owner
-
-        with self.state.transaction() as connection:
-            return owner.owned(connection, self.registry)
-
     def _backoff(self, failures: int) -> float:
         """Exponential backoff with full jitter: uniform up to a bound that doubles."""
         return self._uniform(min(LONGEST_BACKOFF, FIRST_BACKOFF * 2.0 ** min(failures, 30)))
@@ -160,30 +141,3 @@ class Device:
     def _uniform(self, bound: float) -> float:
         """A delay below `bound`. It randomizes a time, never a value, so a float is safe."""
         return self.bits(53) / (1 << 53) * bound
-
-
-def withdraw(state: State) -> None:
-    """Delete the values of open windows and the reports that were not acknowledged.
-
-    The list of sent reports stays, for the owner to see. So do the keys of memos, which are
-    independent of any value: with another key, the same value would be revealed a second time.
-    """
-    with state.transaction() as connection:
-        open_windows.clear(connection)
-        outbox.withdraw(connection)
-
-
-def erase(state: State, now: float) -> None:
-    """Delete the values, all reports, the first windows of metrics that look back, and the keys of
-    memos, at a POSIX time in seconds.
-
-    Metrics that have reported with memos never do so again on this device.
-    """
-    with state.transaction() as connection:
-        open_windows.clear(connection)
-        # Without its memos, a metric that looks back is not reported.
-        connection.execute("DELETE FROM firsts")
-        outbox.clear(connection)
-        ledger.erase_keys(connection)
-        day = datetime.fromtimestamp(now, UTC).date()
-        connection.execute("UPDATE device SET erased = ?", (day.isoformat(),))

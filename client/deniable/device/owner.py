@@ -46,9 +46,9 @@ def accounts(connection: Connection, registry: Registry | None) -> list[Account]
     """
     ledger = Ledger(connection)
     found = []
-    names = list(registry.metrics) if registry is not None else []
-    for name in [*names, *(each for each in ledger.metrics() if each not in names)]:
-        metric = None if registry is None else registry.metrics.get(name)
+    known = {} if registry is None else registry.metrics
+    for name in dict.fromkeys((*known, *ledger.metrics())):
+        metric = known.get(name)
         found.append(
             Account(
                 metric=name,

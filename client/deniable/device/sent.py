@@ -20,8 +20,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from deniable.device.outbox import Entry
 from deniable.protocol.mechanisms import Mechanism, Memoizing, Packing, Report, Row
 from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
-from deniable.protocol.mechanisms.number_range import TOP, NumberRange, number_text
-from deniable.protocol.mechanisms.numeric import Numeric
+from deniable.protocol.mechanisms.number_range import TOP, NumberRange, Numeric, number_text
 from deniable.protocol.registry import Registry
 from deniable.protocol.scheme import Scheme
 from deniable.protocol.wire import SealedReport, unpack_columns

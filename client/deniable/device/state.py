@@ -3,6 +3,9 @@
 This module provides transactions, and fails closed: a file that is damaged, foreign, another app's
 or newer than this code is never used, repaired or replaced. A new device starts only if the file
 is missing. `deniable.device.state_file` opens and checks it.
+
+The owner of a device can delete the reports that wait, or everything but the ledger: that and the
+list of reported windows always stay, so that agreeing again reveals no more than was declared.
 """
 
 from __future__ import annotations
@@ -13,8 +16,10 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from deniable.device import ledger, open_windows, outbox
 from deniable.device.state_file import (
     PATIENCE,
     is_damage,
@@ -184,6 +189,31 @@ class State:
                 if isinstance(error, StateError):
                     self.failure, self._damaged = str(error), error.damaged
                 raise
+
+    def withdraw(self) -> None:
+        """Delete the values of open windows and the reports that were not acknowledged.
+
+        The list of sent reports stays, for the owner to see. So do the keys of memos, which are
+        independent of any value: with another key, the same value would be revealed a second time.
+        """
+        with self.transaction() as connection:
+            open_windows.clear(connection)
+            outbox.withdraw(connection)
+
+    def erase(self, now: float) -> None:
+        """Delete the values, all reports, the first windows of metrics that look back, and the keys
+        of memos, at a POSIX time in seconds.
+
+        Metrics that have reported with memos never do so again on this device.
+        """
+        with self.transaction() as connection:
+            open_windows.clear(connection)
+            # Without its memos, a metric that looks back is not reported.
+            connection.execute("DELETE FROM firsts")
+            outbox.clear(connection)
+            ledger.erase_keys(connection)
+            day = datetime.fromtimestamp(now, UTC).date()
+            connection.execute("UPDATE device SET erased = ?", (day.isoformat(),))
 
     @property
     def switched_off(self) -> bool:

@@ -284,12 +284,16 @@ def _code(reason: str) -> str:
 
 def problem_code(body: bytes) -> str | None:
     """The code of a problem document of the collector; None for anything else."""
-    try:
-        kind = json.loads(body)["type"]
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return None
-    found = re.fullmatch(rf"{_PROBLEM}([a-z0-9-]{{1,64}})", kind) if isinstance(kind, str) else None
+    found = re.fullmatch(rf"{_PROBLEM}([a-z0-9-]{{1,64}})", problem_type(body))
     return None if found is None else found[1]
+
+
+def problem_type(body: bytes) -> str:
+    """The type of a problem document (RFC 9457); empty for anything else."""
+    try:
+        return str(json.loads(body)["type"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return ""
 
 
 def retry_seconds(header: str | None, now: float) -> float | None:

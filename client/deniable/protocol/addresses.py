@@ -46,7 +46,7 @@ def check_endpoint(endpoint: str) -> None:
         raise ValueError(f"the endpoint {endpoint!r} has a query or fragment: {advice}")
 
 
-def loopback_address(address: str, name: str) -> str:
+def loopback_address(address: object, name: str) -> str:
     """The address as http://HOST:PORT, where HOST is 127.0.0.0/8 or [::1] as a number.
 
     `localhost` is looked up here, once, so that no later answer of a resolver can lead elsewhere.
@@ -57,7 +57,12 @@ def loopback_address(address: str, name: str) -> str:
 
     Raises:
         ValueError: it is not the address of a server on this machine.
+        TypeError: it is no text.
     """
+    if not isinstance(address, str):
+        raise TypeError(
+            f"{name} must be the address of `deniable dev`, or False; not {type(address).__name__}"
+        )
     found = _ADDRESS.fullmatch(address)
     if found is None or not is_loopback_host(found["host"]):
         raise ValueError(

@@ -26,7 +26,7 @@ from deniable.protocol.coded_message import CodedMessage, counted
 from deniable.protocol.frozen import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 
 Severity: TypeAlias = Literal["error", "warning", "note"]
@@ -70,14 +70,14 @@ class RegistryError(MistakesError):
 class ValueListError(DeniableError):
     """A file of values has a mistake; `line` (from 1) is where, if it is at one line.
 
-    `code` says which mistake it is, with its `arguments`; "list" if it has no code of its own.
+    `code` says which mistake it is; "list" if it has no code of its own.
     """
 
     def __init__(self, source: str, line: int | None, mistake: str) -> None:
         self.source = source
         self.line = line
         self.mistake = mistake
-        self.code, self.arguments = _coded(mistake, "list")
+        self.code: str = getattr(mistake, "code", "list")
         if line is None:
             told = CodedMessage("in_list", "{source} {mistake}", source=source, mistake=mistake)
         else:
@@ -112,12 +112,12 @@ class SegmentError(DeniableError):
 class SchemeError(DeniableError):
     """A mechanism cannot be built from these parameters.
 
-    `code` says which limit of a declared parameter is not kept, with its `arguments`; "scheme" if
-    anything else is wrong.
+    `code` says which limit of a declared parameter is not kept; "scheme" if anything else is wrong.
+    `str` of it is the `CodedMessage` with the arguments.
     """
 
     def __init__(self, message: str = "") -> None:
-        self.code, self.arguments = _coded(message, "scheme")
+        self.code: str = getattr(message, "code", "scheme")
         super().__init__(message)
 
     @classmethod
@@ -205,10 +205,3 @@ class UndeclaredValueWarning(UserWarning):
     The warning is only given in Python's development mode and by `deniable.testing`: in the logs
     of an app in production it would reveal something about the value.
     """
-
-
-def _coded(message: str, otherwise: str) -> tuple[str, Mapping[str, Any]]:
-    """The code and the arguments of a message, if it has them."""
-    return (
-        (message.code, message.arguments) if isinstance(message, CodedMessage) else (otherwise, {})
-    )

@@ -122,12 +122,9 @@ class _Reading:
         self._problems: list[Problem] = []
 
     def _report(self, path: tuple[str, ...], message: str) -> None:
-        number = None
-        if self._lines:
-            from deniable.protocol.toml_lines import line_of
+        from deniable.protocol.toml_lines import line_of
 
-            number = line_of(self._lines, path)
-        self._problems.append(Problem(number, ".".join(path), message))
+        self._problems.append(Problem(line_of(self._lines, path), ".".join(path), message))
 
     def read(self) -> dict[str, Any]:
         """The fields of the registry.

@@ -23,7 +23,7 @@ from deniable.protocol.checks import text as check_text
 from deniable.protocol.checks import texts as check_texts
 from deniable.protocol.errors import SegmentError
 from deniable.protocol.frozen import frozen
-from deniable.protocol.value_list import normal_form, report_mistakes
+from deniable.protocol.value_list import listed_value, report_mistakes
 
 MAX_COMBINATIONS = 32
 """The most combinations of segments that a metric may be counted by."""
@@ -87,18 +87,13 @@ class Segment:
         Raises:
             SegmentError: it is no text, or is not declared. The message does not repeat it.
         """
-        if not isinstance(value, str):
-            raise SegmentError(self.name, f"takes a string, not {type(value).__name__}")
-        text = normal_form(value)
-        if text in self.values:
-            return text
-        if self.other is not None:
-            return self.other
-        raise SegmentError(
-            self.name,
-            'the value is not one of its declared values; add it, or an "other" that stands for '
-            "the rest",
-        )
+        try:
+            return listed_value(value, self.values, self.other)
+        except ValueError as error:
+            why = str(error)
+        # Not in the handler: there the error before would stay in `__context__`, and its frames
+        # hold the value.
+        raise SegmentError(self.name, why)
 
 
 def combinations(segments: Iterable[Segment]) -> int:

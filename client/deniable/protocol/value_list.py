@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import TYPE_CHECKING
 
 from deniable.protocol.coded_message import CodedMessage
@@ -64,6 +64,26 @@ def value_text(text: str) -> str:
     return value
 
 
+def listed_value(value: object, listed: Container[str], other: str | None) -> str:
+    """The listed value that an app's value stands for; `other` stands for all that are not listed.
+
+    Raises:
+        ValueError: it is no text, or not listed. The message does not repeat it: error messages
+            end up in logs.
+    """
+    if not isinstance(value, str):
+        raise ValueError(f"takes a string, not {type(value).__name__}")
+    text = normal_form(value)
+    if text in listed:
+        return str(text)
+    if other is not None:
+        return other
+    raise ValueError(
+        'the value is not one of its declared values; add it, or add an "other" that stands for '
+        "the rest"
+    )
+
+
 def report_mistakes(values: Sequence[str], report: Callable[[str], None]) -> None:
     """Report each value in normal form C that is listed twice, or cannot be one."""
     seen: set[str] = set()
@@ -93,8 +113,14 @@ def value_texts(texts: Sequence[str], source: str) -> list[str]:
         except ValueError as error:
             mistake = CodedMessage("no_text", "{mistake}; remove it", mistake=str(error))
             raise ValueListError(source, number, mistake) from None
-    if len(set(values)) < len(values):
-        raise _repeated(source, values)
+    lines: dict[str, int] = {}
+    for number, value in enumerate(values, 1):
+        first = lines.setdefault(value, number)
+        if first != number:
+            mistake = CodedMessage(
+                "repeated", "repeats line {line}; remove one of the two", line=first
+            )
+            raise ValueListError(source, number, mistake)
     return values
 
 
@@ -137,15 +163,3 @@ def parse_values(data: bytes, source: str) -> list[str]:
     if not text:
         raise ValueListError(source, None, _NONE)
     return value_texts(text.split("\n"), source)
-
-
-def _repeated(source: str, values: list[str]) -> ValueListError:
-    seen: dict[str, int] = {}
-    for number, value in enumerate(values, 1):
-        first = seen.setdefault(value, number)
-        if first != number:
-            mistake = CodedMessage(
-                "repeated", "repeats line {line}; remove one of the two", line=first
-            )
-            return ValueListError(source, number, mistake)
-    raise AssertionError("no value is repeated")

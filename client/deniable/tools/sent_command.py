@@ -18,7 +18,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import get_args
 
-from deniable.device import device, owner
+from deniable.device import owner
 from deniable.device.sent import OWNER_TEXTS, OwnerLanguage, SentReport, describe_entries
 from deniable.device.state import FILE_NAME, State, states_root
 from deniable.protocol.errors import DeniableError, StateError
@@ -147,9 +147,9 @@ def _change(directory: Path, switch: str | None, *, erase: bool) -> None:
             print(f"No app has kept anything in {directory} yet; see that the name is right.")
         elif erase or switch == "off":
             if erase:
-                device.erase(state, time.time())
+                state.erase(time.time())
             else:
-                device.withdraw(state)
+                state.withdraw()
             print(
                 "Values, reports and the keys of memos on this device are erased; the ledger stays."
                 if erase

@@ -14,7 +14,13 @@ from functools import lru_cache, partial
 from msgspec.structs import replace
 
 from deniable.protocol.errors import WireError
-from deniable.protocol.oblivious.binary_http import Fields, InnerRequest, InnerResponse, padded
+from deniable.protocol.oblivious.binary_http import (
+    Fields,
+    InnerRequest,
+    InnerResponse,
+    padded,
+    padded_size,
+)
 from deniable.protocol.oblivious.capsules import (
     KEY_PROBLEM,
     REQUEST_TYPE,
@@ -24,7 +30,6 @@ from deniable.protocol.oblivious.capsules import (
     open_request,
 )
 from deniable.protocol.oblivious.signed_keys import KEYS_TYPE, SIGNATURE
-from deniable.protocol.oblivious.sizes import SMALLEST_RESPONSE, padded_size
 from deniable_collector.batches.catalogue import MustWait
 from deniable_collector.oblivious.key_file import KeyFile
 from deniable_collector.operation.metrics import count_answer
@@ -128,7 +133,7 @@ def seal(opened: Opened, response: HttpResponse) -> HttpResponse:
     """The capsule of a response, padded so that its size does not tell what it says."""
     told = _told(response.content_type, response.retry_after)
     message = InnerResponse(response.status, told, response.body).encode()
-    message = padded(message, padded_size(len(message), SMALLEST_RESPONSE))
+    message = padded(message, padded_size(len(message)))
     return HttpResponse(200, opened.seal_response(message), RESPONSE_TYPE)
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from deniable import Scheme
 from deniable.protocol.mechanisms import FrequencyOracle, Mechanism, Memoizing
-from deniable.protocol.mechanisms.numeric import Numeric
+from deniable.protocol.mechanisms.number_range import Numeric
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import (

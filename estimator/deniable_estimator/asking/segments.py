@@ -18,7 +18,7 @@ import numpy as np
 from deniable import Metric, Registry, Scheme
 from deniable.protocol import windows
 from deniable.protocol.mechanisms import FrequencyOracle
-from deniable.protocol.mechanisms.numeric import Histogram
+from deniable.protocol.mechanisms.number_range import Histogram
 from deniable.protocol.segments import LEAST_REPORTS
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.basis import Part

@@ -22,8 +22,7 @@ from deniable.device.outbox import Entry
 from deniable.device.sent import OWNER_TEXTS, OwnerLanguage, describe_entries
 from deniable.protocol.mechanisms import Mechanism, Packing, Report
 from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
-from deniable.protocol.mechanisms.number_range import TOP
-from deniable.protocol.mechanisms.numeric import Numeric
+from deniable.protocol.mechanisms.number_range import TOP, Numeric
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable.protocol.wire import SealedReport, unpack_columns
 

@@ -22,7 +22,7 @@ from typing import Literal
 from deniable.protocol.coded_message import CodedMessage, counted
 from deniable.protocol.mechanisms import FrequencyOracle, Memoizing
 from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
-from deniable.protocol.mechanisms.numeric import Histogram, Numeric
+from deniable.protocol.mechanisms.number_range import Histogram, Numeric
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.metric import Metric

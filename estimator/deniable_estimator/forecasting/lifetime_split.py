@@ -40,7 +40,7 @@ from typing import Any, NamedTuple, TypeAlias
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.mechanisms import FrequencyOracle, Mechanism
-from deniable.protocol.mechanisms.numeric import Histogram
+from deniable.protocol.mechanisms.number_range import Histogram
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.metric import Metric

@@ -16,8 +16,7 @@ import math
 
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
-from deniable.protocol.mechanisms.number_range import TOP, NumberRange
-from deniable.protocol.mechanisms.numeric import Histogram
+from deniable.protocol.mechanisms.number_range import TOP, Histogram, NumberRange
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.metric import Metric
 from deniable.protocol.windows import IN_A

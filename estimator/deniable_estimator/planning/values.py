@@ -14,7 +14,7 @@ from deniable.protocol.mechanisms import (
     Memoizing,
     design,
 )
-from deniable.protocol.mechanisms.choice import explain, explain_memoized, loss
+from deniable.protocol.mechanisms.choice import choose, loss
 from deniable.protocol.types.closed import Category
 from deniable_estimator.analyses import memory_of, oracle_analysis
 from deniable_estimator.document.document import Document, Fact, Note
@@ -114,11 +114,11 @@ def _designed(asked: Asked) -> tuple[FrequencyOracle[Any], str]:
     if asked["memoize"]:
         listed = None if name in MEMOIZED_STRING_DESIGNS else size
         if name == AUTO:
-            chosen = explain_memoized(size, words.SALT, epsilon, lifetime)
+            chosen = choose(size, epsilon, lifetime, salt=words.SALT)[1]
         return design(name, listed, epsilon, lifetime, salt=words.SALT), chosen
     if name in STRING_DESIGNS:
         return design(name, None, epsilon, salt=words.SALT), chosen
-    return design(name, size, epsilon), explain(size, epsilon) if name == AUTO else chosen
+    return design(name, size, epsilon), choose(size, epsilon)[1] if name == AUTO else chosen
 
 
 def lasting_error(mechanism: Memoizing[Any], share: float, devices: int) -> float:

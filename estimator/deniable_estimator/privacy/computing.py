@@ -21,7 +21,7 @@ from typing import Any
 
 from deniable import Metric, Registry
 from deniable.protocol.mechanisms import Memoizing
-from deniable.protocol.mechanisms.numeric import Numeric
+from deniable.protocol.mechanisms.number_range import Numeric
 from deniable.protocol.windows import IN_A_YEAR
 from deniable_estimator.analyses import memory_of
 from deniable_estimator.analyses.base import MemoryAnalysis

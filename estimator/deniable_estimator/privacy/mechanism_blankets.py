@@ -46,7 +46,7 @@ def parts_of(mechanism: Mechanism[Any]) -> list[tuple[Mechanism[Any], float]]:
         case MemoizedRetention(channels=channels):
             return [(each, 1 / len(channels)) for each in channels]
         case HierarchicalHistogram():
-            parts: list[Mechanism[Any]] = [level.oracle for level in mechanism.levels]
+            parts: list[Mechanism[Any]] = [*mechanism.levels]
             if mechanism.mean is not None:
                 parts.append(mechanism.mean)
             return list(zip(parts, map(float, mechanism.shares), strict=True))

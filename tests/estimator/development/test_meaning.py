@@ -10,7 +10,7 @@ from deniable import Scheme
 from deniable.protocol import windows
 from deniable.protocol.mechanisms import FrequencyOracle, Packing, Report, all_names, rebuild
 from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
-from deniable.protocol.mechanisms.numeric import Numeric
+from deniable.protocol.mechanisms.number_range import Numeric
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable.protocol.wire import SealedReport, unpack_columns
 from deniable_estimator.development.meaning import LISTED_COLUMNS, MOST_VALUES, PROBES, meaning_of

@@ -80,8 +80,8 @@ def test_nodes_below_zero(make_tree):
     """A row whose reports all lie in columns that a node does not own has a share below zero."""
     tree = make_tree(2.0, 64)
     level = tree.levels[2]
-    owned = {cell.column for cell in level.oracle.support(7)}
-    other = next(column for column in range(level.columns) if column not in owned)
+    owned = {cell.column for cell in level.support(7)}
+    other = next(column for column in range(level.rows[0].width) if column not in owned)
     found = _alarms(list(tree_figures(tree, _attacked(tree, 2, other, 40_000, 6))))
     assert {"lowest", "low"} <= found
 

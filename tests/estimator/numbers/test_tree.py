@@ -16,6 +16,7 @@ from tests.estimator.numbers.crowds import (
 )
 
 from deniable.protocol.mechanisms import Report
+from deniable.protocol.mechanisms.hierarchical_histogram import space_of
 from deniable.protocol.mechanisms.number_range import TOP
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers import HierarchicalHistogramAnalysis
@@ -33,9 +34,9 @@ def test_it_is_weighted_least_squares(make_tree, epsilon):
     normal[64, :64] = normal[:64, 64] = 1
     right[64] = 1
     for level, weight, row in zip(tree.levels, tree.weights, rows, strict=True):
-        p, q, m = float(level.oracle.p), float(level.oracle.q), level.nodes
+        p, q, m = float(level.p), float(level.q), level.size
         support = np.array(
-            [sum(row.cells[cell.column] for cell in level.oracle.support(x)) for x in range(m)]
+            [sum(row.cells[cell.column] for cell in level.support(x)) for x in range(m)]
         )
         shares = (support / row.reports - q) / (p - q)
         noise = (p * (1 - p) + (m - 1) * q * (1 - q)) / ((p - q) ** 2 * (m - 1))
@@ -70,11 +71,11 @@ def test_bias_and_variance_by_enumeration(make_tree, monkeypatch):
     tree = make_tree(4.0, 16)
     shares = np.array([0.3, 0.0, 0.05, 0.15] + [0.0] * 10 + [0.1, 0.4])
     rates = [
-        shares.reshape(level.nodes, -1).sum(axis=1) @ scores(tree).chances[row]
+        shares.reshape(level.size, -1).sum(axis=1) @ scores(tree).chances[row]
         for row, level in enumerate(tree.levels)
     ]
     first, second, variance, total = np.zeros(17), np.zeros(17), np.zeros(17), 0.0
-    halves = [_outcomes(level.columns, 2) for level in tree.levels]
+    halves = [_outcomes(level.rows[0].width, 2) for level in tree.levels]
     for one, two in itertools.product(*halves):
         chance = _chance(*one, rates[0]) * _chance(*two, rates[1])
         found = estimate_tree(tree, (TallyRow(2, one[0]), TallyRow(2, two[0])))
@@ -133,9 +134,9 @@ def test_devices_that_report_again_in_any_row(make_tree):
 def test_nodes_own_the_columns_that_support_them(make_tree, epsilon):
     """Ownership is the support of each level's own mechanism, node by node."""
     for level in make_tree(epsilon).levels:
-        own = ownership(level.order, level.dimension, level.columns, level.nodes)
-        for node in range(level.nodes):
-            columns = sorted(cell.column for cell in level.oracle.support(node))
+        own = ownership(*space_of(level), level.rows[0].width, level.size)
+        for node in range(level.size):
+            columns = sorted(cell.column for cell in level.support(node))
             assert np.flatnonzero(own[node]).tolist() == columns
 
 
@@ -151,7 +152,7 @@ def test_expected_scores_are_the_question(make_tree, epsilon, live):
     expected = np.repeat(questions.mean(axis=1)[:, None], 256, axis=1)
     for row, each in enumerate(table.of(questions)):
         by_node = each @ scores(tree).chances[row].T
-        expected += np.repeat(by_node, 256 // tree.levels[row].nodes, axis=1)
+        expected += np.repeat(by_node, 256 // tree.levels[row].size, axis=1)
     assert np.abs(expected - questions).max() < 1e-11
 
 

@@ -13,47 +13,20 @@ from typing import Any
 
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.errors import SchemeError
-from deniable.protocol.mechanisms.base import (
-    FrequencyOracle,
-    Mechanism,
-    Memoizing,
-    MemoizingOracle,
-    Packing,
-    Report,
-    Row,
-    total_variance,
-)
-from deniable.protocol.mechanisms.limits import (
-    MAX_CELLS,
-    MAX_EPSILON,
-    MAX_MEMO_EPSILON,
-    check_epsilon,
-    check_memo_epsilon,
-)
 
-__all__ = [
-    "AUTO",
-    "DESIGNS",
-    "MAX_CELLS",
-    "MAX_EPSILON",
-    "MAX_MEMO_EPSILON",
-    "MEMOIZED_DESIGNS",
-    "MEMOIZED_STRING_DESIGNS",
-    "STRING_DESIGNS",
-    "FrequencyOracle",
-    "Mechanism",
-    "Memoizing",
-    "MemoizingOracle",
-    "Packing",
-    "Report",
-    "Row",
-    "all_names",
-    "design",
-    "names",
-    "no_mechanism",
-    "rebuild",
-    "total_variance",
-]
+# What is imported under its own name is part of this module as well.
+from deniable.protocol.mechanisms.base import FrequencyOracle as FrequencyOracle
+from deniable.protocol.mechanisms.base import Mechanism as Mechanism
+from deniable.protocol.mechanisms.base import Memoizing as Memoizing
+from deniable.protocol.mechanisms.base import MemoizingOracle as MemoizingOracle
+from deniable.protocol.mechanisms.base import Packing as Packing
+from deniable.protocol.mechanisms.base import Report as Report
+from deniable.protocol.mechanisms.base import Row as Row
+from deniable.protocol.mechanisms.base import total_variance as total_variance
+from deniable.protocol.mechanisms.limits import MAX_CELLS as MAX_CELLS
+from deniable.protocol.mechanisms.limits import MAX_EPSILON as MAX_EPSILON
+from deniable.protocol.mechanisms.limits import MAX_MEMO_EPSILON as MAX_MEMO_EPSILON
+from deniable.protocol.mechanisms.limits import check_epsilon, check_memo_epsilon
 
 _MECHANISMS = {
     "subset_selection": ("subset_selection", "SubsetSelection"),
@@ -113,7 +86,8 @@ STRING_DESIGNS: dict[str, Callable[[str, float], FrequencyOracle[str]]] = {
         "one_time_rappor",
     )
 }
-"""The same for strings: name -> (salt, epsilon) -> mechanism. The salt is the metric's name."""
+"""The same for strings: name -> (salt, epsilon) -> mechanism. The salt is the metric's name. The
+first is what `auto` takes."""
 
 MEMOIZED_DESIGNS: dict[str, Callable[[int, float, float], MemoizingOracle[int]]] = {
     name: _lazily(name) for name in ("memoized_subset_selection", "basic_rappor")
@@ -127,19 +101,12 @@ MEMOIZED_STRING_DESIGNS: dict[str, Callable[[str, float, float], MemoizingOracle
     "rappor_chromium": lambda salt, epsilon, lifetime_epsilon: _class("rappor").chromium(salt),
 }
 """With memos, for strings or the values of a closed domain: name -> (salt, epsilon,
-lifetime) -> mechanism."""
+lifetime) -> mechanism. The first is what `auto` takes for strings."""
 
 
 def all_names() -> tuple[str, ...]:
     """The names of the mechanisms that schemes can have."""
     return tuple(_MECHANISMS)
-
-
-def names(*, closed: bool, memoize: bool) -> tuple[str, ...]:
-    """What `mechanism = "..."` may say: for a closed domain or for strings, with memos or not."""
-    if memoize:
-        return (AUTO, *(MEMOIZED_DESIGNS if closed else ()), *MEMOIZED_STRING_DESIGNS)
-    return (AUTO, *(DESIGNS if closed else STRING_DESIGNS))
 
 
 def no_mechanism(name: str, known: Sequence[str]) -> CodedMessage:
@@ -170,33 +137,28 @@ def design(
     Raises:
         SchemeError: there is no such mechanism, or it cannot keep within the epsilons.
     """
-    known = names(closed=size is not None, memoize=memo_epsilon is not None)
+    by_size: Mapping[str, Callable[..., FrequencyOracle[Any]]] = DESIGNS
+    by_salt: Mapping[str, Callable[..., FrequencyOracle[Any]]] = STRING_DESIGNS
+    if memo_epsilon is not None:
+        by_size, by_salt = MEMOIZED_DESIGNS, MEMOIZED_STRING_DESIGNS
+    elif size is not None:
+        by_salt = {}
+    known = (AUTO, *(by_size if size is not None else ()), *by_salt)
     if name not in known:
         raise SchemeError(no_mechanism(name, known))
-    return _designed(name, size, epsilon, memo_epsilon, salt).require_within(epsilon, memo_epsilon)
-
-
-def _designed(
-    name: str, size: int | None, epsilon: float, memo_epsilon: float | None, salt: str
-) -> FrequencyOracle[Any]:
-    if memo_epsilon is None:
-        check_epsilon(epsilon)
-    else:
+    limits = [check_epsilon(epsilon)]
+    if memo_epsilon is not None:
         check_memo_epsilon(epsilon, memo_epsilon)
-    if size is not None and name == AUTO:
-        from deniable.protocol.mechanisms import choice
+        limits.append(memo_epsilon)
+    if name == AUTO and size is not None:
+        from deniable.protocol.mechanisms.choice import choose
 
-        if memo_epsilon is None:
-            return choice.choose(size, epsilon)[0]
-        return choice.choose_memoized(size, salt, epsilon, memo_epsilon)[0]
-    if memo_epsilon is None:
-        if size is not None:
-            return DESIGNS[name](size, epsilon)
-        return STRING_DESIGNS["hashed_projective_geometry" if name == AUTO else name](salt, epsilon)
-    if size is not None and name in MEMOIZED_DESIGNS:
-        return MEMOIZED_DESIGNS[name](size, epsilon, memo_epsilon)
-    known = "memoized_local_hashing" if name == AUTO else name
-    return MEMOIZED_STRING_DESIGNS[known](salt, epsilon, memo_epsilon)
+        made = choose(size, epsilon, memo_epsilon, salt=salt)[0]
+    elif name in by_size:
+        made = by_size[name](size, *limits)
+    else:
+        made = by_salt[next(iter(by_salt)) if name == AUTO else name](salt, *limits)
+    return made.require_within(epsilon, memo_epsilon)
 
 
 def rebuild(name: Any, parameters: Any) -> Mechanism[Any]:

@@ -12,14 +12,11 @@ cohort local hashing would lose less, that is chosen.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deniable.protocol.coded_message import CodedMessage
-from deniable.protocol.mechanisms.base import FrequencyOracle, MemoizingOracle, total_variance
+from deniable.protocol.mechanisms.base import FrequencyOracle, total_variance
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
-
-if TYPE_CHECKING:
-    from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 
 MAX_REPORT_BYTES = 256
 """The longest report that `auto` accepts for the best accuracy."""
@@ -28,29 +25,73 @@ SMALL_LOSS = 1.05
 """Up to this loss `auto` does not consider hashing, which would add a cohort and collisions."""
 
 
-def explain(size: int, epsilon: float) -> CodedMessage:
-    """Why `auto` takes what it takes for a closed domain, as the beginning of a sentence.
+def choose(
+    size: int, epsilon: float, memo_epsilon: float | None = None, *, salt: str = ""
+) -> tuple[FrequencyOracle[Any], CodedMessage]:
+    """What `auto` takes for a closed domain of `size` values, and why, as the beginning of a
+    sentence; `memo_epsilon` is None without memory, and `salt` that of a mechanism over strings.
 
     Raises:
-        SchemeError: the domain is too small or too large.
+        SchemeError: the domain is too small or too large, or `memo_epsilon` not above `epsilon`.
     """
-    chosen, optimal = choose(size, epsilon)
+    if memo_epsilon is not None:
+        return _choose_memoized(size, salt, epsilon, memo_epsilon)
+    optimal = SubsetSelection.design(size, epsilon)
     length = optimal.rows[0].report_bytes
-    if chosen is optimal:
-        return CodedMessage(
+    if length <= MAX_REPORT_BYTES:
+        return optimal, CodedMessage(
             "least_error",
             "subset selection has the least possible error, and a report of {length} is within "
             "{most}",
             length=_bytes(length),
             most=MAX_REPORT_BYTES,
         )
-    return CodedMessage(
+    # Imported where it is chosen, as those with memos below: most devices need none of them.
+    from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
+
+    space = ProjectiveGeometry.design(size, epsilon)
+    return space, CodedMessage(
         "shorter_reports",
         "subset selection would need {length:,} bytes a report, above {most}; projective "
         "geometry needs {bytes} and loses little",
         length=length,
         most=MAX_REPORT_BYTES,
-        bytes=chosen.rows[0].report_bytes,
+        bytes=space.rows[0].report_bytes,
+    )
+
+
+def _choose_memoized(
+    size: int, salt: str, epsilon: float, memo_epsilon: float
+) -> tuple[FrequencyOracle[Any], CodedMessage]:
+    from deniable.protocol.mechanisms.hashed import MemoizedLocalHashing
+    from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
+
+    selection = MemoizedSubsetSelection.design(size, epsilon, memo_epsilon)
+    hashing = MemoizedLocalHashing.design(salt, epsilon, memo_epsilon)
+    length, lost = selection.rows[0].report_bytes, loss(selection, size, epsilon)
+    if length > MAX_REPORT_BYTES:
+        return hashing, CodedMessage(
+            "shorter_memo_reports",
+            "subset selection of a memo would need {length:,} bytes a report, above {most}; cohort "
+            "local hashing needs {bytes}",
+            length=length,
+            most=MAX_REPORT_BYTES,
+            bytes=hashing.rows[0].report_bytes,
+        )
+    if lost <= max(SMALL_LOSS, loss(hashing, size, epsilon)):
+        return selection, CodedMessage(
+            "small_memo_loss",
+            "subset selection of a memo has {loss:.3g} times the least possible variance, in "
+            "{length} a report",
+            loss=lost,
+            length=_bytes(length),
+        )
+    return hashing, CodedMessage(
+        "smaller_memo_loss",
+        "under lifetime epsilon {epsilon:g} subset selection of a memo would have {loss:.3g} "
+        "times the least variance; cohort local hashing loses less",
+        epsilon=memo_epsilon,
+        loss=lost,
     )
 
 
@@ -58,77 +99,6 @@ def _bytes(length: int) -> CodedMessage:
     if length == 1:
         return CodedMessage("one_byte", "1 byte")
     return CodedMessage("some_bytes", "{length} bytes", length=length)
-
-
-def choose(size: int, epsilon: float) -> tuple[FrequencyOracle[int], SubsetSelection]:
-    """What `auto` takes for a closed domain of `size` values, and what has the least variance.
-
-    Raises:
-        SchemeError: the domain is too small or too large.
-    """
-    optimal = SubsetSelection.design(size, epsilon)
-    if optimal.rows[0].report_bytes <= MAX_REPORT_BYTES:
-        return optimal, optimal
-    # Imported where it is chosen, as those with memos below: most devices need none of them.
-    from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
-
-    return ProjectiveGeometry.design(size, epsilon), optimal
-
-
-def explain_memoized(size: int, salt: str, epsilon: float, lifetime_epsilon: float) -> CodedMessage:
-    """Why `auto` takes what it takes with memory for a closed domain.
-
-    Raises:
-        SchemeError: the domain is too small or too large, or the lifetime not above `epsilon`.
-    """
-    chosen, selection = choose_memoized(size, salt, epsilon, lifetime_epsilon)
-    length = selection.rows[0].report_bytes
-    if chosen is selection:
-        return CodedMessage(
-            "small_memo_loss",
-            "subset selection of a memo has {loss:.3g} times the least possible variance, in "
-            "{length} a report",
-            loss=loss(selection, size, epsilon),
-            length=_bytes(length),
-        )
-    if length > MAX_REPORT_BYTES:
-        return CodedMessage(
-            "shorter_memo_reports",
-            "subset selection of a memo would need {length:,} bytes a report, above {most}; cohort "
-            "local hashing needs {bytes}",
-            length=length,
-            most=MAX_REPORT_BYTES,
-            bytes=chosen.rows[0].report_bytes,
-        )
-    return CodedMessage(
-        "smaller_memo_loss",
-        "under lifetime epsilon {epsilon:g} subset selection of a memo would have {loss:.3g} "
-        "times the least variance; cohort local hashing loses less",
-        epsilon=lifetime_epsilon,
-        loss=loss(selection, size, epsilon),
-    )
-
-
-def choose_memoized(
-    size: int, salt: str, epsilon: float, lifetime_epsilon: float
-) -> tuple[MemoizingOracle[Any], MemoizedSubsetSelection]:
-    """What `auto` takes with memory for a closed domain, and subset selection of a memo.
-
-    Raises:
-        SchemeError: as `explain_memoized`.
-    """
-    from deniable.protocol.mechanisms.hashed import MemoizedLocalHashing
-    from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
-
-    selection = MemoizedSubsetSelection.design(size, epsilon, lifetime_epsilon)
-    hashing = MemoizedLocalHashing.design(salt, epsilon, lifetime_epsilon)
-    allowed = max(SMALL_LOSS, loss(hashing, size, epsilon))
-    if (
-        selection.rows[0].report_bytes <= MAX_REPORT_BYTES
-        and loss(selection, size, epsilon) <= allowed
-    ):
-        return selection, selection
-    return hashing, selection
 
 
 def loss(mechanism: FrequencyOracle[Any], size: int, epsilon: float) -> float:

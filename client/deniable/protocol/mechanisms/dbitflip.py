@@ -45,8 +45,7 @@ from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
 from deniable.protocol.mechanisms.base import ONE, Memoizing, Packing, Report, Row
 from deniable.protocol.mechanisms.limits import check_memo_epsilon
-from deniable.protocol.mechanisms.number_range import NumberRange
-from deniable.protocol.mechanisms.numeric import Histogram, Span, cell_edges
+from deniable.protocol.mechanisms.number_range import Histogram, NumberRange, Span, cell_edges
 from deniable.protocol.randomness import PRECISION, Bits, flips, system_bits
 
 DBITFLIP_CELLS = (4, 16, 64, 256)

@@ -25,24 +25,20 @@ import math
 from bisect import bisect_right
 from collections.abc import Mapping
 from fractions import Fraction
-from functools import cached_property
 from itertools import count
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
-from deniable.protocol.frozen import frozen
 from deniable.protocol.mechanisms.base import (
     ONE,
-    FrequencyOracle,
     Packing,
     Report,
     Row,
     total_variance,
 )
 from deniable.protocol.mechanisms.limits import Each, Parameters, check_epsilon, check_parameters
-from deniable.protocol.mechanisms.number_range import NumberRange
-from deniable.protocol.mechanisms.numeric import Histogram, Span, cell_edges
+from deniable.protocol.mechanisms.number_range import Histogram, NumberRange, Span, cell_edges
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry, points
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
@@ -59,71 +55,41 @@ _NEAR = Fraction(101, 100)
 """Fewer columns are taken if they cost no more than this times the least variance."""
 
 
-@frozen
-class Level:
-    """One resolution: `nodes` nodes, of which each owns `owned` of `columns` columns.
+Level: TypeAlias = SubsetSelection | ProjectiveGeometry
+"""The mechanism for the nodes of one level. Plain randomized response has a column for each node.
+Otherwise the columns are the points of a projective geometry, of which the first are the nodes."""
 
-    Attributes:
-        order, dimension: the space PG(dimension - 1, order) whose points are the columns, and
-            whose first points are the nodes; 0 and 1 for plain randomized response.
-        threshold: P, the chance of an owned column, out of 2**53.
 
-    One level of a hierarchical histogram: how its nodes share the columns of a row.
+def space_of(level: Level) -> tuple[int, int]:
+    """The order q and the dimension t of the space PG(t - 1, q) whose points are the columns of a
+    level; 0 and 1 for plain randomized response."""
+    return (level.order, level.dimension) if isinstance(level, ProjectiveGeometry) else (0, 1)
 
-    Of K columns each node owns s, and any two nodes own lam of them both. Plain randomized
-    response has a column for each node. Otherwise the columns are the points of a projective
-    geometry, of which the first stand for the nodes.
+
+def _level(nodes: int, order: int, dimension: int, threshold: int) -> Level:
+    """The level over such a space, with truth threshold P out of 2**53.
+
+    Raises:
+        SchemeError: the parameters make none.
     """
+    if order:
+        return ProjectiveGeometry(nodes, order, dimension, threshold)
+    if dimension != 1:
+        raise SchemeError(f"randomized response has dimension 1, not {dimension}")
+    return SubsetSelection(nodes, 1, threshold)
 
-    nodes: int
-    order: int
-    dimension: int
-    threshold: int
 
-    @property
-    def columns(self) -> int:
-        """K: how many columns there are."""
-        return points(self.order, self.dimension) if self.order else self.nodes
-
-    @property
-    def owned(self) -> int:
-        """s: how many columns a node owns."""
-        return points(self.order, self.dimension - 1) if self.order else 1
-
-    @property
-    def shared(self) -> int:
-        """lam: how many columns any two nodes both own."""
-        return points(self.order, self.dimension - 2) if self.order else 0
-
-    @cached_property
-    def oracle(self) -> FrequencyOracle[int]:
-        """The mechanism for the nodes; its cells are the columns that a node owns.
-
-        Raises:
-            SchemeError: the parameters make none.
-        """
-        if self.order:
-            return ProjectiveGeometry(self.nodes, self.order, self.dimension, self.threshold)
-        if self.dimension != 1:
-            raise SchemeError(f"randomized response has dimension 1, not {self.dimension}")
-        return SubsetSelection(self.nodes, 1, self.threshold)
-
-    @classmethod
-    def design(cls, nodes: int, epsilon: float) -> Self:
-        """Few columns among those of least total variance at `epsilon`."""
-        odds = exp_below(epsilon)
-        plain = SubsetSelection.design(nodes, epsilon, k=1)
-        found = [(total_variance(plain.p, plain.q, nodes), nodes, 0, 1, plain.threshold)]
-        for order in _ORDERS:
-            dimension = next(each for each in count(2) if points(order, each) >= nodes)
-            if points(order, dimension) > MAX_COLUMNS:
-                continue
-            space = ProjectiveGeometry.calibrated(nodes, order, dimension, odds)
-            cost = total_variance(space.p, space.q, nodes)
-            found.append((cost, space.messages, order, dimension, space.threshold))
-        limit = min(found)[0] * _NEAR
-        _, *chosen = min(each for cost, *each in found if cost <= limit)
-        return cls(nodes, *chosen)
+def _designed(nodes: int, epsilon: float) -> Level:
+    """The level of few columns among those of least total variance at `epsilon`."""
+    odds = exp_below(epsilon)
+    found: list[Level] = [SubsetSelection.design(nodes, epsilon, k=1)]
+    for order in _ORDERS:
+        dimension = next(each for each in count(2) if points(order, each) >= nodes)
+        if points(order, dimension) <= MAX_COLUMNS:
+            found.append(ProjectiveGeometry.calibrated(nodes, order, dimension, odds))
+    costs = [total_variance(each.p, each.q, nodes) for each in found]
+    near = [each for each, cost in zip(found, costs, strict=True) if cost <= min(costs) * _NEAR]
+    return min(near, key=lambda each: (each.rows[0].width, space_of(each)))
 
 
 CELLS = 256
@@ -181,17 +147,16 @@ class HierarchicalHistogram(Histogram):
         height = len(levels)
         if height not in _WEIGHTS:
             raise SchemeError(f"{self.name}: there must be from 1 to {len(_WEIGHTS)} levels")
-        if [level.nodes for level in levels] != _nodes(height):
+        if [level.size for level in levels] != _nodes(height):
             raise SchemeError(f"{self.name}: level l must have 4**l nodes")
         if len(weights) != height or min(weights) < 1 or sum(weights) != 16:
             raise SchemeError(f"{self.name}: weights must be {height} sixteenths, 16 in all")
         self.range, self.levels, self.weights, self.mean = range, levels, weights, mean
         self.height, self.cells = height, 4**height
         self.edges = cell_edges(range, self.cells)
-        self._oracles = tuple(level.oracle for level in levels)
-        if max(oracle.rows[0].width for oracle in self._oracles) > MAX_COLUMNS:
+        if max(level.rows[0].width for level in levels) > MAX_COLUMNS:
             raise SchemeError(f"{self.name}: a level may have {MAX_COLUMNS} columns at most")
-        mechanisms = (*self._oracles, *(() if mean is None else (mean,)))
+        mechanisms = (*levels, *(() if mean is None else (mean,)))
         self.rows = tuple(Row(each.rows[0].width, Packing.INDEX) for each in mechanisms)
         self.odds = max(each.odds for each in mechanisms)
         # A cell, shifted by so many bits, is the node of a level.
@@ -223,7 +188,7 @@ class HierarchicalHistogram(Histogram):
             raise SchemeError(f"{cls.name}: cells must be one of {choices}, not {cells}")
         fine = (height for height in heights if range.integer and 4**height - 2 >= range.span)
         height = next(fine, heights[-1])
-        levels = tuple(Level.design(nodes, epsilon) for nodes in _nodes(height))
+        levels = tuple(_designed(nodes, epsilon) for nodes in _nodes(height))
         window = SlidingWindow.design(range, epsilon) if mean else None
         return cls(range, levels, _WEIGHTS[height], window)
 
@@ -242,7 +207,7 @@ class HierarchicalHistogram(Histogram):
         if mean:
             window = SlidingWindow(range, *check_parameters(cls.name, mean, _MEAN_BOUNDS))
         levels = tuple(
-            Level(*each)
+            _level(*each)
             for each in zip(_nodes(len(orders)), orders, dimensions, thresholds, strict=True)
         )
         return cls(range, levels, weights, window)
@@ -253,8 +218,8 @@ class HierarchicalHistogram(Histogram):
         return {
             **range,
             "weights": list(self.weights),
-            "orders": [level.order for level in self.levels],
-            "dimensions": [level.dimension for level in self.levels],
+            "orders": [space_of(level)[0] for level in self.levels],
+            "dimensions": [space_of(level)[1] for level in self.levels],
             "thresholds": [level.threshold for level in self.levels],
             **{f"mean_{name}": value for name, value in mean.items() if name not in range},
         }
@@ -269,7 +234,7 @@ class HierarchicalHistogram(Histogram):
             assert self.mean is not None
             return Report(row, self.mean.randomize(item, bits).columns)
         node = bisect_right(self.edges, item) >> self._shifts[row]
-        return Report(row, self._oracles[row].randomize(node, bits).columns)
+        return Report(row, self.levels[row].randomize(node, bits).columns)
 
     def likelihood(self, report: Report, item: int) -> Fraction:
         share = self.shares[report.row]
@@ -277,14 +242,14 @@ class HierarchicalHistogram(Histogram):
         if report.row == self.height and self.mean is not None:
             return share * self.mean.likelihood(within, item)
         node = self.cell(item) >> self._shifts[report.row]
-        return share * self._oracles[report.row].likelihood(within, node)
+        return share * self.levels[report.row].likelihood(within, node)
 
     def favoured(self, report: Report) -> tuple[Span, ...]:
         within = Report(0, report.columns)
         if report.row == self.height and self.mean is not None:
             return self.mean.favoured(within)
         # Node x owns column y if and only if node y, were there so many, would own column x.
-        owners = {cell.column for cell in self._oracles[report.row].support(report.columns)}
+        owners = {cell.column for cell in self.levels[report.row].support(report.columns)}
         shift = self._shifts[report.row]
         return self.joined({cell for cell, _ in enumerate(self.spans()) if cell >> shift in owners})
 
@@ -296,16 +261,16 @@ class HierarchicalHistogram(Histogram):
             u_l = (share of the devices at level l) / v_l * d / m_l
             v_l = [p (1-p) + (m-1) q (1-q)] / [(p-q)**2 (m-1)]
         """
-        information = [
-            float(share) / _node_variance(level) * self.cells / level.nodes
-            for level, share in zip(self.levels, self.shares, strict=False)
-        ]
+        information = []
+        for level, chance in zip(self.levels, self.shares, strict=False):
+            noise = total_variance(level.p, level.q, level.size) / (level.size - 1)
+            information.append(float(chance / noise * self.cells / level.size))
         known = [math.fsum(information[level:]) for level in range(self.height)]
         variances = []
         for edge in range(1, self.cells):
             total, share = 0.0, edge / self.cells
             for level, details in zip(self.levels, known, strict=True):
-                wide = self.cells // level.nodes
+                wide = self.cells // level.size
                 # Only the four children of the node that holds the edge differ from their parent.
                 child = edge // wide
                 parts = [
@@ -321,10 +286,3 @@ class HierarchicalHistogram(Histogram):
 def _nodes(height: int) -> list[int]:
     """How many nodes each level has."""
     return [4**level for level in range(1, height + 1)]
-
-
-def _node_variance(level: Level) -> float:
-    """v_l of `edge_variances`."""
-    p, q = float(level.oracle.p), float(level.oracle.q)
-    spread = p * (1 - p) + (level.nodes - 1) * q * (1 - q)
-    return spread / ((p - q) ** 2 * (level.nodes - 1))

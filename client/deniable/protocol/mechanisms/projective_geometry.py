@@ -24,7 +24,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import product
 from operator import mul
 from typing import ClassVar, Self
 
@@ -41,9 +40,6 @@ from deniable.protocol.mechanisms.base import (
 )
 from deniable.protocol.mechanisms.limits import MAX_CELLS, Parameters, check_size, check_threshold
 from deniable.protocol.randomness import Bits, below, coin, system_bits
-
-_LOOKUP = 256
-"""The most entries in the table of digits."""
 
 
 def points(order: int, dimension: int) -> int:
@@ -91,10 +87,6 @@ class ProjectiveGeometry(FrequencyOracle[int]):
             (points(order, dimension) - points(order, dimension - lead), order**tail)
             for lead, tail in enumerate(range(dimension - 1, -1, -1))
         ]
-        # In a small base, digits are looked up several at a time.
-        self._stride = max(1, math.floor(math.log(_LOOKUP, order)))
-        self._step = order**self._stride
-        self._table = list(product(range(order), repeat=self._stride)) if self._stride > 1 else None
 
     @classmethod
     def design(cls, size: int, epsilon: float) -> Self:
@@ -193,11 +185,9 @@ class ProjectiveGeometry(FrequencyOracle[int]):
 
     def _digits(self, number: int, count: int) -> list[int]:
         """The `count` digits of a number in base `order`, most significant first."""
-        digits: list[int] = []
-        for _ in range(0, count, self._stride):
-            number, low = divmod(number, self._step)
-            digits[:0] = self._table[low] if self._table else (low,)
-        del digits[: len(digits) - count]
+        digits = [0] * count
+        for place in reversed(range(count)):
+            number, digits[place] = divmod(number, self.order)
         return digits
 
     def coordinates(self, index: int) -> list[int]:

@@ -32,8 +32,7 @@ from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
 from deniable.protocol.mechanisms.base import ONE, Packing, Report, Row
 from deniable.protocol.mechanisms.limits import Each, check_epsilon, check_threshold
-from deniable.protocol.mechanisms.number_range import TOP, NumberRange
-from deniable.protocol.mechanisms.numeric import Numeric, Span
+from deniable.protocol.mechanisms.number_range import TOP, NumberRange, Numeric, Span
 from deniable.protocol.randomness import Bits, below, coin, system_bits
 
 COLUMNS = 64

@@ -15,6 +15,9 @@ Fields = tuple[tuple[bytes, bytes], ...]
 """Header lines in their order: names in lower case, and values."""
 
 _KNOWN_REQUEST, _KNOWN_RESPONSE, _OPEN_REQUEST, _OPEN_RESPONSE = range(4)
+SMALLEST = 1 << 10
+"""Bytes that every request and every response has at least."""
+
 _MOST_FIELDS = 64
 _is_name = re.compile(rb"[!#$%&'*+.^_`|~0-9a-z-]+").fullmatch
 _is_value = re.compile(rb"[\t\x20-\x7e\x80-\xff]*").fullmatch
@@ -93,6 +96,11 @@ class InnerResponse(NamedTuple):
         return _joined(self.fields, name)
 
 
+def padded_size(size: int) -> int:
+    """The power of two, from SMALLEST on, in which so many bytes fit."""
+    return max(SMALLEST, 1 << max(0, size - 1).bit_length())
+
+
 def padded(message: bytes, size: int) -> bytes:
     """The message with zeros behind it, up to `size` bytes."""
     return message.ljust(size, b"\0")
@@ -122,16 +130,16 @@ class _MessageReader:
 
     def fields(self, *, known: bool) -> Fields:
         """A section of header or trailer lines."""
+        found = []
         if known:
-            inside, found = _MessageReader(self.sized()), []
+            inside = _MessageReader(self.sized())
             while not inside._ended:
                 found.append(inside._line(inside.number()))
-                _check_number(found)
-            return tuple(found)
-        found = []
-        while size := self.number():
-            found.append(self._line(size))
-            _check_number(found)
+        else:
+            while size := self.number():
+                found.append(self._line(size))
+        if len(found) > _MOST_FIELDS:
+            raise _malformed(f"it has more than {_MOST_FIELDS} header lines")
         return tuple(found)
 
     def rest(self, *, known: bool) -> tuple[Fields, bytes]:
@@ -189,11 +197,6 @@ def _section(fields: Fields) -> bytes:
 def _joined(fields: Fields, wanted: bytes) -> bytes:
     found = [value for name, value in fields if name == wanted]
     return found[0] if len(found) == 1 else b",".join(found)
-
-
-def _check_number(found: list[tuple[bytes, bytes]]) -> None:
-    if len(found) > _MOST_FIELDS:
-        raise _malformed(f"it has more than {_MOST_FIELDS} header lines")
 
 
 def _malformed(why: str) -> WireError:

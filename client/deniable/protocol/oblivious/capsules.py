@@ -11,14 +11,14 @@ import hmac
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from deniable.protocol.errors import WireError
 from deniable.protocol.randomness import system_bits
 
 if TYPE_CHECKING:
-    from pyhpke import CipherSuite, KEMInterface, KEMKeyInterface
+    from pyhpke import CipherSuite, ContextInterface
 
 KEMS: Mapping[str, int] = {"x25519": 0x0020, "p256": 0x0010}
 """The key exchanges by name: DHKEM of RFC 9180 with HKDF-SHA256. A browser has both, or P-256
@@ -36,46 +36,13 @@ PUBLIC_BYTES: Mapping[int, int] = {0x0020: 32, 0x0010: 65}
 SECRET_BYTES = 32
 """The bytes of a private key, and of what an exchange gives."""
 
-_KEYS = 16
-"""Of how many private keys the public half is kept; a gateway has fewer."""
-
 
 @lru_cache(maxsize=16)
 def suite_of(kem: int, aead: int) -> CipherSuite:
     """The suite of these algorithms, by their numbers in RFC 9180, 7."""
     from pyhpke import AEADId, CipherSuite, KDFId, KEMId
 
-    suite = CipherSuite.new(KEMId(kem), KDFId(KDF), AEADId(aead))
-    return CipherSuite(_kem_of(kem), suite.kdf, suite.aead)
-
-
-@lru_cache(maxsize=2)
-def _kem_of(number: int) -> KEMInterface:
-    """pyhpke's key exchange, which writes the public half of a private key once: pyhpke's own
-    computes it anew for each capsule, a tenth of the time that opening one takes."""
-    from cryptography.hazmat.primitives.asymmetric.ec import ECDH
-    from pyhpke import KEMId
-    from pyhpke.kem import KEM
-
-    curve = () if number == KEMS["x25519"] else (ECDH(),)
-    public = lru_cache(maxsize=_KEYS)(partial(public_bytes, number))
-
-    class KnownKeysKem(KEM):
-        def decap(
-            self, enc: bytes, skr: KEMKeyInterface, pks: KEMKeyInterface | None = None
-        ) -> bytes:
-            """Decap of RFC 9180, 4.1.
-
-            Raises:
-                ValueError: it was asked to authenticate the sender, which is not done here, or
-                    `enc` is no public key.
-            """
-            if pks is not None:
-                raise ValueError("capsules have no authenticated sender")
-            shared = skr.raw.exchange(*curve, self.deserialize_public_key(enc).raw)
-            return self.extract_and_expand(shared, enc + public(skr), SECRET_BYTES)
-
-    return KnownKeysKem(KEMId(number))
+    return CipherSuite.new(KEMId(kem), KDFId(KDF), AEADId(aead))
 
 
 def public_bytes(kem: int, private: Any) -> bytes:
@@ -89,9 +56,6 @@ def public_bytes(kem: int, private: Any) -> bytes:
         raw = public.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
     return raw
 
-
-if TYPE_CHECKING:
-    from pyhpke import ContextInterface
 
 REQUEST_TYPE, RESPONSE_TYPE = "message/ohttp-req", "message/ohttp-res"
 

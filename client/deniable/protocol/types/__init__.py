@@ -35,9 +35,6 @@ class _Types(Mapping[str, type[MetricType]]):
     def __iter__(self) -> Iterator[str]:
         return iter(self._classes)
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._classes
-
     def __len__(self) -> int:
         return len(self._classes)
 

@@ -14,22 +14,23 @@ from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.errors import ValueListError
 from deniable.protocol.frozen import frozen
 from deniable.protocol.mechanisms import (
+    DESIGNS,
+    MEMOIZED_DESIGNS,
+    MEMOIZED_STRING_DESIGNS,
     FrequencyOracle,
     Mechanism,
     design,
-    names,
 )
 from deniable.protocol.randomness import Bits
 from deniable.protocol.types.base import Aggregate, MetricType, Table, Value
-from deniable.protocol.value_list import normal_form, read_values, report_mistakes
+from deniable.protocol.value_list import listed_value, normal_form, read_values, report_mistakes
 
 
 class Closed(MetricType):
     """A type with a list of values: mechanisms know them by their places in it."""
 
-    @classmethod
-    def mechanisms(cls, *, memoize: bool) -> tuple[str, ...]:
-        return names(closed=True, memoize=memoize)
+    without_memos = tuple(DESIGNS)
+    with_memos = (*MEMOIZED_DESIGNS, *MEMOIZED_STRING_DESIGNS)
 
     def item(self, text: str, mechanism: Mechanism[Any]) -> int | str:
         place = self.place(text)
@@ -50,18 +51,15 @@ class Closed(MetricType):
         return design(mechanism, len(self.values), epsilon, memo_epsilon, salt=metric)
 
     def explain(self, metric: str, epsilon: float, memo_epsilon: float | None) -> CodedMessage:
-        from deniable.protocol.mechanisms import choice  # a device explains nothing
+        from deniable.protocol.mechanisms.choice import choose  # a device explains nothing
 
-        size = len(self.values)
-        if memo_epsilon is None:
-            return choice.explain(size, epsilon)
-        return choice.explain_memoized(size, metric, epsilon, memo_epsilon)
+        return choose(len(self.values), epsilon, memo_epsilon, salt=metric)[1]
 
     def loss(self, mechanism: Mechanism[Any], epsilon: float) -> float:
-        from deniable.protocol.mechanisms import choice
+        from deniable.protocol.mechanisms.choice import loss
 
         assert isinstance(mechanism, FrequencyOracle)
-        return choice.loss(mechanism, len(self.values), epsilon)
+        return loss(mechanism, len(self.values), epsilon)
 
     @cached_property
     def places(self) -> dict[str, int]:
@@ -124,18 +122,7 @@ class Category(Closed):
         return cls(values, other) if values else None
 
     def normalize(self, value: Value) -> str:
-        if not isinstance(value, str):
-            raise ValueError(f"takes a string, not {type(value).__name__}")
-        text = normal_form(value)
-        if text in self.places:
-            return text
-        if self.other is not None:
-            return self.other
-        # The message must not repeat the value: error messages end up in logs.
-        raise ValueError(
-            'the value is not one of its declared values; add it, or add an "other" that '
-            "stands for the rest"
-        )
+        return listed_value(value, self.places, self.other)
 
     def place(self, text: str) -> int:
         # An app may be upgraded inside a window, and the value leave the domain.
@@ -171,11 +158,7 @@ def _values(table: Table) -> tuple[str, ...]:
         except ValueListError as error:
             table.report(key, str(error))
             return ()
-    return tuple(values) if _in_limits(table, key, values) else ()
-
-
-def _in_limits(table: Table, key: str, values: list[str]) -> bool:
-    if 2 <= len(values) <= MAX_VALUES:
-        return True
-    table.report(key, f"must list from 2 to {MAX_VALUES:,} values, not {len(values):,}")
-    return False
+    if not 2 <= len(values) <= MAX_VALUES:
+        table.report(key, f"must list from 2 to {MAX_VALUES:,} values, not {len(values):,}")
+        return ()
+    return tuple(values)

@@ -28,8 +28,7 @@ from deniable.protocol.mechanisms import Mechanism
 from deniable.protocol.mechanisms.dbitflip import CELLS as MEMOIZED_CELLS
 from deniable.protocol.mechanisms.dbitflip import DBITFLIP_CELLS, DBitFlip
 from deniable.protocol.mechanisms.hierarchical_histogram import CELLS, HierarchicalHistogram
-from deniable.protocol.mechanisms.number_range import NumberRange, number_text
-from deniable.protocol.mechanisms.numeric import Histogram, Numeric
+from deniable.protocol.mechanisms.number_range import Histogram, NumberRange, Numeric, number_text
 from deniable.protocol.mechanisms.sliding_window import NEAR_OPTIMUM, SlidingWindow
 from deniable.protocol.randomness import Bits
 from deniable.protocol.types.base import Aggregate, MetricType, Table, Value

@@ -6,7 +6,13 @@ from typing import Any
 
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.frozen import frozen
-from deniable.protocol.mechanisms import FrequencyOracle, Mechanism, design, names
+from deniable.protocol.mechanisms import (
+    MEMOIZED_STRING_DESIGNS,
+    STRING_DESIGNS,
+    FrequencyOracle,
+    Mechanism,
+    design,
+)
 from deniable.protocol.types.base import MetricType, Value
 from deniable.protocol.value_list import value_text
 
@@ -21,10 +27,8 @@ class String(MetricType):
         ("values", "values_file"), "its candidates are named when it is estimated"
     )
     needs_candidates = True
-
-    @classmethod
-    def mechanisms(cls, *, memoize: bool) -> tuple[str, ...]:
-        return names(closed=False, memoize=memoize)
+    without_memos = tuple(STRING_DESIGNS)
+    with_memos = tuple(MEMOIZED_STRING_DESIGNS)
 
     @classmethod
     def suits(cls, mechanism: Mechanism[Any]) -> bool:

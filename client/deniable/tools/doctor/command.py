@@ -6,10 +6,9 @@ import dataclasses
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -111,7 +110,8 @@ def _shown(results: Iterable[CheckResult], *, as_json: bool) -> list[CheckResult
             click.echo(f"{mark} {each.check}: {each.message}")
             if each.advice:
                 click.echo(f"        -> {each.advice}")
-    counts = _counts(found)
+    levels = [each.level for each in found]
+    counts = {"errors": levels.count("error"), "warnings": levels.count("warning")}
     if as_json:
         document = {"results": [dataclasses.asdict(each) for each in found], **counts}
         click.echo(json.dumps(document, indent=2, ensure_ascii=False))
@@ -119,8 +119,3 @@ def _shown(results: Iterable[CheckResult], *, as_json: bool) -> list[CheckResult
         told = (counted(count, kind.removesuffix("s")) for kind, count in counts.items())
         click.echo(", ".join(told))
     return found
-
-
-def _counts(found: list[CheckResult]) -> Mapping[str, Any]:
-    levels = [each.level for each in found]
-    return {"errors": levels.count("error"), "warnings": levels.count("warning")}

@@ -23,8 +23,7 @@ import numpy as np
 from deniable.protocol.mechanisms.base import ONE
 from deniable.protocol.mechanisms.dbitflip import DBitFlip
 from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
-from deniable.protocol.mechanisms.number_range import TOP
-from deniable.protocol.mechanisms.numeric import Histogram, Numeric
+from deniable.protocol.mechanisms.number_range import TOP, Histogram, Numeric
 from deniable.protocol.mechanisms.rappor import Rounds
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import Tally, TallyRow
@@ -236,9 +235,9 @@ class HierarchicalHistogramAnalysis(HistogramAnalysis[HierarchicalHistogram]):
         drawn, cells = rng.multinomial(counts, row_shares(tree)), self.cells(items)
         rows: list[TallyRow] = []
         for row, (level, chances) in enumerate(zip(tree.levels, table.chances, strict=True)):
-            nodes = cells // (tree.cells // level.nodes)
-            crowd = np.bincount(nodes, weights=drawn[:, row], minlength=level.nodes)
-            each, sent = crowd.astype(np.int64), np.zeros(level.columns, np.int64)
+            nodes = cells // (tree.cells // level.size)
+            crowd = np.bincount(nodes, weights=drawn[:, row], minlength=level.size)
+            each, sent = crowd.astype(np.int64), np.zeros(level.rows[0].width, np.int64)
             some = np.flatnonzero(each)
             for batch in np.array_split(some, max(1, len(some) // 64)):
                 sent += rng.multinomial(each[batch], chances[batch]).sum(axis=0)
@@ -298,7 +297,8 @@ class HierarchicalHistogramAnalysis(HistogramAnalysis[HierarchicalHistogram]):
         for any W . f, in the mean's row as in any sliding window, each times the weight of that
         mean."""
         tree = self.mechanism
-        even = [np.full(level.columns, 1 / level.columns) for level in tree.levels]
+        widths = [level.rows[0].width for level in tree.levels]
+        even = [np.full(width, 1 / width) for width in widths]
         found = row_pulls(tree, cell_points(tree)[0], even)
         if tree.mean is not None:
             part = tree_share_of_both(tree)

@@ -49,7 +49,11 @@ from typing import TypeAlias
 import numpy as np
 
 from deniable.protocol.mechanisms.dbitflip import DBitFlip
-from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram, Level
+from deniable.protocol.mechanisms.hierarchical_histogram import (
+    HierarchicalHistogram,
+    Level,
+    space_of,
+)
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import Tally, TallyRow
@@ -121,13 +125,11 @@ def tree_figures(mechanism: HierarchicalHistogram, rows: Sequence[TallyRow]) -> 
     if tree:
         supports = [_supports(level, row) for level, row in tree]
         yield _lowest(tree, supports)
-        if tree[-1][0].nodes > ARITY:
+        if tree[-1][0].size > ARITY:
             yield _low(*tree[-1], supports[-1])
-        most = [float(level.oracle.p) / level.owned for level, _ in tree]
+        most = [float(level.p) / len([*level.support(0)]) for level, _ in tree]
         yield from message_figure([row for _, row in tree], most)
-    spread = [
-        (level, row) for level, row in tree if row.reports * (1 - float(level.oracle.p)) >= _VARIED
-    ]
+    spread = [(level, row) for level, row in tree if row.reports * (1 - float(level.p)) >= _VARIED]
     if len(spread) > 1:
         yield _agreement(spread)
     if mechanism.mean is not None:
@@ -165,14 +167,14 @@ _Rows: TypeAlias = Sequence[tuple[Level, TallyRow]]
 
 def _supports(level: Level, row: TallyRow) -> FloatArray:
     """How many reports set a column of each node, shape (nodes,)."""
-    return ownership(level.order, level.dimension, level.columns, level.nodes) @ row.cells
+    return ownership(*space_of(level), level.rows[0].width, level.size) @ row.cells
 
 
 def _lowest(tree: _Rows, supports: Sequence[FloatArray]) -> Found:
     nodes, best = 0, ("lowest", 0.0, 0.0, 1.0)
     for (level, row), support in zip(tree, supports, strict=True):
-        nodes += level.nodes
-        p, q = float(level.oracle.p), float(level.oracle.q)
+        nodes += level.size
+        p, q = float(level.p), float(level.q)
         least = round(float(support.min()))
         tail = binomial_tail(row.reports - least, row.reports, 1 - q)
         if tail <= best[3]:
@@ -181,20 +183,20 @@ def _lowest(tree: _Rows, supports: Sequence[FloatArray]) -> Found:
 
 
 def _low(level: Level, row: TallyRow, support: FloatArray) -> Found:
-    n, q = row.reports, float(level.oracle.q)
+    n, q = row.reports, float(level.q)
     # Without the half, supports of few reports would be below their expectation too often.
     scores = (support + 0.5 - n * q) / math.sqrt(n * q * (1 - q))
     count = int((scores < -1).sum())
     together = _together(level)
-    size = math.ceil(level.nodes / together)
+    size = math.ceil(level.size / together)
     tail = binomial_tail(int(count / together), size, LOW)
-    return "low", float(count), LOW * level.nodes, tail
+    return "low", float(count), LOW * level.size, tail
 
 
 def _together(level: Level) -> float:
     """By how much nodes that move together inflate the variance of a count of nodes."""
-    if isinstance(level.oracle, ProjectiveGeometry):
-        return ProjectiveGeometryAnalysis(level.oracle).together()
+    if isinstance(level, ProjectiveGeometry):
+        return ProjectiveGeometryAnalysis(level).together()
     return 1.0
 
 
@@ -202,9 +204,9 @@ def _agreement(tree: _Rows) -> Found:
     """The rows' own shares of three of the four nodes, beside their common mean."""
     shares, precisions = [], []
     for level, row in tree:
-        own = ownership(level.order, level.dimension, level.columns, level.nodes)
-        p, q = float(level.oracle.p), float(level.oracle.q)
-        scores = own.reshape(ARITY, -1, level.columns).sum(axis=1) / (p - q)
+        own = ownership(*space_of(level), level.rows[0].width, level.size)
+        p, q = float(level.p), float(level.q)
+        scores = own.reshape(ARITY, -1, own.shape[1]).sum(axis=1) / (p - q)
         # In every report the four sum to about the same; centred, exactly.
         scores = (scores - scores.mean(axis=0))[:-1]
         rate = row.cells / row.reports

@@ -41,8 +41,7 @@ import numpy as np
 
 from deniable.protocol.mechanisms.base import ONE
 from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
-from deniable.protocol.mechanisms.number_range import TOP
-from deniable.protocol.mechanisms.numeric import Histogram
+from deniable.protocol.mechanisms.number_range import TOP, Histogram
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.scores import MEAN_SHARE, scores

@@ -34,7 +34,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from deniable.protocol.mechanisms import hierarchical_histogram
-from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
+from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram, space_of
 from deniable_estimator.statistics.intervals import FloatArray
 
 ARITY = 4
@@ -137,7 +137,7 @@ def scores(mechanism: HierarchicalHistogram, live: tuple[bool, ...] | None = Non
     The first time takes up to half a second for 1,024 cells.
     """
     levels = tuple(
-        (each.order, each.dimension, each.columns, float(each.oracle.p), float(each.oracle.q))
+        (*space_of(each), each.rows[0].width, float(each.p), float(each.q))
         for each in mechanism.levels
     )
     if live is None:
