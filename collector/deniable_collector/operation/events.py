@@ -96,7 +96,7 @@ def listen(form: str) -> logging.Handler:
     return handler
 
 
-def tell_unexpected(error: Exception) -> None:
+def tell_unexpected(error: BaseException) -> None:
     """Log a bug for the operator."""
     # Neither the message nor the values of a traceback: both may contain what was sent.
     kind, where = type(error).__name__, places(error)

@@ -126,7 +126,7 @@ counting: list[Callable[[int, str], object]] = []
 """What counts problems, by status and code: `operation.metrics`, in servers that have metrics."""
 
 
-def problem_of(error: Exception) -> HttpResponse:
+def problem_of(error: BaseException) -> HttpResponse:
     """The response for an exception, about to be sent, which is also counted; what the operator
     must know is logged."""
     if not isinstance(error, IntakeError):
@@ -143,7 +143,7 @@ def problem_of(error: Exception) -> HttpResponse:
     return HttpResponse(error.status, body, "application/problem+json", error.retry_after)
 
 
-def _refusal(error: Exception) -> IntakeError:
+def _refusal(error: BaseException) -> IntakeError:
     """What a sender is told of an exception that is no refusal."""
     if isinstance(error, StoreUnavailable):
         told = "nothing of this batch is lost while you keep it: send it again later, unchanged"
