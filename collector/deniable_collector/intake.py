@@ -18,7 +18,7 @@ from deniable.protocol.coded_message import counted
 from deniable_collector.batches.batch import NAMED, Batch, Receipt, Rejection
 from deniable_collector.batches.bodies import read_batch
 from deniable_collector.batches.catalogue import Catalogue, Refused
-from deniable_collector.batches.folding import Accepted, increments
+from deniable_collector.batches.folding import Accepted, additions
 from deniable_collector.operation.metrics import count_receipts
 from deniable_collector.refusals import IntakeError
 from deniable_collector.stores.base import Store
@@ -153,7 +153,7 @@ class Intake:
                 left.setdefault(batch.id, batch)
         while left:
             reports = chain.from_iterable(batch.accepted for batch in left.values())
-            commit = Commit(tuple(left), increments(reports), shard, self._remember(left))
+            commit = Commit(tuple(left), additions(reports), shard, self._remember(left))
             seen = self._store.fold(commit, self._clock())
             if not seen:
                 break

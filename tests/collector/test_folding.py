@@ -12,28 +12,40 @@ from deniable.protocol.mechanisms import Packing, Report, Row
 from deniable.protocol.wire import pack_columns, unpack_columns
 from deniable_collector.batches import folding
 from deniable_collector.batches.bodies import reader
-from deniable_collector.batches.folding import RowPlace, count_bitmaps, increments
-from deniable_collector.stores.commits import TallyKey, TallyRowKey
+from deniable_collector.batches.folding import RowPlace, additions, count_bitmaps
+from deniable_collector.stores.commits import TallyKey
+
+TALLY = TallyKey("m", "abc", "2026-11-20")
+
+APART = 100_000
+"""Counters between the beginnings of two rows."""
 
 
-def key(number):
-    return TallyRowKey(TallyKey("m", "abc", "2026-11-20"), number)
-
-
-def counted(increment):
-    """column -> count, of the columns that are added to."""
-    assert len(set(increment.columns)) == len(increment.columns)
-    pairs = zip(increment.columns, map(int, increment.counts), strict=True)
-    return {column: count for column, count in pairs if count}
+def rows_added(reports):
+    """Row -> its reports and {column: count}, as reports are added up."""
+    if not reports:
+        assert additions(reports) == {}
+        return {}
+    ((tally, addition),) = additions(reports).items()
+    assert tally == TALLY
+    assert np.all(addition.places[1:] > addition.places[:-1])
+    assert addition.reports == len(reports)
+    assert addition.counts.min() > 0
+    found = dict(zip(addition.places.tolist(), addition.counts.tolist(), strict=True))
+    rows = {number: (count, {}) for number, count in found.items() if number < APART}
+    for place, count in found.items():
+        if place >= APART:
+            rows[place // APART - 1][1][place % APART] = count
+    return rows
 
 
 def bits(columns):
     return sum(1 << column for column in columns)
 
 
-def report(key, row, columns):
+def report(number, row, columns):
     """A valid report, of a place of its own."""
-    return RowPlace(key, row), columns
+    return RowPlace(TALLY, number, APART * (number + 1), row), columns
 
 
 def packed(row, columns):
@@ -64,17 +76,14 @@ def test_the_sum_of_all_reports(reports, few, small):
         patch.setattr(folding, "_FEW", few)
         patch.setattr(folding, "_CACHED_BITS", 1)
         patch.setattr(folding, "_SMALL_BITS", small)
-        added = increments(
-            [report(key(row), ROWS[row], FORMS[row](columns)) for row, columns in reports]
+        added = rows_added(
+            [report(row, ROWS[row], FORMS[row](columns)) for row, columns in reports]
         )
-    assert set(added) == {key(row) for row, _ in reports}
-    for row in range(3):
-        mine = [columns for number, columns in reports if number == row]
-        if mine:
-            increment = added[key(row)]
-            assert increment.width == ROWS[row].width
-            assert increment.reports == len(mine)
-            assert counted(increment) == Counter(column for columns in mine for column in columns)
+    assert added == {
+        row: (len(mine), Counter(column for columns in mine for column in columns))
+        for row in range(3)
+        if (mine := [columns for number, columns in reports if number == row])
+    }
 
 
 @pytest.mark.parametrize("at_once", [1, 7, 512])
@@ -83,46 +92,38 @@ def test_many_rows_of_one_width(monkeypatch, at_once):
     monkeypatch.setattr(folding, "_ROWS_AT_ONCE", at_once)
     row = Row(70, Packing.BITMAP, None)
     reports = [(number % 40, {number % 70, number % 7} - {0}) for number in range(137)]
-    added = increments(
-        [report(key(place), row, packed(row, columns)) for place, columns in reports]
-    )
+    added = rows_added([report(place, row, packed(row, columns)) for place, columns in reports])
     assert len(added) == 40
     for place in range(40):
         mine = [columns for number, columns in reports if number == place]
-        increment = added[key(place)]
-        assert (increment.width, increment.reports) == (70, len(mine))
-        assert counted(increment) == Counter(column for columns in mine for column in columns)
+        assert added[place] == (len(mine), Counter(each for columns in mine for each in columns))
 
 
 @pytest.mark.parametrize("number", [255, 256, 600])
 def test_more_reports_of_a_narrow_row_than_a_byte_counts(number):
     """A narrow row that is summed together with others counts beyond 255."""
     row = Row(13, Packing.BITMAP, None)
-    few = [report(key(1), row, packed(row, {3}))] * 2
-    mine = [report(key(0), row, packed(row, {0, 1 + each % 12})) for each in range(number)]
-    added = increments(few + mine)
-    assert counted(added[key(0)])[0] == added[key(0)].reports == number
-    assert counted(added[key(1)]) == {3: 2}
+    few = [report(1, row, packed(row, {3}))] * 2
+    mine = [report(0, row, packed(row, {0, 1 + each % 12})) for each in range(number)]
+    added = rows_added(few + mine)
+    assert added[0][1][0] == added[0][0] == number
+    assert added[1] == (2, {3: 2})
 
 
 def test_one_report_that_many_send():
     """A report that is the same for many devices counts as often as it was sent, also beside
     equal ones that are not the same object."""
-    shared, equal = (report(key(0), ROWS[0], 3) for _ in range(2))
-    lists = report(key(2), ROWS[2], packed(ROWS[2], {1, 5, 69}))
-    added = increments([shared, equal, shared, lists, lists, report(key(0), ROWS[0], 4)])
-    assert (added[key(0)].reports, counted(added[key(0)])) == (4, {3: 3, 4: 1})
-    assert (added[key(2)].reports, counted(added[key(2)])) == (2, {1: 2, 5: 2, 69: 2})
+    shared, equal = (report(0, ROWS[0], 3) for _ in range(2))
+    lists = report(2, ROWS[2], packed(ROWS[2], {1, 5, 69}))
+    added = rows_added([shared, equal, shared, lists, lists, report(0, ROWS[0], 4)])
+    assert added == {0: (4, {3: 3, 4: 1}), 2: (2, {1: 2, 5: 2, 69: 2})}
 
 
-def test_columns_that_are_not_set_do_not_travel():
-    """Of narrow and of wide rows an increment has the columns that are added to."""
-    row = Row(8, Packing.BITMAP, None)
-    full = increments([report(key(0), row, packed(row, {0, 1, 2, 4, 5, 7}))])[key(0)]
-    assert list(full.columns) == [0, 1, 2, 4, 5, 7]
+def test_a_wide_row():
+    """Of a row of any width the columns that are set are added to."""
     wide = Row(20_000, Packing.BITMAP, None)
-    few = increments([report(key(0), wide, packed(wide, {7, 19_999}))])[key(0)]
-    assert list(few.columns) == [7, 19_999]
+    added = rows_added([report(0, wide, packed(wide, {7, 19_999}))])
+    assert added == {0: (1, {7: 1, 19_999: 1})}
 
 
 @pytest.mark.parametrize("width", [1, 7, 8, 9, 64, 70, 128, 1000])

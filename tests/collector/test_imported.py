@@ -99,7 +99,7 @@ def test_an_interrupted_import_is_completed(origin, store, scheme, tmp_path, noo
     origin.drop(DAYS[1], "month", "quarter")
     file = origin.file(tmp_path / "all.gz")
     with monkeypatch.context() as patch:
-        patch.setattr(importing, "Increment", lambda *_: 1 / 0)
+        patch.setattr(importing, "addition_of", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             load(file, store, noon)
     assert counted(store, scheme) == {}

@@ -56,7 +56,7 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
     @property
     def metrics(self) -> set[str]:
         """The metrics of the reports that may be counted."""
-        return {place.key.tally.metric for place, _ in self.accepted}
+        return {place.tally.metric for place, _ in self.accepted}
 
 
 class Receipt(msgspec.Struct, frozen=True, gc=False):

@@ -122,8 +122,8 @@ def count_commit(commit: Commit, seen: frozenset[str], seconds: float) -> None:
         return
     COMMIT_BATCHES.observe(len(commit.ids))
     reports: Tallied[str] = Tallied()
-    for key, increment in commit.increments.items():
-        reports[key.tally.metric] += increment.reports
+    for tally, addition in commit.additions.items():
+        reports[tally.metric] += addition.reports
     _add(BY_METRIC, reports)
 
 

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable import Scheme
 from deniable_collector.stores.base import Store
-from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey, shard_of
+from deniable_collector.stores.commits import Commit, TallyKey, shard_of
 from deniable_collector.stores.summing import TALLY, Imported, KeptSum, brought_before, source_of
 from deniable_collector.stores.sums import SumName
-from deniable_collector.stores.vectors import shape_of
+from deniable_collector.stores.vectors import addition_of, shape_of, vector_of
+from deniable_collector.tally import TallyRow
 from deniable_collector.upkeep.archive import (
     EVERYTHING,
     Advance,
@@ -99,23 +99,19 @@ def load(
     for part in ArchiveReader(path, lambda share: advance(0.5 + share / 2)).parts():
         if not selection.takes(part.metric, part.name):
             continue
-        batch = part.batch_id(contents.origin)
+        batch, shape = part.batch_id(contents.origin), shape_of(part.scheme)
+        rows = {row.row: TallyRow(row.reports, np.array(row.cells)) for row in part.rows}
         if part.sum is not None and isinstance(part.name, SumName):
-            its_sum = KeptSum(part.name, part.sum.reports, _counters(part))
+            its_sum = KeptSum(part.name, part.sum.reports, vector_of(shape, rows))
             amount = added if store.sums.add(*part.of, its_sum, batch) else known
             amount.sums += 1
             continue
-        key = TallyKey(*part.of, str(part.name))
-        increments = {
-            TallyRowKey(key, row.row): Increment(
-                len(row.cells), row.reports, range(len(row.cells)), row.cells
-            )
-            for row in part.rows
-        }
-        seen = store.fold(Commit((batch,), increments, shard_of(batch, store.shards)), now)
+        addition = addition_of(shape, rows)
+        additions = {TallyKey(*part.of, str(part.name)): addition}
+        seen = store.fold(Commit((batch,), additions, shard_of(batch, store.shards)), now)
         amount = known if seen else added
         amount.rows += len(part.rows)
-        amount.reports += sum(row.reports for row in part.rows)
+        amount.reports += addition.reports
     return ImportResult(contents, added, known)
 
 
@@ -178,17 +174,6 @@ def _check_twice(
             f"in {path} in another form ({now}): it would be counted twice. Nothing was added: "
             "leave it out with --since or --before"
         )
-
-
-def _counters(part: ArchivePart) -> NDArray[np.int64]:
-    """The vector of a part's rows."""
-    shape = shape_of(part.scheme)
-    counters = np.zeros(shape.size, np.int64)
-    for row in part.rows:
-        counters[row.row] = row.reports
-        start = shape.starts[row.row]
-        counters[start : start + len(row.cells)] = row.cells
-    return counters
 
 
 def _compare(store: Store, metric: str, scheme: Scheme) -> None:

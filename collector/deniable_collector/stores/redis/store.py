@@ -25,7 +25,7 @@ from deniable import Scheme
 from deniable.protocol.coded_message import counted
 from deniable_collector.stores import ids
 from deniable_collector.stores.base import Store
-from deniable_collector.stores.commits import Commit, TallyKey, read_scheme
+from deniable_collector.stores.commits import Addition, Commit, TallyKey, read_scheme
 from deniable_collector.stores.contract import Change, Found, Heads, Of, Take
 from deniable_collector.stores.errors import StoreError, StoreUnavailable
 from deniable_collector.stores.increments import (
@@ -51,7 +51,6 @@ from deniable_collector.stores.redis.forms import (
 from deniable_collector.stores.redis.journal import AppendOnlyFiles
 from deniable_collector.stores.sealed import DamagedBlock
 from deniable_collector.stores.sums import is_sum
-from deniable_collector.stores.vectors import Addition, gather
 
 _LAYOUT = b"2"
 """The version of everything that RedisStore and its scripts write."""
@@ -132,7 +131,8 @@ class RedisStore(Store):
         return found.get(b"identity", b"").decode()
 
     def fold(self, commit: Commit, now: float) -> frozenset[str]:
-        additions = gather(commit.increments, self.shape)
+        self.check(commit)
+        additions = commit.additions
         tally_keys = [self._tally_key(commit.shard, tally) for tally in additions]
         keys = [self._key(commit.shard, "ids", "seed"), self._unmerged_key(commit.shard)]
         for term, seconds in enumerate(ids.TERMS):

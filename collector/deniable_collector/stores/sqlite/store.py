@@ -23,7 +23,6 @@ from deniable_collector.stores.sealed import DamagedBlock
 from deniable_collector.stores.sqlite.file import SqliteFile
 from deniable_collector.stores.sqlite.ids import prune, remember
 from deniable_collector.stores.sqlite.tallies import add_to, forget, held, merge, put_block, tallies
-from deniable_collector.stores.vectors import gather
 
 _AT_ONCE = 0.02
 """Seconds for which tallies are merged before others may write."""
@@ -51,13 +50,13 @@ class SqliteStore(Store):
         return str(identity)
 
     def fold(self, commit: Commit, now: float) -> frozenset[str]:
-        additions = gather(commit.increments, self.shape)
+        self.check(commit)
         self._folded = True
         with self._file.transaction("IMMEDIATE", create=True) as connection:
             seen = remember(connection, commit.ids, terms_of(commit), now)
             if not seen:
                 prune(connection, len(commit.ids), now)
-                for tally, addition in additions.items():
+                for tally, addition in commit.additions.items():
                     add_to(connection, tally, self.shape(*tally[:2]), addition)
         return seen
 

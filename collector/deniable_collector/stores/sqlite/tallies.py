@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from deniable_collector.stores.commits import TallyKey, new_stamp
+from deniable_collector.stores.commits import Addition, TallyKey, new_stamp
 from deniable_collector.stores.errors import StoreUnavailable
 from deniable_collector.stores.increments import (
     OPEN,
@@ -25,7 +25,7 @@ from deniable_collector.stores.increments import (
     packed,
     takes,
 )
-from deniable_collector.stores.vectors import Addition, Shape
+from deniable_collector.stores.vectors import Shape
 
 _PIECE = 4_000
 
