@@ -38,9 +38,9 @@ from deniable import Registry
 from deniable.protocol import windows
 from deniable_collector.collector import Collector as Service
 from deniable_collector.inherited import Inherited
+from deniable_collector.serving.admission import Peer
 from deniable_collector.serving.connection import Connection
 from deniable_collector.serving.http import HttpServer
-from deniable_collector.serving.rates import Peer
 from deniable_collector.settings import Settings
 
 from .certificates import make_certificates

@@ -10,9 +10,15 @@ import pytest
 import deniable
 from deniable.protocol import windows
 from deniable_collector.refusals import IntakeError
-from deniable_collector.serving import rates
-from deniable_collector.serving.admission import Admission, Cors, client_address
-from deniable_collector.serving.rates import NetworkRate, Peer, network_of
+from deniable_collector.serving import admission as rates
+from deniable_collector.serving.admission import (
+    Admission,
+    Cors,
+    NetworkRate,
+    Peer,
+    client_address,
+    network_of,
+)
 from deniable_collector.settings import Settings
 
 KEY, OTHER = "first-key-of-the-app", "second-key-of-the-app="

@@ -12,9 +12,9 @@ from deniable.protocol.oblivious.signed_keys import PATH, SIGNATURE
 from deniable_collector.oblivious.relay import CapsuleRelay
 from deniable_collector.oblivious.relay_settings import RelaySettings
 from deniable_collector.operation.metrics import summed
+from deniable_collector.serving.admission import Peer
 from deniable_collector.serving.connection import Connection
 from deniable_collector.serving.http import HttpServer
-from deniable_collector.serving.rates import Peer
 
 CAPSULE = {"content-type": "message/ohttp-req"}
 SEALED = {"Content-Type": "message/ohttp-res"}

@@ -19,8 +19,8 @@ from urllib.parse import unquote_to_bytes
 import httptools
 
 from deniable_collector.refusals import IntakeError, not_http
+from deniable_collector.serving.admission import Peer
 from deniable_collector.serving.http import HttpHandler, HttpServer, Request, check_framing
-from deniable_collector.serving.rates import Peer
 from deniable_collector.serving.responses import Response
 from deniable_collector.settings import ROOM
 

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import msgspec
 
 from deniable_collector.refusals import IntakeError, not_http
-from deniable_collector.serving.rates import Peer, network_of
+from deniable_collector.serving.admission import Peer, network_of
 from deniable_collector.serving.responses import Fields, Response, problem_of
 from deniable_collector.settings import ROOM, Settings, port_of
 

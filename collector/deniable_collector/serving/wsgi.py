@@ -15,9 +15,8 @@ from wsgiref.types import WSGIApplication
 
 from werkzeug.test import run_wsgi_app
 
-from deniable_collector.serving.admission import Admission, client_address
+from deniable_collector.serving.admission import Admission, client_address, network_of
 from deniable_collector.serving.http import HttpHandler, Request
-from deniable_collector.serving.rates import network_of
 from deniable_collector.serving.responses import Response, WsgiResponse, problem_of
 from deniable_collector.settings import OFF, Settings
 

@@ -42,10 +42,10 @@ from deniable_collector.stores.redis.driver import Driver
 from deniable_collector.stores.redis.errors import lacks_right, translated
 from deniable_collector.stores.redis.forms import (
     HEADER,
+    SUM,
     fresh_stamp,
     head_of,
     held_in,
-    sum_value,
     value_of,
 )
 from deniable_collector.stores.redis.journal import AppendOnlyFiles
@@ -267,7 +267,7 @@ class RedisStore(Store):
         return found
 
     def change(self, shard: int, metric: str, scheme: str, change: Change) -> bool:
-        new = {name: sum_value(*each) for name, each in change.put.items()}
+        new = {name: value_of(fresh_stamp(), SUM, *each) for name, each in change.put.items()}
         for name, block in change.sealed.items():
             # With the same stamp, because the sums are the same.
             new[name] = value_of(bytes.fromhex(change.expected[name]), SEALED, block)

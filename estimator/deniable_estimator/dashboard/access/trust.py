@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from flask import Request
 
 from deniable_collector.operation.events import tell
-from deniable_collector.serving.admission import client_address
-from deniable_collector.serving.rates import NetworkRate, Peer
+from deniable_collector.serving.admission import NetworkRate, Peer, client_address
 from deniable_estimator.dashboard.access.people import Person, check_name
 from deniable_estimator.dashboard.access.roles import role_of
 from deniable_estimator.dashboard.problems import ApiProblem
