@@ -38,7 +38,6 @@ from deniable import Registry
 from deniable.protocol import windows
 from deniable_collector.collector import Collector as Service
 from deniable_collector.inherited import Inherited
-from deniable_collector.serving.admission import Peer
 from deniable_collector.serving.connection import Connection
 from deniable_collector.serving.http import HttpServer
 from deniable_collector.settings import Settings
@@ -303,7 +302,7 @@ class Here(Connection):
 
     def connection_made(self, transport):
         super().connection_made(transport)
-        self.peer = Peer(self._client.peer)
+        self.peer = self._client.peer
 
 
 @pytest.fixture

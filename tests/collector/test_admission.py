@@ -15,7 +15,6 @@ from deniable_collector.serving.admission import (
     Admission,
     Cors,
     NetworkRate,
-    Peer,
     client_address,
     network_of,
 )
@@ -28,7 +27,7 @@ def admit(admission, address="", authorization="", key="", forwarded=""):
     """Let in a request with these headers, from that address."""
     named = {"authorization": authorization, "x-deniable-key": key, "x-forwarded-for": forwarded}
     headers = {name.encode(): text.encode() for name, text in named.items() if text}
-    admission.pace(Peer(address), headers)
+    admission.pace(address, headers)
     admission.check_key(headers)
 
 
@@ -256,7 +255,7 @@ def test_memory_of_networks_is_bounded(monkeypatch):
     monkeypatch.setattr(rates, "_MOST_NETWORKS", 8)
     rate = NetworkRate("3/minute")
     for number in range(100):
-        rate.hit(Peer(f"203.0.{number}.5"))
+        rate.hit(f"203.0.{number}.5")
     assert 0 < len(rate._counts) <= 8
     assert not any(b"203.0" in key for key in rate._counts)
 

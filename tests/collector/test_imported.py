@@ -13,8 +13,7 @@ from deniable_collector.stores.summing import (
 )
 from deniable_collector.stores.sums import bounds
 from deniable_collector.upkeep import importing
-from deniable_collector.upkeep.archive import ArchiveError, TallySelection, export
-from deniable_collector.upkeep.archive_reading import check
+from deniable_collector.upkeep.archive import ArchiveError, TallySelection, check, export
 from deniable_collector.upkeep.importing import load
 
 from .filling import commit

@@ -12,7 +12,6 @@ from deniable.protocol.oblivious.signed_keys import PATH, SIGNATURE
 from deniable_collector.oblivious.relay import CapsuleRelay
 from deniable_collector.oblivious.relay_settings import RelaySettings
 from deniable_collector.operation.metrics import summed
-from deniable_collector.serving.admission import Peer
 from deniable_collector.serving.connection import Connection
 from deniable_collector.serving.http import HttpServer
 
@@ -87,7 +86,7 @@ class Here(Connection):
 
     def connection_made(self, transport):
         super().connection_made(transport)
-        self.peer, self.port = Peer(self.hop.client), self.hop.port
+        self.peer, self.port = self.hop.client, self.hop.port
 
 
 async def read_answer(reader, method):

@@ -188,7 +188,7 @@ def test_many_tallies_are_merged_at_once(redis_server, scheme, new_id, noon, mon
     days = [f"2026-{month:02}-{day:02}" for month in range(1, 11) for day in range(1, 16)]
     tallies = [TallyKey("m", scheme.fingerprint, day) for day in days]
     parts = dict.fromkeys(tallies, added(scheme, {0: (1, {2: 1})}))
-    monkeypatch.setattr("deniable_collector.stores.redis.store.LEAST", 16)
+    monkeypatch.setattr("deniable_collector.stores.increments.LEAST", 16)
     with opened(redis_server, "together") as store:
         store.publish({"m": [scheme]})
         for _ in range(4):

@@ -61,19 +61,6 @@ def network_of(address: str) -> bytes:
     return packed[: _IPV6 // 8]
 
 
-class Peer:
-    """The other end of a connection, whose network is hashed once in each period.
-
-    `address` is "" where there is none; `name` is its network's in the counts of `secret`.
-    """
-
-    __slots__ = ("address", "name", "secret")
-
-    def __init__(self, address: str) -> None:
-        self.address = address
-        self.name = self.secret = b""
-
-
 class NetworkRate:
     """`rate` is like "10/minute"; `clock` returns seconds that never go back. Safe to use from
     several threads."""
@@ -88,10 +75,15 @@ class NetworkRate:
         self._secret = b""
         self._counts: dict[bytes, int] = {}
 
-    def hit(self, peer: Peer) -> bool:
-        """Count one; whether the network is still within its rate."""
+    def hit(self, address: str) -> bool:
+        """Count one of the network of an address; whether that is still within its rate."""
         with self._lock:
-            name = self._name(peer)
+            now = self._clock()
+            if now >= self._ends:
+                self._ends, self._counts = now + self._seconds, {}
+                self._secret = secrets.token_bytes(16)
+            network = network_of(address)
+            name = hashlib.blake2b(network, key=self._secret, digest_size=8).digest()
             if len(self._counts) >= _MOST_NETWORKS:
                 self._counts.clear()
             count = self._counts[name] = self._counts.get(name, 0) + 1
@@ -100,19 +92,6 @@ class NetworkRate:
     def seconds_left(self) -> float:
         """The remaining seconds of the current period."""
         return max(0.0, self._ends - self._clock())
-
-    def _name(self, peer: Peer) -> bytes:
-        """The hash of a network in this period, which begins here if the last one is over."""
-        now = self._clock()
-        if now >= self._ends:
-            self._ends = now + self._seconds
-            self._secret = secrets.token_bytes(16)
-            self._counts = {}
-        if peer.secret is not self._secret:
-            network = network_of(peer.address)
-            peer.name = hashlib.blake2b(network, key=self._secret, digest_size=8).digest()
-            peer.secret = self._secret
-        return peer.name
 
 
 class Admission:
@@ -124,8 +103,9 @@ class Admission:
         self._told = False
         self._rate = NetworkRate(settings.rate, clock) if settings.rate != OFF else None
 
-    def pace(self, peer: Peer, headers: Mapping[bytes, bytes]) -> None:
-        """Count one request, with its header, whose names are in lower case.
+    def pace(self, peer: str, headers: Mapping[bytes, bytes]) -> None:
+        """Count one request from an address, "" where there is none, with its header, whose names
+        are in lower case.
 
         Raises:
             IntakeError: 429 if the client's network sends too much.
@@ -134,9 +114,8 @@ class Admission:
         if rate is None:
             return
         forwarded = headers.get(b"x-forwarded-for", b"").decode("latin-1")
-        if self._hops:
-            peer = Peer(client_address(peer.address, forwarded, self._hops))
-        if not peer.address or rate.hit(peer):
+        address = client_address(peer, forwarded, self._hops)
+        if not address or rate.hit(address):
             return
         if forwarded and not self._hops and not self._told:
             self._told = True

@@ -19,7 +19,6 @@ from urllib.parse import unquote_to_bytes
 import httptools
 
 from deniable_collector.refusals import IntakeError, not_http
-from deniable_collector.serving.admission import Peer
 from deniable_collector.serving.http import HttpHandler, HttpServer, Request, check_framing
 from deniable_collector.serving.responses import Response
 from deniable_collector.settings import ROOM
@@ -76,7 +75,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._transport = transport
         name = transport.get_extra_info("peername")
-        self.peer = Peer(name[0] if isinstance(name, tuple) else "")
+        self.peer = name[0] if isinstance(name, tuple) else ""
         place = transport.get_extra_info("sockname")
         if isinstance(place, tuple):
             self.host, self.port = place[:2]

@@ -93,7 +93,7 @@ class WsgiHandler(HttpHandler):
         request.respond(response)
 
     def _sender(self, request: Request) -> _Sender:
-        headers, peer = request.headers, request.connection.peer.address
+        headers, peer = request.headers, request.connection.peer
         forwarded = headers.get(b"x-forwarded-for", b"").decode("latin-1")
         network = network_of(client_address(peer, forwarded, self.settings.trusted_proxies))
         return network, *(headers.get(name, b"") for name in self._naming)
@@ -123,7 +123,7 @@ def environ_of(request: Request) -> dict[str, Any]:
         "SERVER_PROTOCOL": f"HTTP/{request.http_version}",
         "SERVER_NAME": connection.host,
         "SERVER_PORT": str(max(0, connection.port)),
-        "REMOTE_ADDR": connection.peer.address,
+        "REMOTE_ADDR": connection.peer,
         "CONTENT_LENGTH": str(request.size),
         "wsgi.version": (1, 0),
         "wsgi.url_scheme": "http",

@@ -26,8 +26,7 @@ from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.increments import Held
 from deniable_collector.stores.sealed import DamagedBlock
 from deniable_collector.stores.sums import is_sum
-from deniable_collector.upkeep.archive import Contents, TallySelection, export
-from deniable_collector.upkeep.archive_reading import check
+from deniable_collector.upkeep.archive import Contents, TallySelection, check, export
 from deniable_collector.upkeep.importing import ImportResult, load
 from deniable_collector.upkeep.keeper import SETTLED
 

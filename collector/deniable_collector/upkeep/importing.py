@@ -26,10 +26,11 @@ from deniable_collector.upkeep.archive import (
     EVERYTHING,
     Advance,
     ArchiveError,
+    ArchivePart,
+    ArchiveReader,
     Contents,
     TallySelection,
 )
-from deniable_collector.upkeep.archive_reading import ArchivePart, ArchiveReader
 
 
 @dataclass

@@ -21,21 +21,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from deniable import Scheme
+from deniable_collector.stores import increments
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import Addition, Commit, TallyKey, new_stamp, read_scheme
 from deniable_collector.stores.contract import Change, Found, Head, Heads, Of, Take
 from deniable_collector.stores.errors import StoreError, StoreUnavailable
 from deniable_collector.stores.ids import terms_of
-from deniable_collector.stores.increments import (
-    OPEN,
-    SEALED,
-    Held,
-    fits,
-    is_large,
-    merged,
-    packed,
-    takes,
-)
 from deniable_collector.stores.sealed import DamagedBlock
 from deniable_collector.stores.sqlite.file import SqliteFile
 from deniable_collector.stores.sqlite.ids import prune, remember
@@ -114,7 +105,7 @@ class SqliteStore(Store):
         with self._file.transaction("DEFERRED") as connection:
             return {
                 of: {
-                    name: Head(f"{stamp:016x}", kind == SEALED, record)
+                    name: Head(f"{stamp:016x}", kind == increments.SEALED, record)
                     for _, name, stamp, kind, _, _, record in tallies(connection, *of, names)
                 }
                 for of, names in asked.items()
@@ -147,7 +138,7 @@ class SqliteStore(Store):
                 made = connection.execute(
                     "INSERT INTO tallies (metric, scheme, window, stamp, kind, record) "
                     "VALUES (?, ?, ?, ?, ?, ?)",
-                    (metric, scheme, name, new_stamp(), SEALED, record),
+                    (metric, scheme, name, new_stamp(), increments.SEALED, record),
                 )
                 put_block(connection, made.lastrowid or 0, block)
         return True
@@ -213,12 +204,12 @@ def tallies(
     return map(TallyRecord._make, found.fetchall())
 
 
-def held(connection: sqlite3.Connection, found: TallyRecord) -> Held:
+def held(connection: sqlite3.Connection, found: TallyRecord) -> increments.Held:
     """What is there of a tally."""
-    if found.kind == SEALED:
-        return Held(_block(connection, found.identity))
+    if found.kind == increments.SEALED:
+        return increments.Held(_block(connection, found.identity))
     first = found.identity * _PIECES
-    return Held(
+    return increments.Held(
         _read(connection, first, found.block),
         _read(connection, first + _PIECES // 2, found.added),
     )
@@ -236,16 +227,16 @@ def add_to(
     if found is None:
         made = connection.execute(
             "INSERT INTO tallies (metric, scheme, window, kind) VALUES (?, ?, ?, ?)",
-            (*tally, OPEN),
+            (*tally, increments.OPEN),
         )
-        found = TallyRecord(made.lastrowid or 0, tally.window, 0, OPEN, 0, 0)
+        found = TallyRecord(made.lastrowid or 0, tally.window, 0, increments.OPEN, 0, 0)
     # One stamp each: a common one would reveal which tallies a commit changed.
     found = found._replace(stamp=new_stamp())
-    appended = fits(addition) and not is_large(addition)
-    if not (appended and takes(found.kind, found.block, found.added)):
+    appended = increments.fits(addition) and not increments.is_large(addition)
+    if not (appended and increments.takes(found.kind, found.block, found.added)):
         merge(connection, found, tally, shape, addition)
         return
-    new = packed(addition)
+    new = increments.packed(addition)
     first = found.identity * _PIECES + _PIECES // 2
     begun, within = divmod(found.added, _PIECE)
     whole = _read(connection, first + begun, within) + new
@@ -266,8 +257,8 @@ def merge(
         StoreError: a counter would exceed the highest.
         DamagedBlock: what is there cannot be read.
     """
-    kind, block = merged(tally, shape, held(connection, found), addition)
-    if found.kind == SEALED:
+    kind, block = increments.merged(tally, shape, held(connection, found), addition)
+    if found.kind == increments.SEALED:
         connection.execute("DELETE FROM blocks WHERE id = ?", (found.identity,))
     first = found.identity * _PIECES
     _write(connection, first, block)
@@ -288,7 +279,7 @@ def put_block(connection: sqlite3.Connection, identity: int, block: bytes) -> No
         raise StoreUnavailable("a block did not read back from the SQLite file")
     connection.execute(
         "UPDATE tallies SET kind = ?, block = ?, added = 0 WHERE id = ?",
-        (SEALED, len(block), identity),
+        (increments.SEALED, len(block), identity),
     )
 
 
