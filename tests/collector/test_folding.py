@@ -45,7 +45,7 @@ def bits(columns):
 
 def report(number, row, columns):
     """A valid report, of a place of its own."""
-    return RowPlace(TALLY, number, APART * (number + 1), row), columns
+    return RowPlace(TALLY, number, APART * (number + 1), row, reader(row)), columns
 
 
 def packed(row, columns):

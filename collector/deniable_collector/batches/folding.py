@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -36,6 +36,8 @@ class RowPlace:
     number: int
     start: int
     row: Row
+    read: Callable[[Any], Columns]
+    """Reads the columns of a report."""
 
 
 Accepted: TypeAlias = tuple[RowPlace, Columns]

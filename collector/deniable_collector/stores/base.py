@@ -37,6 +37,11 @@ class Store(StoreContract):
         """The sums over weeks, months and quarters."""
         return Sums(self)
 
+    def each_scheme(self) -> list[tuple[str, str]]:
+        """Metric and scheme of each published scheme, in their order."""
+        published = sorted(self.schemes().items())
+        return [(metric, scheme) for metric, schemes in published for scheme in sorted(schemes)]
+
     def windows(self, metric: str, scheme: str) -> list[str]:
         """The windows with a tally of their own of this metric and scheme, oldest first.
 
@@ -201,11 +206,10 @@ class Store(StoreContract):
     def _stamps(self, metric: str, scheme: str, windows: Sequence[str]) -> list[tuple[object, ...]]:
         """Window, shard and stamp of each existing part of these tallies, and of the kept sums that
         have windows of them."""
-        of = metric, scheme
         return [
-            (label, shard, head.stamp)
-            for shard in range(self.shards)
-            for label, head in self.heads(shard, {of: windows})[of].items()
+            (label, part.shard, head.stamp)
+            for part in self.sums.parts(metric, scheme)
+            for label, head in part.heads(windows).items()
         ] + self.sums.stamps(metric, scheme, windows)
 
     def versions(self, asked: Mapping[str, Iterable[str]]) -> dict[str, bytes]:
@@ -213,12 +217,7 @@ class Store(StoreContract):
         schemes, over the windows asked for. Metrics without any of them are left out.
         """
         wanted = {metric: list(labels) for metric, labels in asked.items()}
-        keys = {
-            (metric, scheme): wanted[metric]
-            for metric, published in self.schemes().items()
-            if metric in wanted
-            for scheme in published
-        }
+        keys = {of: wanted[of[0]] for of in self.each_scheme() if of[0] in wanted}
         found: defaultdict[str, list[tuple[object, ...]]] = defaultdict(list)
         for shard in range(self.shards):
             for (metric, scheme), heads in self.heads(shard, keys).items():
@@ -229,12 +228,11 @@ class Store(StoreContract):
 
     def sealed(self, metric: str, scheme: str, windows: Iterable[str]) -> frozenset[str]:
         """Which of these windows are sealed: nothing of them is in open form."""
-        parts: dict[str, bool] = {}
-        of, labels = (metric, scheme), list(windows)
-        for shard in range(self.shards):
-            for label, head in self.heads(shard, {of: labels})[of].items():
-                parts[label] = parts.get(label, True) and head.sealed
-        return frozenset(label for label, each in parts.items() if each)
+        labels, found = list(windows), dict[str, bool]()
+        for part in self.sums.parts(metric, scheme):
+            for label, head in part.heads(labels).items():
+                found[label] = found.get(label, True) and head.sealed
+        return frozenset(label for label, each in found.items() if each)
 
     def seal(self, tally: TallyKey) -> Sealing | None:
         """Turn a tally into a sealed block: compressed, with a digest, and with the same sums.
@@ -260,10 +258,9 @@ class Store(StoreContract):
         Returns how many tallies and kept sums were deleted.
         """
         gone = 0
-        for metric, published in self.schemes().items():
+        for metric, scheme in self.each_scheme():
             if metrics is None or metric in metrics:
-                for scheme in published:
-                    parts = self.sums.parts(metric, scheme)
-                    gone += len(set().union(*(part.drop_ended(before) for part in parts)))
-                    self.sums.forget_imports(metric, scheme, before)
+                parts = self.sums.parts(metric, scheme)
+                gone += len(set().union(*(part.drop_ended(before) for part in parts)))
+                self.sums.forget_imports(metric, scheme, before)
         return gone

@@ -100,9 +100,9 @@ class TallySelection:
     since: float | None = None
     before: float | None = None
 
-    def takes(self, metric: str, name: str | SumName) -> bool:
-        """Whether the tally of a window is selected, or a sum of dropped windows, by its period."""
-        begin, end = bounds(name.period if isinstance(name, SumName) else name)
+    def takes(self, metric: str, period: str) -> bool:
+        """Whether the tally of a window is selected, or a sum of dropped windows of a period."""
+        begin, end = bounds(period)
         return (
             (not self.metrics or metric in self.metrics)
             and (self.since is None or begin >= self.since)
@@ -154,10 +154,9 @@ def export(
         OSError: the file cannot be written.
     """
     chosen = [
-        (metric, scheme, names)
-        for metric, published in sorted(store.schemes().items())
-        for fingerprint, scheme in sorted(published.items())
-        if (names := _names(store, metric, fingerprint, selection))
+        (of[0], store.scheme(*of), names)
+        for of in store.each_scheme()
+        if (names := _names(store, *of, selection))
     ]
     total, done = sum(len(names) for *_, names in chosen), 0
     origin, digest = store.identity(), hashlib.sha256()
@@ -174,9 +173,9 @@ def export(
             put(SchemeLine(metric, scheme.fingerprint, scheme.definition()))
             for name in names:
                 if isinstance(name, SumName):
-                    kept = store.sums.kept_sum(metric, scheme.fingerprint, name)
-                    put(SumLine(name.kind, name.period, kept.reports))
-                    its_rows = tuple(rows_of(shape_of(scheme), kept.counters))
+                    of_windows, counters = store.sums.kept_sum(metric, scheme.fingerprint, name)
+                    put(SumLine(name.kind, name.period, of_windows))
+                    its_rows = tuple(rows_of(shape_of(scheme), counters))
                     sums += 1
                 else:
                     tally = store.own_tally(TallyKey(metric, scheme.fingerprint, name))
@@ -198,10 +197,14 @@ def _names(
     store: Store, metric: str, scheme: str, selection: TallySelection
 ) -> list[str | SumName]:
     """The windows that are selected, and the sums of dropped ones, in the order of the file."""
-    labels = sorted(store.windows(metric, scheme), key=in_order)
-    kept = [name for name in store.sums.names(metric, scheme) if name.kept]
-    found: list[str | SumName] = [*labels, *kept]
-    return [name for name in found if selection.takes(metric, name)]
+    labels = [
+        label
+        for label in sorted(store.windows(metric, scheme), key=in_order)
+        if selection.takes(metric, label)
+    ]
+    sums = store.sums.names(metric, scheme)
+    kept = [name for name in sums if name.kept and selection.takes(metric, name.period)]
+    return [*labels, *kept]
 
 
 _LONGEST_LINE = 1 << 28
@@ -233,7 +236,8 @@ class ArchivePart(NamedTuple):
 
     metric: str
     scheme: Scheme
-    name: str | SumName
+    name: str
+    """Of the window or the sum."""
     sum: SumLine | None
     rows: list[RowLine]
 
@@ -241,6 +245,11 @@ class ArchivePart(NamedTuple):
     def of(self) -> tuple[str, str]:
         """The metric and the scheme by their names."""
         return self.metric, self.scheme.fingerprint
+
+    @property
+    def period(self) -> str:
+        """The window, or the period of the sum."""
+        return self.name if self.sum is None else self.sum.period
 
     def batch_id(self, origin: str) -> str:
         """The id of the batch in which it is added, by its content."""
@@ -307,10 +316,10 @@ class ArchiveReader:
                     latest = line.metric, scheme
                 case SumLine() if latest is not None:
                     self._check_sum(latest[1], line)
-                    part = ArchivePart(*latest, line.name, line, [])
-                    if (*part.of, str(line.name)) in sums:
+                    part = ArchivePart(*latest, str(line.name), line, [])
+                    if (*part.of, part.name) in sums:
                         raise self._damaged()
-                    sums.add((*part.of, str(line.name)))
+                    sums.add((*part.of, part.name))
                 case EndLine() if next(lines, None) is None:
                     self._check_end(line, rows, reports)
                     schemes = tuple((metric, each) for (metric, _), each in self._schemes.items())
@@ -365,7 +374,7 @@ class ArchiveReader:
         if line.row >= len(rows) or len(line.cells) != rows[line.row].width:
             raise self._damaged()
         if part is not None and part.sum is not None:
-            if line.window != str(part.name):
+            if line.window != part.name:
                 raise self._damaged()
             return 0.0, "", line.row
         try:

@@ -95,11 +95,10 @@ def seal_all(
 
 def _each_scheme(store: Store) -> Iterator[tuple[str, str, list[str], frozenset[str]]]:
     """Each metric and scheme with its windows, and those of them that are sealed."""
-    for metric, schemes in sorted(store.schemes().items()):
-        for scheme in sorted(schemes):
-            labels = store.windows(metric, scheme)
-            sealed = store.sealed(metric, scheme, labels) if labels else frozenset[str]()
-            yield metric, scheme, labels, sealed
+    for metric, scheme in store.each_scheme():
+        labels = store.windows(metric, scheme)
+        sealed = store.sealed(metric, scheme, labels) if labels else frozenset[str]()
+        yield metric, scheme, labels, sealed
 
 
 def _open_tallies(store: Store, now: float) -> list[tuple[str, ...]]:
