@@ -317,7 +317,12 @@ class Connection(asyncio.Protocol):
                     break
                 else:
                     request.begun = True
-                    self._handle(request)
+                    try:
+                        if request.refusal is not None:
+                            raise request.refusal
+                        self._server.handler.handle(request)
+                    except Exception as error:
+                        self.answer(request, self._server.handler.problem(error))
         finally:
             self._advancing = False
         if self._transport.is_closing() or self._deaf:
@@ -340,15 +345,6 @@ class Connection(asyncio.Protocol):
                 return True
             self._transport.write(_CONTINUE)
         return request.whole
-
-    def _handle(self, request: Request) -> None:
-        handler = self._server.handler
-        try:
-            if request.refusal is not None:
-                raise request.refusal
-            handler.handle(request)
-        except Exception as error:
-            self.answer(request, handler.problem(error))
 
     def _write(self, request: Request, response: Response) -> None:
         if self._server.ending and not self._queue:
