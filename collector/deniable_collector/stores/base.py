@@ -17,7 +17,7 @@ from deniable_collector.stores.commits import TallyKey, version_of
 from deniable_collector.stores.contract import StoreContract
 from deniable_collector.stores.errors import StoreUnavailable
 from deniable_collector.stores.increments import Held
-from deniable_collector.stores.life import Sealing
+from deniable_collector.stores.life import Sealing, by_combination
 from deniable_collector.stores.summing import Sums
 from deniable_collector.stores.sums import cover, is_sum
 from deniable_collector.stores.vectors import rows_of
@@ -148,8 +148,8 @@ class Store(StoreContract):
         Raises:
             StoreError: the scheme was never published.
         """
-        groups = self.shape(metric, scheme).groups
-        found = {label: np.zeros(groups, np.int64) for label in windows}
+        shape = self.shape(metric, scheme)
+        found = {label: np.zeros(shape.groups, np.int64) for label in windows}
         told: Mapping[str, list[int]] = {}
         for part in self.sums.parts(metric, scheme):
             there = part.around(found, part.names())
@@ -157,32 +157,15 @@ class Store(StoreContract):
             told = there.told if self.shards == 1 else {}
             for some in (told, there.dropped):
                 for label in found.keys() & some.keys():
-                    found[label] = found[label] + some[label]
-        rows = self.row_reports(metric, scheme, [label for label in found if label not in told])
-        if rows:
-            sums = np.array(list(rows.values())).reshape(len(rows), groups, -1).sum(axis=2)
-            for label, each in zip(rows, sums, strict=True):
-                found[label] = found[label] + each
-        return found
-
-    def row_reports(
-        self, metric: str, scheme: str, windows: Iterable[str]
-    ) -> dict[str, NDArray[np.int64]]:
-        """The number of reports in each row, shape (rows,), for each of these windows, in the
-        order given; zeros for dropped ones.
-
-        Raises:
-            StoreError: the scheme was never published.
-        """
-        rows = len(self.shape(metric, scheme).widths)
-        found = {label: np.zeros(rows, np.int64) for label in windows}
+                    found[label] += some[label]
 
         def take(tally: TallyKey, held: Held) -> None:
-            # That costs less than to read the cells.
-            found[tally.window] += held.reports(tally, rows)
+            # Without the cells, which costs less.
+            rows = held.reports(tally, len(shape.widths))
+            found[tally.window] += by_combination(shape, rows)
 
         for shard in range(self.shards):
-            self.read(shard, metric, scheme, found, take)
+            self.read(shard, metric, scheme, [each for each in found if each not in told], take)
         return found
 
     def version(self, metric: str, scheme: str, windows: Iterable[str]) -> bytes:
