@@ -94,8 +94,8 @@ def additions(case: Case) -> Mapping[TallyKey, Addition]:
     tally = TallyKey(case.metric, case.scheme.fingerprint, WINDOW)
     columns, starts = case.columns(), shape_of(case.scheme).starts
     reports = [len(each) for each in columns]
-    cells = [start + np.asarray(each) for start, each in zip(starts, columns, strict=True)]
-    places = np.concatenate([np.arange(len(starts)), *map(np.sort, cells)])
+    cells = [start + each for start, each in zip(starts, columns, strict=True)]
+    places = np.concatenate([np.arange(len(starts)), *cells])
     counts = np.concatenate([reports, np.ones(sum(reports), np.int64)])
     return {tally: Addition(places, counts, sum(reports))}
 
