@@ -40,7 +40,8 @@ from deniable import Metric, Registry
 from deniable.protocol import wire
 from deniable.protocol.mechanisms import Report
 from deniable_collector.stores import Store, open_store
-from deniable_collector.stores.commits import Commit, TallyKey, increments_of
+from deniable_collector.stores.commits import Commit, TallyKey
+from deniable_collector.stores.vectors import addition_of
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses import sample_tally
 from ingest import METRICS, WINDOW, Outcome, Server, batch_of, fresh, load, redis
@@ -209,7 +210,8 @@ def fill_densely(store: Store, metric: Metric) -> None:
         TallyRow(reports, np.bincount(rng.integers(row.width, size=reports), minlength=row.width))
         for row in metric.scheme.rows
     ]
-    store.fold(Commit((secrets.token_hex(16),), increments_of(key, rows)), time.time())
+    addition = addition_of(store.shape(*key[:2]), dict(enumerate(rows)))
+    store.fold(Commit((secrets.token_hex(16),), {key: addition}), time.time())
 
 
 def written(pids: Sequence[int]) -> int:
@@ -277,8 +279,8 @@ def fill(folder: Path) -> None:
             counts = rng.multinomial(20_000, [1 / len(metric.values)] * len(metric.values))
             tally = sample_tally(metric.scheme, counts, rng, metric=metric.name, window=f"{day}")
             key = TallyKey(metric.name, metric.scheme.fingerprint, f"{day}")
-            rows = increments_of(key, tally.rows)
-            store.fold(Commit((secrets.token_hex(16),), rows), time.time())
+            addition = addition_of(store.shape(*key[:2]), dict(enumerate(tally.rows)))
+            store.fold(Commit((secrets.token_hex(16),), {key: addition}), time.time())
 
 
 def days() -> list[date]:

@@ -27,7 +27,8 @@ from flask.testing import FlaskClient
 from common.tables import Table, run
 from deniable import Registry
 from deniable_collector.stores import Store, open_store
-from deniable_collector.stores.commits import Commit, TallyKey, increments_of
+from deniable_collector.stores.commits import Commit, TallyKey
+from deniable_collector.stores.vectors import addition_of
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses import sample_tally
 from deniable_estimator.asking.query import Days, Query
@@ -85,7 +86,7 @@ def fill(store: Store, declared: Registry, days: int) -> None:
     drawn: dict[tuple[int, int], TallyRow] = {}
     for ago in range(1, days + 1):
         day = (TODAY - timedelta(days=ago)).isoformat()
-        increments = {}
+        additions = {}
         for metric in declared:
             known = (len(metric.values), ago % DRAWN)
             if known not in drawn:
@@ -93,8 +94,8 @@ def fill(store: Store, declared: Registry, days: int) -> None:
                 tally = sample_tally(metric.scheme, counts, rng, metric=metric.name, window=day)
                 (drawn[known],) = tally.rows
             key = TallyKey(metric.name, metric.scheme.fingerprint, day)
-            increments |= increments_of(key, [drawn[known]])
-        store.fold(Commit((secrets.token_hex(16),), increments), NOW)
+            additions[key] = addition_of(store.shape(*key[:2]), {0: drawn[known]})
+        store.fold(Commit((secrets.token_hex(16),), additions), NOW)
 
 
 def visitor(store: Store, declared: Registry) -> FlaskClient:

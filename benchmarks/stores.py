@@ -24,7 +24,8 @@ import redis
 from common.tables import Table, run
 from deniable import Registry, Scheme
 from deniable_collector.stores import Store, open_store
-from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Addition, Commit, TallyKey
+from deniable_collector.stores.vectors import shape_of
 from ingest import METRICS
 from ingest import redis as started_redis
 
@@ -89,19 +90,18 @@ def new_ids(count: int) -> tuple[str, ...]:
     return tuple(text[first : first + 32] for first in range(0, len(text), 32))
 
 
-def increments(case: Case) -> Mapping[TallyRowKey, Increment]:
+def additions(case: Case) -> Mapping[TallyKey, Addition]:
     tally = TallyKey(case.metric, case.scheme.fingerprint, WINDOW)
-    rows = case.scheme.mechanism.rows
-    return {
-        TallyRowKey(tally, number): Increment(
-            row.width, len(columns), columns, np.ones(len(columns), np.int64)
-        )
-        for number, (row, columns) in enumerate(zip(rows, case.columns(), strict=True))
-    }
+    columns, starts = case.columns(), shape_of(case.scheme).starts
+    reports = [len(each) for each in columns]
+    cells = [start + each for start, each in zip(starts, columns, strict=True)]
+    places = np.concatenate([np.arange(len(starts)), *cells])
+    counts = np.concatenate([reports, np.ones(sum(reports), np.int64)])
+    return {tally: Addition(places, counts, sum(reports))}
 
 
 def fold_in(store: Store, case: Case) -> Callable[[], object]:
-    commits = iter([Commit(new_ids(IDS), increments(case)) for _ in range(case.times + 1)])
+    commits = iter([Commit(new_ids(IDS), additions(case)) for _ in range(case.times + 1)])
     return lambda: store.fold(next(commits), NOW)
 
 

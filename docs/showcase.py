@@ -18,7 +18,8 @@ import numpy as np
 from deniable import Metric, Registry
 from deniable.protocol.types.number import Number
 from deniable_collector.stores import Store, open_store
-from deniable_collector.stores.commits import Commit, TallyKey, increments_of
+from deniable_collector.stores.commits import Commit, TallyKey
+from deniable_collector.stores.vectors import addition_of
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of, sample_tally
 from deniable_estimator.asking.query import Days, Query
@@ -354,7 +355,8 @@ def _report(
 def _fold(store: Store, tally: Tally) -> None:
     key = TallyKey(tally.metric, tally.scheme, tally.windows[0])
     now = datetime.now(UTC).timestamp()
-    store.fold(Commit((secrets.token_hex(16),), increments_of(key, tally.rows)), now)
+    addition = addition_of(store.shape(*key[:2]), dict(enumerate(tally.rows)))
+    store.fold(Commit((secrets.token_hex(16),), {key: addition}), now)
 
 
 def _tally_of_numbers(

@@ -33,8 +33,7 @@ from deniable_collector.serving.pages import PageHandler
 from deniable_collector.serving.responses import HttpResponse, problem_of
 from deniable_collector.stores import Store, store_of
 from deniable_collector.upkeep.journal import JournalKeeper
-from deniable_collector.upkeep.keeper import Keeper, Upkeep
-from deniable_collector.upkeep.sealing import Sealer
+from deniable_collector.upkeep.keeper import Keeper, Sealer, Upkeep
 
 REPORTS = b"/v1/reports"
 

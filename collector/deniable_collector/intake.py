@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 
 from msgspec import UNSET
@@ -18,7 +18,7 @@ from deniable.protocol.coded_message import counted
 from deniable_collector.batches.batch import NAMED, Batch, Receipt, Rejection
 from deniable_collector.batches.bodies import read_batch
 from deniable_collector.batches.catalogue import Catalogue, Refused
-from deniable_collector.batches.folding import Accepted, increments
+from deniable_collector.batches.folding import Accepted, additions
 from deniable_collector.operation.metrics import count_receipts
 from deniable_collector.refusals import IntakeError
 from deniable_collector.stores.base import Store
@@ -73,7 +73,13 @@ class Intake:
         sent = read_batch(body, self._max_reports)
         if len(sent.reports) > MOST_METRICS:
             # Fewer reports than that cannot be of more metrics.
-            self._check_metrics(each.metric for each in sent.reports if each is not None)
+            metrics = {each.metric for each in sent.reports if each is not None}
+            if len(metrics) > MOST_METRICS:
+                raise IntakeError(
+                    "too-many-metrics",
+                    f"a batch may have reports of up to {counted(MOST_METRICS, 'metric')}: "
+                    "send several batches",
+                )
         now, find = self._clock(), self._catalogue.find
         accepted: list[Accepted] = []
         named: list[Rejection] = []
@@ -88,8 +94,8 @@ class Intake:
                     row = 0
                 elif type(row) is not int or not 0 <= row < len(places):
                     raise Refused("bad_row", f"row must be a number from 0 to {len(places) - 1}")
-                place, read = places[row]
-                accepted.append((place, read(report.columns)))
+                place = places[row]
+                accepted.append((place, place.read(report.columns)))
             except (Refused, WireError) as why:
                 reason = why.reason if isinstance(why, Refused) else "bad_columns"
                 refused[reason] = refused.get(reason, 0) + 1
@@ -153,7 +159,7 @@ class Intake:
                 left.setdefault(batch.id, batch)
         while left:
             reports = chain.from_iterable(batch.accepted for batch in left.values())
-            commit = Commit(tuple(left), increments(reports), shard, self._remember(left))
+            commit = Commit(tuple(left), additions(reports), shard, self._remember(left))
             seen = self._store.fold(commit, self._clock())
             if not seen:
                 break
@@ -174,15 +180,7 @@ class Intake:
         if not longest:
             return {}
         found = {
-            batch_id: max(longest.get(metric, 0.0) for metric in batch.metrics)
+            batch_id: max(longest.get(place.tally.metric, 0.0) for place, _ in batch.accepted)
             for batch_id, batch in batches.items()
         }
         return {batch_id: seconds for batch_id, seconds in found.items() if seconds}
-
-    def _check_metrics(self, metrics: Iterable[str]) -> None:
-        if len(set(metrics)) > MOST_METRICS:
-            raise IntakeError(
-                "too-many-metrics",
-                f"a batch may have reports of up to {counted(MOST_METRICS, 'metric')}: "
-                "send several batches",
-            )

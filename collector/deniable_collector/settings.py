@@ -84,32 +84,18 @@ def _private_bind(value: str) -> str:
     raise ValueError("must be host:port or [v6]:port, with a port of its own")
 
 
-def whole(lowest: int, highest: int) -> Callable[[str], int]:
-    """Takes a whole number in these bounds."""
+def whole(lowest: int, highest: int, least: int = 1, why: str = "") -> Callable[[str], int]:
+    """Takes a whole number in these bounds; one above 0 must be at least `least`, as `why` says."""
 
     def parse(value: str) -> int:
         # A dozen digits are enough for every setting; longer input is refused cheaply.
         if not re.fullmatch(r"[0-9]{1,12}", value) or not lowest <= int(value) <= highest:
             raise ValueError(f"must be a whole number from {lowest} to {highest}")
+        if 0 < int(value) < least:
+            raise ValueError(why)
         return int(value)
 
     return parse
-
-
-def _keep(value: str) -> int:
-    # A window that is dropped while it accepts reports would start again at zero.
-    days: int = whole(0, 36_500)(value)
-    if 0 < days < 8:
-        raise ValueError("must be 0, or at least 8: windows take reports for six days")
-    return days
-
-
-def _journal(value: str) -> int:
-    # With one second the journal would be cleared all the time.
-    seconds: int = whole(0, 86_400)(value)
-    if seconds == 1:
-        raise ValueError("must be 0, or from 2 to 86400 seconds")
-    return seconds
 
 
 def _size(value: str) -> int:
@@ -202,11 +188,15 @@ class Settings:
         0, whole(0, 16), "replicas that must have a batch before it is acknowledged"
     )
     keep_days: int = setting(
-        0, _keep, "days after its end for which a window is kept; 0: for ever, else at least 8"
+        0,
+        # A window that is dropped while it accepts reports would start again at zero.
+        whole(0, 36_500, 8, "must be 0, or at least 8: windows take reports for six days"),
+        "days after its end for which a window is kept; 0: for ever, else at least 8",
     )
     journal_seconds: int = setting(
         60,
-        _journal,
+        # With one second the journal would be cleared all the time.
+        whole(0, 86_400, 2, "must be 0, or from 2 to 86400 seconds"),
         "seconds after which single commits must be gone from the store's journal; 0: the "
         "collector does not clear it",
     )

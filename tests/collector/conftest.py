@@ -41,7 +41,6 @@ from deniable_collector.collector import Collector as Service
 from deniable_collector.inherited import Inherited
 from deniable_collector.serving.connection import Connection
 from deniable_collector.serving.http import HttpServer
-from deniable_collector.serving.rates import Peer
 from deniable_collector.settings import Settings
 
 from .certificates import make_certificates
@@ -290,7 +289,7 @@ class Here(Connection):
 
     def connection_made(self, transport):
         super().connection_made(transport)
-        self.peer = Peer(self._client.peer)
+        self.peer = self._client.peer
         self.port = self.port if self._client.port is None else self._client.port
 
 

@@ -4,7 +4,8 @@ and one window, into which reports come one by one."""
 import numpy as np
 import pytest
 
-from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Addition, Commit, TallyKey
+from deniable_collector.stores.vectors import shape_of
 
 WIDTH = 3_000
 REPORTS = 9
@@ -12,11 +13,24 @@ WINDOW = "2026-11-20"
 _PLACES = np.arange(0, WIDTH, 7)
 
 
+def added(scheme, rows):
+    """What adds rows to a tally: by its number, the reports of each and {column: count}."""
+    shape = shape_of(scheme)
+    counters = {number: reports for number, (reports, _) in rows.items()}
+    for number, (_, cells) in rows.items():
+        counters |= {shape.starts[number] + column: count for column, count in cells.items()}
+    places = sorted(place for place, count in counters.items() if count)
+    counts = [counters[place] for place in places]
+    reports = sum(each for each, _ in rows.values())
+    return Addition(np.array(places, np.int64), np.array(counts, np.int64), reports)
+
+
 def fill_windows(store, scheme, labels, batch, now):
     """Add the counts to windows of the metric "m", by one commit."""
-    increment = Increment(WIDTH, REPORTS, _PLACES, _PLACES + 1)
-    keys = (TallyRowKey(TallyKey("m", scheme, label), 0) for label in labels)
-    store.fold(Commit((batch,), dict.fromkeys(keys, increment)), now)
+    cells = {place: place + 1 for place in _PLACES.tolist()}
+    addition = added(store.scheme("m", scheme), {0: (REPORTS, cells)})
+    keys = (TallyKey("m", scheme, label) for label in labels)
+    store.fold(Commit((batch,), dict.fromkeys(keys, addition)), now)
 
 
 def whole(store, scheme, labels, times=1):
@@ -31,10 +45,8 @@ def commit(scheme, *batches, cells=None, metric="m", window=WINDOW, row=0, repor
     """A commit that adds reports and counts, {column: count}, to one row of a tally; by default one
     report of the second column."""
     cells = {1: 1} if cells is None else cells
-    width = scheme.mechanism.rows[row].width
-    key = TallyRowKey(TallyKey(metric, scheme.fingerprint, window), row)
-    increment = Increment(width, reports, tuple(cells), tuple(cells.values()))
-    return Commit(batches, {key: increment}, shard)
+    key = TallyKey(metric, scheme.fingerprint, window)
+    return Commit(batches, {key: added(scheme, {row: (reports, cells)})}, shard)
 
 
 def reports_in(store, scheme):

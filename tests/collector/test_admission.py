@@ -13,9 +13,13 @@ import deniable
 from deniable.protocol import windows
 from deniable_collector.refusals import IntakeError
 from deniable_collector.serving import admission as module
-from deniable_collector.serving import rates
-from deniable_collector.serving.admission import Admission, Cors, client_address
-from deniable_collector.serving.rates import NetworkRate, Peer, network_of
+from deniable_collector.serving.admission import (
+    Admission,
+    Cors,
+    NetworkRate,
+    client_address,
+    network_of,
+)
 from deniable_collector.settings import Settings
 
 from .conftest import Clock
@@ -27,7 +31,7 @@ OURS, THEIRS = "https://app.example", "https://evil.example"
 
 def admit(admission, address, forwarded=""):
     """Let in a request from that address, that came through a proxy if it says so."""
-    admission.pace(Peer(address), {b"x-forwarded-for": forwarded.encode()} if forwarded else {})
+    admission.pace(address, {b"x-forwarded-for": forwarded.encode()} if forwarded else {})
 
 
 def hashed(*keys):
@@ -326,10 +330,10 @@ def test_too_many_metrics(serve, store, metrics, new_id):
 def test_memory_of_networks_is_bounded(monkeypatch):
     """However many networks are counted, no more than a fixed number is remembered, none by its
     address."""
-    monkeypatch.setattr(rates, "_MOST_NETWORKS", 8)
+    monkeypatch.setattr(module, "_MOST_NETWORKS", 8)
     rate = NetworkRate("3/minute")
     for number in range(100):
-        rate.hit(Peer(f"203.0.{number}.5"))
+        rate.hit(f"203.0.{number}.5")
     assert 0 < len(rate._counts) <= 8
     assert not any(b"203.0" in key for key in rate._counts)
 

@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
 
-import numpy as np
 import pytest
 import redis
 from tests.e2e.running import run, with_program
@@ -14,9 +13,10 @@ from tests.ports import free_port
 from tests.tools import need
 
 from deniable_collector.stores import open_store
-from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Commit, TallyKey
 
 from .devices import Devices, post
+from .filling import added
 
 pytestmark = pytest.mark.campaign
 
@@ -52,8 +52,8 @@ def seal_one(url, registry, new_id):
     tally = TallyKey("browser", scheme.fingerprint, SEALED)
     with closing(open_store(url)) as store:
         store.publish({"browser": [scheme]})
-        increment = Increment(5, 9, range(5), np.arange(1, 6))
-        store.fold(Commit((new_id(),), {TallyRowKey(tally, 0): increment}), 1_750_000_000.0)
+        addition = added(scheme, {0: (9, {column: column + 1 for column in range(5)})})
+        store.fold(Commit((new_id(),), {tally: addition}), 1_750_000_000.0)
         assert store.seal(tally) is not None
     return tally
 

@@ -12,24 +12,40 @@ from deniable.protocol.mechanisms import Packing, Report, Row
 from deniable.protocol.wire import pack_columns, unpack_columns
 from deniable_collector.batches import folding
 from deniable_collector.batches.bodies import reader
-from deniable_collector.batches.folding import RowPlace, count_bitmaps, increments
-from deniable_collector.stores.commits import TallyKey, TallyRowKey
+from deniable_collector.batches.folding import RowPlace, additions, count_bitmaps
+from deniable_collector.stores.commits import TallyKey
+
+TALLY = TallyKey("m", "abc", "2026-11-20")
+
+APART = 100_000
+"""Counters between the beginnings of two rows."""
 
 
-def key(number):
-    return TallyRowKey(TallyKey("m", "abc", "2026-11-20"), number)
-
-
-def counted(increment):
-    """column -> count, of the columns that are added to."""
-    assert len(set(increment.columns)) == len(increment.columns)
-    found = dict(zip(increment.columns, map(int, increment.counts), strict=True))
-    assert all(found.values()), "a column that is not set travels"
-    return found
+def rows_added(reports):
+    """Row -> its reports and {column: count}, as reports are added up."""
+    if not reports:
+        assert additions(reports) == {}
+        return {}
+    ((tally, addition),) = additions(reports).items()
+    assert tally == TALLY
+    assert np.all(addition.places[1:] > addition.places[:-1])
+    assert addition.reports == len(reports)
+    assert addition.counts.min() > 0
+    found = dict(zip(addition.places.tolist(), addition.counts.tolist(), strict=True))
+    rows = {number: (count, {}) for number, count in found.items() if number < APART}
+    for place, count in found.items():
+        if place >= APART:
+            rows[place // APART - 1][1][place % APART] = count
+    return rows
 
 
 def bits(columns):
     return sum(1 << column for column in columns)
+
+
+def report(number, row, columns):
+    """A valid report, of a place of its own."""
+    return RowPlace(TALLY, number, APART * (number + 1), row, reader(row)), columns
 
 
 def packed(row, columns):
@@ -42,19 +58,17 @@ def packed(row, columns):
 def check(reports):
     """Whether of reports, each a number of its own tally row, that row, and columns, each column
     of each is counted once."""
-    added = increments(
-        [(RowPlace(key(number), row), packed(row, columns)) for number, row, columns in reports]
+    added = rows_added(
+        [report(number, row, packed(row, columns)) for number, row, columns in reports]
     )
-    assert set(added) == {key(number) for number, _, _ in reports}
-    for number, row, _ in reports:
+    assert set(added) == {number for number, _, _ in reports}
+    for number, (count, columns) in added.items():
         mine = [columns for each, _, columns in reports if each == number]
-        increment = added[key(number)]
-        assert (increment.width, increment.reports) == (row.width, len(mine))
-        assert counted(increment) == Counter(column for columns in mine for column in columns)
+        assert (count, columns) == (len(mine), Counter(each for some in mine for each in some))
 
 
 ROWS = (Row(13, Packing.INDEX), Row(13, Packing.BITMAP, None), Row(70, Packing.LIST, 3))
-REPORTS = REPORTS = st.lists(
+REPORTS = st.lists(
     st.one_of(
         st.tuples(st.just(0), st.sets(st.integers(0, 12), min_size=1, max_size=1)),
         st.tuples(st.just(1), st.sets(st.integers(0, 12))),
@@ -93,15 +107,14 @@ def test_more_reports_of_a_narrow_row_than_a_byte_counts(number):
 def test_one_report_that_many_send():
     """A report that is the same for many devices counts as often as it was sent, also beside
     equal ones that are not the same object."""
-    shared, equal = ((RowPlace(key(0), ROWS[0]), 3) for _ in range(2))
-    lists = (RowPlace(key(2), ROWS[2]), packed(ROWS[2], {1, 5, 69}))
-    added = increments([shared, equal, shared, lists, lists, (RowPlace(key(0), ROWS[0]), 4)])
-    assert (added[key(0)].reports, counted(added[key(0)])) == (4, {3: 3, 4: 1})
-    assert (added[key(2)].reports, counted(added[key(2)])) == (2, {1: 2, 5: 2, 69: 2})
+    shared, equal = (report(0, ROWS[0], 3) for _ in range(2))
+    lists = report(2, ROWS[2], packed(ROWS[2], {1, 5, 69}))
+    added = rows_added([shared, equal, shared, lists, lists, report(0, ROWS[0], 4)])
+    assert added == {0: (4, {3: 3, 4: 1}), 2: (2, {1: 2, 5: 2, 69: 2})}
 
 
 def test_columns_of_wide_rows():
-    """Of narrow and of wide rows an increment has the columns that are added to."""
+    """Of narrow and of wide rows an addition has the columns that are added to."""
     check([(0, Row(8, Packing.BITMAP, None), {0, 1, 2, 4, 5, 7})])
     check([(0, Row(20_000, Packing.BITMAP, None), {7, 19_999})])
 

@@ -13,8 +13,7 @@ from deniable_collector.stores.summing import (
 )
 from deniable_collector.stores.sums import bounds
 from deniable_collector.upkeep import importing
-from deniable_collector.upkeep.archive import ArchiveError, TallySelection, export
-from deniable_collector.upkeep.archive_reading import check
+from deniable_collector.upkeep.archive import ArchiveError, TallySelection, check, export
 from deniable_collector.upkeep.importing import load
 
 from .filling import commit
@@ -99,7 +98,7 @@ def test_an_interrupted_import_is_completed(origin, store, scheme, tmp_path, noo
     origin.drop(DAYS[1], "month", "quarter")
     file = origin.file(tmp_path / "all.gz")
     with monkeypatch.context() as patch:
-        patch.setattr(importing, "Increment", lambda *_: 1 / 0)
+        patch.setattr(importing, "addition_of", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             load(file, store, noon)
     assert counted(store, scheme) == {}

@@ -330,7 +330,9 @@ def test_schemes_of_other_collectors_are_found(registry, store, metrics, new_id,
 
 def shown(batch):
     """A batch whose reports can be compared."""
-    accepted = tuple((place.key, place.row, columns) for place, columns in batch.accepted)
+    accepted = tuple(
+        (place.tally, place.number, place.row, columns) for place, columns in batch.accepted
+    )
     return msgspec.structs.replace(batch, accepted=accepted)
 
 

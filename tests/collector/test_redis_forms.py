@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from deniable_collector.stores import StoreError
-from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Commit, TallyKey
 from deniable_collector.stores.redis.forms import HEADER
 
-from .filling import WINDOW
+from .filling import WINDOW, added
 
 STORES = ["redis"]
 ROWS, WIDTH = 3, 2_000
@@ -47,11 +47,8 @@ def fold(store, scheme, new_id, noon):
         rows = {}
         for place, count in cells.items():
             rows.setdefault(place // WIDTH, {})[place % WIDTH] = count
-        parts = {
-            TallyRowKey(tally, row): Increment(WIDTH, 1, tuple(each), tuple(each.values()))
-            for row, each in rows.items()
-        }
-        assert not store.fold(Commit((new_id(),), parts), noon)
+        addition = added(scheme, {row: (1, each) for row, each in rows.items()})
+        assert not store.fold(Commit((new_id(),), {tally: addition}), noon)
 
     return fold
 
@@ -104,7 +101,7 @@ def test_unknown_forms_are_refused_in_words(store, home, scheme, fold):
             client.set(key, value)
             for act in (
                 lambda: store.tally(*of, [WINDOW]),
-                lambda: store.row_reports(*of, [WINDOW]),
+                lambda: store.reports(*of, [WINDOW]),
                 lambda: store.seal(TallyKey(*of, WINDOW)),
                 lambda: fold({1: 2}),
             ):

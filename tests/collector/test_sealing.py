@@ -20,9 +20,8 @@ from deniable_collector.settings import Settings
 from deniable_collector.stores import StoreUnavailable, life
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.sealed import DamagedBlock
-from deniable_collector.upkeep import sealing
-from deniable_collector.upkeep.keeper import SETTLED, Keeper
-from deniable_collector.upkeep.sealing import Sealer, seal_all
+from deniable_collector.upkeep import keeper
+from deniable_collector.upkeep.keeper import SETTLED, Keeper, Sealer, seal_all
 
 STORES = ["sqlite", "redis"]
 DAYS = ["2026-11-01", "2026-11-02", "2026-11-03"]
@@ -74,7 +73,7 @@ def test_a_damaged_block_is_refused_in_words(home, store, scheme, fill, new_id, 
     of = "m", scheme.fingerprint
     for read in (
         lambda: store.tally(*of, DAYS),
-        lambda: store.row_reports(*of, DAYS),
+        lambda: store.reports(*of, DAYS),
         lambda: store.each_tally(*of, DAYS),
         lambda: fill(DAYS[1]),
         lambda: store.sums.add_up(*of, "day", "2026-11"),
@@ -162,7 +161,7 @@ def test_a_run_ends_where_it_is_told_to(store, scheme, fill):
 def test_a_sealer_works_and_says_so(store, scheme, fill, caplog, monkeypatch):
     """A pass seals what is due, tells how many bytes that saved, and comes again in an hour; what
     cannot be sealed is told once; a store that is away is asked again sooner."""
-    monkeypatch.setattr(sealing, "_LEAST_REST", 0.0)
+    monkeypatch.setattr(keeper, "_LEAST_REST", 0.0)
     fill(*DAYS)
     sealer = Sealer(store, lambda: windows.end("2026-11") + SETTLED)
     with caplog.at_level("INFO"):
@@ -171,13 +170,13 @@ def test_a_sealer_works_and_says_so(store, scheme, fill, caplog, monkeypatch):
         assert "made 2 sums of weeks, months or quarters" in caplog.text
         assert sealer.apply() == 3_600
     assert caplog.text.count("sealed 3") == 1
-    monkeypatch.setattr(sealing, "seal_all", lambda *each: sealing.Outcome(
+    monkeypatch.setattr(keeper, "seal_all", lambda *each: keeper.Outcome(
         failed=((key_of(scheme, DAYS[0]), "it is damaged"),)))  # fmt: skip
     for _ in range(2):
         sealer.apply()
     assert caplog.messages.count("it is damaged") == 1
 
-    monkeypatch.setattr(sealing, "seal_all", Mock(side_effect=StoreUnavailable("away")))
+    monkeypatch.setattr(keeper, "seal_all", Mock(side_effect=StoreUnavailable("away")))
     assert sealer.apply() == 600
     assert "windows stay open, with all of their counts: away" in caplog.text
 

@@ -114,7 +114,7 @@ def read_everything(store, scheme, batches, noon):
     store.scheme("m", scheme.fingerprint)
     labels = store.windows("m", scheme.fingerprint)
     store.tally("m", scheme.fingerprint, labels)
-    store.row_reports("m", scheme.fingerprint, labels)
+    store.reports("m", scheme.fingerprint, labels)
     store.version("m", scheme.fingerprint, labels)
     store.versions({"m": labels})
 

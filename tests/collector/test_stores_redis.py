@@ -5,20 +5,14 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 
-import numpy as np
 import pytest
 import redis
 
 from deniable_collector.stores import StoreError, StoreUnavailable, ids, open_store
-from deniable_collector.stores.commits import (
-    Commit,
-    Increment,
-    TallyKey,
-    TallyRowKey,
-)
+from deniable_collector.stores.commits import Commit, TallyKey
 from deniable_collector.stores.redis import driver
 
-from .filling import commit, reports_in
+from .filling import added, commit, reports_in
 
 
 @contextmanager
@@ -176,10 +170,8 @@ def test_wide_commits_that_race_are_all_added(redis_server, shelf, new_id, noon)
     adds in place."""
     scheme = shelf(*[64] * 100)
     tally = TallyKey("m", scheme.fingerprint, "2026-11-20")
-    parts = {
-        TallyRowKey(tally, row): Increment(64, 1, range(64), np.ones(64, np.int64))
-        for row in range(100)
-    }
+    rows = dict.fromkeys(range(100), (1, dict.fromkeys(range(64), 1)))
+    parts = {tally: added(scheme, rows)}
     with opened(redis_server, "swaps", scheme) as store:
         work = [Commit((new_id(),), parts) for _ in range(80)]
         with ThreadPoolExecutor(8) as pool:
@@ -193,11 +185,11 @@ def test_many_tallies_are_merged_at_once(redis_server, scheme, new_id, noon, mon
     """Where more tallies of a commit must be merged than it has attempts, all are by the next."""
     days = [f"2026-{month:02}-{day:02}" for month in range(1, 11) for day in range(1, 16)]
     tallies = [TallyKey("m", scheme.fingerprint, day) for day in days]
-    rows = {TallyRowKey(tally, 0): Increment(8, 1, (2,), (1,)) for tally in tallies}
-    monkeypatch.setattr("deniable_collector.stores.redis.store.LEAST", 16)
+    parts = dict.fromkeys(tallies, added(scheme, {0: (1, {2: 1})}))
+    monkeypatch.setattr("deniable_collector.stores.increments.LEAST", 16)
     with opened(redis_server, "together", scheme) as store:
         for _ in range(4):
-            assert not store.fold(Commit((new_id(),), rows), noon)
+            assert not store.fold(Commit((new_id(),), parts), noon)
         assert store.reports("m", scheme.fingerprint, days) == dict.fromkeys(days, 4)
 
 

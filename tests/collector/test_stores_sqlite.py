@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from deniable_collector.stores import StoreError, StoreUnavailable, ids
-from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Commit, TallyKey
 from deniable_collector.stores.sealed import DamagedBlock
 from deniable_collector.stores.sqlite import file as module
 from deniable_collector.stores.sqlite.store import SqliteStore
 
-from .filling import WINDOW, commit, reports_in
+from .filling import WINDOW, added, commit, reports_in
 
 
 @pytest.fixture
@@ -89,19 +89,19 @@ def test_pieces_follow_from_the_sum_alone(tmp_path, shelf, new_id, noon):
         earlier = set()
         chosen = random.permutation(reports)
         for place, part in enumerate(np.array_split(chosen, -(-len(chosen) // size))):
-            cells = {}
+            rows = {}
             for row in np.unique(part[:, 0]).tolist():
                 columns, counts = np.unique(part[part[:, 0] == row, 1], return_counts=True)
-                each = Increment(WIDTH // 3, int(counts.sum()), tuple(columns), tuple(counts))
-                cells[TallyRowKey(tally, row)] = each
-            store.fold(Commit((new_id(),), cells), noon)
+                cells = dict(zip(columns.tolist(), counts.tolist(), strict=True))
+                rows[row] = len(part[part[:, 0] == row]), cells
+            store.fold(Commit((new_id(),), {tally: added(scheme, rows)}), noon)
             if place % 20 == 10:
                 store.merge()
             earlier.update(piece.rstrip(b"\0") for _, piece in pieces_in(path)[1])
         assert pieces_in(path)[0] > 0
         store.close()
-        added, now = pieces_in(path)
-        assert added == 0
+        left, now = pieces_in(path)
+        assert left == 0
         pieces.append(now)
         content, whole = path.read_bytes(), b"".join(piece for _, piece in now)
         # Each commit appends, and each merge changes the sum's digest, which comes first.

@@ -13,11 +13,13 @@ from tests.registries import declared
 from deniable import Registry
 from deniable.protocol import windows
 from deniable_collector.stores import open_store
-from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey, shard_of
+from deniable_collector.stores.commits import Commit, TallyKey, shard_of
 from deniable_collector.stores.contract import Change
 from deniable_collector.upkeep.archive import ArchiveError, TallySelection, export
 from deniable_collector.upkeep.importing import load
 from deniable_collector.upkeep.keeper import Keeper, rules_of
+
+from .filling import added
 
 WIDTH = 40
 DAY = 86_400.0
@@ -52,13 +54,12 @@ class Crowd:
     def add_many(self, counts):
         """Reports, a column and its count for each day, in one commit."""
         batch = self.new_id()
-        increments = {
-            TallyRowKey(TallyKey("m", self.scheme, day), 0): Increment(
-                WIDTH, reports, (column,), (count,)
-            )
+        scheme = self.store.scheme("m", self.scheme)
+        additions = {
+            TallyKey("m", self.scheme, day): added(scheme, {0: (reports, {column: count})})
             for day, (reports, column, count) in counts.items()
         }
-        commit = Commit((batch,), increments, shard_of(batch, self.store.shards))
+        commit = Commit((batch,), additions, shard_of(batch, self.store.shards))
         assert not self.store.fold(commit, self.noon)
         for day, (reports, column, count) in counts.items():
             right = self.truth.setdefault(day, np.zeros(WIDTH + 1, np.int64))

@@ -22,13 +22,8 @@ from deniable import Client, Registry, Scheme
 from deniable.device.transport import Reply
 from deniable.protocol import windows
 from deniable_collector.stores import open_store
-from deniable_collector.stores.commits import (
-    Commit,
-    Increment,
-    TallyKey,
-    TallyRowKey,
-    increments_of,
-)
+from deniable_collector.stores.commits import Addition, Commit, TallyKey
+from deniable_collector.stores.vectors import addition_of, shape_of
 from deniable_estimator.analyses import sample_tally
 from deniable_estimator.planning import retention_crowd
 from deniable_estimator.planning.retention_crowd import Life
@@ -92,9 +87,9 @@ def build(folder):
     store.publish({name: list(found.values()) for name, found in known.items()})
     with np.load(SUMS) as kept:
         sums = {name: kept[name] for name in kept.files}
-    rows = iter(_rows(sums, known))
+    additions = iter(_additions(sums, known))
     number = 0
-    while some := dict(islice(rows, 200)):
+    while some := dict(islice(additions, 200)):
         number += 1
         assert not store.fold(Commit((f"{number:032x}",), some), NOW)
     store.close()
@@ -115,7 +110,8 @@ def _draw_mechanisms(folder, name, drawn):
         labels = [windows.shifted(last, -back) for back in (12, 11, 10, 9)]
         for label, tallies in zip(labels, drawn(metric, labels, rng), strict=True):
             key = TallyKey(metric.name, metric.scheme.fingerprint, label)
-            found |= increments_of(key, [row for each in tallies for row in each.rows])
+            rows = dict(enumerate(row for each in tallies for row in each.rows))
+            found[key] = addition_of(store.shape(*key[:2]), rows)
     assert not store.fold(Commit((f"{1:032x}",), found), NOW)
     store.close()
 
@@ -211,30 +207,25 @@ def _use_device(folder):
             now += 86_400
 
 
-def _rows(sums, known):
-    """Every row of every window, as a store takes it."""
+def _additions(sums, known):
+    """What adds every window, as a store takes it."""
     for entry in sums:
         name, fingerprint, what = entry.split()
         if what != "windows":
             continue
-        scheme = known[name][fingerprint]
+        shape = shape_of(known[name][fingerprint])
         reports, filled, gaps, counts = (
             sums[f"{name} {fingerprint} {each}"] for each in ("reports", "filled", "gaps", "counts")
         )
         ends = np.cumsum(filled.ravel(), dtype=np.int64)
         row = 0
         for place, label in enumerate(sums[entry].tolist()):
-            for number, within in enumerate(scheme.rows):
+            vector = np.zeros(shape.size, np.int64)
+            vector[: len(shape.widths)] = reports[place]
+            for number, start in enumerate(shape.starts):
                 part = slice(ends[row] - filled[place, number], ends[row])
                 row += 1
-                if reports[place, number]:
-                    columns = np.cumsum(gaps[part], dtype=np.int64)
-                    yield (
-                        TallyRowKey(TallyKey(name, fingerprint, label), number),
-                        Increment(
-                            within.width,
-                            int(reports[place, number]),
-                            columns.tolist(),
-                            counts[part].tolist(),
-                        ),
-                    )
+                vector[start + np.cumsum(gaps[part], dtype=np.int64)] = counts[part]
+            (places,) = vector.nonzero()
+            addition = Addition(places, vector[places], int(reports[place].sum()))
+            yield TallyKey(name, fingerprint, label), addition

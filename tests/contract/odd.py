@@ -19,7 +19,8 @@ from deniable.protocol.types.discovery import Discovery
 from deniable.protocol.types.number import Number
 from deniable.protocol.types.retention import Retention
 from deniable_collector.stores import open_store
-from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Commit, TallyKey
+from deniable_collector.stores.vectors import addition_of
 from deniable_estimator.analyses import sample_tally
 from deniable_estimator.planning.retention_crowd import Life, tallies_of
 
@@ -61,10 +62,8 @@ def build(folder):
         scheme = metric.scheme.fingerprint
         keys = {TallyKey(metric.name, scheme, label): rows for label, rows in _drawn(metric)}
         some = {
-            TallyRowKey(key, place): _increment(row.reports, np.asarray(row.cells))
+            key: addition_of(store.shape(*key[:2]), dict(enumerate(rows)))
             for key, rows in keys.items()
-            for place, row in enumerate(rows)
-            if row.reports
         }
         assert not store.fold(Commit((f"{number:032x}",), some), NOW)
         for key in keys if metric.name == "damaged" else ():
@@ -78,11 +77,6 @@ def build(folder):
             "UPDATE blocks SET block = x'00' WHERE id IN (SELECT id FROM tallies WHERE "
             "metric = 'damaged' AND window IN ('2026-11-12', '2026-11-17', '2026-11-18'))"
         )
-
-
-def _increment(reports, cells):
-    used = np.flatnonzero(cells)
-    return Increment(len(cells), reports, used.tolist(), cells[used].tolist())
 
 
 def _drawn(metric: Metric) -> Iterator[tuple[str, list]]:

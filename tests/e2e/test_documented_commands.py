@@ -29,7 +29,8 @@ from tests.tools import need
 from deniable import Registry
 from deniable.protocol.segments import combinations
 from deniable_collector.stores import open_store
-from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Commit, TallyKey
+from deniable_collector.stores.vectors import addition_of
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of, sample_tally
 from deniable_estimator.dashboard.sharing.links import SharedLinks
@@ -270,13 +271,8 @@ def report(folder):
         for metric in registry:
             for window, rows in drawn_windows(metric, rng):
                 key = TallyKey(metric.name, metric.scheme.fingerprint, window)
-                increments = {
-                    TallyRowKey(key, number): Increment(
-                        len(row.cells), row.reports, list(range(len(row.cells))), row.cells.tolist()
-                    )
-                    for number, row in enumerate(rows)
-                }
-                store.fold(Commit((secrets.token_hex(16),), increments), time.time())
+                addition = addition_of(store.shape(*key[:2]), dict(enumerate(rows)))
+                store.fold(Commit((secrets.token_hex(16),), {key: addition}), time.time())
     with contextlib.closing(open_store(f"sqlite:///{folder}/other.db")) as store:
         store.publish({metric.name: [metric.scheme] for metric in registry})
 

@@ -13,7 +13,8 @@ from tests.registries import declared
 from deniable import Registry, Scheme
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_collector.stores import open_store
-from deniable_collector.stores.commits import Commit, TallyKey, increments_of
+from deniable_collector.stores.commits import Commit, TallyKey
+from deniable_collector.stores.vectors import addition_of
 from deniable_collector.tally import Tally, TallyRow
 
 Fill: TypeAlias = Callable[[Tally, Scheme], None]
@@ -90,7 +91,8 @@ def fill(store):
     def fold(tally, scheme):
         store.publish({tally.metric: [scheme]})
         (window,) = tally.windows
-        increments = increments_of(TallyKey(tally.metric, tally.scheme, window), tally.rows)
-        assert not store.fold(Commit((f"{next(ids):032x}",), increments), NOW)
+        key = TallyKey(tally.metric, tally.scheme, window)
+        addition = addition_of(store.shape(*key[:2]), dict(enumerate(tally.rows)))
+        assert not store.fold(Commit((f"{next(ids):032x}",), {key: addition}), NOW)
 
     return fold

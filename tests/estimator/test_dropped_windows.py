@@ -11,7 +11,9 @@ import tests.registries
 from deniable import Registry
 from deniable.protocol import windows
 from deniable_collector.stores import open_store
-from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import Commit, TallyKey
+from deniable_collector.stores.vectors import addition_of
+from deniable_collector.tally import TallyRow
 from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.reading import read
 from deniable_estimator.asking.segments import by_segment
@@ -40,16 +42,18 @@ def filled(path):
     earlier scheme overlaps with that of now."""
     store = open_store(f"sqlite:///{path}")
     draw = np.random.default_rng(7)
-    increments = {}
+    additions = {}
     for registry, days in ((EARLIER, DAYS[:20] + DAYS[44:50]), (REGISTRY, DAYS[15:40] + DAYS[43:])):
         scheme = registry["dark"].scheme
         store.publish({"dark": [scheme]})
         for number, day in enumerate(days):
-            for row, reports in enumerate((300, 500) if number % 7 else (4, 5)):
-                key = TallyRowKey(TallyKey("dark", scheme.fingerprint, day), row)
-                cells = draw.multinomial(reports, [0.6, 0.4])
-                increments[key] = Increment(2, reports, (0, 1), tuple(cells.tolist()))
-    store.fold(Commit(("0" * 31 + "1",), increments), NOW)
+            rows = {
+                row: TallyRow(reports, draw.multinomial(reports, [0.6, 0.4]))
+                for row, reports in enumerate((300, 500) if number % 7 else (4, 5))
+            }
+            key = TallyKey("dark", scheme.fingerprint, day)
+            additions[key] = addition_of(store.shape(*key[:2]), rows)
+    store.fold(Commit(("0" * 31 + "1",), additions), NOW)
     return store
 
 

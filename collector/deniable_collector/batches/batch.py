@@ -53,11 +53,6 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
     rejected: tuple[Rejection, ...]
     refused: Mapping[str, int] = MappingProxyType({})
 
-    @property
-    def metrics(self) -> set[str]:
-        """The metrics of the reports that may be counted."""
-        return {place.key.tally.metric for place, _ in self.accepted}
-
 
 class Receipt(msgspec.Struct, frozen=True, gc=False):
     """The result of a batch. Its accepted reports are durably in the tallies.

@@ -12,16 +12,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
 
 from deniable import Metric, Registry, Scheme, WindowError
 from deniable.protocol import windows
 from deniable.protocol.wire import LATEST
-from deniable_collector.batches.bodies import Columns, reader
+from deniable_collector.batches.bodies import reader
 from deniable_collector.batches.folding import RowPlace
 from deniable_collector.stores.base import Store
-from deniable_collector.stores.commits import ID_RETENTION, TallyKey, TallyRowKey
+from deniable_collector.stores.commits import ID_RETENTION, TallyKey
 from deniable_collector.stores.errors import StoreUnavailable
+from deniable_collector.stores.vectors import shape_of
 
 SKEW = 86_400.0
 """Seconds by which a device's clock may run ahead of ours."""
@@ -53,9 +53,9 @@ class MustWait(Exception):
 @dataclass(frozen=True)
 class OpenTally:
     """A tally that accepts reports from `opens` to `closes` (POSIX seconds). `places` are where
-    reports of each row are added up, each with what reads their columns."""
+    reports of each row are added up."""
 
-    places: tuple[tuple[RowPlace, Callable[[Any], Columns]], ...]
+    places: tuple[RowPlace, ...]
     opens: float
     closes: float
 
@@ -128,9 +128,10 @@ class Catalogue:
         if scheme is None:
             raise Refused("unknown_scheme", "the metric has never had a scheme of that name")
         key = TallyKey(name, fingerprint, window)
+        starts = shape_of(scheme).starts
         places = tuple(
-            (RowPlace(TallyRowKey(key, number), row), reader(row))
-            for number, row in enumerate(scheme.rows)
+            RowPlace(key, number, start, row, reader(row))
+            for number, (start, row) in enumerate(zip(starts, scheme.rows, strict=True))
         )
         tally = OpenTally(places, opens, closes)
         if len(self._open_tallies) >= _OPEN_TALLIES:

@@ -1,9 +1,9 @@
-"""Adds up many reports into few increments: how much to add to which cells of which rows."""
+"""Adds up many reports into one addition for each tally: how much to add to which counters."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from deniable.protocol.mechanisms import Packing, Row
 from deniable_collector.batches.bodies import Columns
-from deniable_collector.stores.commits import Increment, TallyRowKey
+from deniable_collector.stores.commits import Addition, TallyKey
 
 _CACHED_BITS = 1 << 17
 """How many bits of a row are laid side by side at once: in bytes, they stay in the cache of a
@@ -29,60 +29,88 @@ _ROWS_AT_ONCE = 512
 
 @dataclass(eq=False, frozen=True, slots=True)
 class RowPlace:
-    """Where reports are added up: a row of a tally, and its name."""
+    """Where reports are added up: a row of a tally, by its number, whose cells begin at `start` of
+    the tally's vector."""
 
-    key: TallyRowKey
+    tally: TallyKey
+    number: int
+    start: int
     row: Row
+    read: Callable[[Any], Columns]
+    """Reads the columns of a report."""
 
 
 Accepted: TypeAlias = tuple[RowPlace, Columns]
 """A valid report: its place, and its columns."""
 
+Numbers: TypeAlias = Sequence[int] | NDArray[np.int64]
 
-def increments(reports: Iterable[Accepted]) -> dict[TallyRowKey, Increment]:
-    """The sum of all reports, one increment for each row that they name."""
+_Sum: TypeAlias = tuple[RowPlace, int, Numbers, Numbers]
+"""Of one row how many reports were added up, the columns that they set, and how often."""
+
+
+def additions(reports: Iterable[Accepted]) -> dict[TallyKey, Addition]:
+    """The sum of all reports, for each tally that they name."""
     places: defaultdict[RowPlace, dict[Any, int]] = defaultdict(dict)
     # Identical reports of many devices are counted by their number.
     for (place, columns), number in Counter(reports).items():
         places[place][columns] = number
     # Of one row there can be several places: they are made again when a cache is emptied.
-    rows: dict[TallyRowKey, tuple[Row, dict[Any, int]]] = {}
+    rows: dict[tuple[TallyKey, int], tuple[RowPlace, dict[Any, int]]] = {}
     for place, numbers in places.items():
-        together = rows.setdefault(place.key, (place.row, numbers))[1]
+        together = rows.setdefault((place.tally, place.number), (place, numbers))[1]
         if together is not numbers:
             for columns, number in numbers.items():
                 together[columns] = together.get(columns, 0) + number
-    sums: dict[TallyRowKey, Increment] = {}
-    small: defaultdict[int, dict[TallyRowKey, list[bytes]]] = defaultdict(dict)
-    for key, (row, numbers) in rows.items():
-        reported, width = sum(numbers.values()), row.width
-        if row.packing is Packing.INDEX:
-            sums[key] = Increment(width, reported, tuple(numbers), tuple(numbers.values()))
+    sums: defaultdict[TallyKey, list[_Sum]] = defaultdict(list)
+    small: defaultdict[int, list[tuple[RowPlace, list[bytes]]]] = defaultdict(list)
+    for place, numbers in rows.values():
+        reported, width = sum(numbers.values()), place.row.width
+        if place.row.packing is Packing.INDEX:
+            sums[place.tally].append((place, reported, [*numbers], [*numbers.values()]))
             continue
         bitmaps = [each for each, number in numbers.items() for _ in range(number)]
         if reported * width <= _SMALL_BITS:
-            small[width][key] = bitmaps
+            small[width].append((place, bitmaps))
         else:
-            sums[key] = Increment.of(reported, count_bitmaps(bitmaps, width))
+            sums[place.tally].append(_counted(place, reported, count_bitmaps(bitmaps, width)))
     for width, alike in small.items():
-        sums.update(_sum_together(width, alike))
-    return sums
+        for found in _sum_together(width, alike):
+            sums[found[0].tally].append(found)
+    return {tally: _addition(each) for tally, each in sums.items()}
 
 
-def _sum_together(
-    width: int, columns: Mapping[TallyRowKey, list[bytes]]
-) -> Iterator[tuple[TallyRowKey, Increment]]:
+def _addition(sums: Sequence[_Sum]) -> Addition:
+    """The sums of some rows as one addition to their tally."""
+    reports = [reported for _, reported, _, _ in sums]
+    places = [np.array([place.number for place, *_ in sums], np.int64)]
+    places += [np.asarray(columns, np.int64) + place.start for place, _, columns, _ in sums]
+    where = np.concatenate(places)
+    counts = np.concatenate([reports, *(each for *_, each in sums)], dtype=np.int64)
+    # Rows and their columns mostly come in order.
+    if np.any(where[1:] < where[:-1]):
+        order = np.argsort(where)
+        where, counts = where[order], counts[order]
+    return Addition(where, counts, sum(reports))
+
+
+def _counted(place: RowPlace, reports: int, cells: NDArray[np.int64]) -> _Sum:
+    """From the counts of all columns of a row; shape (width,)."""
+    (columns,) = cells.nonzero()
+    return place, reports, columns, cells[columns]
+
+
+def _sum_together(width: int, rows: Sequence[tuple[RowPlace, list[bytes]]]) -> Iterator[_Sum]:
     """The sums of many rows of one width with few bitmaps each, such as cohorts."""
-    keys = list(columns)
-    for place in range(0, len(keys), _ROWS_AT_ONCE):
-        block = keys[place : place + _ROWS_AT_ONCE]
-        numbers = [len(columns[key]) for key in block]
-        bits = _bits(width, [each for key in block for each in columns[key]])
+    for first in range(0, len(rows), _ROWS_AT_ONCE):
+        block = rows[first : first + _ROWS_AT_ONCE]
+        numbers = [len(bitmaps) for _, bitmaps in block]
+        bits = _bits(width, [each for _, bitmaps in block for each in bitmaps])
         starts = np.cumsum([0, *numbers[:-1]])
         # Bytes are added in half the time, and are wide enough for nearly all.
         wide = np.uint8 if max(numbers) <= 255 else np.int64
         counts = np.add.reduceat(bits, starts, axis=0, dtype=wide).astype(np.int64)
-        yield from zip(block, map(Increment.of, numbers, counts), strict=True)
+        yield from map(_counted, (place for place, _ in block), numbers, counts)
 
 
 def count_bitmaps(bitmaps: Sequence[bytes], width: int) -> NDArray[np.int64]:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import lru_cache, partial
+from functools import partial
 
 from msgspec.structs import replace
 
 from deniable.protocol.errors import WireError
 from deniable.protocol.oblivious.binary_http import (
-    Fields,
     InnerRequest,
     InnerResponse,
     padded,
@@ -41,6 +40,9 @@ from deniable_collector.serving.responses import HttpResponse, answered, head, l
 from deniable_collector.settings import Settings
 
 _TARGET = b"/v1/reports"
+
+_READ = (b"authorization", b"content-encoding", b"content-type", b"x-deniable-key")
+"""Headers of a request inside a capsule that are heeded."""
 
 
 class Gateway:
@@ -131,17 +133,12 @@ class Gateway:
 
 def seal(opened: Opened, response: HttpResponse) -> HttpResponse:
     """The capsule of a response, padded so that its size does not tell what it says."""
-    told = _told(response.content_type, response.retry_after)
+    # The headers that a device needs.
+    fields = head(response.content_type, response.retry_after)
+    told = tuple(each for each in fields if each[0] in (b"content-type", b"retry-after"))
     message = InnerResponse(response.status, told, response.body).encode()
     message = padded(message, padded_size(len(message)))
     return HttpResponse(200, opened.seal_response(message), RESPONSE_TYPE)
-
-
-@lru_cache(maxsize=64)
-def _told(content_type: str, retry_after: float | None) -> Fields:
-    """The headers of a response that a device needs."""
-    fields = head(content_type, retry_after)
-    return tuple(each for each in fields if each[0] in (b"content-type", b"retry-after"))
 
 
 def key_refused(error: NoKey) -> HttpResponse:
@@ -149,6 +146,3 @@ def key_refused(error: NoKey) -> HttpResponse:
     count_answer(400, "ohttp-key")
     document: Mapping[str, object] = {"type": KEY_PROBLEM, "title": str(error), "status": 400}
     return HttpResponse(400, json.dumps(document).encode(), "application/problem+json")
-
-
-_READ = (b"authorization", b"content-encoding", b"content-type", b"x-deniable-key")

@@ -163,13 +163,7 @@ def _redis(settings: Settings) -> Iterator[CheckResult]:
                 yield from _durability(where, node.config_get("*"))
                 yield from _failover(where, node.info("replication"), settings.redis_replicas)
                 seconds, micros = node.time()
-                skew = time.time() - seconds - micros / 1e6
-                if abs(skew) > SKEW:
-                    yield CheckResult(
-                        "clock", "skew", "warning",
-                        f"{where}: its clock differs from this machine's by {abs(skew):,.0f} s",
-                        "set both by NTP",
-                    )  # fmt: skip
+                yield from _clock(f"{where}: its clock", time.time() - seconds - micros / 1e6)
     finally:
         driver.close()
 
@@ -274,10 +268,10 @@ def _running(settings: Settings, registry: Registry) -> Iterator[CheckResult]:
         yield CheckResult(
             "collector", "running", "ok", f"a collector with this registry runs at {address}"
         )
-    skew = skew_of(headers.get("Date"), time.time())
-    if skew is not None and abs(skew) > SKEW:
-        yield CheckResult(
-            "clock", "skew", "warning",
-            f"the collector's clock differs from this machine's by {abs(skew):,.0f} s",
-            "set both by NTP",
-        )  # fmt: skip
+    yield from _clock("the collector's clock", skew_of(headers.get("Date"), time.time()) or 0.0)
+
+
+def _clock(whose: str, skew: float) -> Iterator[CheckResult]:
+    if abs(skew) > SKEW:
+        told = f"{whose} differs from this machine's by {abs(skew):,.0f} s"
+        yield CheckResult("clock", "skew", "warning", told, "set both by NTP")

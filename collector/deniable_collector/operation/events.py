@@ -19,8 +19,8 @@ from typing import Any, Literal
 _log = logging.getLogger("deniable_collector")
 
 
-_ABOUT_PROCESSES = {"gunicorn.error"}
-"""Loggers whose exceptions are about the server's processes; `logs` keeps requests out of them."""
+_ABOUT_PROCESSES = "gunicorn.error"
+"""The logger whose exceptions are about the server's processes, and not about requests."""
 
 
 class EventFormatter(logging.Formatter):
@@ -49,12 +49,9 @@ class EventFormatter(logging.Formatter):
         }
         error = record.exc_info[1] if record.exc_info else None
         if error is not None:
-            full = record.name in _ABOUT_PROCESSES
-            document["error"] = (
-                "".join(traceback.format_exception(error)).rstrip()
-                if full
-                else f"{type(error).__name__} at {places(error)}"
-            )
+            document["error"] = f"{type(error).__name__} at {places(error)}"
+            if record.name == _ABOUT_PROCESSES:
+                document["error"] = "".join(traceback.format_exception(error)).rstrip()
         if self._json:
             return json.dumps(document, default=str)
         line = "{time} {level} {event}: {message}".format_map(document)
@@ -96,7 +93,7 @@ def listen(form: str) -> logging.Handler:
     return handler
 
 
-def tell_unexpected(error: Exception) -> None:
+def tell_unexpected(error: BaseException) -> None:
     """Log a bug for the operator."""
     # Neither the message nor the values of a traceback: both may contain what was sent.
     kind, where = type(error).__name__, places(error)

@@ -95,24 +95,20 @@ counting.append(count_answer)
 
 def count_receipts(receipts: Iterable[Receipt]) -> None:
     """Count batches that are about to be acknowledged by 202, one each."""
-    folded = repeated = empty = accepted = duplicate = 0
+    outcomes: Tallied[str] = Tallied()
+    reports: Tallied[str] = Tallied()
     rejected: Tallied[str] = Tallied()
-    # Plain additions, because this runs for every request; the rest runs once per commit.
     for receipt in receipts:
-        if reports := receipt.accepted:
-            folded += 1
-            accepted += reports
-        elif reports := receipt.duplicate:
-            repeated += 1
-            duplicate += reports
-        else:
-            empty += 1
+        accepted, duplicate = receipt.accepted, receipt.duplicate
+        outcomes["accepted" if accepted else "duplicate" if duplicate else "empty"] += 1
+        reports["accepted"] += accepted
+        reports["duplicate"] += duplicate
         if receipt.refused:
             rejected.update(receipt.refused)
-    _add(BATCHES, {"accepted": folded, "duplicate": repeated, "empty": empty})
+    _add(BATCHES, outcomes)
     _add(REJECTED, rejected)
-    _add(REPORTS, {"accepted": accepted, "duplicate": duplicate, "rejected": rejected.total()})
-    count_answer(202, number=folded + repeated + empty)
+    _add(REPORTS, {**reports, "rejected": rejected.total()})
+    count_answer(202, number=outcomes.total())
 
 
 def count_commit(commit: Commit, seen: frozenset[str], seconds: float) -> None:
@@ -122,8 +118,8 @@ def count_commit(commit: Commit, seen: frozenset[str], seconds: float) -> None:
         return
     COMMIT_BATCHES.observe(len(commit.ids))
     reports: Tallied[str] = Tallied()
-    for key, increment in commit.increments.items():
-        reports[key.tally.metric] += increment.reports
+    for tally, addition in commit.additions.items():
+        reports[tally.metric] += addition.reports
     _add(BY_METRIC, reports)
 
 

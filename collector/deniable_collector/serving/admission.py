@@ -1,6 +1,10 @@
 """Who may send a batch: holders of an ingest key, at the rate that a network is allowed; and web
 pages of the origins that the operator names (the Fetch standard's CORS).
 
+A rate is how often a network (/24, /48) may do something in a second, a minute, an hour or a day.
+No address is stored. For a network there is a count, under a hash with a random key. Both are
+deleted when the period ends.
+
 Browsers ask before they send application/json to another origin, and not before they send
 text/plain. So a body of text/plain from a page that may not send is refused when it comes
 (`BatchReader.check_type`). No credentials are ever allowed, so a browser sends no cookies.
@@ -12,15 +16,82 @@ import hashlib
 import hmac
 import math
 import re
+import secrets
+import threading
 import time
 from collections.abc import Callable, Mapping
+from socket import AF_INET, AF_INET6, inet_pton
 from urllib.parse import unquote
 
 from deniable_collector.operation.events import tell
 from deniable_collector.refusals import IntakeError
-from deniable_collector.serving.rates import NetworkRate, Peer
 from deniable_collector.serving.responses import Fields, lines_of
 from deniable_collector.settings import OFF, Settings
+
+_IPV4, _IPV6 = 24, 48
+
+_MAPPED = bytes(10) + b"\xff\xff"
+"""What an IPv6 address begins with that stands for an IPv4 address (RFC 4291, 2.5.5.2)."""
+
+_SECONDS = {"second": 1.0, "minute": 60.0, "hour": 3_600.0, "day": 86_400.0}
+
+_MOST_NETWORKS = 1 << 20
+"""The most networks that are counted at a time. With more, all counts are reset, so that memory is
+bounded."""
+
+
+def network_of(address: str) -> bytes:
+    """The /24 or /48 of an address; everything that is not an address counts as one network.
+
+    Some proxies add the port: `203.0.113.7:4711` or `[2001:db8::7]:4711`.
+    """
+    if address.startswith("["):
+        address = address[1:].partition("]")[0]
+    elif address.count(":") == 1:
+        address = address.partition(":")[0]
+    address = address.partition("%")[0]
+    try:
+        if ":" not in address:
+            return inet_pton(AF_INET, address)[: _IPV4 // 8]
+        packed = inet_pton(AF_INET6, address)
+    except (OSError, ValueError):
+        return b""
+    if packed.startswith(_MAPPED):
+        return packed[len(_MAPPED) :][: _IPV4 // 8]
+    return packed[: _IPV6 // 8]
+
+
+class NetworkRate:
+    """`rate` is like "10/minute"; `clock` returns seconds that never go back. Safe to use from
+    several threads."""
+
+    def __init__(self, rate: str, clock: Callable[[], float] = time.monotonic) -> None:
+        amount, _, period = rate.partition("/")
+        self._amount = int(amount)
+        self._seconds = _SECONDS[period]
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._ends = -math.inf
+        self._secret = b""
+        self._counts: dict[bytes, int] = {}
+
+    def hit(self, address: str) -> bool:
+        """Count one of the network of an address; whether that is still within its rate."""
+        with self._lock:
+            now = self._clock()
+            if now >= self._ends:
+                self._ends, self._counts = now + self._seconds, {}
+                self._secret = secrets.token_bytes(16)
+            network = network_of(address)
+            name = hashlib.blake2b(network, key=self._secret, digest_size=8).digest()
+            if len(self._counts) >= _MOST_NETWORKS:
+                self._counts.clear()
+            count = self._counts[name] = self._counts.get(name, 0) + 1
+        return count <= self._amount
+
+    def seconds_left(self) -> float:
+        """The remaining seconds of the current period."""
+        return max(0.0, self._ends - self._clock())
 
 
 class Admission:
@@ -32,8 +103,9 @@ class Admission:
         self._told = False
         self._rate = NetworkRate(settings.rate, clock) if settings.rate != OFF else None
 
-    def pace(self, peer: Peer, headers: Mapping[bytes, bytes]) -> None:
-        """Count one request, with its header, whose names are in lower case.
+    def pace(self, peer: str, headers: Mapping[bytes, bytes]) -> None:
+        """Count one request from an address, "" where there is none, with its header, whose names
+        are in lower case.
 
         Raises:
             IntakeError: 429 if the client's network sends too much.
@@ -42,9 +114,8 @@ class Admission:
         if rate is None:
             return
         forwarded = headers.get(b"x-forwarded-for", b"").decode("latin-1")
-        if self._hops:
-            peer = Peer(client_address(peer.address, forwarded, self._hops))
-        if not peer.address or rate.hit(peer):
+        address = client_address(peer, forwarded, self._hops)
+        if not address or rate.hit(address):
             return
         if forwarded and not self._hops and not self._told:
             self._told = True
@@ -55,7 +126,12 @@ class Admission:
                 "DENIABLE_TRUSTED_PROXIES is 0: behind a proxy all senders share one rate, so "
                 "set it to the number of your proxies",
             )
-        raise _too_many(rate.seconds_left())
+        raise IntakeError(
+            "too-many-requests",
+            "this network sends more than the server takes from one: send the request again later, "
+            "unchanged",
+            retry_after=max(1, math.ceil(rate.seconds_left())),
+        )
 
     def check_key(self, headers: Mapping[bytes, bytes], query: bytes = b"") -> None:
         """Ask for one of the keys, where there are any.
@@ -71,7 +147,11 @@ class Admission:
         named = (headers.get(name, b"") for name in (b"authorization", b"x-deniable-key"))
         authorization, key = (each.decode("latin-1") for each in named)
         if not shows_key(self._keys, authorization, key or _asked_key(authorization, query)):
-            raise _no_key()
+            raise IntakeError(
+                "no-ingest-key",
+                "send a key of this collector as Authorization: Bearer, as X-Deniable-Key, or in "
+                "the query of the address as key=",
+            )
 
 
 def shows_key(keys: tuple[bytes, ...], authorization: str, key: str = "") -> bool:
@@ -106,23 +186,6 @@ def client_address(peer: str, forwarded: str, hops: int) -> str:
         if len(seen) >= hops:
             return seen[-hops].strip() or peer
     return peer
-
-
-def _too_many(seconds: float) -> IntakeError:
-    return IntakeError(
-        "too-many-requests",
-        "this network sends more than the server takes from one: send the request again later, "
-        "unchanged",
-        retry_after=max(1, math.ceil(seconds)),
-    )
-
-
-def _no_key() -> IntakeError:
-    return IntakeError(
-        "no-ingest-key",
-        "send a key of this collector as Authorization: Bearer, as X-Deniable-Key, or in the "
-        "query of the address as key=",
-    )
 
 
 _DAY = 86_400

@@ -20,7 +20,6 @@ import httptools
 
 from deniable_collector.refusals import IntakeError, not_http
 from deniable_collector.serving.http import HttpHandler, HttpServer, Request, check_framing
-from deniable_collector.serving.rates import Peer
 from deniable_collector.serving.responses import Response
 from deniable_collector.settings import ROOM
 
@@ -76,7 +75,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._transport = transport
         name = transport.get_extra_info("peername")
-        self.peer = Peer(name[0] if isinstance(name, tuple) else "")
+        self.peer = name[0] if isinstance(name, tuple) else ""
         place = transport.get_extra_info("sockname")
         if isinstance(place, tuple):
             self.host, self.port = place[:2]
@@ -318,7 +317,12 @@ class Connection(asyncio.Protocol):
                     break
                 else:
                     request.begun = True
-                    self._handle(request)
+                    try:
+                        if request.refusal is not None:
+                            raise request.refusal
+                        self._server.handler.handle(request)
+                    except Exception as error:
+                        self.answer(request, self._server.handler.problem(error))
         finally:
             self._advancing = False
         if self._transport.is_closing() or self._deaf:
@@ -341,15 +345,6 @@ class Connection(asyncio.Protocol):
                 return True
             self._transport.write(_CONTINUE)
         return request.whole
-
-    def _handle(self, request: Request) -> None:
-        handler = self._server.handler
-        try:
-            if request.refusal is not None:
-                raise request.refusal
-            handler.handle(request)
-        except Exception as error:
-            self.answer(request, handler.problem(error))
 
     def _write(self, request: Request, response: Response) -> None:
         if self._server.ending and not self._queue:

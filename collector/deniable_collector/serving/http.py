@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import msgspec
 
 from deniable_collector.refusals import IntakeError, not_http
-from deniable_collector.serving.rates import Peer, network_of
+from deniable_collector.serving.admission import network_of
 from deniable_collector.serving.responses import Fields, Response, problem_of
 from deniable_collector.settings import ROOM, Settings, port_of
 
@@ -33,7 +33,8 @@ _LOOK_SECONDS = 0.5
 class OpenConnection(Protocol):
     """A connection, as those see it that answer its requests or end it."""
 
-    peer: Peer
+    peer: str
+    """The other end's address; "" where there is none."""
     host: str
     port: int
     """Where the client connected; -1 for a Unix socket."""
@@ -165,8 +166,8 @@ class HttpServer:
         if connection.port == self._private_port:
             return {b"at the private address": ROOM}
         found = {b"all others": self.settings.max_connections}
-        if connection.peer.address and not self.settings.trusted_proxies:
-            found[network_of(connection.peer.address)] = self.settings.network_connections
+        if connection.peer and not self.settings.trusted_proxies:
+            found[network_of(connection.peer)] = self.settings.network_connections
         return found
 
     def leave(self, connection: OpenConnection) -> None:

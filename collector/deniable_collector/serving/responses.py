@@ -85,23 +85,6 @@ def head(
     return tuple(headers)
 
 
-def accepted(receipt: Receipt) -> HttpResponse:
-    """202: the batch is folded, and this is what was counted of it."""
-    if not receipt.refused:
-        # Nearly every batch: its id is hexadecimal, so nothing is left to be escaped.
-        return HttpResponse(
-            202, _PLAIN % (receipt.batch.encode(), receipt.accepted, receipt.duplicate)
-        )
-    document: dict[str, object] = {
-        "batch": receipt.batch,
-        "accepted": receipt.accepted,
-        "duplicate": receipt.duplicate,
-        "rejected": [vars(rejection) for rejection in receipt.rejected],
-        "refused": dict(receipt.refused),
-    }
-    return HttpResponse(202, json.dumps(document).encode())
-
-
 def lines_of(headers: Mapping[str, str]) -> Fields:
     """Headers as they are written, with names in lower case."""
     return tuple((name.lower().encode(), text.encode("latin-1")) for name, text in headers.items())
@@ -126,7 +109,7 @@ counting: list[Callable[[int, str], object]] = []
 """What counts problems, by status and code: `operation.metrics`, in servers that have metrics."""
 
 
-def problem_of(error: Exception) -> HttpResponse:
+def problem_of(error: BaseException) -> HttpResponse:
     """The response for an exception, about to be sent, which is also counted; what the operator
     must know is logged."""
     if not isinstance(error, IntakeError):
@@ -143,7 +126,7 @@ def problem_of(error: Exception) -> HttpResponse:
     return HttpResponse(error.status, body, "application/problem+json", error.retry_after)
 
 
-def _refusal(error: Exception) -> IntakeError:
+def _refusal(error: BaseException) -> IntakeError:
     """What a sender is told of an exception that is no refusal."""
     if isinstance(error, StoreUnavailable):
         told = "nothing of this batch is lost while you keep it: send it again later, unchanged"
@@ -158,5 +141,19 @@ def _refusal(error: Exception) -> IntakeError:
 
 
 def answered(outcome: Receipt | Exception) -> HttpResponse:
-    """The response to a batch that was committed, or to why it was not."""
-    return accepted(outcome) if isinstance(outcome, Receipt) else problem_of(outcome)
+    """The response to a batch: 202 with what was counted of it, or why it was not committed."""
+    if isinstance(outcome, Exception):
+        return problem_of(outcome)
+    if not outcome.refused:
+        # Nearly every batch: its id is hexadecimal, so nothing is left to be escaped.
+        return HttpResponse(
+            202, _PLAIN % (outcome.batch.encode(), outcome.accepted, outcome.duplicate)
+        )
+    document = {
+        "batch": outcome.batch,
+        "accepted": outcome.accepted,
+        "duplicate": outcome.duplicate,
+        "rejected": [vars(rejection) for rejection in outcome.rejected],
+        "refused": dict(outcome.refused),
+    }
+    return HttpResponse(202, json.dumps(document).encode())

@@ -6,19 +6,18 @@ from __future__ import annotations
 import asyncio
 import io
 import sys
-from collections import Counter, defaultdict, deque
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, TypeAlias
+from weakref import WeakValueDictionary
 from wsgiref.types import WSGIApplication
 
 from werkzeug.test import run_wsgi_app
 
-from deniable_collector.serving.admission import Admission, client_address
+from deniable_collector.serving.admission import Admission, client_address, network_of
 from deniable_collector.serving.http import HttpHandler, Request
-from deniable_collector.serving.rates import network_of
-from deniable_collector.serving.responses import WsgiResponse, problem_of
+from deniable_collector.serving.responses import Response, WsgiResponse, problem_of
 from deniable_collector.settings import OFF, Settings
 
 _Sender: TypeAlias = tuple[bytes, ...]
@@ -58,8 +57,8 @@ class WsgiHandler(HttpHandler):
         self._threads = ThreadPoolExecutor(threads, "wsgi")
         self._most = most
         self._naming = (b"cookie", b"authorization", person.lower().encode())
-        self._running: Counter[_Sender] = Counter()
-        self._waiting: defaultdict[_Sender, deque[Request]] = defaultdict(deque)
+        self._turns: WeakValueDictionary[_Sender, asyncio.Semaphore] = WeakValueDictionary()
+        """Those of each sender whose requests run or wait; the requests hold them."""
 
     async def stop(self) -> None:
         """End the threads; what they do is not waited for."""
@@ -77,35 +76,24 @@ class WsgiHandler(HttpHandler):
 
     def handle(self, request: Request) -> None:
         """Run the app, in a thread, as soon as its sender may have another one."""
-        sender = self._sender(request)
-        self._waiting[sender].append(request)
-        self._next(sender)
+        self.keep(self._run(request))
 
-    def _next(self, sender: _Sender) -> None:
-        waiting = self._waiting[sender]
-        if waiting and self._running[sender] < self._most:
-            self._running[sender] += 1
-            request = waiting.popleft()
-            run = asyncio.get_running_loop().run_in_executor
-            task = run(self._threads, self._call, environ_of(request))
-            task.add_done_callback(lambda finished: self._done(sender, request, finished))
-        elif not waiting and not self._running[sender]:
-            del self._waiting[sender], self._running[sender]
-
-    def _done(
-        self, sender: _Sender, request: Request, finished: asyncio.Future[WsgiResponse]
-    ) -> None:
-        self._running[sender] -= 1
-        self._next(sender)
-        error = finished.exception()
-        if error is None:
-            request.respond(finished.result())
-        else:
-            told = error if isinstance(error, Exception) else RuntimeError(type(error).__name__)
-            request.respond(problem_of(told))
+    async def _run(self, request: Request) -> None:
+        run = asyncio.get_running_loop().run_in_executor
+        response: Response
+        # First come, first served.
+        async with self._turns.setdefault(self._sender(request), asyncio.Semaphore(self._most)):
+            try:
+                response = await run(self._threads, self._call, environ_of(request))
+            except asyncio.CancelledError:
+                raise
+            except BaseException as error:
+                # An app's exit is a bug of that request, and not the end of the server.
+                response = problem_of(error)
+        request.respond(response)
 
     def _sender(self, request: Request) -> _Sender:
-        headers, peer = request.headers, request.connection.peer.address
+        headers, peer = request.headers, request.connection.peer
         forwarded = headers.get(b"x-forwarded-for", b"").decode("latin-1")
         network = network_of(client_address(peer, forwarded, self.settings.trusted_proxies))
         return network, *(headers.get(name, b"") for name in self._naming)
@@ -135,7 +123,7 @@ def environ_of(request: Request) -> dict[str, Any]:
         "SERVER_PROTOCOL": f"HTTP/{request.http_version}",
         "SERVER_NAME": connection.host,
         "SERVER_PORT": str(max(0, connection.port)),
-        "REMOTE_ADDR": connection.peer.address,
+        "REMOTE_ADDR": connection.peer,
         "CONTENT_LENGTH": str(request.size),
         "wsgi.version": (1, 0),
         "wsgi.url_scheme": "http",

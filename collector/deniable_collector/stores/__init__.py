@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from urllib.parse import unquote, urlsplit
+import re
+from urllib.parse import unquote
 
 from deniable_collector.settings import Settings
 from deniable_collector.stores.base import Store
@@ -32,18 +33,13 @@ def open_store(
     Raises:
         StoreError: the address names no store, or a file for TLS is missing.
     """
-    scheme = url.partition("://")[0]
-    if scheme in _REDIS:
+    if url.partition("://")[0] in _REDIS:
         from deniable_collector.stores.redis.driver import Driver
         from deniable_collector.stores.redis.store import RedisStore
 
         return RedisStore(Driver(url, password, replicas), prefix=prefix, shards=shards)
-    try:
-        scheme, host, path, query, fragment = urlsplit(url)
-    except ValueError:
-        scheme = host = path = query = fragment = ""
-    if scheme == "sqlite" and len(path) > 1 and not (host or query or fragment):
-        return SqliteStore(unquote(path[1:]))
+    if found := re.fullmatch(r"sqlite:///([^?#]+)", url):
+        return SqliteStore(unquote(found[1]))
     # The address may contain a password, which must not reach a log.
     raise StoreError(
         "the store's address must be sqlite:///relative.db, sqlite:////absolute.db, "

@@ -17,7 +17,7 @@ from deniable_collector.stores.commits import TallyKey, version_of
 from deniable_collector.stores.contract import StoreContract
 from deniable_collector.stores.errors import StoreUnavailable
 from deniable_collector.stores.increments import Held
-from deniable_collector.stores.life import Sealing
+from deniable_collector.stores.life import Sealing, by_combination
 from deniable_collector.stores.summing import Sums
 from deniable_collector.stores.sums import cover, is_sum
 from deniable_collector.stores.vectors import rows_of
@@ -36,6 +36,11 @@ class Store(StoreContract):
     def sums(self) -> Sums:
         """The sums over weeks, months and quarters."""
         return Sums(self)
+
+    def each_scheme(self) -> list[tuple[str, str]]:
+        """Metric and scheme of each published scheme, in their order."""
+        published = sorted(self.schemes().items())
+        return [(metric, scheme) for metric, schemes in published for scheme in sorted(schemes)]
 
     def windows(self, metric: str, scheme: str) -> list[str]:
         """The windows with a tally of their own of this metric and scheme, oldest first.
@@ -143,8 +148,8 @@ class Store(StoreContract):
         Raises:
             StoreError: the scheme was never published.
         """
-        groups = self.shape(metric, scheme).groups
-        found = {label: np.zeros(groups, np.int64) for label in windows}
+        shape = self.shape(metric, scheme)
+        found = {label: np.zeros(shape.groups, np.int64) for label in windows}
         told: Mapping[str, list[int]] = {}
         for part in self.sums.parts(metric, scheme):
             there = part.around(found, part.names())
@@ -152,32 +157,15 @@ class Store(StoreContract):
             told = there.told if self.shards == 1 else {}
             for some in (told, there.dropped):
                 for label in found.keys() & some.keys():
-                    found[label] = found[label] + some[label]
-        rows = self.row_reports(metric, scheme, [label for label in found if label not in told])
-        if rows:
-            sums = np.array(list(rows.values())).reshape(len(rows), groups, -1).sum(axis=2)
-            for label, each in zip(rows, sums, strict=True):
-                found[label] = found[label] + each
-        return found
-
-    def row_reports(
-        self, metric: str, scheme: str, windows: Iterable[str]
-    ) -> dict[str, NDArray[np.int64]]:
-        """The number of reports in each row, shape (rows,), for each of these windows, in the
-        order given; zeros for dropped ones.
-
-        Raises:
-            StoreError: the scheme was never published.
-        """
-        rows = len(self.shape(metric, scheme).widths)
-        found = {label: np.zeros(rows, np.int64) for label in windows}
+                    found[label] += some[label]
 
         def take(tally: TallyKey, held: Held) -> None:
-            # That costs less than to read the cells.
-            found[tally.window] += held.reports(tally, rows)
+            # Without the cells, which costs less.
+            rows = held.reports(tally, len(shape.widths))
+            found[tally.window] += by_combination(shape, rows)
 
         for shard in range(self.shards):
-            self.read(shard, metric, scheme, found, take)
+            self.read(shard, metric, scheme, [each for each in found if each not in told], take)
         return found
 
     def version(self, metric: str, scheme: str, windows: Iterable[str]) -> bytes:
@@ -201,11 +189,10 @@ class Store(StoreContract):
     def _stamps(self, metric: str, scheme: str, windows: Sequence[str]) -> list[tuple[object, ...]]:
         """Window, shard and stamp of each existing part of these tallies, and of the kept sums that
         have windows of them."""
-        of = metric, scheme
         return [
-            (label, shard, head.stamp)
-            for shard in range(self.shards)
-            for label, head in self.heads(shard, {of: windows})[of].items()
+            (label, part.shard, head.stamp)
+            for part in self.sums.parts(metric, scheme)
+            for label, head in part.heads(windows).items()
         ] + self.sums.stamps(metric, scheme, windows)
 
     def versions(self, asked: Mapping[str, Iterable[str]]) -> dict[str, bytes]:
@@ -213,12 +200,7 @@ class Store(StoreContract):
         schemes, over the windows asked for. Metrics without any of them are left out.
         """
         wanted = {metric: list(labels) for metric, labels in asked.items()}
-        keys = {
-            (metric, scheme): wanted[metric]
-            for metric, published in self.schemes().items()
-            if metric in wanted
-            for scheme in published
-        }
+        keys = {of: wanted[of[0]] for of in self.each_scheme() if of[0] in wanted}
         found: defaultdict[str, list[tuple[object, ...]]] = defaultdict(list)
         for shard in range(self.shards):
             for (metric, scheme), heads in self.heads(shard, keys).items():
@@ -229,12 +211,11 @@ class Store(StoreContract):
 
     def sealed(self, metric: str, scheme: str, windows: Iterable[str]) -> frozenset[str]:
         """Which of these windows are sealed: nothing of them is in open form."""
-        parts: dict[str, bool] = {}
-        of, labels = (metric, scheme), list(windows)
-        for shard in range(self.shards):
-            for label, head in self.heads(shard, {of: labels})[of].items():
-                parts[label] = parts.get(label, True) and head.sealed
-        return frozenset(label for label, each in parts.items() if each)
+        labels, found = list(windows), dict[str, bool]()
+        for part in self.sums.parts(metric, scheme):
+            for label, head in part.heads(labels).items():
+                found[label] = found.get(label, True) and head.sealed
+        return frozenset(label for label, each in found.items() if each)
 
     def seal(self, tally: TallyKey) -> Sealing | None:
         """Turn a tally into a sealed block: compressed, with a digest, and with the same sums.
@@ -260,10 +241,9 @@ class Store(StoreContract):
         Returns how many tallies and kept sums were deleted.
         """
         gone = 0
-        for metric, published in self.schemes().items():
+        for metric, scheme in self.each_scheme():
             if metrics is None or metric in metrics:
-                for scheme in published:
-                    parts = self.sums.parts(metric, scheme)
-                    gone += len(set().union(*(part.drop_ended(before) for part in parts)))
-                    self.sums.forget_imports(metric, scheme, before)
+                parts = self.sums.parts(metric, scheme)
+                gone += len(set().union(*(part.drop_ended(before) for part in parts)))
+                self.sums.forget_imports(metric, scheme, before)
         return gone

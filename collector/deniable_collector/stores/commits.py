@@ -1,4 +1,4 @@
-"""What is written into a store: names of tallies and rows, commits, and published schemes, which
+"""What is written into a store: names of tallies, commits, and published schemes, which
 every store saves as the canonical JSON of their definition."""
 
 from __future__ import annotations
@@ -6,17 +6,16 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple, Self, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable import Scheme, SchemeError
 from deniable_collector.stores.errors import StoreError
-from deniable_collector.tally import TallyRow
 
 ID_RETENTION = 8 * 86_400.0
 """Seconds for which a store is guaranteed to remember a batch id, unless `Commit.remember` asks
@@ -39,58 +38,30 @@ class TallyKey(NamedTuple):
     window: str
 
 
-class TallyRowKey(NamedTuple):
-    """The name of one row of one tally."""
-
-    tally: TallyKey
-    row: int
-
-
-Numbers: TypeAlias = Sequence[int] | NDArray[np.int64]
-
-
 @dataclass(frozen=True, eq=False)
-class Increment:
-    """What a commit adds to one row: `counts[i]` to column `columns[i]`.
+class Addition:
+    """What a commit adds to a tally, as the vector that it is (`vectors.py`): `counts[i]` to the
+    counter at `places[i]`. It sums up so many `reports`.
 
-    `width` is the row's full width, `reports` the number of reports summed here. Columns are
-    distinct, and counts not negative.
+    Places are distinct and ascend; counts are positive. Both have dtype int64.
     """
 
-    width: int
+    places: NDArray[np.int64]
+    counts: NDArray[np.int64]
     reports: int
-    columns: Numbers
-    counts: Numbers
-
-    @classmethod
-    def of(cls, reports: int, cells: NDArray[np.int64]) -> Self:
-        """From the counts of all columns of a row; shape (width,)."""
-        (columns,) = cells.nonzero()
-        return cls(len(cells), reports, columns, cells[columns])
-
-
-def increments_of(
-    tally: TallyKey, rows: Iterable[TallyRow], first: int = 0
-) -> dict[TallyRowKey, Increment]:
-    """What adds these rows to a tally, from its row `first` on; nothing for one without reports."""
-    return {
-        TallyRowKey(tally, number): Increment.of(row.reports, row.cells)
-        for number, row in enumerate(rows, first)
-        if row.reports
-    }
 
 
 @dataclass(frozen=True)
 class Commit:
-    """A set of batches, with the increments of all of them.
+    """A set of batches, with what all of them add.
 
     All `ids` (hexadecimal, from `deniable.protocol.wire.new_batch_id`) belong to one shard, so that
-    one atomic call can both check the ids and add to the rows. `remember` says for how many seconds
-    an id must be remembered, if that is longer than ID_RETENTION.
+    one atomic call can both check the ids and add to the tallies. `remember` says for how many
+    seconds an id must be remembered, if that is longer than ID_RETENTION.
     """
 
     ids: tuple[str, ...]
-    increments: Mapping[TallyRowKey, Increment]
+    additions: Mapping[TallyKey, Addition]
     shard: int = 0
     remember: Mapping[str, float] = field(default_factory=dict)
 

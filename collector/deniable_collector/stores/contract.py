@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable import Scheme
-from deniable_collector.stores.commits import Commit, TallyKey
+from deniable_collector.stores.commits import MAX_CELL, Commit, TallyKey
 from deniable_collector.stores.errors import StoreError
 from deniable_collector.stores.increments import Held
-from deniable_collector.stores.vectors import Shape, shape_of
+from deniable_collector.stores.vectors import Shape, full, shape_of
 
 
 class Head(NamedTuple):
@@ -105,6 +105,20 @@ class StoreContract(ABC):
             found = self._shapes[metric, scheme] = shape_of(self.scheme(metric, scheme))
         return found
 
+    def check(self, commit: Commit) -> None:
+        """Refuse what no tally of its scheme can take.
+
+        Raises:
+            StoreError: as `fold` does.
+        """
+        for tally, addition in commit.additions.items():
+            if addition.places.max(initial=0) >= self.shape(*tally[:2]).size:
+                raise StoreError(
+                    f"metric {tally.metric} has fewer counters in its scheme {tally.scheme}"
+                )
+            if addition.counts.max(initial=0) > MAX_CELL:
+                raise full(tally)
+
     @property
     @abstractmethod
     def shards(self) -> int:
@@ -131,8 +145,8 @@ class StoreContract(ABC):
         empty, the whole commit is durably in the store. A sealed tally is opened by a commit.
 
         Raises:
-            StoreError: a cell would exceed the maximum, or a row does not belong to a published
-                scheme; nothing was added.
+            StoreError: a counter would exceed the maximum, or the scheme was never published or has
+                no such counter; nothing was added.
         """
 
     @abstractmethod

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable_collector.stores.commits import MAX_CELL, TallyKey
+from deniable_collector.stores.commits import MAX_CELL, Addition, TallyKey
 from deniable_collector.stores.sealed import add_counters, block_of, damaged, reports_in
-from deniable_collector.stores.vectors import Addition, Shape, full
+from deniable_collector.stores.vectors import Shape, full
 
 OPEN, NEAR_TOP, SEALED = 1, 2, 3
 """Kinds of tallies. Those NEAR_TOP have a counter that increments might bring above the highest: a

@@ -10,7 +10,6 @@ in which form each window of another store came, as a tally or in a sum.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from itertools import groupby
@@ -77,15 +76,6 @@ def brought_before(new: Iterable[Imported], known: Iterable[Imported]) -> Import
             if form == each.form or TALLY in (form, each.form):
                 return each
     return None
-
-
-@dataclass(frozen=True, eq=False)
-class KeptSum:
-    """A kept sum over all shards: its reports by window, and all of its counters."""
-
-    name: SumName
-    reports: dict[str, list[int]]
-    counters: NDArray[np.int64]
 
 
 class Sums:
@@ -187,8 +177,10 @@ class Sums:
                     failed.append((TallyKey(metric, scheme, str(name)), why))
         return Dropped(len(gone), tuple(failed))
 
-    def kept_sum(self, metric: str, scheme: str, name: SumName) -> KeptSum:
-        """One kept sum, over all shards."""
+    def kept_sum(
+        self, metric: str, scheme: str, name: SumName
+    ) -> tuple[dict[str, list[int]], NDArray[np.int64]]:
+        """One kept sum over all shards: its reports by window, and all of its counters."""
         whole = SumRecord()
         total = np.zeros(self._store.shape(metric, scheme).size, np.int64)
         for part in self.parts(metric, scheme):
@@ -196,23 +188,24 @@ class Sums:
             if record is not None:
                 total += part.read(str(name))[1]
                 whole.add(record)
-        return KeptSum(name, whole.reports, total)
+        return whole.reports, total
 
-    def add(self, metric: str, scheme: str, brought: KeptSum, batch: str) -> bool:
-        """Add to a kept sum what an import brings, once for each id, for ever. Returns whether it
-        was added now.
+    def add(
+        self, metric: str, scheme: str, name: SumName, more: SumRecord, counters: NDArray[np.int64]
+    ) -> bool:
+        """Add to a kept sum what an import brings, with its id, once for each id, for ever. Returns
+        whether it was added now.
 
         Raises:
             StoreError: the sum did not read back, or others change it all the time.
         """
         # All sums of a metric lie in one shard, where each can be judged by the others.
-        part, name = self.parts(metric, scheme)[0], brought.name
+        part = self.parts(metric, scheme)[0]
         for _ in range(ATTEMPTS):
             there = part.holding((name,))
-            if name in there.sums and batch in there.sums[name].added:
+            if name in there.sums and not {*more.added}.isdisjoint(there.sums[name].added):
                 return False
-            more = SumRecord(reports=brought.reports, added=[batch])
-            put = {str(name): part.grown(there, name, more, brought.counters)}
+            put = {str(name): part.grown(there, name, more, counters)}
             if part.change(Change({str(name): there.stamps.get(name, "")}, put=put)):
                 return True
         raise StoreUnavailable("others change the same sum all the time")

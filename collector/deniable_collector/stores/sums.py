@@ -260,7 +260,9 @@ def _cover(kind: str, labels: list[str], holding: Holding) -> list[str]:
     }
     sums = _way(gone, kept)
     if sums is None:
-        raise _not_kept(labels, holding)
+        whole = (name for name in holding.sums if name.kept and holding.whole(name))
+        periods = {name.period for name in whole if any(map(name.covers, gone))}
+        raise NotKept(tuple(gone), tuple(sorted(periods, key=bounds)))
     return [*sums, *(_way(there, own) or ())]
 
 
@@ -287,16 +289,3 @@ def _way(labels: list[str], parts: Mapping[str, list[str]]) -> list[str] | None:
         _, at, name = best[at]
         way.append(name)
     return way[::-1]
-
-
-def _not_kept(labels: list[str], holding: Holding) -> NotKept:
-    lost = [label for label in labels if label in holding.dropped]
-    periods = sorted(
-        (
-            name.period
-            for name in holding.sums
-            if name.kept and holding.whole(name) and any(name.covers(label) for label in lost)
-        ),
-        key=bounds,
-    )
-    return NotKept(tuple(lost), tuple(periods))

@@ -1,26 +1,29 @@
 """Tallies as a file, to move them between stores: exact sums, with the schemes that read them.
 
 The file is gzip over lines of JSON; its format is in docs/reference/store-export.md. `export`
-writes it, and `archive_reading.py` reads it, both one line at a time.
+writes it, and `ArchiveReader` reads it, both one line at a time; what it reads may be damaged or
+hostile.
 """
 
 from __future__ import annotations
 
 import gzip
 import hashlib
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from deniable import DeniableError, Scheme
+from deniable import DeniableError, Scheme, SchemeError, WindowError
 from deniable.protocol import windows
+from deniable.protocol.keep import CALENDARS
 from deniable_collector.files import written
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import MAX_CELL, TallyKey
-from deniable_collector.stores.sums import SumName, bounds
+from deniable_collector.stores.sums import SumName, bounds, period_of
 from deniable_collector.stores.vectors import rows_of, shape_of
 
 FORMAT = "deniable-tallies"
@@ -97,9 +100,9 @@ class TallySelection:
     since: float | None = None
     before: float | None = None
 
-    def takes(self, metric: str, name: str | SumName) -> bool:
-        """Whether the tally of a window is selected, or a sum of dropped windows, by its period."""
-        begin, end = bounds(name.period if isinstance(name, SumName) else name)
+    def takes(self, metric: str, period: str) -> bool:
+        """Whether the tally of a window is selected, or a sum of dropped windows of a period."""
+        begin, end = bounds(period)
         return (
             (not self.metrics or metric in self.metrics)
             and (self.since is None or begin >= self.since)
@@ -151,10 +154,9 @@ def export(
         OSError: the file cannot be written.
     """
     chosen = [
-        (metric, scheme, names)
-        for metric, published in sorted(store.schemes().items())
-        for fingerprint, scheme in sorted(published.items())
-        if (names := _names(store, metric, fingerprint, selection))
+        (of[0], store.scheme(*of), names)
+        for of in store.each_scheme()
+        if (names := _names(store, *of, selection))
     ]
     total, done = sum(len(names) for *_, names in chosen), 0
     origin, digest = store.identity(), hashlib.sha256()
@@ -171,9 +173,9 @@ def export(
             put(SchemeLine(metric, scheme.fingerprint, scheme.definition()))
             for name in names:
                 if isinstance(name, SumName):
-                    kept = store.sums.kept_sum(metric, scheme.fingerprint, name)
-                    put(SumLine(name.kind, name.period, kept.reports))
-                    its_rows = tuple(rows_of(shape_of(scheme), kept.counters))
+                    of_windows, counters = store.sums.kept_sum(metric, scheme.fingerprint, name)
+                    put(SumLine(name.kind, name.period, of_windows))
+                    its_rows = tuple(rows_of(shape_of(scheme), counters))
                     sums += 1
                 else:
                     tally = store.own_tally(TallyKey(metric, scheme.fingerprint, name))
@@ -195,7 +197,222 @@ def _names(
     store: Store, metric: str, scheme: str, selection: TallySelection
 ) -> list[str | SumName]:
     """The windows that are selected, and the sums of dropped ones, in the order of the file."""
-    labels = sorted(store.windows(metric, scheme), key=in_order)
-    kept = [name for name in store.sums.names(metric, scheme) if name.kept]
-    found: list[str | SumName] = [*labels, *kept]
-    return [name for name in found if selection.takes(metric, name)]
+    labels = [
+        label
+        for label in sorted(store.windows(metric, scheme), key=in_order)
+        if selection.takes(metric, label)
+    ]
+    sums = store.sums.names(metric, scheme)
+    kept = [name for name in sums if name.kept and selection.takes(metric, name.period)]
+    return [*labels, *kept]
+
+
+_LONGEST_LINE = 1 << 28
+"""The longest line in bytes, which limits the memory that a damaged or hostile file can use."""
+
+_CELLS = 1 << 16
+"""The most cells that are added at once, unless a row has more. This is part of the format, because
+the groups determine the ids."""
+
+_decoder = msgspec.json.Decoder(Line)
+
+
+def check(path: Path, *, advance: Advance = lambda share: None) -> Contents:
+    """Read a whole file and return what it contains.
+
+    Raises:
+        ArchiveError: it is damaged, truncated, or not a file that this version can read.
+        OSError: it cannot be opened.
+    """
+    reader = ArchiveReader(path, advance)
+    for _ in reader.parts():
+        pass
+    return reader.contents
+
+
+class ArchivePart(NamedTuple):
+    """What is added at once: neighbouring rows of a window, or a sum of dropped windows with all of
+    its rows."""
+
+    metric: str
+    scheme: Scheme
+    name: str
+    """Of the window or the sum."""
+    sum: SumLine | None
+    rows: list[RowLine]
+
+    @property
+    def of(self) -> tuple[str, str]:
+        """The metric and the scheme by their names."""
+        return self.metric, self.scheme.fingerprint
+
+    @property
+    def period(self) -> str:
+        """The window, or the period of the sum."""
+        return self.name if self.sum is None else self.sum.period
+
+    def batch_id(self, origin: str) -> str:
+        """The id of the batch in which it is added, by its content."""
+        lines = self.rows if self.sum is None else [self.sum, *self.rows]
+        content = msgspec.json.encode((origin, *self.of, lines))
+        return hashlib.sha256(content).hexdigest()[:32]
+
+
+class ArchiveReader:
+    """Reads a file, and checks each of its lines."""
+
+    contents: Contents
+    """What was read, when all has been."""
+
+    def __init__(self, path: Path, advance: Advance = lambda share: None) -> None:
+        self._path = path
+        self._advance = advance
+        self._hash = hashlib.sha256()
+        self._schemes: dict[tuple[str, str], Scheme] = {}
+        self._begun, self.origin = False, ""
+
+    def parts(self) -> Iterator[ArchivePart]:
+        """Everything in the file. Nothing of it is sure before all was read.
+
+        Raises:
+            ArchiveError: as `check` does.
+        """
+        lines = self._lines()
+        head = next(lines, None)
+        if not isinstance(head, HeadLine) or head.format != FORMAT:
+            raise self._damaged()
+        if head.version != VERSION:
+            raise ArchiveError(f"{self._path} was written by another version of deniable")
+        self._begun, self.origin = True, head.origin
+        rows = reports = tallies = cells = 0
+        sums: set[tuple[str, ...]] = set()
+        latest: tuple[str, Scheme] | None = None
+        part: ArchivePart | None = None
+        last: tuple[Any, ...] = ()
+        for line in lines:
+            if part is not None and not isinstance(line, RowLine):
+                yield part
+                part, last = None, ()
+            match line:
+                case RowLine() if latest is not None:
+                    place = self._check_row(latest[1], part, line)
+                    if last and place <= last:
+                        raise self._damaged()
+                    if part is None or part.sum is None:
+                        tallies += last[:2] != place[:2]
+                        reports += line.reports
+                        # A part of another window, or one that is large enough, is complete.
+                        if part and (part.name != line.window or cells + len(line.cells) > _CELLS):
+                            yield part
+                            part = None
+                    if part is None:
+                        part, cells = ArchivePart(*latest, line.window, None, []), 0
+                    part.rows.append(line)
+                    cells += len(line.cells)
+                    rows += 1
+                    last = place
+                case SchemeLine() if (line.metric, line.scheme) not in self._schemes:
+                    scheme = self._schemes[line.metric, line.scheme] = self._scheme(line)
+                    latest = line.metric, scheme
+                case SumLine() if latest is not None:
+                    self._check_sum(latest[1], line)
+                    part = ArchivePart(*latest, str(line.name), line, [])
+                    if (*part.of, part.name) in sums:
+                        raise self._damaged()
+                    sums.add((*part.of, part.name))
+                case EndLine() if next(lines, None) is None:
+                    self._check_end(line, rows, reports)
+                    schemes = tuple((metric, each) for (metric, _), each in self._schemes.items())
+                    self.contents = Contents(
+                        line.sha256, head.origin, rows, reports, len(sums), tallies, schemes
+                    )
+                    return
+                case _:
+                    raise self._damaged()
+        raise self._truncated()
+
+    def _lines(self) -> Iterator[Line]:
+        size = max(1, self._path.stat().st_size)
+        with self._path.open("rb") as raw, gzip.GzipFile(fileobj=raw, mode="rb") as file:
+            while True:
+                try:
+                    text = file.readline(_LONGEST_LINE)
+                    line = _decoder.decode(text) if text.endswith(b"\n") else None
+                except EOFError:
+                    raise self._truncated() from None
+                except (gzip.BadGzipFile, zlib.error, msgspec.DecodeError, UnicodeDecodeError):
+                    raise self._damaged() from None
+                if not text:
+                    return
+                if line is None:
+                    raise self._truncated()
+                if not isinstance(line, EndLine):
+                    self._hash.update(text)
+                yield line
+                self._advance(raw.tell() / size)
+
+    def _scheme(self, line: SchemeLine) -> Scheme:
+        try:
+            scheme = Scheme.from_definition(line.definition)
+        except (SchemeError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise ArchiveError(
+                f"scheme {line.scheme} of metric {line.metric} cannot be read ({error!r}): another "
+                "version of deniable may have written it"
+            ) from None
+        if scheme.fingerprint != line.scheme:
+            raise ArchiveError(
+                f"scheme {line.scheme} of metric {line.metric} is defined as {scheme.fingerprint}: "
+                f"{self._path} was changed"
+            )
+        return scheme
+
+    def _check_row(
+        self, scheme: Scheme, part: ArchivePart | None, line: RowLine
+    ) -> tuple[Any, ...]:
+        """The place of a row among those of its scheme or its sum, which has one name for all."""
+        rows = scheme.rows
+        if line.row >= len(rows) or len(line.cells) != rows[line.row].width:
+            raise self._damaged()
+        if part is not None and part.sum is not None:
+            if line.window != part.name:
+                raise self._damaged()
+            return 0.0, "", line.row
+        try:
+            windows.kind_of(line.window)
+            windows.end(line.window)
+        except WindowError:
+            raise self._damaged() from None
+        return *in_order(line.window), line.row
+
+    def _check_sum(self, scheme: Scheme, line: SumLine) -> None:
+        groups = len(scheme.combinations)
+        try:
+            known = line.kind in windows.KINDS and any(
+                period_of(calendar, window) == line.period
+                for window in list(line.reports)[:1]
+                for calendar in CALENDARS[line.kind]
+            )
+            fine = known and all(
+                line.name.covers(window) and len(reports) == groups
+                for window, reports in line.reports.items()
+            )
+        except WindowError:
+            fine = False
+        if not fine:
+            raise self._damaged()
+
+    def _check_end(self, line: EndLine, rows: int, reports: int) -> None:
+        if line.sha256 != self._hash.hexdigest():
+            raise ArchiveError(
+                f"{self._path} does not match its checksum: it was damaged or changed on its way"
+            )
+        if (line.rows, line.reports) != (rows, reports):
+            raise self._damaged()
+
+    def _truncated(self) -> ArchiveError:
+        return ArchiveError(f"{self._path} ends too early: copy or export it again")
+
+    def _damaged(self) -> ArchiveError:
+        if not self._begun:
+            return ArchiveError(f"{self._path} holds no tallies of deniable")
+        return ArchiveError(f"{self._path} is damaged: copy or export it again")

@@ -9,27 +9,24 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
-from rich.progress import Progress
-from rich.table import Table
 
 from deniable.protocol import windows
 from deniable.protocol.coded_message import counted
 from deniable.tools.command_line import command, json_option
 from deniable_collector.options import store_option
 from deniable_collector.settings import Settings
-from deniable_collector.stores import Store, StoreUnavailable, store_of
-from deniable_collector.stores.commits import TallyKey
-from deniable_collector.stores.increments import Held
-from deniable_collector.stores.sealed import DamagedBlock
-from deniable_collector.stores.sums import is_sum
-from deniable_collector.upkeep.archive import Contents, TallySelection, export
-from deniable_collector.upkeep.archive_reading import check
-from deniable_collector.upkeep.importing import ImportResult, load
-from deniable_collector.upkeep.keeper import SETTLED
+
+if TYPE_CHECKING:
+    from deniable_collector.stores import Store
+    from deniable_collector.stores.commits import TallyKey
+    from deniable_collector.stores.increments import Held
+    from deniable_collector.upkeep.archive import Contents, TallySelection
+    from deniable_collector.upkeep.importing import ImportResult
+
+# Stores need numpy, and tables need rich: `--help` waits for neither.
 
 _day = click.DateTime(["%Y-%m-%d"])
 _file = click.Path(path_type=Path, dir_okay=False)
@@ -51,6 +48,8 @@ def _selection(
             f"no window begins on {since:%Y-%m-%d} or later and had ended when "
             f"{before:%Y-%m-%d} began: --since must be the earlier day"
         )
+    from deniable_collector.upkeep.archive import TallySelection
+
     first, last = (None if day is None else _midnight(day) for day in (since, before))
     return TallySelection(frozenset(metric), first, last)
 
@@ -59,6 +58,8 @@ def _selection(
 def _opened_store(address: str | None, again: str = "") -> Iterator[tuple[Store, str]]:
     """The store at that address, or of the environment, with its kind. `again` is what to know for
     another try, if the store is away."""
+    from deniable_collector.stores import StoreUnavailable, store_of
+
     settings = Settings.from_env()
     settings = dataclasses.replace(settings, store=address or settings.store)
     opened = store_of(settings)
@@ -73,6 +74,9 @@ def _opened_store(address: str | None, again: str = "") -> Iterator[tuple[Store,
 @contextmanager
 def _progress(text: str, quiet: bool) -> Iterator[Callable[[float], None]]:
     """A progress bar in a terminal, which disappears at the end; nothing elsewhere."""
+    from rich.console import Console
+    from rich.progress import Progress
+
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
         yield lambda share: None
@@ -94,32 +98,30 @@ def info(store: str | None, as_json: bool) -> None:
     with _opened_store(store) as (opened, kind), _progress("reading", as_json) as advance:
         metrics: list[dict[str, Any]] = []
         damaged: list[str] = []
-        published = opened.schemes()
-        for number, (metric, schemes) in enumerate(sorted(published.items()), 1):
-            for fingerprint, scheme in sorted(schemes.items()):
-                labels = opened.windows(metric, fingerprint)
-                width = sum(row.width for row in scheme.rows)
-                sums = opened.sums.names(metric, fingerprint)
-                names = [*labels, *map(str, sums)]
-                reports, unreadable = _readable(opened, (metric, fingerprint), names)
-                dropped = opened.dropped(metric, fingerprint)
-                damaged += unreadable
-                metrics.append({
-                    "metric": metric,
-                    "scheme": fingerprint,
-                    "mechanism": scheme.mechanism.name,
-                    "windows": len(labels),
-                    "sealed": len(opened.sealed(metric, fingerprint, labels)),
-                    "first": labels[0] if labels else None,
-                    "last": labels[-1] if labels else None,
-                    "reports": reports,
-                    "sums": {
-                        "copies": sum(not name.kept for name in sums),
-                        "kept": [name.period for name in sums if name.kept],
-                        "dropped_windows": len(dropped),
-                    },
-                    "counters": width * len(labels),
-                })  # fmt: skip
+        published = opened.each_scheme()
+        for number, (metric, fingerprint) in enumerate(published, 1):
+            scheme = opened.scheme(metric, fingerprint)
+            labels = opened.windows(metric, fingerprint)
+            sums = opened.sums.names(metric, fingerprint)
+            names = [*labels, *map(str, sums)]
+            reports, unreadable = _readable(opened, (metric, fingerprint), names)
+            damaged += unreadable
+            metrics.append({
+                "metric": metric,
+                "scheme": fingerprint,
+                "mechanism": scheme.mechanism.name,
+                "windows": len(labels),
+                "sealed": len(opened.sealed(metric, fingerprint, labels)),
+                "first": labels[0] if labels else None,
+                "last": labels[-1] if labels else None,
+                "reports": reports,
+                "sums": {
+                    "copies": sum(not name.kept for name in sums),
+                    "kept": [name.period for name in sums if name.kept],
+                    "dropped_windows": len(opened.dropped(metric, fingerprint)),
+                },
+                "counters": sum(row.width for row in scheme.rows) * len(labels),
+            })  # fmt: skip
             advance(number / len(published))
         document = {"kind": kind, "shards": opened.shards, "schemes": metrics}
     for why in damaged:
@@ -135,6 +137,9 @@ def info(store: str | None, as_json: bool) -> None:
 def _readable(store: Store, of: tuple[str, str], names: list[str]) -> tuple[int, list[str]]:
     """The reports of those of these windows that can be read; and what is wrong with the others and
     with sums."""
+    from deniable_collector.stores.sealed import DamagedBlock
+    from deniable_collector.stores.sums import is_sum
+
     rows, reports, damaged = len(store.shape(*of).widths), 0, list[str]()
 
     def take(tally: TallyKey, held: Held) -> None:
@@ -154,6 +159,9 @@ def _readable(store: Store, of: tuple[str, str], names: list[str]) -> tuple[int,
 
 def _print(document: dict[str, Any]) -> None:
     """What `info` shows in a terminal."""
+    from rich.console import Console
+    from rich.table import Table
+
     metrics = document["schemes"]
     sealed, tallies = (sum(each[name] for each in metrics) for name in ("sealed", "windows"))
     click.echo(
@@ -189,13 +197,11 @@ def drop(before: datetime, dry_run: bool, store: str | None, yes: bool, as_json:
 
     So are the sums of windows that were dropped before, if their week, month or quarter had ended.
     """
+    from deniable_collector.upkeep.keeper import SETTLED
+
     moment = _midnight(before)
     with _opened_store(store) as (opened, _):
-        schemes = [
-            (metric, fingerprint)
-            for metric, published in sorted(opened.schemes().items())
-            for fingerprint in sorted(published)
-        ]
+        schemes = opened.each_scheme()
         found = [
             (*of, label)
             for of in schemes
@@ -260,6 +266,8 @@ def export_tallies(
     Reports may arrive during an export. Select windows that accept no more reports (--before a
     week ago), or later reports will be missing in the file.
     """
+    from deniable_collector.upkeep.archive import export
+
     selection = _selection(**chosen)
     if file.exists() and not force:
         raise click.ClickException(f"{file} is there already: name another file, or --force")
@@ -289,6 +297,9 @@ def import_tallies(
     file in the last eight days are not added again. So run the same command again to complete
     an import that was interrupted.
     """
+    from deniable_collector.upkeep.archive import check
+    from deniable_collector.upkeep.importing import load
+
     selection = _selection(**chosen)
     with _progress("importing", as_json) as advance:
         if dry_run:

@@ -11,25 +11,25 @@ from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deniable import Scheme
 from deniable_collector.stores.base import Store
-from deniable_collector.stores.commits import Commit, Increment, TallyKey, TallyRowKey, shard_of
-from deniable_collector.stores.summing import TALLY, Imported, KeptSum, brought_before, source_of
-from deniable_collector.stores.sums import SumName
-from deniable_collector.stores.vectors import shape_of
+from deniable_collector.stores.commits import Commit, TallyKey, shard_of
+from deniable_collector.stores.summing import TALLY, Imported, brought_before, source_of
+from deniable_collector.stores.sums import SumRecord
+from deniable_collector.stores.vectors import addition_of, shape_of, vector_of
+from deniable_collector.tally import TallyRow
 from deniable_collector.upkeep.archive import (
     EVERYTHING,
     Advance,
     ArchiveError,
+    ArchivePart,
+    ArchiveReader,
     Contents,
     TallySelection,
 )
-from deniable_collector.upkeep.archive_reading import ArchivePart, ArchiveReader
 
 
 @dataclass
@@ -71,9 +71,10 @@ def load(
         StoreError: the store refused or is unavailable; what was added before stays.
     """
     reader = ArchiveReader(path, lambda share: advance(share / 2))
-    brought: _Brought = defaultdict(dict)
+    # The windows that the file brings, by metric and scheme, each in the form in which it does.
+    brought: defaultdict[tuple[str, str], dict[Imported, None]] = defaultdict(dict)
     for part in reader.parts():
-        if selection.takes(part.metric, part.name):
+        if selection.takes(part.metric, part.period):
             brought[part.of].update(dict.fromkeys(_imports(part, reader.origin)))
     contents = reader.contents
     if unknown := selection.metrics - {metric for metric, _ in contents.schemes}:
@@ -81,9 +82,15 @@ def load(
     # Creates the store, if it is new, and checks its number of shards.
     store.publish({})
     schemes: dict[str, list[Scheme]] = {}
+    published = store.schemes()
     for metric, scheme in contents.schemes:
         if not selection.metrics or metric in selection.metrics:
-            _compare(store, metric, scheme)
+            theirs = published.get(metric, {}).get(scheme.fingerprint, scheme)
+            if theirs.canonical() != scheme.canonical():
+                raise ArchiveError(
+                    f"scheme {scheme.fingerprint} of metric {metric} is another one in the store: "
+                    "their tallies cannot be added"
+                )
             schemes.setdefault(metric, []).append(scheme)
     own = contents.origin == store.identity()
     for of, windows in brought.items():
@@ -97,37 +104,30 @@ def load(
             store.sums.note_imports(*of, [*windows])
     added, known = Amount(), Amount()
     for part in ArchiveReader(path, lambda share: advance(0.5 + share / 2)).parts():
-        if not selection.takes(part.metric, part.name):
+        if not selection.takes(part.metric, part.period):
             continue
-        batch = part.batch_id(contents.origin)
-        if part.sum is not None and isinstance(part.name, SumName):
-            its_sum = KeptSum(part.name, part.sum.reports, _counters(part))
-            amount = added if store.sums.add(*part.of, its_sum, batch) else known
+        batch, shape = part.batch_id(contents.origin), shape_of(part.scheme)
+        rows = {row.row: TallyRow(row.reports, np.array(row.cells)) for row in part.rows}
+        if part.sum is not None:
+            record = SumRecord(reports=part.sum.reports, added=[batch])
+            new = store.sums.add(*part.of, part.sum.name, record, vector_of(shape, rows))
+            amount = added if new else known
             amount.sums += 1
             continue
-        key = TallyKey(*part.of, str(part.name))
-        increments = {
-            TallyRowKey(key, row.row): Increment(
-                len(row.cells), row.reports, range(len(row.cells)), row.cells
-            )
-            for row in part.rows
-        }
-        seen = store.fold(Commit((batch,), increments, shard_of(batch, store.shards)), now)
+        addition = addition_of(shape, rows)
+        additions = {TallyKey(*part.of, part.name): addition}
+        seen = store.fold(Commit((batch,), additions, shard_of(batch, store.shards)), now)
         amount = known if seen else added
         amount.rows += len(part.rows)
-        amount.reports += sum(row.reports for row in part.rows)
+        amount.reports += addition.reports
     return ImportResult(contents, added, known)
-
-
-_Brought: TypeAlias = defaultdict[tuple[str, str], dict[Imported, None]]
-"""The windows that a file brings, by metric and scheme, each in the form in which it does."""
 
 
 def _imports(part: ArchivePart, origin: str) -> list[Imported]:
     """The windows that a part brings."""
     source = source_of(origin)
     if part.sum is None:
-        return [Imported(source, TALLY, "", str(part.name))]
+        return [Imported(source, TALLY, "", part.name)]
     batch, calendar = part.batch_id(origin), part.sum.name.calendar
     return [Imported(source, calendar, batch, window) for window in part.sum.reports]
 
@@ -177,24 +177,4 @@ def _check_twice(
             f"window {again.window} of metric {of[0]} came from the same store before, and is "
             f"in {path} in another form ({now}): it would be counted twice. Nothing was added: "
             "leave it out with --since or --before"
-        )
-
-
-def _counters(part: ArchivePart) -> NDArray[np.int64]:
-    """The vector of a part's rows."""
-    shape = shape_of(part.scheme)
-    counters = np.zeros(shape.size, np.int64)
-    for row in part.rows:
-        counters[row.row] = row.reports
-        start = shape.starts[row.row]
-        counters[start : start + len(row.cells)] = row.cells
-    return counters
-
-
-def _compare(store: Store, metric: str, scheme: Scheme) -> None:
-    known = store.schemes().get(metric, {}).get(scheme.fingerprint)
-    if known is not None and known.canonical() != scheme.canonical():
-        raise ArchiveError(
-            f"scheme {scheme.fingerprint} of metric {metric} is another one in the store: their "
-            "tallies cannot be added"
         )

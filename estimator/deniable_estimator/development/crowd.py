@@ -19,7 +19,8 @@ from deniable.protocol.types.discovery import Discovery
 from deniable.protocol.types.retention import Retention
 from deniable.protocol.wire import new_batch_id
 from deniable_collector.stores.base import Store
-from deniable_collector.stores.commits import Commit, TallyKey, increments_of
+from deniable_collector.stores.commits import Commit, TallyKey
+from deniable_collector.stores.vectors import addition_of
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import sample_tally
 from deniable_estimator.planning.population import made_up
@@ -115,4 +116,5 @@ def fold_tally(store: Store, metric: Metric, tally: Tally, place: int, now: floa
     (label,) = tally.windows
     key = TallyKey(tally.metric, tally.scheme, label)
     first = place * len(metric.scheme.mechanism.rows)
-    store.fold(Commit((new_batch_id(),), increments_of(key, tally.rows, first)), now)
+    addition = addition_of(store.shape(*key[:2]), dict(enumerate(tally.rows, first)))
+    store.fold(Commit((new_batch_id(),), {key: addition}), now)

@@ -20,7 +20,8 @@ from tests.registries import declared
 from deniable import Registry
 from deniable.protocol.types.number import Number
 from deniable_collector.stores import open_store
-from deniable_collector.stores.commits import Commit, TallyKey, increments_of
+from deniable_collector.stores.commits import Commit, TallyKey
+from deniable_collector.stores.vectors import addition_of
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.dashboard import create_app, source
@@ -107,8 +108,9 @@ NUMBERS = declared(
 def put(store, metric, rows, day=YESTERDAY, segment=0):
     """Add a day's sums to a store; they are of the segment at that place."""
     key = TallyKey(metric.name, metric.scheme.fingerprint, day)
-    increments = increments_of(key, rows, segment * len(rows))
-    store.fold(Commit((secrets.token_hex(16),), increments), NOW)
+    numbered = dict(enumerate(rows, segment * len(rows)))
+    addition = addition_of(store.shape(*key[:2]), numbered)
+    store.fold(Commit((secrets.token_hex(16),), {key: addition}), NOW)
 
 
 def fill(store, registry, name, shares, n, day=YESTERDAY, segment=0):

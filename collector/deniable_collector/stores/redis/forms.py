@@ -15,7 +15,7 @@ from deniable_collector.stores.errors import StoreError
 from deniable_collector.stores.increments import NEAR_TOP, OPEN, SEALED, Held
 
 HEADER = struct.Struct("<QIII")
-_SUM = 4
+SUM = 4
 
 _STAMP = 8
 
@@ -24,11 +24,6 @@ def value_of(stamp: bytes, kind: int, first: bytes, second: bytes = b"") -> byte
     """The string of a tally with these parts."""
     lengths = struct.pack("<III", kind, len(first), len(second))
     return stamp + lengths + first + second
-
-
-def sum_value(record: bytes, block: bytes) -> bytes:
-    """The string of a sum, with a new stamp."""
-    return value_of(fresh_stamp(), _SUM, record, block)
 
 
 def fresh_stamp() -> bytes:
@@ -45,21 +40,21 @@ def held_in(value: bytes | None, tally: TallyKey) -> Held:
     if value is None:
         return Held(b"")
     _, kind, first, second = HEADER.unpack_from(value)
-    if kind not in (OPEN, NEAR_TOP, SEALED, _SUM):
+    if kind not in (OPEN, NEAR_TOP, SEALED, SUM):
         raise StoreError(
             f"metric {tally.metric}, window {tally.window} cannot be read: another version of "
             "deniable has written it, or something else"
         )
     middle = HEADER.size + first
     parts = value[HEADER.size : middle], value[middle : middle + second]
-    return Held(parts[1]) if kind == _SUM else Held(*parts)
+    return Held(parts[1]) if kind == SUM else Held(*parts)
 
 
 def head_of(value: bytes) -> Head | None:
     """The head of a tally whose string has this beginning; None if the record of a sum is not all
     there."""
     stamp, (_, kind, first, _) = value[:_STAMP].hex(), HEADER.unpack_from(value)
-    if kind != _SUM:
+    if kind != SUM:
         return Head(stamp, kind == SEALED)
     record = value[HEADER.size : HEADER.size + first]
     return Head(stamp, True, record) if len(record) == first else None

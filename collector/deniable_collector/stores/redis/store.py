@@ -23,35 +23,17 @@ import redis
 
 from deniable import Scheme
 from deniable.protocol.coded_message import counted
-from deniable_collector.stores import ids
+from deniable_collector.stores import ids, increments
 from deniable_collector.stores.base import Store
-from deniable_collector.stores.commits import Commit, TallyKey, read_scheme
+from deniable_collector.stores.commits import Addition, Commit, TallyKey, read_scheme
 from deniable_collector.stores.contract import Change, Found, Heads, Of, Take
 from deniable_collector.stores.errors import StoreError, StoreUnavailable
-from deniable_collector.stores.increments import (
-    LEAST,
-    MOST,
-    OPEN,
-    SEALED,
-    fits,
-    is_large,
-    merged,
-    packed,
-)
+from deniable_collector.stores.redis import forms
 from deniable_collector.stores.redis.driver import Driver
 from deniable_collector.stores.redis.errors import lacks_right, translated
-from deniable_collector.stores.redis.forms import (
-    HEADER,
-    fresh_stamp,
-    head_of,
-    held_in,
-    sum_value,
-    value_of,
-)
 from deniable_collector.stores.redis.journal import AppendOnlyFiles
 from deniable_collector.stores.sealed import DamagedBlock
 from deniable_collector.stores.sums import is_sum
-from deniable_collector.stores.vectors import Addition, gather
 
 _LAYOUT = b"2"
 """The version of everything that RedisStore and its scripts write."""
@@ -132,7 +114,8 @@ class RedisStore(Store):
         return found.get(b"identity", b"").decode()
 
     def fold(self, commit: Commit, now: float) -> frozenset[str]:
-        additions = gather(commit.increments, self.shape)
+        self.check(commit)
+        additions = commit.additions
         tally_keys = [self._tally_key(commit.shard, tally) for tally in additions]
         keys = [self._key(commit.shard, "ids", "seed"), self._unmerged_key(commit.shard)]
         for term, seconds in enumerate(ids.TERMS):
@@ -144,11 +127,12 @@ class RedisStore(Store):
         for tally, key in zip(additions, tally_keys, strict=True):
             keys += [self._index_key(commit.shard, *tally[:2]), key]
         lifetimes = [math.ceil(ids.lifetime_at(now, term)) for term in range(len(ids.TERMS))]
-        stamps = [fresh_stamp() for _ in additions]
-        limits = [OPEN, LEAST, MOST, ids.FIRST_LEVEL, ids.DEEPEST]
+        stamps = [forms.fresh_stamp() for _ in additions]
+        limits = [increments.OPEN, increments.LEAST, increments.MOST, ids.FIRST_LEVEL, ids.DEEPEST]
         told = json.dumps(lifetimes), json.dumps(limits), b"".join(stamps)
         terms = "".join(map(str, ids.terms_of(commit)))
-        must_swap = {number for number, each in enumerate(additions.values()) if not fits(each)}
+        added = list(additions.values())
+        must_swap = {number for number, each in enumerate(added) if not increments.fits(each)}
         replicated = self._key(commit.shard, "replicated")
         with self._files.writing(), translated():
             master = self._driver.master_of(replicated)
@@ -157,15 +141,15 @@ class RedisStore(Store):
                 arguments: list[Any] = [seed, *told, terms]
                 arguments += ids.name(commit.ids, seed)
                 swaps = [
-                    number in must_swap or (attempt < _SWAPS and is_large(each))
-                    for number, each in enumerate(additions.values())
+                    number in must_swap or (attempt < _SWAPS and increments.is_large(each))
+                    for number, each in enumerate(added)
                 ]
                 old = iter(self._values(list(compress(tally_keys, swaps))))
                 for number, (tally, addition) in enumerate(additions.items()):
                     if swaps[number]:
                         way = self._swap(next(old), tally, stamps[number], addition)
                     else:
-                        way = b"+", packed(addition)
+                        way = b"+", increments.packed(addition)
                     arguments += [tally.window, *way]
                 verdict, *places = cast(list[Any], self._fold(keys, arguments))
                 if verdict == _NEEDS_SWAP:
@@ -191,8 +175,8 @@ class RedisStore(Store):
             StoreError: a counter would exceed the highest, or what is there cannot be read.
         """
         shape = self.shape(*tally[:2])
-        new = merged(tally, shape, held_in(old, tally), addition)
-        return (old or b"")[: HEADER.size], value_of(stamp, *new)
+        new = increments.merged(tally, shape, forms.held_in(old, tally), addition)
+        return (old or b"")[: forms.HEADER.size], forms.value_of(stamp, *new)
 
     def publish(self, schemes: Mapping[str, Iterable[Scheme]]) -> None:
         layout: dict[str, str | bytes] = {
@@ -236,17 +220,17 @@ class RedisStore(Store):
     def heads(self, shard: int, asked: Mapping[Of, Sequence[str]]) -> Heads:
         tallies = [TallyKey(*of, name) for of, names in asked.items() for name in names]
         keys = [self._tally_key(shard, tally) for tally in tallies]
-        sizes = [_FIRST_READ if is_sum(tally.window) else HEADER.size for tally in tallies]
+        sizes = [_FIRST_READ if is_sum(tally.window) else forms.HEADER.size for tally in tallies]
         found: Heads = {of: {} for of in asked}
         with translated(), self._client.pipeline(transaction=False) as pipeline:
             for key, size in zip(keys, sizes, strict=True):
                 pipeline.getrange(key, 0, size - 1)
             values = pipeline.execute() if keys else []
         for tally, key, value in zip(tallies, keys, values, strict=True):
-            head = head_of(value) if value else None
+            head = forms.head_of(value) if value else None
             if value and head is None:
                 (whole,) = self._values([key])
-                head = head_of(whole) if whole else None
+                head = forms.head_of(whole) if whole else None
             if head is not None:
                 found[tally[:2]][tally.window] = head
         return found
@@ -262,15 +246,20 @@ class RedisStore(Store):
             values = self._values([self._tally_key(shard, tally) for tally in some])
             for tally, value in zip(some, values, strict=True):
                 if value is not None:
-                    take(tally, held_in(value, tally))
+                    take(tally, forms.held_in(value, tally))
                     found[tally.window] = Found(value[:8].hex(), len(value))
         return found
 
     def change(self, shard: int, metric: str, scheme: str, change: Change) -> bool:
-        new = {name: sum_value(*each) for name, each in change.put.items()}
+        new = {
+            name: forms.value_of(forms.fresh_stamp(), forms.SUM, *each)
+            for name, each in change.put.items()
+        }
         for name, block in change.sealed.items():
             # With the same stamp, because the sums are the same.
-            new[name] = value_of(bytes.fromhex(change.expected[name]), SEALED, block)
+            new[name] = forms.value_of(
+                bytes.fromhex(change.expected[name]), increments.SEALED, block
+            )
         return self._put(shard, metric, scheme, new, change)
 
     def _put(
@@ -314,7 +303,7 @@ class RedisStore(Store):
         begins = self._tally_key(shard, TallyKey("", "", "")).removesuffix("::")
         tally = TallyKey(*key.removeprefix(begins).split(":"))
         (value,) = self._values([key])
-        if value is not None and held_in(value, tally).added:
+        if value is not None and forms.held_in(value, tally).added:
             stamp = value[:8]
             _, new = self._swap(value, tally, stamp)
             with self._files.writing():

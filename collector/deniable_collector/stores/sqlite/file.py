@@ -43,7 +43,7 @@ _TABLES = f"""
     PRAGMA application_id = {MARKS[0]};
     PRAGMA user_version = {MARKS[1]}
 """
-"""A tally has pieces, as `tallies.py` says. A sealed one and a sum have a block, and a sum has a
+"""A tally has pieces, as `store.py` says. A sealed one and a sum have a block, and a sum has a
 record."""
 
 

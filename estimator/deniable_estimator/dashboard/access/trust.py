@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from flask import Request
 
 from deniable_collector.operation.events import tell
-from deniable_collector.serving.admission import client_address
-from deniable_collector.serving.rates import NetworkRate, Peer
+from deniable_collector.serving.admission import NetworkRate, client_address
 from deniable_estimator.dashboard.access.people import Person, check_name
 from deniable_estimator.dashboard.access.roles import role_of
 from deniable_estimator.dashboard.problems import ApiProblem
@@ -82,7 +81,7 @@ class Guesses:
         self._incidents.count("wrong", told)
         forwarded = request.headers.get("X-Forwarded-For", "")
         address = client_address(request.environ.get("REMOTE_ADDR", ""), forwarded, self._hops)
-        if self._rate.hit(Peer(address)):
+        if self._rate.hit(address):
             return
         wait = math.ceil(self._rate.seconds_left())
         raise ApiProblem(
