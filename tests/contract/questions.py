@@ -92,7 +92,7 @@ _OF_EACH_ODDITY = (
 _DRAWN = {
     "category": "",
     "string": "--candidates lists/homepage.txt",
-    "number": "--normal 3,2",
+    "number": "",
     "discovery": "--candidates lists/plugins.txt",
     "retention": "",
 }
