@@ -16,7 +16,7 @@ METRICS = Registry.parse(
         other={"type": "category", "values": ["x", "y"]},
         pair={"type": "pair", "of": ["listed", "other"]},
         any={"type": "string"},
-        number={"type": "number", "low": 0, "high": 10},
+        number={"type": "number", "low": 0, "high": 10, "ask": "mean"},
     )
 )
 
