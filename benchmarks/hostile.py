@@ -15,7 +15,6 @@ import gzip
 import http.client
 import os
 import re
-import secrets
 import subprocess
 import sys
 import tempfile
@@ -40,10 +39,9 @@ from deniable import Metric, Registry
 from deniable.protocol import wire
 from deniable.protocol.mechanisms import Report
 from deniable_collector.stores import Store, open_store
-from deniable_collector.stores.commits import Commit, TallyKey
-from deniable_collector.stores.vectors import addition_of
-from deniable_collector.tally import TallyRow
+from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import sample_tally
+from deniable_estimator.development.crowd import fold_tally
 from ingest import METRICS, WINDOW, Outcome, Server, batch_of, fresh, load, redis
 
 HONEST, HOSTILE = 200.0, 20.0
@@ -204,14 +202,13 @@ def dense(quick: bool) -> Iterator[Table]:
 
 def fill_densely(store: Store, metric: Metric) -> None:
     """Add a million reports."""
-    rng, key = np.random.default_rng(1), TallyKey(metric.name, metric.scheme.fingerprint, WINDOW)
-    reports = MILLION // len(metric.scheme.rows)
+    rng, reports = np.random.default_rng(1), MILLION // len(metric.scheme.rows)
     rows = [
         TallyRow(reports, np.bincount(rng.integers(row.width, size=reports), minlength=row.width))
         for row in metric.scheme.rows
     ]
-    addition = addition_of(store.shape(*key[:2]), dict(enumerate(rows)))
-    store.fold(Commit((secrets.token_hex(16),), {key: addition}), time.time())
+    tally = Tally(metric.name, metric.scheme.fingerprint, (WINDOW,), tuple(rows))
+    fold_tally(store, metric, tally, 0, time.time())
 
 
 def written(pids: Sequence[int]) -> int:
@@ -271,16 +268,13 @@ def dashboard() -> Iterator[Place]:
 
 def fill(folder: Path) -> None:
     """Days of 20,000 reports of the first metric."""
-    metric = Registry.parse(METRICS)["city"]
-    rng = np.random.default_rng(1)
+    rng, metric = np.random.default_rng(1), Registry.parse(METRICS)["city"]
     with closing(open_store(f"sqlite:///{folder}/store.db")) as store:
         store.publish({metric.name: [metric.scheme]})
         for day in days():
             counts = rng.multinomial(20_000, [1 / len(metric.values)] * len(metric.values))
             tally = sample_tally(metric.scheme, counts, rng, metric=metric.name, window=f"{day}")
-            key = TallyKey(metric.name, metric.scheme.fingerprint, f"{day}")
-            addition = addition_of(store.shape(*key[:2]), dict(enumerate(tally.rows)))
-            store.fold(Commit((secrets.token_hex(16),), {key: addition}), time.time())
+            fold_tally(store, metric, tally, 0, time.time())
 
 
 def days() -> list[date]:

@@ -26,9 +26,8 @@ from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHist
 from deniable.protocol.mechanisms.number_range import TOP, Histogram, NumberRange
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.numbers import HierarchicalHistogramAnalysis
-from deniable_estimator.analyses.numbers.distribution import DistributionEstimate
-from deniable_estimator.analyses.numbers.mean import cells_mean, window_channel, window_mean
+from deniable_estimator.analyses.numbers import HierarchicalHistogramAnalysis, SlidingWindowAnalysis
+from deniable_estimator.analyses.numbers.mean import cells_mean, window_mean
 from deniable_estimator.analyses.numbers.scores import scores
 from deniable_estimator.forecasting.number_forecast import mean_variance
 
@@ -103,34 +102,10 @@ def sample_crowd(
     weights = np.array(tree.weights, np.float64)
     rows = []
     for row, count in enumerate(rng.multinomial(reports, weights / weights.sum())):
-        nodes = shares.reshape(tree.levels[row].nodes, -1).sum(axis=1)
+        nodes = shares.reshape(tree.levels[row].size, -1).sum(axis=1)
         rate = nodes @ scores(tree).chances[row]
         rows.append(TallyRow(int(count), rng.multinomial(count, rate / rate.sum())))
     return tuple(rows)
-
-
-def drawn_distribution(
-    tree: HierarchicalHistogram,
-    shares: NDArray[np.float64],
-    reports: int,
-    rng: np.random.Generator,
-) -> DistributionEstimate:
-    """What such rows say."""
-    rows = sample_crowd(tree, shares, reports, rng)
-    return HierarchicalHistogramAnalysis(tree).distribution(rows, LEVEL, 1.0)
-
-
-def window_rates(window: SlidingWindow, crowd: Population) -> NDArray[np.float64]:
-    """How often each column is sent."""
-    levels = np.array(window.levels)
-    at = np.clip(crowd.positions, 0, TOP)
-    lower = np.minimum(np.searchsorted(levels, at, side="right") - 1, len(levels) - 2)
-    up = (at - levels[lower]) / (levels[lower + 1] - levels[lower])
-    shares = np.bincount(lower, crowd.shares * (1 - up), len(levels))
-    shares += np.bincount(lower + 1, crowd.shares * up, len(levels))
-    inside, outside = window_channel(window)
-    apart = np.arange(window.columns) - np.arange(len(levels))[:, None]
-    return shares @ np.where((apart >= 0) & (apart < window.width), inside, outside)
 
 
 def settings() -> Iterator[tuple[str, Population, HierarchicalHistogram, float, int]]:
@@ -232,11 +207,11 @@ def means(quick: bool) -> Iterator[Table]:
     held: dict[tuple[float, int], list[list[float]]] = {}
     for _, crowd, tree, epsilon, reports in settings():
         window = SlidingWindow.design(RANGE, epsilon)
-        rates = window_rates(window, crowd)
         cells, mean = crowd.cells(tree), crowd.mean()
         found = []
         for _ in range(100 if quick else 10_000):
-            row = TallyRow(reports, rng.multinomial(reports, rates / rates.sum()))
+            drawn = rng.multinomial(reports, crowd.shares)
+            (row,) = SlidingWindowAnalysis(window).sample_rows(crowd.positions, drawn, rng)
             rows = sample_crowd(tree, cells, reports, rng)
             rough = cells_mean(tree, HierarchicalHistogramAnalysis(tree).sums(rows, 1.0))
             ends = window_mean(window, row).interval(LEVEL), rough.interval(LEVEL)
@@ -251,11 +226,12 @@ def shares(quick: bool) -> Iterator[Table]:
     rng = np.random.default_rng(1)
     held: dict[tuple[float, int], list[list[float]]] = {}
     for _, crowd, tree, epsilon, reports in settings():
-        cells = crowd.cells(tree)
+        analysis, cells = HierarchicalHistogramAnalysis(tree), crowd.cells(tree)
         sums = np.concatenate([[0.0], np.cumsum(cells)])
         found = []
         for _ in range(40 if quick else 2000):
-            drawn = drawn_distribution(tree, cells, reports, rng)
+            rows = sample_crowd(tree, cells, reports, rng)
+            drawn = analysis.distribution(rows, LEVEL, 1.0)
             near = np.abs(drawn.cdf - sums[1:-1]) <= Z * np.sqrt(drawn.variance)
             ranges = []
             for start, end in np.sort(rng.integers(0, tree.cells + 1, (10, 2)), axis=1).tolist():
@@ -277,10 +253,11 @@ def quantiles(quick: bool) -> Iterator[Table]:
     held: dict[float, list[float]] = {p: [] for p in QUANTILES}
     opened: dict[float, list[float]] = {p: [] for p in QUANTILES}
     for _, crowd, tree, _, reports in settings():
-        cells = crowd.cells(tree)
+        analysis, cells = HierarchicalHistogramAnalysis(tree), crowd.cells(tree)
         hits, limits = dict.fromkeys(QUANTILES, 0), dict.fromkeys(QUANTILES, 0)
         for _ in range(runs):
-            found = drawn_distribution(tree, cells, reports, rng)
+            rows = sample_crowd(tree, cells, reports, rng)
+            found = analysis.distribution(rows, LEVEL, 1.0)
             for p in QUANTILES:
                 quantile = found.quantile(p)
                 low = -1 if quantile.low is None else quantile.low

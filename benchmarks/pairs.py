@@ -103,21 +103,13 @@ def joint(quick: bool) -> Iterator[Table]:
             ]
             for _ in range(1 if quick else 4)
         ]
-        normalized, shrunk, grr, sets = np.mean(errors, axis=0)
+        normalized, shrunk, grr, sets = np.mean(errors, axis=0).tolist()
         best = float(np.nanmin([grr, sets]))
-        table.rows.append(
-            {
-                "lists": f"{size} x {size}",
-                "reports": n,
-                "epsilon": epsilon,
-                "normalized": float(normalized),
-                "shrunken": float(shrunk),
-                "split GRR + EM": float(grr),
-                "split SS + EM": None if math.isnan(sets) else float(sets),
-                "normalized / best": float(normalized / best),
-                "shrunken / best": float(shrunk / best),
-            }
-        )
+        peers = {"split GRR + EM": grr, "split SS + EM": None if math.isnan(sets) else sets}
+        row = {"lists": f"{size} x {size}", "reports": n, "epsilon": epsilon}
+        row |= {"normalized": normalized, "shrunken": shrunk, **peers}
+        row |= {"normalized / best": normalized / best, "shrunken / best": shrunk / best}
+        table.rows.append(row)
     yield table
 
 
@@ -129,9 +121,8 @@ def ours(
     found, model = drawn(mechanism, f, n, rng), Covariance.of(mechanism, n)
     share, noise = found.ravel(), model.noise(1, found.size)
     detected = adjust_p(share_p_values(share, noise), "storey") <= 0.05
-    return normalize(share, detected, complete=True).reshape(f.shape), shrunken(
-        found, residuals(found, model)
-    )
+    normalized = normalize(share, detected, complete=True).reshape(f.shape)
+    return normalized, shrunken(found, residuals(found, model))
 
 
 def split_responses(f: FloatArray, epsilon: float, n: int, rng: np.random.Generator) -> float:

@@ -25,7 +25,8 @@ from common.tables import Table, run
 from deniable import Registry, Scheme
 from deniable_collector.stores import Store, open_store
 from deniable_collector.stores.commits import Addition, Commit, TallyKey
-from deniable_collector.stores.vectors import shape_of
+from deniable_collector.stores.vectors import addition_of, shape_of
+from deniable_collector.tally import TallyRow
 from ingest import METRICS
 from ingest import redis as started_redis
 
@@ -91,13 +92,11 @@ def new_ids(count: int) -> tuple[str, ...]:
 
 
 def additions(case: Case) -> Mapping[TallyKey, Addition]:
-    tally = TallyKey(case.metric, case.scheme.fingerprint, WINDOW)
-    columns, starts = case.columns(), shape_of(case.scheme).starts
-    reports = [len(each) for each in columns]
-    cells = [start + each for start, each in zip(starts, columns, strict=True)]
-    places = np.concatenate([np.arange(len(starts)), *cells])
-    counts = np.concatenate([reports, np.ones(sum(reports), np.int64)])
-    return {tally: Addition(places, counts, sum(reports))}
+    shapes = zip(case.columns(), case.scheme.mechanism.rows, strict=True)
+    cells = (np.bincount(columns, minlength=row.width) for columns, row in shapes)
+    rows = {number: TallyRow(case.cells, each) for number, each in enumerate(cells)}
+    addition = addition_of(shape_of(case.scheme), rows)
+    return {TallyKey(case.metric, case.scheme.fingerprint, WINDOW): addition}
 
 
 def fold_in(store: Store, case: Case) -> Callable[[], object]:

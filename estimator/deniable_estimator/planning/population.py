@@ -87,7 +87,7 @@ def zipf_shares(size: int, exponent: float) -> FloatArray:
     return shares
 
 
-class Population(NamedTuple):
+class CrowdValues(NamedTuple):
     """What devices have of a metric: normalized texts, the share of each, and these in words."""
 
     values: list[str]
@@ -95,7 +95,7 @@ class Population(NamedTuple):
     words: str
 
 
-def made_up(metric: Metric, listed: Sequence[str] | None = None) -> Population:
+def made_up(metric: Metric, listed: Sequence[str] | None = None) -> CrowdValues:
     """The made-up values of a metric, which is no retention; `listed` are strings to take for those
     that devices have, the commonest first."""
     kind = metric.type
@@ -108,10 +108,10 @@ def made_up(metric: Metric, listed: Sequence[str] | None = None) -> Population:
             for part in kind.parts
         )
         told = message("the values of the two metrics are independent of each other")
-        return Population(list(metric.values), np.outer(one, two).ravel(), told)
+        return CrowdValues(list(metric.values), np.outer(one, two).ravel(), told)
     if kind.name == "boolean":
         told = message("{percent}% say yes", percent=f"{100 * _YES_AND_NO[0]:g}")
-        return Population(["true", "false"], _YES_AND_NO, told)
+        return CrowdValues(["true", "false"], _YES_AND_NO, told)
     if isinstance(kind, Discovery):
         values = list(dict.fromkeys(map(metric.normalize, listed or WORDS)))
     else:
@@ -122,10 +122,10 @@ def made_up(metric: Metric, listed: Sequence[str] | None = None) -> Population:
         "the third a third, and so on",
         count=len(values),
     )
-    return Population(values, zipf_shares(len(values), 1.0), told)
+    return CrowdValues(values, zipf_shares(len(values), 1.0), told)
 
 
-def _made_up_numbers(metric: Metric, numbers: NumberRange) -> Population:
+def _made_up_numbers(metric: Metric, numbers: NumberRange) -> CrowdValues:
     low, high = float(numbers.low), float(numbers.high)
     log = numbers.scale == "log"
     # Each hundredth of the quantiles stands for those around it.
@@ -153,10 +153,10 @@ def _made_up_numbers(metric: Metric, numbers: NumberRange) -> Population:
     if numbers.integer:
         some = np.rint(some)
     texts = [metric.normalize(float(each)) for each in some.tolist()]
-    return Population(texts, np.full(len(texts), 1 / len(texts)), told)
+    return CrowdValues(texts, np.full(len(texts), 1 / len(texts)), told)
 
 
-def read_population(path: Path, metric: Metric) -> Population:
+def read_population(path: Path, metric: Metric) -> CrowdValues:
     """What devices have by a CSV file: `value,weight` lines, of a pair `value,value,weight`, of a
     number `number` or `number,weight`; of a metric that lists no values any strings.
 
@@ -177,7 +177,7 @@ def read_population(path: Path, metric: Metric) -> Population:
     total = math.fsum(weights.values())
     if not total > 0:
         raise ValueListError(str(path), None, f"gives no {what} a weight above 0")
-    return Population(list(weights), np.array(list(weights.values())) / total, f"as in {path}")
+    return CrowdValues(list(weights), np.array(list(weights.values())) / total, f"as in {path}")
 
 
 def pair_shares(first: FloatArray, second: FloatArray, dependence: float) -> FloatArray:
