@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
-from deniable_estimator.terminal.discover import discover
+from deniable_estimator.terminal.estimate_command import discover
 
 from .conftest import CROWD, TOML
 
