@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
@@ -73,21 +72,6 @@ class ReleaseRequest:
                 f"epsilon must be from {float(LEAST_EPSILON):g} to {float(MOST_EPSILON):g}, "
                 f"not {float(self.epsilon):g}"
             )
-
-
-def exact_epsilon(text: str) -> Fraction:
-    """The exact value of a number in decimals, like 0.5.
-
-    Raises:
-        ValueError: it is none, or not finite.
-    """
-    try:
-        number = Decimal(text)
-    except InvalidOperation:
-        raise ValueError(f"{text!r} is no number") from None
-    if not number.is_finite() or len(text) > 40 or number.adjusted() > 300:
-        raise ValueError(f"{text[:40]!r} is no number that an epsilon can be")
-    return Fraction(number) if number.adjusted() > -300 else Fraction(0)
 
 
 class NoReports(EstimateError):
