@@ -25,16 +25,13 @@ from deniable_estimator.releasing.charge import Charge, Kind
 from deniable_estimator.releasing.manifest import canonical, digest
 from deniable_estimator.releasing.noise import AddedNoise, Method, Sensitivity, of_rho
 from deniable_estimator.releasing.overlaps import Counted, SumCell, cells, cells_near
-from deniable_estimator.releasing.statistic import Statistic
+from deniable_estimator.releasing.statistic import LEVEL, Statistic
 
 Form: TypeAlias = Literal["table", "trend", "leader"]
 """One sum of all windows, one for each window, or the name of the largest value alone."""
 
 LEAST_EPSILON = Fraction(1, 1000)
 MOST_EPSILON = Fraction(1000)
-
-LEVEL = 0.95
-"""That of the intervals of all releases. Their delta is `DELTA`."""
 
 _NAMED = 2
 """An error names so many windows; of more, their number of reports says enough."""
