@@ -7,7 +7,7 @@ estimated from the tallies of that pair, in all windows in which it has no repor
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -210,20 +210,21 @@ class Selection:
 
     def within(self, labels: Collection[str]) -> Selection:
         """The same of these windows alone."""
-        chosen = (
-            replace(each, windows=tuple(label for label in each.windows if label in labels))
-            for each in self.chosen
-        )
-        pair = self.pair and self.pair.within(labels)
-        return replace(self, chosen=tuple(chosen), pair=pair)
+        return self._windows_where(lambda _, label: label in labels)
 
     def apart(self) -> Selection:
         """The same of the windows that can be read one by one: without those that were dropped."""
+        return self._windows_where(lambda each, label: label not in each.dropped)
+
+    def _windows_where(self, holds: Callable[[Chosen, str], bool]) -> Selection:
+        """The same of the windows of which this holds."""
         chosen = (
-            replace(each, windows=tuple(it for it in each.windows if it not in each.dropped))
+            replace(each, windows=tuple(label for label in each.windows if holds(each, label)))
             for each in self.chosen
         )
-        return replace(self, chosen=tuple(chosen), pair=self.pair and self.pair.apart())
+        return replace(
+            self, chosen=tuple(chosen), pair=self.pair and self.pair._windows_where(holds)
+        )
 
     def version(self) -> tuple[object, ...]:
         """Plain values that differ when what would be read differs, at one round trip for each

@@ -11,7 +11,8 @@ at all. Neither is one that is unfinished: it holds reports of a window that has
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import partial
@@ -20,6 +21,7 @@ from typing import Any, TypeAlias
 
 from deniable import Metric, Registry
 from deniable.protocol import windows
+from deniable_estimator.annotations import Annotation
 from deniable_estimator.answers.base import Answer, ChangeTest, Comparison
 from deniable_estimator.answers.basis import unreadable_note
 from deniable_estimator.answers.files import Filed, Table, plain
@@ -146,11 +148,11 @@ class Trend(Filed):
     def csv_table(
         self,
         step: Mapping[tuple[str, str], str] | None = None,
-        annotations: Mapping[str, str] | None = None,
+        annotations: Iterable[Annotation] | None = None,
     ) -> Table:
         """One line for each period that has reports and each value, which begins with the label of
-        the period; with columns of the `step`, by the labels of period and value, and of
-        `annotations`, by that of the period, at the end, if they are given."""
+        the period; with columns of the `step`, by the labels of period and value, and of what
+        happened in the period, at the end, if they are given."""
         header = (*_ABOUT, *self._header)
         rows = [(*_about(period), *row) for period in self.reported for row in _rows(period)]
         series = header.index(self._header[0])
@@ -159,7 +161,8 @@ class Trend(Filed):
             rows = [(*row, step.get((row[0], row[series]), "")) for row in rows]
         if annotations is not None:
             header = (*header, "annotations")
-            rows = [(*row, annotations.get(row[0], "")) for row in rows]
+            noted = _noted(self.periods, annotations)
+            rows = [(*row, noted.get(row[0], "")) for row in rows]
         return header, rows
 
     @property
@@ -373,6 +376,18 @@ def _rows(period: Period) -> list[tuple[Any, ...]]:
         (name, *numbers, *changes.get(name, (None, None, None)))
         for name, *numbers in zip(series.names, *columns, strict=True)
     ]
+
+
+def _noted(periods: Sequence[Period], annotations: Iterable[Annotation]) -> dict[str, str]:
+    """Label of a period -> what happened in it, in one text."""
+    found: dict[str, list[str]] = {}
+    starts = [each.first for each in periods]
+    for each in annotations:
+        place = bisect_right(starts, each.day) - 1
+        if place >= 0 and each.day <= periods[place].last:
+            link = f" ({each.link})" if each.link else ""
+            found.setdefault(periods[place].label, []).append(f"{each.when}: {each.text}{link}")
+    return {label: ", ".join(texts) for label, texts in found.items()}
 
 
 def _about(period: Period) -> tuple[Any, ...]:

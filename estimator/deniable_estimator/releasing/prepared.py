@@ -101,10 +101,10 @@ class Prepared:
 
     Attributes:
         reports: how many of the reports are of one device at most.
+        outsider: what the sums as they are reveal to a reader of sums.
         each: how far one report moves the numbers that receive noise.
         noise: on each number; None for the sums as they are, and for the leader.
         rate: of the exponential mechanism, for the leader alone.
-        outsider: what the sums as they are reveal to a reader of sums.
     """
 
     request: ReleaseRequest
@@ -113,10 +113,10 @@ class Prepared:
     given: Guarantee
     pieces: tuple[Piece, ...]
     reports: int
-    each: Sensitivity | None
-    noise: AddedNoise | None
-    rate: Fraction | None
     outsider: ReleasedSums
+    each: Sensitivity | None = None
+    noise: AddedNoise | None = None
+    rate: Fraction | None = None
 
     @property
     def labels(self) -> tuple[str, ...]:

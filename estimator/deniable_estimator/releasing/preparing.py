@@ -123,9 +123,7 @@ def prepare(
     # In one sum, each of the device's reports hides among its part of the others.
     hiding = min(piece.n for piece in pieces) // (1 if len(pieces) > 1 else reports)
     outsider = released_sums(registry, source, reports, max(1, hiding), DELTA)
-    found = Prepared(
-        request, registry, metric, given, tuple(pieces), reports, None, None, None, outsider
-    )
+    found = Prepared(request, registry, metric, given, tuple(pieces), reports, outsider)
     return found if request.epsilon is None else _with_noise(found)
 
 

@@ -159,7 +159,7 @@ def trend(
     The table shows one value; --json and --csv have all of them. With --since, the days before
     and after are shown, and what changed is said first.
     """
-    from deniable_estimator.annotations import by_period, load_annotations
+    from deniable_estimator.annotations import load_annotations
     from deniable_estimator.answers.files import csv_text
     from deniable_estimator.asking.segments import trends_by_segment
     from deniable_estimator.asking.trend import trend as read_trend
@@ -186,9 +186,7 @@ def trend(
         len(answer.reported),
         lambda: {**answer.to_dict(), "step": step and step.to_dict(), **more},
         lambda: trend_document(answer, value, step.told() if step else ""),
-        lambda: csv_text(
-            *answer.csv_table(step.column() if step else {}, by_period(answer.periods, noted))
-        ),
+        lambda: csv_text(*answer.csv_table(step.column() if step else {}, noted)),
     )
 
 
