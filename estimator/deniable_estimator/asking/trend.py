@@ -19,7 +19,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-from deniable import Metric, Registry
+from deniable import Registry
 from deniable.protocol import windows
 from deniable_estimator.annotations import Annotation
 from deniable_estimator.answers.base import Answer, ChangeTest, Comparison
@@ -237,13 +237,8 @@ def trend(
         )
     check_days(days)
     grouped = by != declared.window
-    sources = [declared, *(each for each in (registry.unasked.get(metric),) if each)]
-    stored = {
-        label
-        for each in sources
-        for label in _labels(reader, each, reader.all_windows)
-        if windows.kind_of(label) == each.window
-    }.difference(days.without)
+    whole = select(reader, registry, Query(metric, Days(without=days.without)))
+    stored = set(whole.labels)
     if not stored:
         return Trend(metric, by, level, (), grouped)
     first, last = days.first, days.last
@@ -265,12 +260,10 @@ def trend(
         raise EstimateError(message(too_many, count=count, most=MOST_PERIODS))
     labels = windows.span(by, first, last)
     now = time.time() if now is None else now
-    # The first days are compared with those of the week before.
-    earlier = [] if by != "day" else _week_before(first)
-    if earlier:
-        # Those that were dropped are missing in the same way as those without reports.
-        gone = {label for each in sources for label in _labels(reader, each, reader.dropped)}
-        earlier = [label for label in earlier if label not in gone]
+    # The first days are compared with those of the week before. Those that were dropped are missing
+    # in the same way as those without reports.
+    earlier = [each for each in _week_before(first) if each not in whole.dropped]
+    earlier = earlier if by == "day" else []
     points = points or partial(read_ranges, reader, registry, query, level=level, now=now)
     filled = (
         {windows.window_at(by, windows.start(label)) for label in stored} if grouped else stored
@@ -352,14 +345,6 @@ def _count(by: windows.Kind, first: date, last: date) -> int:
     step = 7 if by == "week" else 1
     # Day 1 of the calendar was a Monday.
     return (last.toordinal() - 1) // step - (first.toordinal() - 1) // step + 1
-
-
-def _labels(
-    reader: Reader, metric: Metric, windows_of: Callable[[str, str], list[str]]
-) -> list[str]:
-    """Windows of the metric under any scheme."""
-    schemes = reader.schemes().get(metric.name, {})
-    return [label for scheme in schemes for label in windows_of(metric.name, scheme)]
 
 
 def _rows(period: Period) -> list[tuple[Any, ...]]:

@@ -37,12 +37,12 @@ from deniable_estimator.releasing.ledger import (
     newest_release,
 )
 from deniable_estimator.releasing.words import (
+    FORMS,
+    METHODS,
     added_noise,
     assumed,
     figure,
-    form_name,
     holds_against,
-    method_name,
     pair_part,
     released_frame,
     statement,
@@ -57,8 +57,8 @@ def line_of(found: ListedRelease) -> dict[str, Any]:
         "made": found.made,
         "manifest": manifest,
         "epsilon": figure(manifest["epsilon"]),
-        "method": method_name(manifest["method"]),
-        "form": form_name(manifest["form"]),
+        "method": METHODS[manifest["method"]],
+        "form": FORMS[manifest["form"]],
         "part": pair_part(manifest),
     }
 
