@@ -247,21 +247,19 @@ class Prepared:
         }
         return digest(canonical(asked))[:24]
 
-    def variances(self) -> tuple[float, float]:
-        """Of a published number of the smallest piece: because of the devices' own noise, and what
-        the noise of the release adds."""
-        assert self.noise is not None
-        least = min(self.pieces, key=lambda piece: piece.n)
-        assert least.statistic is not None
-        return least.statistic.variances(self.noise.variance)
+    @property
+    def _smallest(self) -> Statistic[Any]:
+        """What receives noise of the piece with the fewest reports."""
+        found = min(self.pieces, key=lambda piece: piece.n).statistic
+        assert found is not None
+        return found
 
     def widest(self) -> tuple[float, float, Unit] | None:
         """Half of the widest interval that the smallest piece would have without the noise and
         with it, and their unit; None where no numbers receive noise."""
         if self.noise is None:
             return None
-        statistic = min(self.pieces, key=lambda piece: piece.n).statistic
-        assert statistic is not None
+        statistic = self._smallest
         exact = statistic.exact()
         plain, noisy = (statistic.answer(exact, each) for each in (0.0, self.noise.variance))
         own, both = ((each.series.high - each.series.low) / 2 for each in (plain, noisy))
@@ -271,8 +269,10 @@ class Prepared:
         return float(own[known].max()), float(both[known].max()), plain.unit
 
     def added(self) -> float:
-        """The variance of the noise as a part of that of the devices' own."""
-        own, added = self.variances()
+        """The variance that the noise adds to a published number of the smallest piece, as a part
+        of that of the devices' own noise."""
+        assert self.noise is not None
+        own, added = self._smallest.variances(self.noise.variance)
         return added / own
 
 
