@@ -49,7 +49,7 @@ def variance(quick: bool) -> Iterator[Table]:
             row: dict[str, Cell] = {"metric": name, "reports": reports}
             for epsilon in EPSILONS:
                 for method in METHODS:
-                    statistic = statistic_of(part, 0.95, method)
+                    statistic = statistic_of(part, method)
                     noise = noise_of(method, epsilon, DELTA, statistic.sensitivity)
                     own, added = statistic.variances(noise.variance)
                     row[f"{method}, {float(epsilon):g}"] = 100 * added / own

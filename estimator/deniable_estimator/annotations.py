@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 from deniable.protocol.errors import Problem
@@ -47,17 +46,6 @@ _UNQUOTED = re.compile(r"[\"<>\\^`{|}]")
 _TEXT = f"a line of 1 to {MOST_TEXT} characters, without control characters"
 _PATTERN = re.compile(r"[A-Za-z0-9_*?\[\]!-]{1,128}")
 _HEAD = f"# What happened when, drawn beside the metrics. docs/how-to/watch.md\nschema = {SCHEMA}\n"
-
-
-class LabelledDays(Protocol):
-    """A period of a trend: its label and its days, both included."""
-
-    @property
-    def label(self) -> str: ...
-    @property
-    def first(self) -> date: ...
-    @property
-    def last(self) -> date: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,18 +114,6 @@ def between(
     )
 
 
-def by_period(periods: Sequence[LabelledDays], annotations: Iterable[Annotation]) -> dict[str, str]:
-    """Label of a period -> what happened in it, in one text."""
-    found: dict[str, list[str]] = {}
-    starts = [each.first for each in periods]
-    for each in annotations:
-        place = bisect_right(starts, each.day) - 1
-        if place >= 0 and each.day <= periods[place].last:
-            link = f" ({each.link})" if each.link else ""
-            found.setdefault(periods[place].label, []).append(f"{each.when}: {each.text}{link}")
-    return {label: ", ".join(texts) for label, texts in found.items()}
-
-
 def load_annotations(path: Path) -> tuple[Annotation, ...]:
     """Read the annotations from a file, the earliest first; a file that does not exist has none.
 
@@ -169,15 +145,17 @@ def warnings_of(annotations: Sequence[Annotation], metrics: Collection[str]) -> 
     """A warning for each name or pattern that fits no metric of the registry. A metric may have
     been removed since, so it is no mistake."""
     return tuple(
-        Problem(None, f"annotations.{each.number}.metrics", no_metric(pattern, metrics), "warning")
+        Problem(None, f"annotations.{each.number}.metrics", told, "warning")
         for each in annotations
         for pattern in each.metrics
-        if not any(fnmatchcase(name, pattern) for name in metrics)
+        if (told := no_metric(pattern, metrics))
     )
 
 
-def no_metric(pattern: str, metrics: Collection[str]) -> str:
-    """That no metric is meant, and which may be."""
+def no_metric(pattern: str, metrics: Collection[str]) -> str | None:
+    """That no metric is meant, and which may be; None if one is."""
+    if any(fnmatchcase(name, pattern) for name in metrics):
+        return None
     return f"{pattern} fits no metric of the registry{nearest(pattern, metrics)}"
 
 

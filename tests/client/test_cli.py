@@ -72,10 +72,10 @@ def test_help_shows_what_is_installed():
 
 def test_a_command_below_another_is_imported_alone():
     """Neither the command above it nor those beside it are imported."""
-    done = deniable("estimate", "trend", "browser", "--registry", "missing.toml")
+    done = deniable("plan", "privacy", "browser", "--registry", "missing.toml")
     assert done.returncode == 1
     loaded = {each for each in done.stderr.split() if each.endswith("_command")}
-    assert loaded == {"deniable_estimator.terminal.trend_command"}
+    assert loaded == {"deniable_estimator.terminal.privacy_command"}
 
 
 @pytest.mark.parametrize("name", NAMES)

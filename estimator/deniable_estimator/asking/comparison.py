@@ -141,7 +141,7 @@ def days_since(moment: Moment, kind: windows.Kind, last: date, kept: date | None
     """
     try:
         found = _days_since(moment, kind, last, kept or date.min)
-    except (OverflowError, WindowError):
+    except (OverflowError, ValueError, WindowError):
         # It lies at an end of the calendar.
         found = None if moment.day <= last else Days(last, date.min)
     if found is None:
@@ -171,16 +171,14 @@ def _days_since(moment: Moment, kind: windows.Kind, last: date, kept: date) -> D
         back = timedelta(7 * weeks)
         last = min(last, moment.day + back - timedelta(1))
         return Days(first, last, before=(first - back, last - back))
-    earlier = windows.first_day(own) - timedelta(1)
-    before = earlier
-    for label in windows.span(kind, first, last):
-        begin = windows.first_day(windows.window_of(kind, before))
-        if begin < kept:
-            break
-        before, end = begin - timedelta(1), windows.last_day(label)
-    if before == earlier:
+    after = windows.span(kind, first, last)
+    count = len(after)
+    while count and windows.first_day(windows.shifted(own, -count)) < kept:
+        count -= 1
+    if not count:
         return None
-    return Days(first, end, before=(before + timedelta(1), earlier))
+    before = windows.first_day(windows.shifted(own, -count)), windows.first_day(own) - timedelta(1)
+    return Days(first, windows.last_day(after[count - 1]), before=before)
 
 
 def since_headline(metric: str, found: Comparison, moment: str) -> str:

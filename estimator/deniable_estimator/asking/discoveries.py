@@ -72,7 +72,15 @@ def finds_of(
     Raises:
         EstimateError: it is no discovery metric, or has too many reports.
     """
-    kind = _type_of(metric)
+    kind = metric.type
+    if not isinstance(kind, Discovery):
+        raise EstimateError(
+            message(
+                "{metric} is a {type} metric, which discovers nothing: ask `deniable estimate`",
+                metric=metric.name,
+                type=kind.name,
+            )
+        )
     least = max(kind.minimum_share, minimum_share or 0.0)
     rule = Rule(least, partial(denied, patterns=kind.deny))
     return find_strings(question.parts, rule, level=level, prior=prior, progress=progress)
@@ -116,20 +124,3 @@ def trend_of_finds(
         points=points,
         progress=progress,
     )
-
-
-def _type_of(metric: Metric) -> Discovery:
-    """Its type.
-
-    Raises:
-        EstimateError: it is no discovery metric.
-    """
-    if not isinstance(metric.type, Discovery):
-        raise EstimateError(
-            message(
-                "{metric} is a {type} metric, which discovers nothing: ask `deniable estimate`",
-                metric=metric.name,
-                type=metric.type.name,
-            )
-        )
-    return metric.type

@@ -238,15 +238,6 @@ class Reader:
         self._tried(metric, scheme, labels, {})
         return found
 
-    def reports(self, metric: str, scheme: str, labels: Iterable[str]) -> dict[str, int]:
-        """The number of reports in each of these windows, in the order given."""
-        found = self.segment_reports(metric, scheme, labels)
-        if not found:
-            return {}
-        # All together, because numpy takes longer for the call than for the sum.
-        counts: list[int] = np.array(list(found.values())).sum(axis=1).tolist()
-        return dict(zip(found, counts, strict=True))
-
     def version(self, metric: str, scheme: str, labels: Iterable[str]) -> bytes:
         """20 bytes that change when the tallies of these windows do. Ask for it before them."""
         # Made of those of single windows, which are read once: a trend asks for hundreds of ranges.

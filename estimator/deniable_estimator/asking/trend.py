@@ -11,15 +11,17 @@ at all. Neither is one that is unfinished: it holds reports of a window that has
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-from deniable import Metric, Registry
+from deniable import Registry
 from deniable.protocol import windows
+from deniable_estimator.annotations import Annotation
 from deniable_estimator.answers.base import Answer, ChangeTest, Comparison
 from deniable_estimator.answers.basis import unreadable_note
 from deniable_estimator.answers.files import Filed, Table, plain
@@ -146,11 +148,11 @@ class Trend(Filed):
     def csv_table(
         self,
         step: Mapping[tuple[str, str], str] | None = None,
-        annotations: Mapping[str, str] | None = None,
+        annotations: Iterable[Annotation] | None = None,
     ) -> Table:
         """One line for each period that has reports and each value, which begins with the label of
-        the period; with columns of the `step`, by the labels of period and value, and of
-        `annotations`, by that of the period, at the end, if they are given."""
+        the period; with columns of the `step`, by the labels of period and value, and of what
+        happened in the period, at the end, if they are given."""
         header = (*_ABOUT, *self._header)
         rows = [(*_about(period), *row) for period in self.reported for row in _rows(period)]
         series = header.index(self._header[0])
@@ -159,7 +161,8 @@ class Trend(Filed):
             rows = [(*row, step.get((row[0], row[series]), "")) for row in rows]
         if annotations is not None:
             header = (*header, "annotations")
-            rows = [(*row, annotations.get(row[0], "")) for row in rows]
+            noted = _noted(self.periods, annotations)
+            rows = [(*row, noted.get(row[0], "")) for row in rows]
         return header, rows
 
     @property
@@ -234,13 +237,8 @@ def trend(
         )
     check_days(days)
     grouped = by != declared.window
-    sources = [declared, *(each for each in (registry.unasked.get(metric),) if each)]
-    stored = {
-        label
-        for each in sources
-        for label in _labels(reader, each, reader.all_windows)
-        if windows.kind_of(label) == each.window
-    }.difference(days.without)
+    whole = select(reader, registry, Query(metric, Days(without=days.without)))
+    stored = set(whole.labels)
     if not stored:
         return Trend(metric, by, level, (), grouped)
     first, last = days.first, days.last
@@ -262,12 +260,10 @@ def trend(
         raise EstimateError(message(too_many, count=count, most=MOST_PERIODS))
     labels = windows.span(by, first, last)
     now = time.time() if now is None else now
-    # The first days are compared with those of the week before.
-    earlier = [] if by != "day" else _week_before(first)
-    if earlier:
-        # Those that were dropped are missing in the same way as those without reports.
-        gone = {label for each in sources for label in _labels(reader, each, reader.dropped)}
-        earlier = [label for label in earlier if label not in gone]
+    # The first days are compared with those of the week before. Those that were dropped are missing
+    # in the same way as those without reports.
+    earlier = [each for each in _week_before(first) if each not in whole.dropped]
+    earlier = earlier if by == "day" else []
     points = points or partial(read_ranges, reader, registry, query, level=level, now=now)
     filled = (
         {windows.window_at(by, windows.start(label)) for label in stored} if grouped else stored
@@ -351,14 +347,6 @@ def _count(by: windows.Kind, first: date, last: date) -> int:
     return (last.toordinal() - 1) // step - (first.toordinal() - 1) // step + 1
 
 
-def _labels(
-    reader: Reader, metric: Metric, windows_of: Callable[[str, str], list[str]]
-) -> list[str]:
-    """Windows of the metric under any scheme."""
-    schemes = reader.schemes().get(metric.name, {})
-    return [label for scheme in schemes for label in windows_of(metric.name, scheme)]
-
-
 def _rows(period: Period) -> list[tuple[Any, ...]]:
     estimate, change = period.estimate, period.change
     if estimate is None:
@@ -373,6 +361,18 @@ def _rows(period: Period) -> list[tuple[Any, ...]]:
         (name, *numbers, *changes.get(name, (None, None, None)))
         for name, *numbers in zip(series.names, *columns, strict=True)
     ]
+
+
+def _noted(periods: Sequence[Period], annotations: Iterable[Annotation]) -> dict[str, str]:
+    """Label of a period -> what happened in it, in one text."""
+    found: dict[str, list[str]] = {}
+    starts = [each.first for each in periods]
+    for each in annotations:
+        place = bisect_right(starts, each.day) - 1
+        if place >= 0 and each.day <= periods[place].last:
+            link = f" ({each.link})" if each.link else ""
+            found.setdefault(periods[place].label, []).append(f"{each.when}: {each.text}{link}")
+    return {label: ", ".join(texts) for label, texts in found.items()}
 
 
 def _about(period: Period) -> tuple[Any, ...]:

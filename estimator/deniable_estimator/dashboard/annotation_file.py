@@ -14,8 +14,9 @@ from pathlib import Path
 from flask import Flask, current_app
 
 from deniable import Metric
-from deniable_estimator.annotations import Annotation, LabelledDays, between, load_annotations
+from deniable_estimator.annotations import Annotation, between, load_annotations
 from deniable_estimator.asking.query import LENGTHS, Days
+from deniable_estimator.asking.trend import Period
 from deniable_estimator.dashboard.access.caller import caller
 from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.document.plot.marks import Flag
@@ -94,7 +95,7 @@ class AnnotatedTrend:
 
 
 def annotated(
-    metric: Metric, days: Days, today: date, periods: Sequence[LabelledDays] = ()
+    metric: Metric, days: Days, today: date, periods: Sequence[Period] = ()
 ) -> AnnotatedTrend | None:
     """What a page of these days shows, with flags on the periods of a trend; None where there is
     no file."""
@@ -124,9 +125,7 @@ def annotated(
     )
 
 
-def flags_of(
-    periods: Sequence[LabelledDays], annotations: Sequence[Annotation]
-) -> tuple[Flag, ...]:
+def flags_of(periods: Sequence[Period], annotations: Sequence[Annotation]) -> tuple[Flag, ...]:
     """The flags of annotations, the earliest first, which are numbered from 1; those outside of the
     periods have none."""
     starts = [each.first for each in periods]

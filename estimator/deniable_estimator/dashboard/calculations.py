@@ -17,7 +17,7 @@ import resvg_py
 from numpy.typing import NDArray
 
 from deniable import Registry
-from deniable_estimator.annotations import Annotation, by_period
+from deniable_estimator.annotations import Annotation
 from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.files import Filed, Table, csv_text, table_of, told_of
@@ -118,8 +118,7 @@ def trend_text(
     noted on its days."""
     step = step_asked(found, values, annotations or ())
     if form != "json":
-        noted = None if annotations is None else by_period(found.periods, annotations)
-        table = found.csv_table(step.column() if step else {}, noted)
+        table = found.csv_table(step.column() if step else {}, annotations)
         return _table_text(form, table_of(table, values))
     more: dict[str, Any] = {"step": step and step.to_dict()}
     if annotations is not None:

@@ -38,12 +38,12 @@ from deniable_estimator.releasing.ledger import (
     newest_release,
 )
 from deniable_estimator.releasing.words import (
+    FORMS,
+    METHODS,
     added_noise,
     assumed,
     figure,
-    form_name,
     holds_against,
-    method_name,
     pair_part,
     released_frame,
     statement,
@@ -52,9 +52,10 @@ from deniable_estimator.releasing.words import (
 released = Blueprint("released", __name__)
 
 # What templates say of a manifest.
-for _each in (added_noise, assumed, figure, form_name, holds_against, method_name, pair_part,
-              statement):  # fmt: skip
+for _each in (added_noise, assumed, figure, holds_against, pair_part, statement):
     released.add_app_template_filter(_each)
+released.add_app_template_filter(METHODS.get, "method_name")
+released.add_app_template_filter(FORMS.get, "form_name")
 
 
 def view_of(found: KeptRelease, most: int) -> dict[str, Any]:

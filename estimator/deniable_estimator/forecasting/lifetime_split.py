@@ -118,16 +118,13 @@ def sent_reports(reports: int, sample_rate: float, windows: int) -> float:
     odds = sample_rate / (1 - sample_rate)
     peak = math.floor((windows + 1) * sample_rate)
     whole, sent = 1.0, float(min(peak, reports))
-    count, chance = peak, 1.0
-    while count < windows and chance > _NEGLIGIBLE:
-        chance *= odds * (windows - count) / (count + 1)
-        count += 1
-        whole, sent = whole + chance, sent + chance * min(count, reports)
-    count, chance = peak, 1.0
-    while count > 0 and chance > _NEGLIGIBLE:
-        chance *= count / (odds * (windows - count + 1))
-        count -= 1
-        whole, sent = whole + chance, sent + chance * min(count, reports)
+    for step in (1, -1):
+        count, chance = peak, 1.0
+        while 0 <= count + step <= windows and chance > _NEGLIGIBLE:
+            lower = min(count, count + step)
+            chance *= (odds * (windows - lower) / (lower + 1)) ** step
+            count += step
+            whole, sent = whole + chance, sent + chance * min(count, reports)
     return sent / whole
 
 

@@ -116,19 +116,6 @@ class ReleaseLedger:
         """Close the file."""
         self._connection.close()
 
-    def find(self, known: str) -> KeptRelease | None:
-        """The release with this id."""
-        return next(iter(self._kept("WHERE id = ?", known)), None)
-
-    def listed(self) -> list[KeptRelease]:
-        """All releases, the newest first.
-
-        Raises:
-            LedgerError: a row is not as it was written, or is missing.
-        """
-        self.charges()
-        return self._kept("ORDER BY made DESC, rowid DESC")
-
     def spent(self) -> ReleasesSpent:
         """What all releases spend together."""
         return ReleasesSpent.of(self.charges(), self.delta, self.budget)
@@ -148,7 +135,7 @@ class ReleaseLedger:
             LedgerError: the budget does not allow it, or the ledger is full; nothing is charged.
         """
         with self._alone():
-            found = self.find(known)
+            found = self._find(known)
             if found is not None:
                 return found
             earlier = self.charges()
@@ -171,7 +158,7 @@ class ReleaseLedger:
                 "UPDATE releases SET document = ?, csv = ? WHERE id = ? AND document IS NULL",
                 *(document, csv, known),
             )
-            found = self.find(known)
+            found = self._find(known)
         assert found is not None
         return found
 
@@ -209,13 +196,32 @@ class ReleaseLedger:
             self._connection.rollback()
             raise
 
-    def _kept(self, which: str, *values: object) -> list[KeptRelease]:
+    def _find(self, known: str) -> KeptRelease | None:
+        """The release with this id."""
         with _named(self.path):
-            return [_kept_of(row) for row in self._ask(f"{_RELEASES} {which}", *values)]
+            found = self._ask(f"{_RELEASES} WHERE id = ?", known)
+            return _kept_of(found[0]) if found else None
 
     def _ask(self, statement: str, *values: object) -> list[_Row]:
         with _named(self.path):
             return self._connection.execute(statement, values).fetchall()
+
+
+def charges_in(path: Path) -> list[Charge]:
+    """Those of all releases of a ledger, the oldest first; none without a file.
+
+    Raises:
+        LedgerError: the file cannot be read, or a row is not as it was written, or is missing.
+    """
+    with _named(path):
+        return _charges_of(_read(path, _CHARGES))
+
+
+def releases_in(path: Path) -> list[KeptRelease]:
+    """All releases of a ledger, the newest first, with the errors of `charges_in`."""
+    charges_in(path)
+    with _named(path):
+        return [*map(_kept_of, _read(path, f"{_RELEASES} ORDER BY made DESC, rowid DESC"))]
 
 
 def kept_release(path: Path, known: str) -> KeptRelease | None:

@@ -19,8 +19,8 @@ from deniable_estimator.releasing.charge import ReleasesSpent
 from deniable_estimator.releasing.ledger import KeptRelease, ReleaseLedger, checked
 from deniable_estimator.releasing.manifest import FORMAT, document, signed
 from deniable_estimator.releasing.noise import BufferedBits, leader
-from deniable_estimator.releasing.prepared import LEVEL, Piece, Prepared, registry_digest
-from deniable_estimator.releasing.statistic import SupportCounts
+from deniable_estimator.releasing.prepared import Piece, Prepared, registry_digest
+from deniable_estimator.releasing.statistic import LEVEL, SupportCounts
 from deniable_estimator.releasing.words import assumed
 
 if TYPE_CHECKING:

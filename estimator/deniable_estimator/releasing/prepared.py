@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
@@ -26,16 +25,13 @@ from deniable_estimator.releasing.charge import Charge, Kind
 from deniable_estimator.releasing.manifest import canonical, digest
 from deniable_estimator.releasing.noise import AddedNoise, Method, Sensitivity, of_rho
 from deniable_estimator.releasing.overlaps import Counted, SumCell, cells, cells_near
-from deniable_estimator.releasing.statistic import Statistic
+from deniable_estimator.releasing.statistic import LEVEL, Statistic
 
 Form: TypeAlias = Literal["table", "trend", "leader"]
 """One sum of all windows, one for each window, or the name of the largest value alone."""
 
 LEAST_EPSILON = Fraction(1, 1000)
 MOST_EPSILON = Fraction(1000)
-
-LEVEL = 0.95
-"""That of the intervals of all releases. Their delta is `DELTA`."""
 
 _NAMED = 2
 """An error names so many windows; of more, their number of reports says enough."""
@@ -75,21 +71,6 @@ class ReleaseRequest:
             )
 
 
-def exact_epsilon(text: str) -> Fraction:
-    """The exact value of a number in decimals, like 0.5.
-
-    Raises:
-        ValueError: it is none, or not finite.
-    """
-    try:
-        number = Decimal(text)
-    except InvalidOperation:
-        raise ValueError(f"{text!r} is no number") from None
-    if not number.is_finite() or len(text) > 40 or number.adjusted() > 300:
-        raise ValueError(f"{text[:40]!r} is no number that an epsilon can be")
-    return Fraction(number) if number.adjusted() > -300 else Fraction(0)
-
-
 class NoReports(EstimateError):
     """Nothing was reported in the range."""
 
@@ -120,10 +101,10 @@ class Prepared:
 
     Attributes:
         reports: how many of the reports are of one device at most.
+        outsider: what the sums as they are reveal to a reader of sums.
         each: how far one report moves the numbers that receive noise.
         noise: on each number; None for the sums as they are, and for the leader.
         rate: of the exponential mechanism, for the leader alone.
-        outsider: what the sums as they are reveal to a reader of sums.
     """
 
     request: ReleaseRequest
@@ -132,10 +113,10 @@ class Prepared:
     given: Guarantee
     pieces: tuple[Piece, ...]
     reports: int
-    each: Sensitivity | None
-    noise: AddedNoise | None
-    rate: Fraction | None
     outsider: ReleasedSums
+    each: Sensitivity | None = None
+    noise: AddedNoise | None = None
+    rate: Fraction | None = None
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -266,21 +247,19 @@ class Prepared:
         }
         return digest(canonical(asked))[:24]
 
-    def variances(self) -> tuple[float, float]:
-        """Of a published number of the smallest piece: because of the devices' own noise, and what
-        the noise of the release adds."""
-        assert self.noise is not None
-        least = min(self.pieces, key=lambda piece: piece.n)
-        assert least.statistic is not None
-        return least.statistic.variances(self.noise.variance)
+    @property
+    def _smallest(self) -> Statistic[Any]:
+        """What receives noise of the piece with the fewest reports."""
+        found = min(self.pieces, key=lambda piece: piece.n).statistic
+        assert found is not None
+        return found
 
     def widest(self) -> tuple[float, float, Unit] | None:
         """Half of the widest interval that the smallest piece would have without the noise and
         with it, and their unit; None where no numbers receive noise."""
         if self.noise is None:
             return None
-        statistic = min(self.pieces, key=lambda piece: piece.n).statistic
-        assert statistic is not None
+        statistic = self._smallest
         exact = statistic.exact()
         plain, noisy = (statistic.answer(exact, each) for each in (0.0, self.noise.variance))
         own, both = ((each.series.high - each.series.low) / 2 for each in (plain, noisy))
@@ -290,8 +269,10 @@ class Prepared:
         return float(own[known].max()), float(both[known].max()), plain.unit
 
     def added(self) -> float:
-        """The variance of the noise as a part of that of the devices' own."""
-        own, added = self.variances()
+        """The variance that the noise adds to a published number of the smallest piece, as a part
+        of that of the devices' own noise."""
+        assert self.noise is not None
+        own, added = self._smallest.variances(self.noise.variance)
         return added / own
 
 

@@ -30,7 +30,6 @@ from deniable_estimator.privacy.outsider import DELTA, LEAST_REPORTS, released_s
 from deniable_estimator.releasing.noise import Method, noise_of
 from deniable_estimator.releasing.overlaps import counted
 from deniable_estimator.releasing.prepared import (
-    LEVEL,
     NoReports,
     Piece,
     Prepared,
@@ -49,7 +48,7 @@ MOST_MESSAGES = 1 << 17
 """The most messages that receive noise: each takes about 0.1 ms to draw."""
 
 
-def statistic_of(part: Part, level: float, method: Method | None = None) -> Statistic[Any]:
+def statistic_of(part: Part, method: Method | None = None) -> Statistic[Any]:
     """What of this tally receives noise; without a method, for choosing one value.
 
     Raises:
@@ -62,20 +61,20 @@ def statistic_of(part: Part, level: float, method: Method | None = None) -> Stat
             "no noise: release the sums as they are, without --epsilon"
         )
     if isinstance(analysis, OracleAnalysis):
-        values = SupportCounts(part, analysis, level)
+        values = SupportCounts(part, analysis)
         if method is None or not _sends_one(analysis):
             return values
         # That of the two with less noise in a share at the same epsilon.
-        messages = MessageCounts(part, analysis, level)
+        messages = MessageCounts(part, analysis)
         one, other = (
             each.variances(noise_of(method, Fraction(1), 1e-8, each.sensitivity).variance)[1]
             for each in (values, messages)
         )
         return messages if other < one else values
     if isinstance(analysis, SlidingWindowAnalysis):
-        return ScoreSum(part, analysis, level)
+        return ScoreSum(part, analysis)
     if isinstance(analysis, HistogramAnalysis):
-        return CellCounts(part, analysis, level)
+        return CellCounts(part, analysis)
     raise EstimateError(
         f"{part.tally.metric} has no noise to add to a release yet: release its sums as they are, "
         "without --epsilon"
@@ -124,9 +123,7 @@ def prepare(
     # In one sum, each of the device's reports hides among its part of the others.
     hiding = min(piece.n for piece in pieces) // (1 if len(pieces) > 1 else reports)
     outsider = released_sums(registry, source, reports, max(1, hiding), DELTA)
-    found = Prepared(
-        request, registry, metric, given, tuple(pieces), reports, None, None, None, outsider
-    )
+    found = Prepared(request, registry, metric, given, tuple(pieces), reports, outsider)
     return found if request.epsilon is None else _with_noise(found)
 
 
@@ -206,7 +203,7 @@ def _noisy(metric: Metric, question: Question, request: ReleaseRequest) -> Stati
             "count known strings with noise, declare a metric of type string"
         )
     method = None if request.form == "leader" else request.method
-    found = statistic_of(question.parts[0], LEVEL, method)
+    found = statistic_of(question.parts[0], method)
     if request.form == "leader" and not isinstance(found, SupportCounts):
         raise EstimateError("only values that are counted have a leader: release the table")
     return found

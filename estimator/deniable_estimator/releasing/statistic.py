@@ -50,6 +50,9 @@ from deniable_estimator.releasing.noise import Sensitivity
 from deniable_estimator.statistics.intervals import Noise as ShareNoise
 from deniable_estimator.statistics.intervals import debias
 
+LEVEL = 0.95
+"""That of the intervals of all releases. Their delta is `DELTA`."""
+
 _UNIT = 1 << 20
 """A score of a mean is a multiple of one over this."""
 
@@ -65,9 +68,8 @@ _Analysis = TypeVar("_Analysis")
 class Statistic(ABC, Generic[_Analysis]):
     """What of one scheme's tally receives noise."""
 
-    def __init__(self, part: Part, analysis: _Analysis, level: float) -> None:
-        self.part, self.level = part, level
-        self._analysis = analysis
+    def __init__(self, part: Part, analysis: _Analysis) -> None:
+        self.part, self._analysis = part, analysis
         self.tally, self.scheme = part.tally, part.scheme
 
     @property
@@ -93,8 +95,8 @@ class Statistic(ABC, Generic[_Analysis]):
 class SupportCounts(Statistic[OracleAnalysis[Any]]):
     """The support of each value of a frequency oracle."""
 
-    def __init__(self, part: Part, analysis: OracleAnalysis[Any], level: float) -> None:
-        super().__init__(part, analysis, level)
+    def __init__(self, part: Part, analysis: OracleAnalysis[Any]) -> None:
+        super().__init__(part, analysis)
         self.values, self._items = asked_values(part.tally, part.scheme, part.candidates)
         self._places: NDArray[np.int64] | None = None
         if isinstance(analysis, HashedAnalysis):
@@ -138,7 +140,7 @@ class SupportCounts(Statistic[OracleAnalysis[Any]]):
             Finding.of(share, noise),
             self._analysis.exposure(share),
             [()],
-            self.level,
+            LEVEL,
             complete=self.part.candidates is None,
         )
         return found
@@ -264,7 +266,7 @@ class ScoreSum(Statistic[SlidingWindowAnalysis]):
         # The square of the mean is not taken off: what is known of it is noisy.
         shared = (self.part.repeats - 1) / n
         found = MeanEstimate(noisy[0] / (_UNIT * n), own + added, n, shared, 1.0)
-        return mean_answer(self.part, self.level, found, ())
+        return mean_answer(self.part, LEVEL, found, ())
 
 
 class CellCounts(Statistic[HistogramAnalysis[Any]]):
@@ -293,7 +295,7 @@ class CellCounts(Statistic[HistogramAnalysis[Any]]):
             cells, left = left[: len(row.cells)], left[len(row.cells) :]
             rows.append(TallyRow(row.reports, np.array(cells, np.int64), variance))
         part = replace(self.part, tally=replace(self.tally, rows=tuple(rows)))
-        found = estimate_distribution(part, self.level, "storey")
+        found = estimate_distribution(part, LEVEL, "storey")
         # Whether such counters look honest cannot be said.
         return replace(found, verdict=Verdict.of(()))
 

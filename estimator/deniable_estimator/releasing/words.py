@@ -16,17 +16,19 @@ from deniable_estimator.privacy.words import rounded_up
 if TYPE_CHECKING:
     from deniable_estimator.releasing.prepared import Prepared
 
-_METHODS = {
+METHODS = {
     "exact": message("none: sums as they are"),
     "laplace": message("Laplace noise"),
     "gaussian": message("Gaussian noise"),
     "exponential": message("drawn at random"),
 }
-_FORMS = {
+"""How a release was made private, in a few words."""
+FORMS = {
     "table": message("one table"),
     "trend": message("one table for each window"),
     "leader": message("the leader alone"),
 }
+"""What was published, in a few words."""
 
 _CHEAP, _DEAR = 0.01, 1.0
 """Noise that adds less than this part of the devices' own variance changes little; noise that adds
@@ -49,16 +51,6 @@ def statement(manifest: Mapping[str, Any]) -> str:
         "readers who know all other reports; {reports:,} reports.",
         **told,
     )
-
-
-def method_name(method: str) -> str:
-    """How a release was made private, in a few words."""
-    return _METHODS[method]
-
-
-def form_name(form: str) -> str:
-    """What was published, in a few words."""
-    return _FORMS[form]
 
 
 def pair_part(manifest: Mapping[str, Any]) -> str | None:

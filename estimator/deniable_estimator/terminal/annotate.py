@@ -89,11 +89,9 @@ def _check_metrics(metrics: tuple[str, ...], registry: Path) -> None:
     if not registry.exists():
         click.echo(f"the metrics were not checked: there is no {registry}", err=True)
         return
-    from fnmatch import fnmatchcase
-
     from deniable_estimator.annotations import no_metric
 
     declared = Registry.load(registry).metrics
     for each in metrics:
-        if not any(fnmatchcase(name, each) for name in declared):
-            raise click.BadParameter(f"{no_metric(each, declared)}", param_hint="--metric")
+        if wrong := no_metric(each, declared):
+            raise click.BadParameter(wrong, param_hint="--metric")

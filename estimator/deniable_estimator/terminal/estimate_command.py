@@ -1,20 +1,40 @@
-"""`deniable estimate`: how devices are spread over a metric's values or numbers.
+"""`deniable estimate` and the commands below it: how devices are spread over a metric's values or
+numbers, by segments and over time, which windows look dishonest, and which strings were found.
 
-Exit codes: 0 for a result, 1 for an error, 2 for a wrong call, 3 if nothing has been reported
-yet.
+Exit codes: 0 for a result, also if nothing was found; 1 for an error, 2 for a wrong call, 3 if
+nothing has been reported yet, 4 if there is an alarm.
 """
 
 from __future__ import annotations
 
+import sys
+import time
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Literal
 
 import click
 
 from deniable.tools.command_line import command
+from deniable_estimator.files import ANNOTATIONS, file_in_folder
 from deniable_estimator.terminal.call import StoreCall, asks, of_store, parse_segments
-from deniable_estimator.terminal.options import AnyReal, alarm_level_in_force, assumed_fakes
+from deniable_estimator.terminal.options import (
+    AnyReal,
+    Real,
+    alarm_level_in_force,
+    assumed_fakes,
+    candidates_folder_option,
+    opened,
+    progress,
+)
 
 # numpy and rich take longer to import than `deniable --help` should.
+
+ALARM = 4
+"""The exit code if `deniable estimate anomalies` raises an alarm."""
+
+_by = click.Choice(["day", "week", "month"])
 
 
 @command("deniable estimate browser --from 2026-11-16")
@@ -105,3 +125,170 @@ def segments(call: StoreCall, by: tuple[str, ...], against: dict[str, str], rece
             *(reader, call.registry, call.query, by), against=against or None, recent=recent
         )
     call.say(split.total.n, split.to_dict, lambda: segments_document(split), split.to_csv)
+
+
+@command("deniable estimate trend browser --by week --value safari")
+@asks("since", "where")
+@click.option(
+    "--by",
+    type=_by,
+    help="The period to add windows up to; by default the metric's own window.",
+)
+@click.option(
+    "--value",
+    help='The value to show, or the series of a number, like "p95"; by default "true", the '
+    "largest in the newest period, the median or the mean.",
+)
+@click.option(
+    "--by-segment",
+    "segments",
+    multiple=True,
+    metavar="SEGMENT",
+    help="One trend for each value of this segment, like platform. Without --by, a segment with "
+    "too few reports in a day is shown by weeks or months.",
+)
+@of_store("candidates", "json", "csv")
+def trend(
+    call: StoreCall,
+    by: Literal["day", "week", "month"] | None,
+    value: str | None,
+    segments: tuple[str, ...],
+) -> None:
+    """Show METRIC over time, and which of its changes are more than noise.
+
+    The table shows one value; --json and --csv have all of them. With --since, the days before
+    and after are shown, and what changed is said first.
+    """
+    from deniable_estimator.annotations import load_annotations
+    from deniable_estimator.answers.files import csv_text
+    from deniable_estimator.asking.segments import trends_by_segment
+    from deniable_estimator.asking.trend import trend as read_trend
+    from deniable_estimator.asking.trend_words import step_asked
+    from deniable_estimator.terminal.documents import trend_document, trends_document
+
+    query = replace(call.query, days=call.query.days.around)
+    if segments:
+        with call.reading("Estimating") as reader:
+            found = trends_by_segment(reader, call.registry, query, segments, by=by)
+        call.say(
+            *(len(found.groups), found.to_dict, lambda: trends_document(found, value)), found.to_csv
+        )
+        return
+    with call.reading("Estimating") as reader:
+        answer = read_trend(reader, call.registry, query, by=by)
+        change = call.change(reader)
+    noted = load_annotations(file_in_folder(ANNOTATIONS))
+    step = step_asked(answer, (value,) if value else (), noted)
+    more = call.told_since(change)
+    if call.form is None:
+        call.check(len(answer.reported))
+    call.say(
+        len(answer.reported),
+        lambda: {**answer.to_dict(), "step": step and step.to_dict(), **more},
+        lambda: trend_document(answer, value, step.told() if step else ""),
+        lambda: csv_text(*answer.csv_table(step.column() if step else {}, noted)),
+    )
+
+
+@command("deniable estimate anomalies browser --from 2026-11-16")
+@asks("without")
+@of_store("candidates", "json")
+def anomalies(call: StoreCall) -> None:
+    """Find windows of METRIC that honest reports cannot explain, or with more reports than usual.
+
+    Exits with 4 on an alarm. DENIABLE_ALARM_LEVEL says how often honest reports may raise one.
+    """
+    from deniable_estimator.asking.history import Look, inspect, looks_in
+    from deniable_estimator.asking.reading import select, unfinished
+    from deniable_estimator.asking.trend import trend
+    from deniable_estimator.terminal.documents import history_document
+
+    with call.reading("Looking at each window") as reader:
+        asked = reader, call.registry, call.query
+        if call.metric.type.name == "discovery":
+            chosen = select(*asked).apart()
+            looks = [each for _, each in looks_in(chosen, chosen.labels) if each is not None]
+            running = unfinished([each.label for each in looks], time.time())
+        else:
+            reported = trend(*asked).reported
+            looks = [Look.of(each.label, each.estimate) for each in reported if each.estimate]
+            running = tuple(each.label for each in reported if each.unfinished)
+        found = inspect(call.metric.name, looks, alarm_level_in_force(), unfinished=running)
+    if call.form is None:
+        call.check(len(found.windows))
+    call.say(len(found.windows), found.to_dict, lambda: history_document(found))
+    if found.anomalous:
+        sys.exit(ALARM)
+
+
+@command("deniable estimate discover plugin")
+@asks("without")
+@click.option(
+    "--min-share",
+    "minimum_share",
+    type=Real(0, 1, max_open=True),
+    help="Show only strings with at least this share, like 0.01 for 1%; the registry's "
+    "minimum_share holds too.",
+)
+@click.option(
+    "--prior",
+    type=click.Path(path_type=Path),
+    help="What text usually looks like, a file of make_prior.py; by default the shipped one.",
+)
+@click.option(
+    "--by",
+    type=_by,
+    help="Show how common each of the strings was in each day, week or month.",
+)
+@click.option(
+    "--promote",
+    "target",
+    metavar="TARGET",
+    help="Follow the strings in the metric TARGET from now on: add them to TARGET.txt in "
+    "--candidates-dir for a string metric, or propose the values of a category.",
+)
+@candidates_folder_option
+@of_store("json", "csv")
+def discover(
+    call: StoreCall,
+    minimum_share: float | None,
+    prior: Path | None,
+    by: Literal["day", "week", "month"] | None,
+    target: str | None,
+    folder: Path | None,
+) -> None:
+    """Find the strings that devices report to the discovery metric METRIC, which nobody listed.
+
+    Every window that touches the range counts; without --from and --to, all of them. At most 1%
+    of what is found is expected to be a string that no device has.
+    """
+    if by and target:
+        raise click.UsageError("--by shows and --promote writes: call them one after the other")
+    from deniable_estimator.analyses.discovery.prior import read_prior
+    from deniable_estimator.answers.words.finds import finds_document
+    from deniable_estimator.asking.discoveries import discover as find
+    from deniable_estimator.asking.discoveries import trend_of_finds
+    from deniable_estimator.document.terminal import MOST_ROWS
+    from deniable_estimator.terminal.documents import finds_trend_document
+    from deniable_estimator.terminal.promoting import check_target, followed_lists, promote
+
+    if target:
+        check_target(call.registry, target, folder)
+    with opened(call.store) as reader, progress("Decoding", rows=True) as tell:
+        asked = reader, call.registry, call.query
+        finds = find(
+            *asked,
+            minimum_share=minimum_share,
+            prior=read_prior(prior) if prior else None,
+            followed=followed_lists(call.registry, folder),
+            progress=tell,
+        )
+        trend = trend_of_finds(*asked, finds, by=by, progress=tell) if by and finds.finds else None
+    if trend is not None:
+        document = partial(finds_trend_document, trend)
+        call.say(finds.n, trend.to_dict, document, trend.to_csv, ascii_only=True)
+    else:
+        document = partial(finds_document, finds, MOST_ROWS)
+        call.say(finds.n, finds.to_dict, document, finds.to_csv, ascii_only=True)
+    if target:
+        promote(call.registry, target, finds, folder)

@@ -1,4 +1,5 @@
-"""`deniable release`: numbers for the world, with what they reveal, a ledger and a budget.
+"""`deniable release`: numbers for the world, with what they reveal, a ledger and a budget. And what
+was released, keys, and whether a file is a release.
 
 Exit codes: 0 for a release, 1 for an error, also if the budget does not allow it, 2 for a wrong
 call, 3 if nothing has been reported yet.
@@ -6,8 +7,10 @@ call, 3 if nothing has been reported yet.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
 from typing import Literal
@@ -15,18 +18,43 @@ from typing import Literal
 import click
 
 from deniable.tools.command_line import command
+from deniable_collector.options import from_environment
 from deniable_estimator.terminal.call import StoreCall, asks, of_store
-from deniable_estimator.terminal.options import Parsed, no_data, opened
-from deniable_estimator.terminal.release_files import kept_ledger, ledger_limits
+from deniable_estimator.terminal.options import Parsed, Real, as_json, no_data, opened, say
 
 # numpy and rich take longer to import than `deniable --help` should.
 
+_file = click.Path(path_type=Path, dir_okay=False)
+
 
 def _epsilon(text: str) -> Fraction:
-    """An epsilon, exact as it is written."""
-    from deniable_estimator.releasing.prepared import exact_epsilon
+    """The exact value of a number in decimals, like 0.5.
 
-    return exact_epsilon(text)
+    Raises:
+        ValueError: it is none, or not finite.
+    """
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        raise ValueError(f"{text!r} is no number") from None
+    if not number.is_finite() or len(text) > 40 or number.adjusted() > 300:
+        raise ValueError(f"{text[:40]!r} is no number that an epsilon can be")
+    return Fraction(number) if number.adjusted() > -300 else Fraction(0)
+
+
+def _ledger() -> Path:
+    """The ledger that DENIABLE_RELEASES names."""
+    found: Path = from_environment("DENIABLE_RELEASES", _file, Path("releases.sqlite"))
+    return found
+
+
+def _limits() -> tuple[float, float | None]:
+    """The delta at which all releases together are accounted for (DENIABLE_RELEASE_DELTA), and
+    the epsilon above which they are refused (DENIABLE_RELEASE_BUDGET); None: there is no limit."""
+    return (
+        from_environment("DENIABLE_RELEASE_DELTA", Real(1e-30, 1e-3), 1e-6),
+        from_environment("DENIABLE_RELEASE_BUDGET", Real(0, min_open=True), None),
+    )
 
 
 @command("deniable release browser --from 2026-09-21 --to 2026-11-01 --out browser.csv")
@@ -59,7 +87,7 @@ def _epsilon(text: str) -> Fraction:
 @click.option("--plan", "plan_only", is_flag=True, help="Show what it would cost. Release nothing.")
 @click.option(
     "--sign",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=_file,
     metavar="KEY",
     help="Sign the manifest with this private key: Ed25519, PEM.",
 )
@@ -88,6 +116,7 @@ def release(
     refuses what DENIABLE_RELEASE_BUDGET does not allow.
     """
     from deniable_estimator.document.terminal import show
+    from deniable_estimator.releasing.ledger import ReleaseLedger, charges_in
     from deniable_estimator.releasing.making import release as release_it
     from deniable_estimator.releasing.manifest import private_key
     from deniable_estimator.releasing.prepared import NoReports, ReleaseRequest
@@ -98,7 +127,7 @@ def release(
         raise click.UsageError("--plan writes nothing: leave --out and --sign out")
     request = ReleaseRequest(call.query, form=form_of, method=method, epsilon=epsilon)
     request.check()
-    key = private_key(sign) if sign else None
+    signer = private_key(sign) if sign else None
     if out is not None and not out.parent.is_dir():
         raise click.ClickException(f"there is no folder {out.parent} to write {out.name} to")
     with _steps() as tell:
@@ -107,13 +136,11 @@ def release(
                 prepared = prepare(reader, call.registry, request, progress=tell)
         except NoReports:
             no_data(call.metric.name)
-        with kept_ledger(plan_only=plan_only) as kept:
-            if plan_only:
-                earlier = [] if kept is None else kept.charges()
-                show(release_plan_document(prepared, earlier, *ledger_limits()))
-                return
-            assert kept is not None
-            found = release_it(prepared, kept, key, progress=tell)
+        if plan_only:
+            show(release_plan_document(prepared, charges_in(_ledger()), *_limits()))
+            return
+        with closing(ReleaseLedger(_ledger(), *_limits())) as ledger:
+            found = release_it(prepared, ledger, signer, progress=tell)
     if out == Path("-"):
         click.echo(found.document, nl=False)
         return
@@ -163,3 +190,67 @@ def _steps() -> Iterator[Callable[[str], None]]:
         return
     with console.status("Reading") as status:
         yield status.update
+
+
+@command("deniable release list")
+@as_json
+def list_releases(form: str | None) -> None:
+    """List what was released, the newest first, and what all of it reveals together."""
+    from deniable_estimator.releasing.charge import ReleaseAccount
+    from deniable_estimator.releasing.ledger import releases_in
+    from deniable_estimator.terminal.release_told import releases_data, releases_document
+
+    path = _ledger()
+    if not path.exists():
+        raise click.ClickException(f"there is no ledger {path}: nothing was released with it")
+    kept = releases_in(path)
+    made = [(each.made, each.charge, each.document is not None) for each in reversed(kept)]
+    account = ReleaseAccount.of(made, *_limits())
+    say(form, lambda: releases_data(kept, account), lambda: releases_document(kept, account))
+
+
+@command("deniable release key release.pem")
+@click.argument("file", type=_file)
+def key(file: Path) -> None:
+    """Make a key to sign releases with: FILE, and FILE.pub for those who verify."""
+    from deniable_estimator.releasing.manifest import make_key
+
+    public = make_key(file)
+    click.echo(f"Wrote the private key to {file}. Publish {public}, and keep {file} to yourself.")
+
+
+@command("deniable release verify browser.csv.manifest.json --table browser.csv")
+@click.argument("file", type=_file)
+@click.option(
+    "--table",
+    type=_file,
+    help="Check that this CSV is the table of the release, too.",
+)
+@click.option(
+    "--key",
+    type=_file,
+    help="Check that the manifest was signed with this public key: Ed25519, PEM.",
+)
+@as_json
+def verify(file: Path, table: Path | None, key: Path | None, form: str | None) -> None:
+    """Check that the numbers in FILE are those of its manifest, and who signed it."""
+    from deniable_estimator.releasing.manifest import public_key
+    from deniable_estimator.releasing.manifest import verify as check
+    from deniable_estimator.terminal.release_told import verified_document
+
+    signer = public_key(key) if key else None
+    manifest = check(_read(file), _read(table) if table else None, signer)
+    signed, by_key = "signature" in json.loads(_read(file)), signer is not None
+    say(
+        form,
+        lambda: manifest,
+        lambda: verified_document(manifest, signed=signed, by_key=by_key),
+        ascii_only=True,
+    )
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise click.ClickException(f"{path} cannot be read: {error.strerror}") from None

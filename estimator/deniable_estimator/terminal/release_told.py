@@ -14,7 +14,7 @@ from deniable_estimator.document.document import Column, Document, Fact, Frame, 
 from deniable_estimator.document.terminal import MOST_ROWS, printable
 from deniable_estimator.document.units import SHARES
 from deniable_estimator.releasing.charge import Charge, ReleaseAccount, ReleasesSpent
-from deniable_estimator.releasing.ledger import KeptRelease, ReleaseLedger
+from deniable_estimator.releasing.ledger import KeptRelease
 from deniable_estimator.releasing.making import Release
 from deniable_estimator.releasing.manifest import ManifestError
 from deniable_estimator.releasing.prepared import Prepared
@@ -82,9 +82,8 @@ _SHORT = 12
 """Characters of an id that tell releases apart; --json has the whole."""
 
 
-def releases_data(ledger: ReleaseLedger) -> dict[str, Any]:
+def releases_data(kept: Sequence[KeptRelease], account: ReleaseAccount) -> dict[str, Any]:
     """The releases of a ledger, and what they reveal together, for JSON."""
-    kept = ledger.listed()
     rows = [
         {
             "id": each.id,
@@ -96,18 +95,11 @@ def releases_data(ledger: ReleaseLedger) -> dict[str, Any]:
         }
         for each in kept
     ]
-    return {"releases": rows, **_account(ledger, kept).to_dict()}
+    return {"releases": rows, **account.to_dict()}
 
 
-def _account(ledger: ReleaseLedger, kept: Sequence[KeptRelease]) -> ReleaseAccount:
-    made = [(each.made, each.charge, each.document is not None) for each in reversed(kept)]
-    return ReleaseAccount.of(made, ledger.delta, ledger.budget)
-
-
-def releases_document(ledger: ReleaseLedger) -> Document:
+def releases_document(kept: Sequence[KeptRelease], account: ReleaseAccount) -> Document:
     """The same for people."""
-    kept = ledger.listed()
-    account = _account(ledger, kept)
     columns = (
         *(Column(each, each, "words") for each in ("id", "made", "metric", "windows", "method")),
         Column("epsilon", "epsilon charged"),

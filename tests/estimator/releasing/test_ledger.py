@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deniable_estimator.releasing.charge import Charge
-from deniable_estimator.releasing.ledger import LedgerError, ReleaseLedger, account_in
+from deniable_estimator.releasing.ledger import LedgerError, ReleaseLedger, account_in, releases_in
 from deniable_estimator.releasing.words import figure
 
 TODAY = date(2026, 11, 23)
@@ -49,7 +49,7 @@ def test_a_crash_between_charge_and_document_spends_and_publishes_nothing(path):
     ledger.close()
     again = ReleaseLedger(path, 1e-6, 0.5)
     assert again.spent().epsilon == pytest.approx(0.5)
-    assert [each.document for each in again.listed()] == [None]
+    assert [each.document for each in releases_in(path)] == [None]
     again.charged("a", TODAY, lambda _: charge(0.5))
     assert again.keep("a", lambda: ("one", "csv")).document == "one"
     assert again.spent().epsilon == pytest.approx(0.5)
@@ -193,7 +193,7 @@ def test_a_row_that_was_changed_or_lost_refuses_every_release(path, change):
     with pytest.raises(LedgerError, match=r"is damaged.* was changed"):
         ledger.charged("d", TODAY, lambda _: charge(0.1))
     with pytest.raises(LedgerError, match="is damaged"):
-        ledger.listed()
+        releases_in(path)
     with pytest.raises(LedgerError, match="is damaged"):
         account_in(path, 1e-6, None)
 
@@ -231,8 +231,7 @@ def test_a_full_disk_charges_nothing_or_keeps_the_charge(path):
     connection.execute(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(LedgerError, match="full"):
         ledger.keep("a", lambda: ("{}" * 100_000, "csv"))
-    kept = ledger.find("a")
-    assert kept is not None
+    (kept,) = releases_in(path)
     assert kept.document is None
 
     def charge_more():
@@ -242,7 +241,7 @@ def test_a_full_disk_charges_nothing_or_keeps_the_charge(path):
     with pytest.raises(LedgerError, match="full"):
         charge_more()
     # The charge that had no room is not counted, and those before it are.
-    names = {each.id for each in ledger.listed()}
+    names = {each.id for each in releases_in(path)}
     assert names == {"a", *(f"b{number}" for number in range(len(names) - 1))}
     connection.execute("PRAGMA max_page_count = 100000")
     assert ledger.keep("a", lambda: ("one", "csv")).document == "one"

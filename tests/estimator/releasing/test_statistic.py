@@ -51,7 +51,7 @@ def statistic(scheme, rows, strings, method=None):
     """That of a tally of one window."""
     tally = Tally("browser", scheme.fingerprint, ("2026-11-01",), tuple(rows))
     part = Part(tally, scheme, strings, Participation.evenly(tally))
-    return statistic_of(part, 0.95, method)
+    return statistic_of(part, method)
 
 
 def one_report(scheme, row, columns):
