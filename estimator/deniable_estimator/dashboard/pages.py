@@ -26,7 +26,13 @@ from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.overview.page import overview_page
 from deniable_estimator.dashboard.overview.summary import answer_notes, standing_notes
 from deniable_estimator.dashboard.privacy_label import privacy_label, released_sums
-from deniable_estimator.dashboard.ranges import RangeError, check_names, presets, since_presets
+from deniable_estimator.dashboard.ranges import (
+    LONGEST_SEARCH,
+    RangeError,
+    check_names,
+    presets,
+    since_presets,
+)
 from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.recent import recent
 from deniable_estimator.dashboard.source import current_source, declared_metric, settings_in_force
@@ -35,7 +41,6 @@ from deniable_estimator.dashboard.timeline import grouping, timeline
 from deniable_estimator.dashboard.uploads import forget_list, keep_list, kept_list, sent_list
 from deniable_estimator.dashboard.view import (
     ALL_LINES,
-    LONGEST_SEARCH,
     View,
     names_of,
     read_limit,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -26,6 +27,8 @@ _MONTHS = (1, 3, 12)
 _DEFAULT_MONTHS = 3
 _LONGEST = 3660
 _MOST_LEFT_OUT = 100
+LONGEST_SEARCH = 200
+"""Characters of a search."""
 _MOST_SINCE = 4
 """So many annotations are one click away; an address can name any."""
 _RUNNING = {
@@ -88,6 +91,22 @@ def one_of(text: str, name: str, choices: tuple[_T, ...]) -> _T:
     raise RangeError(
         message("“{name}” can be {choices} here.", name=name, choices=alternatives(choices)), name
     )
+
+
+def searched(arguments: Mapping[str, str], name: str) -> str:
+    """What a parameter looks for.
+
+    Raises:
+        RangeError: it is too long.
+    """
+    # Values are in normal form C.
+    text = unicodedata.normalize("NFC", arguments.get(name, "")).strip()
+    if len(text) > LONGEST_SEARCH:
+        told = message(
+            "“{name}” can have {most} characters at most.", name=name, most=LONGEST_SEARCH
+        )
+        raise RangeError(told, name)
+    return text
 
 
 def read_range(

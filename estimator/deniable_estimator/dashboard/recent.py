@@ -44,8 +44,23 @@ class Recent:
 
     @property
     def tested(self) -> str | None:
-        """Among how many changes, and how they were tested."""
-        return None if self.comparison is None else _tested(self.comparison)
+        """How many changed, and what that means; None of few values, and where none changed."""
+        found = self.comparison
+        if found is None or len(found.values) < 3 or found.values == ("true", "false"):
+            return None
+        count = int(found.changed.sum())
+        if not count:
+            return None
+        told = counted(
+            "{count:,} of {family:,} changed by more than noise.",
+            "{count:,} of {family:,} changed by more than noise.",
+            count,
+            family=len(found.values),
+        )
+        if found.after.kind != "shares":
+            return told
+        rate = message("On average, at most 5% of those that are said to have changed have not.")
+        return spaced((told, rate))
 
 
 def recent(reading: PageReading, view: View, answer: Answer) -> Recent | None:
@@ -151,22 +166,3 @@ def _refused(
     if any(kind_of(each).unsound(each) for each in (newest, old)):
         return message("Not compared: the shares of one of the two are impossible.")
     return None
-
-
-def _tested(found: Comparison) -> str | None:
-    """How many changed, and what that means."""
-    family, count = len(found.values), int(found.changed.sum())
-    if family < 3 or found.values == ("true", "false"):
-        return None
-    told = counted(
-        "{count:,} of {family:,} changed by more than noise.",
-        "{count:,} of {family:,} changed by more than noise.",
-        count,
-        family=family,
-    )
-    if not count:
-        return None
-    if found.after.kind != "shares":
-        return told
-    rate = message("On average, at most 5% of those that are said to have changed have not.")
-    return spaced((told, rate))

@@ -16,7 +16,7 @@ from deniable_estimator.answers.base import Comparison
 from deniable_estimator.answers.words.base import Shown
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.trend import GROUPS
-from deniable_estimator.dashboard.ranges import RangeError, one_of, read_range
+from deniable_estimator.dashboard.ranges import RangeError, one_of, read_range, searched
 from deniable_estimator.document.plot.marks import MOST_LINES
 from deniable_estimator.messages import message
 
@@ -48,8 +48,6 @@ def names_of(metric: Metric) -> tuple[str, ...]:
     return OF_PAIRS if metric.type.of else NAMES
 
 
-LONGEST_SEARCH = 200
-"""Characters."""
 TABLE_LINES = 100
 """How many rows fit into a page of 100 KB; a link lists all."""
 ALL_LINES = 10_000
@@ -210,7 +208,7 @@ def read_view(arguments: Mapping[str, str], metric: Metric, now: float) -> View:
         values=_several(arguments, "value"),
         own_lines=_several(arguments, "line"),
         limit=arguments.get("limit", "").strip() or None,
-        find=_search(arguments.get("find", "")),
+        find=searched(arguments, "find"),
         compares=bool(arguments.get("change")),
         compared=one_of(compared, "change", get_args(Compared)),
     )
@@ -243,19 +241,6 @@ def _is_line(most: int) -> Callable[[str], bool]:
     return lambda text: (
         text.isascii() and text.isdecimal() and len(text) < 10 and 1 <= int(text) <= most
     )
-
-
-def _search(text: str) -> str:
-    """What is looked for in the table.
-
-    Raises:
-        RangeError: it is too long.
-    """
-    if len(text) > LONGEST_SEARCH:
-        raise RangeError(
-            message("“find” can have {most} characters at most.", most=LONGEST_SEARCH), "find"
-        )
-    return text.strip()
 
 
 def read_limit(text: str) -> float:

@@ -11,6 +11,7 @@ from deniable_estimator.dashboard.ranges import (
     earlier_range,
     presets,
     read_range,
+    searched,
 )
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC).timestamp()
@@ -107,3 +108,8 @@ def test_other_days_before_can_be_named():
     assert other == Days(date(2026, 11, 1), date(2026, 11, 13), ("2026-11-18",))
     with pytest.raises(RangeError):
         earlier_range(days, "day", {"before_from": "x"}, NOW)
+
+
+def test_a_search_finds_letters_however_they_are_written():
+    """What is looked for is in normal form C, as values are, and has no space around it."""
+    assert searched({"find": " Cafe\u0301 "}, "find") == "Caf\u00e9"

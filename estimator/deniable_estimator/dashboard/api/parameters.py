@@ -13,9 +13,10 @@ from msgspec import Meta
 from werkzeug.datastructures import MultiDict
 
 from deniable.protocol import windows
-from deniable_estimator.dashboard.overview.filters import LONGEST_SEARCH, State
+from deniable_estimator.dashboard.overview.filters import State
 from deniable_estimator.dashboard.overview.listing import Sort
 from deniable_estimator.dashboard.problems import invalid
+from deniable_estimator.dashboard.ranges import LONGEST_SEARCH
 from deniable_estimator.inputs import REQUIRED, Asked
 from deniable_estimator.planning.kinds import PlanKind
 from deniable_estimator.privacy.outsider import DELTA, LEAST_REPORTS, MOST_DELTA, SMALLEST_DELTA

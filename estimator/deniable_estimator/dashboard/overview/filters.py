@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,8 +10,7 @@ from typing import Literal, TypeAlias, get_args
 
 from deniable import Metric, Registry
 from deniable_estimator.asking.listed import SearchedValues
-from deniable_estimator.dashboard.ranges import RangeError, one_of
-from deniable_estimator.messages import message
+from deniable_estimator.dashboard.ranges import one_of, searched
 
 FILTERS = ("q", "owner", "tag", "type", "state", "platform")
 """The parameters of the filters."""
@@ -25,9 +23,6 @@ it needs none; that it waits for its first report."""
 
 MOST_FOUND = 3
 """So many of the values that a search has found are named on a card."""
-
-LONGEST_SEARCH = 200
-"""Characters of a search at most."""
 
 ValuesOf: TypeAlias = Callable[[Metric], SearchedValues]
 """Where a search looks for values."""
@@ -77,14 +72,8 @@ def read_filters(arguments: Mapping[str, str]) -> Filters:
     state = arguments.get("state", "")
     if state:
         one_of(state, "state", STATES)
-    # Values are in normal form C.
-    search = unicodedata.normalize("NFC", arguments.get("q", "")).strip()
-    if len(search) > LONGEST_SEARCH:
-        raise RangeError(
-            message("“q” can have {most} characters at most.", most=LONGEST_SEARCH), "q"
-        )
     chosen = {name: arguments.get(name, "") for name in FILTERS}
-    return Filters(**{**chosen, "q": search})
+    return Filters(**{**chosen, "q": searched(arguments, "q")})
 
 
 def filter_choices(registry: Registry) -> dict[str, list[str]]:
