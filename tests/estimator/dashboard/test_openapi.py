@@ -16,19 +16,19 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
-from tests.contract.questions import ODDITIES, QUESTIONS
+from tests.contract.questions import QUESTIONS
 
 from deniable_estimator.dashboard.access.tokens import SCOPES
 
 from .conftest import TOKEN
 
 HEADERS = {"Authorization": f"Bearer {TOKEN}", "Accept-Encoding": "identity"}
-NOT_HERE = {*ODDITIES, "another level", "mistakes of readers", "addresses of another kind"}
+NOT_HERE = ("odd ", "another level", "mistakes of readers", "addresses of another kind")
 ASKED = [
     line.removeprefix("GET ")
     for name, lines in QUESTIONS.items()
     for line in lines
-    if name not in NOT_HERE
+    if not name.startswith(NOT_HERE)
     if line.startswith("GET /api/v1/") and "csv" not in line and "openapi" not in line
 ]
 ASKED += [
