@@ -210,7 +210,7 @@ def fill_densely(store: Store, metric: Metric) -> None:
         TallyRow(reports, np.bincount(rng.integers(row.width, size=reports), minlength=row.width))
         for row in metric.scheme.rows
     ]
-    addition = addition_of(store.shape(*key[:2]), dict(enumerate(rows)))
+    addition = addition_of(store.shape(key[:2]), dict(enumerate(rows)))
     store.fold(Commit((secrets.token_hex(16),), {key: addition}), time.time())
 
 
@@ -279,7 +279,7 @@ def fill(folder: Path) -> None:
             counts = rng.multinomial(20_000, [1 / len(metric.values)] * len(metric.values))
             tally = sample_tally(metric.scheme, counts, rng, metric=metric.name, window=f"{day}")
             key = TallyKey(metric.name, metric.scheme.fingerprint, f"{day}")
-            addition = addition_of(store.shape(*key[:2]), dict(enumerate(tally.rows)))
+            addition = addition_of(store.shape(key[:2]), dict(enumerate(tally.rows)))
             store.fold(Commit((secrets.token_hex(16),), {key: addition}), time.time())
 
 

@@ -173,7 +173,8 @@ def export(
             put(SchemeLine(metric, scheme.fingerprint, scheme.definition()))
             for name in names:
                 if isinstance(name, SumName):
-                    of_windows, counters = store.sums.kept_sum(metric, scheme.fingerprint, name)
+                    of = metric, scheme.fingerprint
+                    of_windows, counters = store.sums.kept_sum(of, name)
                     put(SumLine(name.kind, name.period, of_windows))
                     its_rows = tuple(rows_of(shape_of(scheme), counters))
                     sums += 1
@@ -202,7 +203,7 @@ def _names(
         for label in sorted(store.windows(metric, scheme), key=in_order)
         if selection.takes(metric, label)
     ]
-    sums = store.sums.names(metric, scheme)
+    sums = store.sums.names((metric, scheme))
     kept = [name for name in sums if name.kept and selection.takes(metric, name.period)]
     return [*labels, *kept]
 

@@ -178,7 +178,7 @@ class Reader:
 
     def kept_sums(self, metric: str, scheme: str) -> list[str]:
         """The weeks, months and quarters whose sums are kept for good."""
-        return [each.period for each in self._store.sums.names(metric, scheme) if each.kept]
+        return [each.period for each in self._store.sums.names((metric, scheme)) if each.kept]
 
     def tally(self, metric: str, scheme: str, labels: Iterable[str]) -> Tally:
         """The sum over those of these windows that can be read; it names the others.
