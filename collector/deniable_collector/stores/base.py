@@ -93,14 +93,6 @@ class Store(StoreContract):
             total += vector
         return Tally(metric, scheme, labels, tuple(rows_of(shape, total)))
 
-    def own_tally(self, tally: TallyKey) -> Tally:
-        """What the tally of one window has, without what sums have of this window.
-
-        Raises:
-            StoreError: the scheme was never published.
-        """
-        return self._own_tallies(tally.metric, tally.scheme, [tally.window])[tally.window]
-
     def each_tally(self, metric: str, scheme: str, windows: Iterable[str]) -> dict[str, Tally]:
         """The tally of each of these windows alone, in the order given. All of them are in memory
         at once, so ask for few where tallies are large.
@@ -109,15 +101,19 @@ class Store(StoreContract):
             StoreError: the scheme was never published.
             NotKept: a window was dropped, and the sum that has it has others too.
         """
-        found = self._own_tallies(metric, scheme, list(dict.fromkeys(windows)))
+        found = self.own_tallies(metric, scheme, list(dict.fromkeys(windows)))
         # Asked afterwards, so that a window that was dropped meanwhile is not read as empty.
         for label in self.dropped(metric, scheme):
             if label in found:
                 found[label] = self.tally(metric, scheme, [label])
         return found
 
-    def _own_tallies(self, metric: str, scheme: str, windows: Sequence[str]) -> dict[str, Tally]:
-        """What `own_tally` says of each of these windows."""
+    def own_tallies(self, metric: str, scheme: str, windows: Sequence[str]) -> dict[str, Tally]:
+        """What the tally of each of these windows has, without what sums have of it.
+
+        Raises:
+            StoreError: the scheme was never published.
+        """
         shape = self.shape((metric, scheme))
         totals = dict(zip(windows, np.zeros((len(windows), shape.size), np.int64), strict=True))
         for shard in range(self.shards):
