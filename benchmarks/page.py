@@ -94,7 +94,7 @@ def fill(store: Store, declared: Registry, days: int) -> None:
                 tally = sample_tally(metric.scheme, counts, rng, metric=metric.name, window=day)
                 (drawn[known],) = tally.rows
             key = TallyKey(metric.name, metric.scheme.fingerprint, day)
-            additions[key] = addition_of(store.shape(*key[:2]), {0: drawn[known]})
+            additions[key] = addition_of(store.shape(key[:2]), {0: drawn[known]})
         store.fold(Commit((secrets.token_hex(16),), additions), NOW)
 
 

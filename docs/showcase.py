@@ -355,7 +355,7 @@ def _report(
 def _fold(store: Store, tally: Tally) -> None:
     key = TallyKey(tally.metric, tally.scheme, tally.windows[0])
     now = datetime.now(UTC).timestamp()
-    addition = addition_of(store.shape(*key[:2]), dict(enumerate(tally.rows)))
+    addition = addition_of(store.shape(key[:2]), dict(enumerate(tally.rows)))
     store.fold(Commit((secrets.token_hex(16),), {key: addition}), now)
 
 

@@ -16,7 +16,7 @@ from deniable_collector.options import (
     store_option,
     workers_option,
 )
-from deniable_collector.serving.gunicorn import become, cannot_listen, environment
+from deniable_collector.serving.gunicorn import become, check_addresses, environment
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import StoreUnavailable, store_of
 
@@ -31,8 +31,7 @@ def collect(**options: str | None) -> None:
     environ = environment(**options)
     found = read_all(environ)
     settings = found.settings
-    if problems := cannot_listen(settings.addresses):
-        raise SettingsError(problems)
+    check_addresses(settings.addresses)
     with closing(store_of(settings)) as store:
         try:
             # Now, so that a mistake is reported here once, and not by every worker.
@@ -60,8 +59,7 @@ def relay(gateway: str | None, bind: str | None, workers: str | None) -> None:
         raise SettingsError(
             ["DENIABLE_RELAY_GATEWAY must name the gateway, like https://t.acme.example"]
         )
-    if problems := cannot_listen(settings.addresses):
-        raise SettingsError(problems)
+    check_addresses(settings.addresses)
     become(
         "deniable_collector.oblivious.relay_conf",
         "deniable_collector.oblivious.relay:app()",

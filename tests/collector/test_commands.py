@@ -12,8 +12,9 @@ from click.testing import CliRunner
 from tests.e2e.running import run
 
 from deniable_collector.commands import collect
-from deniable_collector.serving.gunicorn import cannot_listen
+from deniable_collector.serving.gunicorn import check_addresses
 from deniable_collector.serving.worker import collect_seldom
+from deniable_collector.settings import SettingsError
 
 from .devices import fetch, post
 
@@ -106,7 +107,9 @@ def port():
 )
 def test_what_is_wrong_with_an_address(port, address, words):
     """Each way in which listening fails has its own words, and the name of the setting."""
-    (told,) = cannot_listen({"DENIABLE_BIND": address.format(port=port)})
+    with pytest.raises(SettingsError) as caught:
+        check_addresses({"DENIABLE_BIND": address.format(port=port)})
+    (told,) = caught.value.problems
     assert told.startswith("DENIABLE_BIND ")
     assert words in told
 
@@ -118,9 +121,9 @@ def test_addresses_that_are_free(tmp_path, port, monkeypatch):
         free = server.getsockname()[1]
     for address in (f"127.0.0.1:{free}", "127.0.0.1:0", "", f"unix:{tmp_path}/s"):
         for _ in range(2):
-            assert cannot_listen({"DENIABLE_BIND": address}) == []
+            check_addresses({"DENIABLE_BIND": address})
     monkeypatch.setenv("LISTEN_FDS", "1")
-    assert cannot_listen({"DENIABLE_BIND": f"127.0.0.1:{port}"}) == []
+    check_addresses({"DENIABLE_BIND": f"127.0.0.1:{port}"})
 
 
 def test_what_there_is_is_not_scanned_again():

@@ -149,7 +149,7 @@ def test_a_file_is_there_whole_or_not_at_all(target, tmp_path, shelf, new_id, no
     path = folder / "x.gz"
     path.write_bytes(b"before")
 
-    target.own_tally = Mock(side_effect=StoreUnavailable("away"))
+    target.own_tallies = Mock(side_effect=StoreUnavailable("away"))
     with pytest.raises(StoreUnavailable):
         export(target, path)
     assert [each.name for each in folder.iterdir()] == ["x.gz"]

@@ -35,7 +35,7 @@ class Origin:
 
     def drop(self, day, *calendars):
         """Drop what had ended by the end of a day into sums of these calendars."""
-        self.store.sums.drop_windows(*self.of, windows.end(day), calendars)
+        self.store.sums.drop_windows(self.of, windows.end(day), calendars)
 
     def file(self, path, **chosen):
         """Its tallies as a file."""
@@ -116,9 +116,9 @@ def test_what_was_dropped_may_come_again(origin, store, scheme, tmp_path, noon):
     with pytest.raises(ArchiveError, match="came from the same store before"):
         load(sums, store, noon)
     store.drop(windows.end("2026-03-31"), ("other",))
-    assert len(store.sums.imported("m", scheme.fingerprint)) == len(DAYS)
+    assert len(store.sums.imported(("m", scheme.fingerprint))) == len(DAYS)
     store.drop(windows.end("2026-03-31"))
-    assert store.sums.imported("m", scheme.fingerprint) == []
+    assert store.sums.imported(("m", scheme.fingerprint)) == []
     assert load(sums, store, noon).added.sums == 1
 
 

@@ -81,8 +81,8 @@ def test_while_it_adds_up(home, scheme, fill):
             end = windows.end(days[-1])
 
             def work(mine, year=year, end=end):
-                mine.sums.add_up("m", name, "day", f"{year}-01")
-                mine.sums.drop_windows("m", name, end, ("week", "month"))
+                mine.sums.add_up(("m", name), "day", f"{year}-01")
+                mine.sums.drop_windows(("m", name), end, ("week", "month"))
 
             goes_on = killed(home, line, SUMMING, work)
             assert whole(reader, name, days, 3), line
@@ -90,7 +90,7 @@ def test_while_it_adds_up(home, scheme, fill):
             left = reader.windows("m", name)
             assert [day for day in days if day in gone] == [day for day in days if day not in left]
             dropped += days[0] in gone
-            reader.sums.drop_windows("m", name, end, ("week", "month"))
+            reader.sums.drop_windows(("m", name), end, ("week", "month"))
             assert whole(reader, name, days, 3), line
             assert not reader.windows("m", name)
     assert line > 5 * step

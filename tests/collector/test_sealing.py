@@ -76,13 +76,13 @@ def test_a_damaged_block_is_refused_in_words(home, store, scheme, fill, new_id, 
         lambda: store.reports(*of, DAYS),
         lambda: store.each_tally(*of, DAYS),
         lambda: fill(DAYS[1]),
-        lambda: store.sums.add_up(*of, "day", "2026-11"),
+        lambda: store.sums.add_up(of, "day", "2026-11"),
     ):
         with pytest.raises(DamagedBlock, match=f"metric m, window {DAYS[1]} is damaged") as caught:
             read()
         assert caught.value.tally == key_of(scheme, DAYS[1])
     assert whole(store, scheme.fingerprint, [DAYS[0], DAYS[2]], 2)
-    gone = store.sums.drop_windows(*of, windows.end(DAYS[2]), ("month",))
+    gone = store.sums.drop_windows(of, windows.end(DAYS[2]), ("month",))
     assert (gone.tallies, [tally.window for tally, _ in gone.failed]) == (2, [DAYS[1]])
     assert store.drop(windows.end(DAYS[2])) == 1
     assert store.windows(*of) == []
@@ -128,7 +128,7 @@ def test_only_settled_windows_are_sealed(store, scheme, fill):
     assert seal_all(store, week - 1).sums == 0
     outcome = seal_all(store, week)
     assert (outcome.tallies, outcome.sums) == (0, 1)
-    assert [str(each) for each in store.sums.names(*of)] == ["copy-day-2026-W45"]
+    assert [str(each) for each in store.sums.names(of)] == ["copy-day-2026-W45"]
     month = windows.end("2026-11") + SETTLED
     assert seal_all(store, month).sums == 1
     fill(DAYS[1])

@@ -45,7 +45,7 @@ def test_info_names_a_sum_that_is_damaged(filled, run, scheme, home):
     """`info` checks each sum as it does windows, names the damaged ones, shows the rest, and exits
     with 1."""
     of = "browser", scheme.fingerprint
-    assert filled.sums.drop_windows(*of, windows.end("2026-11-01"), ("month",)).tallies == 1
+    assert filled.sums.drop_windows(of, windows.end("2026-11-01"), ("month",)).tallies == 1
     with closing(sqlite3.connect(home.url.removeprefix("sqlite:///"))) as file, file:
         file.execute("UPDATE blocks SET block = substr(block, 1, 20)")
     said = run("info", code=1)
@@ -56,13 +56,13 @@ def test_info_names_a_sum_that_is_damaged(filled, run, scheme, home):
 def test_drop_names_sums_too(filled, run, scheme):
     """Kept sums whose period had ended are counted, shown and dropped."""
     of = "browser", scheme.fingerprint
-    filled.sums.drop_windows(*of, windows.end("2026-11-02"), ("week", "month"))
+    filled.sums.drop_windows(of, windows.end("2026-11-02"), ("week", "month"))
     dry = json.loads(run("drop", "--before", "2026-11-09", "--dry-run", "--json").stdout)
     assert [each["period"] for each in dry["sums"]] == ["2026-W44", "2026-W45"]
     assert (dry["dropped"], dry["tallies"]) == (False, [])
     said = run("drop", "--before", "2026-11-09", "--yes").stdout
     assert "0 tallies of 0 metrics and 2 sums of dropped windows dropped" in said
-    assert [each.period for each in filled.sums.names(*of)] == ["2026-11"]
+    assert [each.period for each in filled.sums.names(of)] == ["2026-11"]
 
 
 def test_drop_asks_first(filled, run, scheme):

@@ -93,7 +93,7 @@ def collect_everything(store, scheme, batches, noon):
     for label in labels:
         assert store.seal(TallyKey("m", scheme.fingerprint, label))
     assert store.sealed("m", scheme.fingerprint, labels) == set(labels)
-    assert store.sums.add_up("m", scheme.fingerprint, "day", "2026-10")
+    assert store.sums.add_up(("m", scheme.fingerprint), "day", "2026-10")
     assert scheme.fingerprint in store.schemes()["m"]
     store.scheme("m", scheme.fingerprint)
     store.tally("m", scheme.fingerprint, labels)

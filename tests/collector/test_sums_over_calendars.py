@@ -76,7 +76,7 @@ class Crowd:
         assert reports == {day: self.truth[day][0] for day in days}
 
     def drop(self, before, *calendars):
-        return self.store.sums.drop_windows("m", self.scheme, windows.start(before), calendars)
+        return self.store.sums.drop_windows(("m", self.scheme), windows.start(before), calendars)
 
 
 def test_months_go_when_their_quarter_has_them(crowd):
@@ -85,12 +85,12 @@ def test_months_go_when_their_quarter_has_them(crowd):
     crowd.drop("2026-01-10", "month")
     crowd.drop("2026-02-15", "month", "quarter")
     end = windows.end("2026-02")
-    gone = crowd.store.sums.drop_sums("m", crowd.scheme, "month", end, ("month", "quarter"))
+    gone = crowd.store.sums.drop_sums(("m", crowd.scheme), "month", end, ("month", "quarter"))
     assert gone.tallies == 2
     assert [tally.window for tally, _ in gone.failed] == ["kept-day-2026-01"] * crowd.store.shards
     crowd.check(months("2025-12"))
     crowd.check(months("2026-01"))
-    assert [str(name) for name in crowd.store.sums.names("m", crowd.scheme)] == [
+    assert [str(name) for name in crowd.store.sums.names(("m", crowd.scheme))] == [
         "kept-day-2025-Q4", "kept-day-2026-01", "kept-day-2026-Q1",
     ]  # fmt: skip
 
@@ -104,10 +104,10 @@ def test_a_month_stays_where_its_quarter_has_changed(crowd):
     heads = store.heads(0, {of: [month, quarter]})[of]
     stamps = {name: head.stamp for name, head in heads.items()}
     changed = Change(stamps | {quarter: "00" * 8}, dropped=(month,))
-    assert not store.change(0, *of, changed)
-    assert month in store.names(0, *of)
-    assert store.change(0, *of, Change(stamps, dropped=(month,)))
-    assert month not in store.names(0, *of)
+    assert not store.change(0, of, changed)
+    assert month in store.names(0, of)
+    assert store.change(0, of, Change(stamps, dropped=(month,)))
+    assert month not in store.names(0, of)
 
 
 @pytest.mark.parametrize(
@@ -167,12 +167,14 @@ def test_sums_are_kept_for_their_time(crowd, home):
         assert Keeper(crowd.store, 8, lambda day=day: moment(day), metrics).apply() == DAY
         assert next(iter(crowd.store.windows("m", crowd.scheme)), None) == first
         crowd.check(DAYS)
-    assert [str(name) for name in crowd.store.sums.names("m", crowd.scheme)] == [
+    assert [str(name) for name in crowd.store.sums.names(("m", crowd.scheme))] == [
         "kept-day-2025-Q4", "kept-day-2026-Q1",
     ]  # fmt: skip
     metrics = keeping('{ day = "60 days", quarter = "1 year" }')
     Keeper(crowd.store, 0, lambda: moment("2027-03-01"), metrics).apply()
-    assert [str(name) for name in crowd.store.sums.names("m", crowd.scheme)] == ["kept-day-2026-Q1"]
+    assert [str(name) for name in crowd.store.sums.names(("m", crowd.scheme))] == [
+        "kept-day-2026-Q1"
+    ]
     crowd.check(months("2026-01", "2026-02", "2026-03"))
 
 

@@ -111,7 +111,7 @@ def _draw_mechanisms(folder, name, drawn):
         for label, tallies in zip(labels, drawn(metric, labels, rng), strict=True):
             key = TallyKey(metric.name, metric.scheme.fingerprint, label)
             rows = dict(enumerate(row for each in tallies for row in each.rows))
-            found[key] = addition_of(store.shape(*key[:2]), rows)
+            found[key] = addition_of(store.shape(key[:2]), rows)
     assert not store.fold(Commit((f"{1:032x}",), found), NOW)
     store.close()
 

@@ -62,7 +62,7 @@ def build(folder):
         scheme = metric.scheme.fingerprint
         keys = {TallyKey(metric.name, scheme, label): rows for label, rows in _drawn(metric)}
         some = {
-            key: addition_of(store.shape(*key[:2]), dict(enumerate(rows)))
+            key: addition_of(store.shape(key[:2]), dict(enumerate(rows)))
             for key, rows in keys.items()
         }
         assert not store.fold(Commit((f"{number:032x}",), some), NOW)
@@ -70,7 +70,7 @@ def build(folder):
             store.seal(key)
     for name, before in (("kept", "2026-09-30"), ("dropped", "2026-10-20")):
         scheme, kept = registry[name].scheme.fingerprint, [kind for kind, _ in registry[name].keep]
-        store.sums.drop_windows(name, scheme, windows.end(before), kept[1:])
+        store.sums.drop_windows((name, scheme), windows.end(before), kept[1:])
     store.close()
     with closing(sqlite3.connect(folder / STORE)) as file, file:
         file.execute(

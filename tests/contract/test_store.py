@@ -167,15 +167,15 @@ class Course(RuleBasedStateMachine):
 
     @rule(month=st.sampled_from(MONTHS))
     def add_up(self, month):
-        self.store.sums.add_up(self.metric, self.scheme, "day", month)
+        self.store.sums.add_up((self.metric, self.scheme), "day", month)
         # What is up to date is not made again.
-        assert self.store.sums.add_up(self.metric, self.scheme, "day", month) == 0
+        assert self.store.sums.add_up((self.metric, self.scheme), "day", month) == 0
 
     @rule(day=days)
     def drop_into_sums(self, day):
         gone = [each for each in self.own if each <= day]
         moment = windows.end(day)
-        done = self.store.sums.drop_windows(self.metric, self.scheme, moment, ("month",))
+        done = self.store.sums.drop_windows((self.metric, self.scheme), moment, ("month",))
         assert (done.tallies, done.failed) == (len(gone), ())
         for each in gone:
             self.kept[each] = self.own.pop(each) + self.kept.get(each, 0)
@@ -621,7 +621,7 @@ def test_a_cleared_journal_leaves_no_increments(home, store, scheme, make, new_i
 
     def added():
         found, of = [], ("m", scheme.fingerprint)
-        store.read(0, *of, store.names(0, *of), lambda _, held: found.append(len(held.added)))
+        store.read(0, of, store.names(0, of), lambda _, held: found.append(len(held.added)))
         return found
 
     other = home.open()
@@ -640,7 +640,9 @@ def test_increments_do_not_pile_up(store, shelf, new_id, noon):
         cells = dict.fromkeys(range(number % 10, 20_000, 10), 1)
         assert not store.fold(commit(scheme, new_id(), cells=cells), noon)
         totals = {WINDOW: np.zeros(20_001, np.int64)}
-        assert store.add(0, "m", scheme.fingerprint, totals)[WINDOW].size < 20_100 + 2**15 + 17_000
+        assert (
+            store.add(0, ("m", scheme.fingerprint), totals)[WINDOW].size < 20_100 + 2**15 + 17_000
+        )
     assert totals[WINDOW].tolist() == [60, *[6] * 20_000]
 
 

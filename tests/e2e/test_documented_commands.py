@@ -271,7 +271,7 @@ def report(folder):
         for metric in registry:
             for window, rows in drawn_windows(metric, rng):
                 key = TallyKey(metric.name, metric.scheme.fingerprint, window)
-                addition = addition_of(store.shape(*key[:2]), dict(enumerate(rows)))
+                addition = addition_of(store.shape(key[:2]), dict(enumerate(rows)))
                 store.fold(Commit((secrets.token_hex(16),), {key: addition}), time.time())
     with contextlib.closing(open_store(f"sqlite:///{folder}/other.db")) as store:
         store.publish({metric.name: [metric.scheme] for metric in registry})

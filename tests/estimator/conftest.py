@@ -92,7 +92,7 @@ def fill(store):
         store.publish({tally.metric: [scheme]})
         (window,) = tally.windows
         key = TallyKey(tally.metric, tally.scheme, window)
-        addition = addition_of(store.shape(*key[:2]), dict(enumerate(tally.rows)))
+        addition = addition_of(store.shape(key[:2]), dict(enumerate(tally.rows)))
         assert not store.fold(Commit((f"{next(ids):032x}",), {key: addition}), NOW)
 
     return fold

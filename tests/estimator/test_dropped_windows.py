@@ -52,7 +52,7 @@ def filled(path):
                 for row, reports in enumerate((300, 500) if number % 7 else (4, 5))
             }
             key = TallyKey("dark", scheme.fingerprint, day)
-            additions[key] = addition_of(store.shape(*key[:2]), rows)
+            additions[key] = addition_of(store.shape(key[:2]), rows)
     store.fold(Commit(("0" * 31 + "1",), additions), NOW)
     return store
 
@@ -72,7 +72,7 @@ def months(tmp_path_factory):
     before = windows.end("2026-01-14")
     for registry in (EARLIER, REGISTRY):
         scheme = registry["dark"].scheme.fingerprint
-        assert store.sums.drop_windows("dark", scheme, before, ("month",)).tallies
+        assert store.sums.drop_windows(("dark", scheme), before, ("month",)).tallies
     yield store
     store.close()
 

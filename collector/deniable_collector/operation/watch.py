@@ -15,7 +15,7 @@ from deniable_collector.operation import metrics
 from deniable_collector.operation.events import tell
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import Commit
-from deniable_collector.stores.contract import Change, StoreContract
+from deniable_collector.stores.contract import Change, Of, StoreContract
 from deniable_collector.stores.errors import StoreUnavailable
 
 _CALM = 5.0
@@ -93,9 +93,9 @@ class WatchedStore(Store):
     heads = _watched(StoreContract.heads)
     read = _watched(StoreContract.read)
 
-    def change(self, shard: int, metric: str, scheme: str, change: Change) -> bool:
+    def change(self, shard: int, of: Of, change: Change) -> bool:
         # Where no window can be sealed or dropped now, the store may take commits all the same.
-        return self._store.change(shard, metric, scheme, change)
+        return self._store.change(shard, of, change)
 
     def ping(self) -> None:
         with self._pinging:

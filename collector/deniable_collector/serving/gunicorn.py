@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 
 import deniable
 from deniable_collector.operation.events import announce, tell
-from deniable_collector.settings import ROOM, Settings
+from deniable_collector.settings import ROOM, Settings, SettingsError
 
 ENDING = (SIGTERM, SIGINT, SIGQUIT)
 
@@ -191,16 +191,19 @@ _INHERITED = ("LISTEN_FDS", "GUNICORN_FD")
 """Variables of a server that gets its sockets from systemd, or from its predecessor."""
 
 
-def cannot_listen(addresses: Mapping[str, str]) -> list[str]:
-    """What is wrong with these addresses (`settings.parse_bind`), by the name of their setting.
+def check_addresses(addresses: Mapping[str, str]) -> None:
+    """Return if a server can listen at these addresses (`settings.parse_bind`), by the name of
+    their setting. Port 0 and an empty address are fine.
 
-    Port 0 and an empty address are fine.
+    Raises:
+        SettingsError: it cannot at some of them; all of these are listed.
     """
     if any(name in os.environ for name in _INHERITED):
-        return []
-    return [
-        f"{name} {why}" for name, address in addresses.items() if address and (why := _why(address))
-    ]
+        return
+    asked = addresses.items()
+    problems = [f"{name} {why}" for name, address in asked if address and (why := _why(address))]
+    if problems:
+        raise SettingsError(problems)
 
 
 def _why(address: str) -> str:

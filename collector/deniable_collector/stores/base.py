@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from deniable.protocol.windows import start
 from deniable_collector.stores.commits import TallyKey, version_of
-from deniable_collector.stores.contract import StoreContract
+from deniable_collector.stores.contract import Of, StoreContract
 from deniable_collector.stores.errors import StoreUnavailable
 from deniable_collector.stores.increments import Held
 from deniable_collector.stores.life import Sealing, by_combination
@@ -37,7 +37,7 @@ class Store(StoreContract):
         """The sums over weeks, months and quarters."""
         return Sums(self)
 
-    def each_scheme(self) -> list[tuple[str, str]]:
+    def each_scheme(self) -> list[Of]:
         """Metric and scheme of each published scheme, in their order."""
         published = sorted(self.schemes().items())
         return [(metric, scheme) for metric, schemes in published for scheme in sorted(schemes)]
@@ -47,13 +47,13 @@ class Store(StoreContract):
 
         `dropped` has those whose reports are only in sums.
         """
-        parts = self.sums.parts(metric, scheme)
+        parts = self.sums.parts((metric, scheme))
         names = {name for part in parts for name in part.names() if not is_sum(name)}
         return sorted(names, key=start)
 
     def dropped(self, metric: str, scheme: str) -> list[str]:
         """The windows that were dropped and whose reports are in kept sums, oldest first."""
-        parts = self.sums.parts(metric, scheme)
+        parts = self.sums.parts((metric, scheme))
         return sorted({label for part in parts for label in part.kept().dropped}, key=start)
 
     def all_windows(self, metric: str, scheme: str) -> list[str]:
@@ -73,15 +73,16 @@ class Store(StoreContract):
             NotKept: windows were dropped, and the sum that has them has others too.
         """
         labels = tuple(dict.fromkeys(windows))
-        shape = self.shape(metric, scheme)
+        of = metric, scheme
+        shape = self.shape(of)
         total = np.zeros(shape.size, np.int64)
-        for part in self.sums.parts(metric, scheme):
+        for part in self.sums.parts(of):
             names = part.names()
             for _ in range(_ATTEMPTS):
                 there = part.around(labels, names)
                 plan = cover(labels, there)
                 vector = np.zeros(shape.size, np.int64)
-                found = self.add(part.shard, metric, scheme, dict.fromkeys(plan, vector))
+                found = self.add(part.shard, part.of, dict.fromkeys(plan, vector))
                 names = part.names()
                 whole = found.keys() >= set(filter(is_sum, plan))
                 if whole and there.kept_stamps == part.kept(labels, names).stamps:
@@ -92,14 +93,6 @@ class Store(StoreContract):
             total += vector
         return Tally(metric, scheme, labels, tuple(rows_of(shape, total)))
 
-    def own_tally(self, tally: TallyKey) -> Tally:
-        """What the tally of one window has, without what sums have of this window.
-
-        Raises:
-            StoreError: the scheme was never published.
-        """
-        return self._own_tallies(tally.metric, tally.scheme, [tally.window])[tally.window]
-
     def each_tally(self, metric: str, scheme: str, windows: Iterable[str]) -> dict[str, Tally]:
         """The tally of each of these windows alone, in the order given. All of them are in memory
         at once, so ask for few where tallies are large.
@@ -108,19 +101,23 @@ class Store(StoreContract):
             StoreError: the scheme was never published.
             NotKept: a window was dropped, and the sum that has it has others too.
         """
-        found = self._own_tallies(metric, scheme, list(dict.fromkeys(windows)))
+        found = self.own_tallies(metric, scheme, list(dict.fromkeys(windows)))
         # Asked afterwards, so that a window that was dropped meanwhile is not read as empty.
         for label in self.dropped(metric, scheme):
             if label in found:
                 found[label] = self.tally(metric, scheme, [label])
         return found
 
-    def _own_tallies(self, metric: str, scheme: str, windows: Sequence[str]) -> dict[str, Tally]:
-        """What `own_tally` says of each of these windows."""
-        shape = self.shape(metric, scheme)
+    def own_tallies(self, metric: str, scheme: str, windows: Sequence[str]) -> dict[str, Tally]:
+        """What the tally of each of these windows has, without what sums have of it.
+
+        Raises:
+            StoreError: the scheme was never published.
+        """
+        shape = self.shape((metric, scheme))
         totals = dict(zip(windows, np.zeros((len(windows), shape.size), np.int64), strict=True))
         for shard in range(self.shards):
-            self.add(shard, metric, scheme, totals)
+            self.add(shard, (metric, scheme), totals)
         return {
             label: Tally(metric, scheme, (label,), tuple(rows_of(shape, total)))
             for label, total in totals.items()
@@ -148,10 +145,11 @@ class Store(StoreContract):
         Raises:
             StoreError: the scheme was never published.
         """
-        shape = self.shape(metric, scheme)
+        of = metric, scheme
+        shape = self.shape(of)
         found = {label: np.zeros(shape.groups, np.int64) for label in windows}
         told: Mapping[str, list[int]] = {}
-        for part in self.sums.parts(metric, scheme):
+        for part in self.sums.parts(of):
             there = part.around(found, part.names())
             # With more shards a copy tells of a part of them.
             told = there.told if self.shards == 1 else {}
@@ -165,7 +163,7 @@ class Store(StoreContract):
             found[tally.window] += by_combination(shape, rows)
 
         for shard in range(self.shards):
-            self.read(shard, metric, scheme, [each for each in found if each not in told], take)
+            self.read(shard, of, [each for each in found if each not in told], take)
         return found
 
     def version(self, metric: str, scheme: str, windows: Iterable[str]) -> bytes:
@@ -191,9 +189,9 @@ class Store(StoreContract):
         have windows of them."""
         return [
             (label, part.shard, head.stamp)
-            for part in self.sums.parts(metric, scheme)
+            for part in self.sums.parts((metric, scheme))
             for label, head in part.heads(windows).items()
-        ] + self.sums.stamps(metric, scheme, windows)
+        ] + self.sums.stamps((metric, scheme), windows)
 
     def versions(self, asked: Mapping[str, Iterable[str]]) -> dict[str, bytes]:
         """The same for many metrics at once: metric -> the version of its tallies, of all its
@@ -212,7 +210,7 @@ class Store(StoreContract):
     def sealed(self, metric: str, scheme: str, windows: Iterable[str]) -> frozenset[str]:
         """Which of these windows are sealed: nothing of them is in open form."""
         labels, found = list(windows), dict[str, bool]()
-        for part in self.sums.parts(metric, scheme):
+        for part in self.sums.parts((metric, scheme)):
             for label, head in part.heads(labels).items():
                 found[label] = found.get(label, True) and head.sealed
         return frozenset(label for label, each in found.items() if each)
@@ -230,7 +228,7 @@ class Store(StoreContract):
             StoreError: the scheme was never published, or the block did not read back as the
                 same counts; the open form stays.
         """
-        found = [part.seal(tally.window) for part in self.sums.parts(tally.metric, tally.scheme)]
+        found = [part.seal(tally.window) for part in self.sums.parts(tally[:2])]
         parts = [each for each in found if each is not None]
         return Sealing(*map(sum, zip(*parts, strict=True))) if parts else None
 
@@ -241,9 +239,9 @@ class Store(StoreContract):
         Returns how many tallies and kept sums were deleted.
         """
         gone = 0
-        for metric, scheme in self.each_scheme():
-            if metrics is None or metric in metrics:
-                parts = self.sums.parts(metric, scheme)
+        for of in self.each_scheme():
+            if metrics is None or of[0] in metrics:
+                parts = self.sums.parts(of)
                 gone += len(set().union(*(part.drop_ended(before) for part in parts)))
-                self.sums.forget_imports(metric, scheme, before)
+                self.sums.forget_imports(of, before)
         return gone

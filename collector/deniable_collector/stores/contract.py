@@ -74,8 +74,8 @@ class StoreContract(ABC):
     """
 
     def __init__(self) -> None:
-        self._schemes: dict[tuple[str, str], Scheme] = {}
-        self._shapes: dict[tuple[str, str], Shape] = {}
+        self._schemes: dict[Of, Scheme] = {}
+        self._shapes: dict[Of, Shape] = {}
 
     def scheme(self, metric: str, fingerprint: str) -> Scheme:
         """One published scheme.
@@ -94,15 +94,15 @@ class StoreContract(ABC):
                 "start the collector with the registry that declares it"
             ) from None
 
-    def shape(self, metric: str, scheme: str) -> Shape:
+    def shape(self, of: Of) -> Shape:
         """The shape of the tallies of a published scheme, which never changes.
 
         Raises:
             StoreError: it was never published.
         """
-        found = self._shapes.get((metric, scheme))
+        found = self._shapes.get(of)
         if found is None:
-            found = self._shapes[metric, scheme] = shape_of(self.scheme(metric, scheme))
+            found = self._shapes[of] = shape_of(self.scheme(*of))
         return found
 
     def check(self, commit: Commit) -> None:
@@ -112,7 +112,7 @@ class StoreContract(ABC):
             StoreError: as `fold` does.
         """
         for tally, addition in commit.additions.items():
-            if addition.places.max(initial=0) >= self.shape(*tally[:2]).size:
+            if addition.places.max(initial=0) >= self.shape(tally[:2]).size:
                 raise StoreError(
                     f"metric {tally.metric} has fewer counters in its scheme {tally.scheme}"
                 )
@@ -150,7 +150,7 @@ class StoreContract(ABC):
         """
 
     @abstractmethod
-    def names(self, shard: int, metric: str, scheme: str) -> list[str]:
+    def names(self, shard: int, of: Of) -> list[str]:
         """The names of all tallies of a shard, in any order."""
 
     @abstractmethod
@@ -159,15 +159,11 @@ class StoreContract(ABC):
         They may be of different moments, but are read in the order given."""
 
     @abstractmethod
-    def read(
-        self, shard: int, metric: str, scheme: str, names: Iterable[str], take: Take
-    ) -> dict[str, Found]:
+    def read(self, shard: int, of: Of, names: Iterable[str], take: Take) -> dict[str, Found]:
         """Have what is in each of these tallies taken, one after the other; returns those that
         exist. Each is of one moment, together they may be of several."""
 
-    def add(
-        self, shard: int, metric: str, scheme: str, totals: Mapping[str, NDArray[np.int64]]
-    ) -> dict[str, Found]:
+    def add(self, shard: int, of: Of, totals: Mapping[str, NDArray[np.int64]]) -> dict[str, Found]:
         """Add each of these tallies to its vector; some may have the same vector. Returns those
         that exist.
 
@@ -178,10 +174,10 @@ class StoreContract(ABC):
         def take(tally: TallyKey, held: Held) -> None:
             held.add_to(tally, totals[tally.window])
 
-        return self.read(shard, metric, scheme, totals, take)
+        return self.read(shard, of, totals, take)
 
     @abstractmethod
-    def change(self, shard: int, metric: str, scheme: str, change: Change) -> bool:
+    def change(self, shard: int, of: Of, change: Change) -> bool:
         """Make a change, and return whether it was made and not refused.
 
         Raises:

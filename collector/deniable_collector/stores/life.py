@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from deniable.protocol import windows
 from deniable_collector.stores.commits import TallyKey
-from deniable_collector.stores.contract import Change, Found, Head, StoreContract
+from deniable_collector.stores.contract import Change, Found, Head, Of, StoreContract
 from deniable_collector.stores.sealed import DamagedBlock, block_of
 from deniable_collector.stores.sums import (
     Holding,
@@ -62,8 +62,7 @@ class ShardPart:
 
     store: StoreContract
     shard: int
-    metric: str
-    scheme: str
+    of: Of
 
     @property
     def shape(self) -> Shape:
@@ -72,11 +71,11 @@ class ShardPart:
         Raises:
             StoreError: the scheme was never published.
         """
-        return self.store.shape(self.metric, self.scheme)
+        return self.store.shape(self.of)
 
     def names(self) -> list[str]:
         """The names of all tallies."""
-        return self.store.names(self.shard, self.metric, self.scheme)
+        return self.store.names(self.shard, self.of)
 
     def sums(self) -> list[SumName]:
         """The names of all sums."""
@@ -84,8 +83,7 @@ class ShardPart:
 
     def heads(self, asked: Sequence[str]) -> dict[str, Head]:
         """The heads of those of these tallies that exist."""
-        of = self.metric, self.scheme
-        return self.store.heads(self.shard, {of: asked})[of]
+        return self.store.heads(self.shard, {self.of: asked})[self.of]
 
     def read(self, name: str) -> tuple[Found | None, NDArray[np.int64]]:
         """What is found of one tally, and its vector; zeros if it is not there.
@@ -94,18 +92,18 @@ class ShardPart:
             DamagedBlock: it cannot be read.
         """
         counters = np.zeros(self.shape.size, np.int64)
-        found = self.store.add(self.shard, self.metric, self.scheme, {name: counters})
+        found = self.store.add(self.shard, self.of, {name: counters})
         return found.get(name), counters
 
     def change(self, change: Change) -> bool:
         """Make a change, and return whether it was made and not refused."""
-        return self.store.change(self.shard, self.metric, self.scheme, change)
+        return self.store.change(self.shard, self.of, change)
 
     def written(
         self, name: SumName, record: SumRecord, counters: NDArray[np.int64]
     ) -> tuple[bytes, bytes]:
         """The record and the block of a sum."""
-        tally = TallyKey(self.metric, self.scheme, str(name))
+        tally = TallyKey(*self.of, str(name))
         return msgspec.json.encode(record), block_of(tally, len(self.shape.widths), counters)
 
     def grown(
@@ -126,7 +124,7 @@ class ShardPart:
         found, counters = self.read(label)
         if found is None or found.stamp != head.stamp:
             return None
-        tally = TallyKey(self.metric, self.scheme, label)
+        tally = TallyKey(*self.of, label)
         block = block_of(tally, rows, counters)
         made = self.change(Change({label: found.stamp}, sealed={label: block}))
         return Sealing(found.size, len(block)) if made else None

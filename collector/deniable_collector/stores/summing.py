@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from deniable.protocol import windows
 from deniable.protocol.keep import CALENDARS
 from deniable_collector.stores.commits import TallyKey
-from deniable_collector.stores.contract import Change, StoreContract
+from deniable_collector.stores.contract import Change, Of, StoreContract
 from deniable_collector.stores.errors import StoreUnavailable
 from deniable_collector.stores.life import ATTEMPTS, Dropped, ShardPart
 from deniable_collector.stores.sealed import DamagedBlock
@@ -84,28 +84,28 @@ class Sums:
     def __init__(self, store: StoreContract) -> None:
         self._store = store
 
-    def parts(self, metric: str, scheme: str) -> list[ShardPart]:
+    def parts(self, of: Of) -> list[ShardPart]:
         """The parts of the tallies of a metric and scheme, of each shard."""
         shards = range(self._store.shards)
-        return [ShardPart(self._store, shard, metric, scheme) for shard in shards]
+        return [ShardPart(self._store, shard, of) for shard in shards]
 
-    def names(self, metric: str, scheme: str) -> list[SumName]:
+    def names(self, of: Of) -> list[SumName]:
         """All sums, in the order of their periods."""
-        found = {name for part in self.parts(metric, scheme) for name in part.sums()}
+        found = {name for part in self.parts(of) for name in part.sums()}
         return sorted(found, key=lambda name: (*bounds(name.period), name))
 
-    def calendars(self, metric: str, scheme: str) -> dict[str, set[str]]:
+    def calendars(self, of: Of) -> dict[str, set[str]]:
         """Each dropped window with the calendars whose kept sums have it."""
         found: dict[str, set[str]] = {}
-        for part in self.parts(metric, scheme):
+        for part in self.parts(of):
             for label, names in part.having().items():
                 found.setdefault(label, set()).update(name.calendar for name in names)
         return found
 
-    def stamps(self, metric: str, scheme: str, asked: Iterable[str]) -> list[tuple[object, ...]]:
+    def stamps(self, of: Of, asked: Iterable[str]) -> list[tuple[object, ...]]:
         """Window, shard and stamp of each kept sum that has one of these windows."""
         wanted, found = set(asked), list[tuple[object, ...]]()
-        for part in self.parts(metric, scheme):
+        for part in self.parts(of):
             there = part.kept(wanted)
             found += [
                 (label, f"{part.shard} {name}", there.stamps[name])
@@ -114,18 +114,16 @@ class Sums:
             ]
         return found
 
-    def add_up(self, metric: str, scheme: str, kind: str, period: str) -> int:
+    def add_up(self, of: Of, kind: str, period: str) -> int:
         """Make the copy of a period, or bring it up to date. It is calculated from the windows
         themselves, and goes where it would be of no use. Returns the bytes that were written.
 
         Raises:
             StoreError: a block is damaged, or the copy did not read back; nothing changed.
         """
-        return sum(part.add_up(kind, period) for part in self.parts(metric, scheme))
+        return sum(part.add_up(kind, period) for part in self.parts(of))
 
-    def drop_windows(
-        self, metric: str, scheme: str, before: float, calendars: Sequence[str]
-    ) -> Dropped:
+    def drop_windows(self, of: Of, before: float, calendars: Sequence[str]) -> Dropped:
         """Drop the windows that had ended by `before` (POSIX seconds). The same step adds them to
         the kept sums of these calendars, as far as they lie in them; without any they are lost.
 
@@ -135,7 +133,7 @@ class Sums:
             StoreUnavailable: the store cannot answer now; what is done stays.
         """
         gone, failed = set[str](), list[tuple[TallyKey, str]]()
-        for part in self.parts(metric, scheme):
+        for part in self.parts(of):
             due = [
                 label
                 for label in part.names()
@@ -149,19 +147,17 @@ class Sums:
                 except DamagedBlock as error:
                     done, why = set(), {label: str(error) for label in some}
                 gone |= done
-                failed += [(TallyKey(metric, scheme, label), why[label]) for label in why]
+                failed += [(TallyKey(*of, label), why[label]) for label in why]
         return Dropped(len(gone), tuple(failed))
 
-    def drop_sums(
-        self, metric: str, scheme: str, calendar: str, before: float, calendars: Sequence[str]
-    ) -> Dropped:
+    def drop_sums(self, of: Of, calendar: str, before: float, calendars: Sequence[str]) -> Dropped:
         """Drop the kept sums of a calendar whose period had ended by `before`.
 
         Where `calendars` has quarters, a month goes only if its quarter has all of it; to a quarter
         that has none of its windows it is added by the same step.
         """
         gone, failed = set[SumName](), list[tuple[TallyKey, str]]()
-        for part in self.parts(metric, scheme):
+        for part in self.parts(of):
             for name in part.sums():
                 if not (name.kept and name.ended(before) and name.calendar == calendar):
                     continue
@@ -174,25 +170,21 @@ class Sums:
                 if done:
                     gone.add(name)
                 else:
-                    failed.append((TallyKey(metric, scheme, str(name)), why))
+                    failed.append((TallyKey(*of, str(name)), why))
         return Dropped(len(gone), tuple(failed))
 
-    def kept_sum(
-        self, metric: str, scheme: str, name: SumName
-    ) -> tuple[dict[str, list[int]], NDArray[np.int64]]:
+    def kept_sum(self, of: Of, name: SumName) -> tuple[dict[str, list[int]], NDArray[np.int64]]:
         """One kept sum over all shards: its reports by window, and all of its counters."""
         whole = SumRecord()
-        total = np.zeros(self._store.shape(metric, scheme).size, np.int64)
-        for part in self.parts(metric, scheme):
+        total = np.zeros(self._store.shape(of).size, np.int64)
+        for part in self.parts(of):
             record = part.holding((name,)).sums.get(name)
             if record is not None:
                 total += part.read(str(name))[1]
                 whole.add(record)
         return whole.reports, total
 
-    def add(
-        self, metric: str, scheme: str, name: SumName, more: SumRecord, counters: NDArray[np.int64]
-    ) -> bool:
+    def add(self, of: Of, name: SumName, more: SumRecord, counters: NDArray[np.int64]) -> bool:
         """Add to a kept sum what an import brings, with its id, once for each id, for ever. Returns
         whether it was added now.
 
@@ -200,7 +192,7 @@ class Sums:
             StoreError: the sum did not read back, or others change it all the time.
         """
         # All sums of a metric lie in one shard, where each can be judged by the others.
-        part = self.parts(metric, scheme)[0]
+        part = self.parts(of)[0]
         for _ in range(ATTEMPTS):
             there = part.holding((name,))
             if name in there.sums and not {*more.added}.isdisjoint(there.sums[name].added):
@@ -210,29 +202,25 @@ class Sums:
                 return True
         raise StoreUnavailable("others change the same sum all the time")
 
-    def imported(self, metric: str, scheme: str) -> list[Imported]:
+    def imported(self, of: Of) -> list[Imported]:
         """In which forms windows were imported into this store."""
-        return _imports(self._memory(metric, scheme))[1]
+        return _imports(self._memory(of))[1]
 
-    def note_imports(self, metric: str, scheme: str, imports: Iterable[Imported]) -> None:
+    def note_imports(self, of: Of, imports: Iterable[Imported]) -> None:
         """Remember that windows are imported in these forms."""
         new = list(imports)
-        self._change_imports(metric, scheme, lambda known: [*dict.fromkeys([*known, *new])])
+        self._change_imports(of, lambda known: [*dict.fromkeys([*known, *new])])
 
-    def forget_imports(self, metric: str, scheme: str, before: float) -> None:
+    def forget_imports(self, of: Of, before: float) -> None:
         """Forget the imports of which nothing can be left, when all was dropped that had ended by
         `before` (POSIX seconds)."""
-        self._change_imports(
-            metric, scheme, lambda known: [each for each in known if not each.ended(before)]
-        )
+        self._change_imports(of, lambda known: [each for each in known if not each.ended(before)])
 
-    def _memory(self, metric: str, scheme: str) -> ShardPart:
-        return self.parts(metric, f"{scheme}.imports")[0]
+    def _memory(self, of: Of) -> ShardPart:
+        return self.parts((of[0], f"{of[1]}.imports"))[0]
 
-    def _change_imports(
-        self, metric: str, scheme: str, edit: Callable[[list[Imported]], list[Imported]]
-    ) -> None:
-        memory = self._memory(metric, scheme)
+    def _change_imports(self, of: Of, edit: Callable[[list[Imported]], list[Imported]]) -> None:
+        memory = self._memory(of)
         for _ in range(ATTEMPTS):
             stamp, known = _imports(memory)
             new = edit(known)

@@ -22,7 +22,7 @@ from deniable.protocol import windows
 from deniable.protocol.keep import CALENDARS
 from deniable_collector.files import written
 from deniable_collector.stores.base import Store
-from deniable_collector.stores.commits import MAX_CELL, TallyKey
+from deniable_collector.stores.commits import MAX_CELL
 from deniable_collector.stores.sums import SumName, bounds, period_of
 from deniable_collector.stores.vectors import rows_of, shape_of
 
@@ -170,15 +170,16 @@ def export(
 
         put(HeadLine(FORMAT, VERSION, origin))
         for metric, scheme, names in chosen:
-            put(SchemeLine(metric, scheme.fingerprint, scheme.definition()))
+            of = metric, scheme.fingerprint
+            put(SchemeLine(*of, scheme.definition()))
             for name in names:
                 if isinstance(name, SumName):
-                    of_windows, counters = store.sums.kept_sum(metric, scheme.fingerprint, name)
+                    of_windows, counters = store.sums.kept_sum(of, name)
                     put(SumLine(name.kind, name.period, of_windows))
                     its_rows = tuple(rows_of(shape_of(scheme), counters))
                     sums += 1
                 else:
-                    tally = store.own_tally(TallyKey(metric, scheme.fingerprint, name))
+                    tally = store.own_tallies(*of, [name])[name]
                     its_rows = tally.rows
                     reports += tally.reports
                 for number, row in enumerate(its_rows):
@@ -202,7 +203,7 @@ def _names(
         for label in sorted(store.windows(metric, scheme), key=in_order)
         if selection.takes(metric, label)
     ]
-    sums = store.sums.names(metric, scheme)
+    sums = store.sums.names((metric, scheme))
     kept = [name for name in sums if name.kept and selection.takes(metric, name.period)]
     return [*labels, *kept]
 

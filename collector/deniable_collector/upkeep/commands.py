@@ -102,7 +102,7 @@ def info(store: str | None, as_json: bool) -> None:
         for number, (metric, fingerprint) in enumerate(published, 1):
             scheme = opened.scheme(metric, fingerprint)
             labels = opened.windows(metric, fingerprint)
-            sums = opened.sums.names(metric, fingerprint)
+            sums = opened.sums.names((metric, fingerprint))
             names = [*labels, *map(str, sums)]
             reports, unreadable = _readable(opened, (metric, fingerprint), names)
             damaged += unreadable
@@ -140,7 +140,7 @@ def _readable(store: Store, of: tuple[str, str], names: list[str]) -> tuple[int,
     from deniable_collector.stores.sealed import DamagedBlock
     from deniable_collector.stores.sums import is_sum
 
-    rows, reports, damaged = len(store.shape(*of).widths), 0, list[str]()
+    rows, reports, damaged = len(store.shape(of).widths), 0, list[str]()
 
     def take(tally: TallyKey, held: Held) -> None:
         nonlocal reports
@@ -153,7 +153,7 @@ def _readable(store: Store, of: tuple[str, str], names: list[str]) -> tuple[int,
             reports += 0 if is_sum(tally.window) else found
 
     for shard in range(store.shards):
-        store.read(shard, *of, names, take)
+        store.read(shard, of, names, take)
     return reports, damaged
 
 
@@ -211,7 +211,7 @@ def drop(before: datetime, dry_run: bool, store: str | None, yes: bool, as_json:
         sums = [
             (*of, name)
             for of in schemes
-            for name in opened.sums.names(*of)
+            for name in opened.sums.names(of)
             if name.kept and name.ended(moment)
         ]
         metrics = sorted({metric for metric, _, _ in found})

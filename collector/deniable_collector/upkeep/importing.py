@@ -101,7 +101,7 @@ def load(
     if contents.origin:
         # Before anything is added.
         for of, windows in brought.items():
-            store.sums.note_imports(*of, [*windows])
+            store.sums.note_imports(of, [*windows])
     added, known = Amount(), Amount()
     for part in ArchiveReader(path, lambda share: advance(0.5 + share / 2)).parts():
         if not selection.takes(part.metric, part.period):
@@ -110,7 +110,7 @@ def load(
         rows = {row.row: TallyRow(row.reports, np.array(row.cells)) for row in part.rows}
         if part.sum is not None:
             record = SumRecord(reports=part.sum.reports, added=[batch])
-            new = store.sums.add(*part.of, part.sum.name, record, vector_of(shape, rows))
+            new = store.sums.add(part.of, part.sum.name, record, vector_of(shape, rows))
             amount = added if new else known
             amount.sums += 1
             continue
@@ -139,7 +139,7 @@ def _check(path: Path, store: Store, of: tuple[str, str], windows: Collection[Im
     for each in windows:
         if each.form != TALLY:
             calendars[each.window].add(each.form)
-    known = store.sums.calendars(*of) if calendars else {}
+    known = store.sums.calendars(of) if calendars else {}
     for window in sorted(calendars.keys() & known.keys()):
         if calendars[window].isdisjoint(known[window]):
             theirs = " and ".join(sorted(calendars[window]))
@@ -158,7 +158,7 @@ def _check_twice(
     """Refuse windows that would be counted twice: those that the store has counted itself, in a
     file that it, or a copy of it, wrote (`own`), and what came before from the same store in
     another form."""
-    imported = store.sums.imported(*of)
+    imported = store.sums.imported(of)
     if own:
         sources = {each.source for each in windows}
         # Its windows that were dropped meanwhile may come back; then the memory has them.

@@ -169,9 +169,9 @@ class Keeper(Upkeep):
             of = metric, scheme
             if rule.windows:
                 before = min(now - rule.windows * _DAY, now - SETTLED)
-                found.append(sums.drop_windows(*of, before, rule.calendars))
+                found.append(sums.drop_windows(of, before, rule.calendars))
             for calendar, days in rule.sums:
-                found.append(sums.drop_sums(*of, calendar, now - days * _DAY, rule.calendars))
+                found.append(sums.drop_sums(of, calendar, now - days * _DAY, rule.calendars))
         self.tell_failed("retention-failed", chain.from_iterable(each.failed for each in found))
         if gone := sum(each.tallies for each in found):
             tell("info", "retention", f"dropped {gone} tallies and sums of {metric}, as "
@@ -237,7 +237,8 @@ def seal_all(
             outcome.after += sealing.after
 
     def add_up(period: tuple[str, ...]) -> None:
-        written = store.sums.add_up(*period)
+        metric, scheme, kind, label = period
+        written = store.sums.add_up((metric, scheme), kind, label)
         outcome.sums += written > 0
         outcome.sum_bytes += written
 
@@ -269,7 +270,7 @@ def _settled_periods(store: Store, now: float) -> list[tuple[str, ...]]:
     more reports at `now`, whose windows are sealed, and whose copy is missing, old or of no use."""
     found = list[tuple[str, ...]]()
     for metric, scheme, labels, sealed in _each_scheme(store):
-        parts = store.sums.parts(metric, scheme)
+        parts = store.sums.parts((metric, scheme))
         found += [
             (metric, scheme, copy.kind, copy.period)
             for copy in set[SumName]().union(*(part.copies_due(now - SETTLED) for part in parts))

@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from deniable import Scheme
 from deniable.protocol import windows
 from deniable_collector.stores.base import Store
-from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.errors import StoreError
 from deniable_collector.stores.sealed import DamagedBlock
 from deniable_collector.tally import Tally
@@ -178,7 +177,7 @@ class Reader:
 
     def kept_sums(self, metric: str, scheme: str) -> list[str]:
         """The weeks, months and quarters whose sums are kept for good."""
-        return [each.period for each in self._store.sums.names(metric, scheme) if each.kept]
+        return [each.period for each in self._store.sums.names((metric, scheme)) if each.kept]
 
     def tally(self, metric: str, scheme: str, labels: Iterable[str]) -> Tally:
         """The sum over those of these windows that can be read; it names the others.
@@ -285,7 +284,7 @@ class Reader:
         found: dict[str, StoreError] = {}
         for label in labels:
             try:
-                self._store.own_tally(TallyKey(metric, scheme, label))
+                self._store.own_tallies(metric, scheme, [label])
             except DamagedBlock as error:
                 found[label] = error
         self._tried(metric, scheme, labels, found)
@@ -302,7 +301,7 @@ class Reader:
         _log.warning("read without sums: %s", error)
         if set(labels).intersection(self.dropped(metric, scheme)):
             raise error
-        own = [self._store.own_tally(TallyKey(metric, scheme, label)) for label in labels]
+        own = self._store.own_tallies(metric, scheme, labels).values()
         rows = tuple(
             sum(same[1:], same[0]) for same in zip(*(each.rows for each in own), strict=True)
         )

@@ -9,8 +9,7 @@ import click
 from deniable import Registry
 from deniable.tools.command_line import command
 from deniable_collector.options import bind_option, server_registry_option, store_option
-from deniable_collector.serving.gunicorn import become, cannot_listen, environment
-from deniable_collector.settings import SettingsError
+from deniable_collector.serving.gunicorn import become, check_addresses, environment
 from deniable_collector.stores import store_of
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.files import DATA_FOLDER, DATA_SETTING
@@ -32,8 +31,7 @@ def dashboard(registry: str | None, store: str | None, bind: str | None) -> None
         environ[DATA_SETTING] = DATA_FOLDER
     settings = DashboardSettings.from_env(environ)
     Registry.load(settings.registry)
-    if problems := cannot_listen({"DENIABLE_DASHBOARD_BIND": settings.dashboard_bind}):
-        raise SettingsError(problems)
+    check_addresses({"DENIABLE_DASHBOARD_BIND": settings.dashboard_bind})
     store_of(settings).close()
     for told in DashboardSettings.strangers(environ):
         click.echo(f"warning: {told}", err=True)

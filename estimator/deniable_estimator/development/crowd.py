@@ -116,5 +116,5 @@ def fold_tally(store: Store, metric: Metric, tally: Tally, place: int, now: floa
     (label,) = tally.windows
     key = TallyKey(tally.metric, tally.scheme, label)
     first = place * len(metric.scheme.mechanism.rows)
-    addition = addition_of(store.shape(*key[:2]), dict(enumerate(tally.rows, first)))
+    addition = addition_of(store.shape(key[:2]), dict(enumerate(tally.rows, first)))
     store.fold(Commit((new_batch_id(),), {key: addition}), now)

@@ -109,7 +109,7 @@ def put(store, metric, rows, day=YESTERDAY, segment=0):
     """Add a day's sums to a store; they are of the segment at that place."""
     key = TallyKey(metric.name, metric.scheme.fingerprint, day)
     numbered = dict(enumerate(rows, segment * len(rows)))
-    addition = addition_of(store.shape(*key[:2]), numbered)
+    addition = addition_of(store.shape(key[:2]), numbered)
     store.fold(Commit((secrets.token_hex(16),), {key: addition}), NOW)
 
 

@@ -60,7 +60,7 @@ def test_days_that_were_dropped_are_not_compared(empty_store, tmp_path):
     for day in days(89):
         fill(empty_store, registry, "dark_mode", [0.3, 0.7], 2_000, day.isoformat())
     scheme = registry["dark_mode"].scheme.fingerprint
-    empty_store.sums.drop_windows("dark_mode", scheme, windows.end("2026-09-21"), ("month",))
+    empty_store.sums.drop_windows(("dark_mode", scheme), windows.end("2026-09-21"), ("month",))
     reader = browser_of(dashboard_of(empty_store, registry, data=str(tmp_path)))
     page = text_of(reader, "/metric/dark_mode?since=Release+4.2")
     assert "6 Oct 2026 to 18 Oct 2026 vs 22 Sep 2026 to 4 Oct 2026" in page

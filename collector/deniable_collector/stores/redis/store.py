@@ -125,7 +125,7 @@ class RedisStore(Store):
                 for each in ids.generations_at(now, term)
             ]
         for tally, key in zip(additions, tally_keys, strict=True):
-            keys += [self._index_key(commit.shard, *tally[:2]), key]
+            keys += [self._index_key(commit.shard, tally[:2]), key]
         lifetimes = [math.ceil(ids.lifetime_at(now, term)) for term in range(len(ids.TERMS))]
         stamps = [forms.fresh_stamp() for _ in additions]
         limits = [increments.OPEN, increments.LEAST, increments.MOST, ids.FIRST_LEVEL, ids.DEEPEST]
@@ -174,7 +174,7 @@ class RedisStore(Store):
         Raises:
             StoreError: a counter would exceed the highest, or what is there cannot be read.
         """
-        shape = self.shape(*tally[:2])
+        shape = self.shape(tally[:2])
         new = increments.merged(tally, shape, forms.held_in(old, tally), addition)
         return (old or b"")[: forms.HEADER.size], forms.value_of(stamp, *new)
 
@@ -212,9 +212,9 @@ class RedisStore(Store):
             published.setdefault(metric, {})[fingerprint] = read_scheme(definition)
         return published
 
-    def names(self, shard: int, metric: str, scheme: str) -> list[str]:
+    def names(self, shard: int, of: Of) -> list[str]:
         with translated():
-            found = self._client.smembers(self._index_key(shard, metric, scheme))
+            found = self._client.smembers(self._index_key(shard, of))
         return list(map(bytes.decode, cast(set[bytes], found)))
 
     def heads(self, shard: int, asked: Mapping[Of, Sequence[str]]) -> Heads:
@@ -235,11 +235,9 @@ class RedisStore(Store):
                 found[tally[:2]][tally.window] = head
         return found
 
-    def read(
-        self, shard: int, metric: str, scheme: str, names: Iterable[str], take: Take
-    ) -> dict[str, Found]:
-        tallies = [TallyKey(metric, scheme, name) for name in names]
-        at_once = max(1, _READ_BYTES // (4 * self.shape(metric, scheme).size))
+    def read(self, shard: int, of: Of, names: Iterable[str], take: Take) -> dict[str, Found]:
+        tallies = [TallyKey(*of, name) for name in names]
+        at_once = max(1, _READ_BYTES // (4 * self.shape(of).size))
         found: dict[str, Found] = {}
         for first in range(0, len(tallies), at_once):
             some = tallies[first : first + at_once]
@@ -250,7 +248,7 @@ class RedisStore(Store):
                     found[tally.window] = Found(value[:8].hex(), len(value))
         return found
 
-    def change(self, shard: int, metric: str, scheme: str, change: Change) -> bool:
+    def change(self, shard: int, of: Of, change: Change) -> bool:
         new = {
             name: forms.value_of(forms.fresh_stamp(), forms.SUM, *each)
             for name, each in change.put.items()
@@ -260,16 +258,14 @@ class RedisStore(Store):
             new[name] = forms.value_of(
                 bytes.fromhex(change.expected[name]), increments.SEALED, block
             )
-        return self._put(shard, metric, scheme, new, change)
+        return self._put(shard, of, new, change)
 
-    def _put(
-        self, shard: int, metric: str, scheme: str, new: Mapping[str, bytes], change: Change
-    ) -> bool:
+    def _put(self, shard: int, of: Of, new: Mapping[str, bytes], change: Change) -> bool:
         """Make a change, with these strings for what is new, if nothing has changed meanwhile."""
-        keys = [self._index_key(shard, metric, scheme), self._unmerged_key(shard)]
+        keys = [self._index_key(shard, of), self._unmerged_key(shard)]
         arguments: list[Any] = []
         for name in dict.fromkeys((*change.expected, *change.dropped, *new)):
-            keys.append(self._tally_key(shard, TallyKey(metric, scheme, name)))
+            keys.append(self._tally_key(shard, TallyKey(*of, name)))
             todo = "put" if name in new else "drop" if name in change.dropped else "same"
             known, value = name in change.expected, new.get(name, b"")
             stamp = bytes.fromhex(change.expected[name]) if known else "*"
@@ -309,7 +305,7 @@ class RedisStore(Store):
             with self._files.writing():
                 # If others have changed it, it is merged the next time.
                 expected = Change({tally.window: stamp.hex()})
-                self._put(shard, *tally[:2], {tally.window: new}, expected)
+                self._put(shard, tally[:2], {tally.window: new}, expected)
 
     def _values(self, keys: Sequence[str]) -> list[bytes | None]:
         """The strings at these keys of one slot; None where there is none."""
@@ -326,8 +322,8 @@ class RedisStore(Store):
     def _unmerged_key(self, shard: int) -> str:
         return self._key(shard, "unmerged")
 
-    def _index_key(self, shard: int, metric: str, scheme: str) -> str:
-        return self._key(shard, "windows", metric, scheme)
+    def _index_key(self, shard: int, of: Of) -> str:
+        return self._key(shard, "windows", *of)
 
     def ping(self) -> None:
         trouble: StoreUnavailable | None = None

@@ -71,7 +71,7 @@ class SqliteStore(Store):
             if not seen:
                 prune(connection, len(commit.ids), now)
                 for tally, addition in commit.additions.items():
-                    add_to(connection, tally, self.shape(*tally[:2]), addition)
+                    add_to(connection, tally, self.shape(tally[:2]), addition)
         return seen
 
     def publish(self, schemes: Mapping[str, Iterable[Scheme]]) -> None:
@@ -94,10 +94,10 @@ class SqliteStore(Store):
             published.setdefault(metric, {})[fingerprint] = read_scheme(definition)
         return published
 
-    def names(self, shard: int, metric: str, scheme: str) -> list[str]:
+    def names(self, shard: int, of: Of) -> list[str]:
         with self._file.transaction("DEFERRED") as connection:
             found = connection.execute(
-                "SELECT window FROM tallies WHERE metric = ? AND scheme = ?", (metric, scheme)
+                "SELECT window FROM tallies WHERE metric = ? AND scheme = ?", of
             )
             return list(chain.from_iterable(found))
 
@@ -106,39 +106,35 @@ class SqliteStore(Store):
             return {
                 of: {
                     name: Head(f"{stamp:016x}", kind == increments.SEALED, record)
-                    for _, name, stamp, kind, _, _, record in tallies(connection, *of, names)
+                    for _, name, stamp, kind, _, _, record in tallies(connection, of, names)
                 }
                 for of, names in asked.items()
             }
 
-    def read(
-        self, shard: int, metric: str, scheme: str, names: Iterable[str], take: Take
-    ) -> dict[str, Found]:
+    def read(self, shard: int, of: Of, names: Iterable[str], take: Take) -> dict[str, Found]:
         found: dict[str, Found] = {}
         with self._file.transaction("DEFERRED") as connection:
-            for each in tallies(connection, metric, scheme, names):
-                take(TallyKey(metric, scheme, each.window), held(connection, each))
+            for each in tallies(connection, of, names):
+                take(TallyKey(*of, each.window), held(connection, each))
                 found[each.window] = Found(f"{each.stamp:016x}", each.block + each.added)
         return found
 
-    def change(self, shard: int, metric: str, scheme: str, change: Change) -> bool:
+    def change(self, shard: int, of: Of, change: Change) -> bool:
         with self._file.transaction("IMMEDIATE") as connection:
-            there = {
-                each.window: each for each in tallies(connection, metric, scheme, change.expected)
-            }
+            there = {each.window: each for each in tallies(connection, of, change.expected)}
             if any(
                 (f"{there[name].stamp:016x}" if name in there else "") != stamp
                 for name, stamp in change.expected.items()
             ):
                 return False
-            forget(connection, metric, scheme, [*change.dropped, *change.put])
+            forget(connection, of, [*change.dropped, *change.put])
             for name, block in change.sealed.items():
                 put_block(connection, there[name].identity, block)
             for name, (record, block) in change.put.items():
                 made = connection.execute(
                     "INSERT INTO tallies (metric, scheme, window, stamp, kind, record) "
                     "VALUES (?, ?, ?, ?, ?, ?)",
-                    (metric, scheme, name, new_stamp(), increments.SEALED, record),
+                    (*of, name, new_stamp(), increments.SEALED, record),
                 )
                 put_block(connection, made.lastrowid or 0, block)
         return True
@@ -148,7 +144,7 @@ class SqliteStore(Store):
             found = connection.execute(
                 "SELECT metric, scheme, window FROM tallies WHERE added > 0"
             ).fetchall()
-        due = [(tally, self.shape(*tally[:2])) for tally in map(TallyKey._make, found)]
+        due = [(tally, self.shape(tally[:2])) for tally in map(TallyKey._make, found)]
         trouble: DamagedBlock | None = None
         while due:
             ends = time.monotonic() + _AT_ONCE
@@ -156,7 +152,7 @@ class SqliteStore(Store):
                 while due and time.monotonic() < ends:
                     tally, shape = due.pop()
                     try:
-                        for each in tallies(connection, *tally[:2], [tally.window]):
+                        for each in tallies(connection, tally[:2], [tally.window]):
                             if each.added:
                                 merge(connection, each, tally, shape)
                     except DamagedBlock as error:
@@ -190,11 +186,9 @@ class TallyRecord(NamedTuple):
     record: bytes = b""
 
 
-def tallies(
-    connection: sqlite3.Connection, metric: str, scheme: str, names: Iterable[str]
-) -> Iterator[TallyRecord]:
+def tallies(connection: sqlite3.Connection, of: Of, names: Iterable[str]) -> Iterator[TallyRecord]:
     """Those of these tallies that exist, in the order given."""
-    asked: dict[str, Any] = {"metric": metric, "scheme": scheme, "names": json.dumps(list(names))}
+    asked: dict[str, Any] = {"metric": of[0], "scheme": of[1], "names": json.dumps(list(names))}
     found = connection.execute(
         "SELECT tallies.id, window, stamp, kind, block, added, record "
         "FROM json_each(:names) CROSS JOIN tallies "
@@ -223,7 +217,7 @@ def add_to(
     Raises:
         StoreError: a counter would exceed the highest.
     """
-    found = next(tallies(connection, *tally[:2], [tally.window]), None)
+    found = next(tallies(connection, tally[:2], [tally.window]), None)
     if found is None:
         made = connection.execute(
             "INSERT INTO tallies (metric, scheme, window, kind) VALUES (?, ?, ?, ?)",
@@ -283,9 +277,9 @@ def put_block(connection: sqlite3.Connection, identity: int, block: bytes) -> No
     )
 
 
-def forget(connection: sqlite3.Connection, metric: str, scheme: str, names: Iterable[str]) -> None:
+def forget(connection: sqlite3.Connection, of: Of, names: Iterable[str]) -> None:
     """Delete those of these tallies that exist."""
-    for found in tallies(connection, metric, scheme, names):
+    for found in tallies(connection, of, names):
         _drop(connection, found.identity * _PIECES, (found.identity + 1) * _PIECES)
         for table in ("blocks", "tallies"):
             connection.execute(f"DELETE FROM {table} WHERE id = ?", (found.identity,))
