@@ -211,7 +211,7 @@ class LastGood(Generic[_T]):
             _log.warning("%s", error)
 
     def _look(self) -> tuple[object, _T, CheckedFileError | None]:
-        key = _status(self.path)
+        key = status_of(self.path)
         with self._lock:
             if key != self._seen[0]:
                 # What changes after this look has another status, and is read again.
@@ -259,13 +259,14 @@ class SmallDatabase:
             return self._connection.execute(statement, values).fetchall()
 
 
-def _status(path: Path | None) -> object:
+def status_of(path: Path | None) -> object:
     """Something that is another when the file has changed; None: there is none."""
     if path is None:
         return None
     try:
         found = path.stat()
-    except FileNotFoundError:
+    except (FileNotFoundError, ValueError):
+        # A file that another one names may have a name that no file can have.
         return None
     except OSError as error:
         return error.errno

@@ -51,7 +51,7 @@ LEAST_REPORTS = 1000
 _ROUGH = 0.5
 """Above this skewness the approximation of the lower tail is not valid."""
 
-LOW = 0.5 * math.erfc(math.sqrt(0.5))
+_LOW = 0.5 * math.erfc(math.sqrt(0.5))
 """The probability that a value which nobody has is more than a standard error below zero."""
 
 
@@ -237,9 +237,14 @@ def _shares(
         if size < _LIST:
             yield (first,)
             continue
-        # Values that move together count as fewer.
-        tail = binomial_tail(int(count / together), math.ceil(size / together), LOW)
-        yield first, ("low", float(count), LOW * size, tail)
+        yield first, low_figure(count, size, together)
+
+
+def low_figure(count: int, size: int, together: float = 1.0) -> Found:
+    """That so many of these values are more than a standard error below zero; those that move
+    together (`OracleAnalysis.together`) count as fewer."""
+    tail = binomial_tail(int(count / together), math.ceil(size / together), _LOW)
+    return "low", float(count), _LOW * size, tail
 
 
 def _bitmaps(tally: Tally, ones: Ones | None, repeats: float) -> Iterator[Found]:

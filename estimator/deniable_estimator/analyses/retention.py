@@ -59,6 +59,7 @@ from deniable_estimator.analyses.base import (
 from deniable_estimator.analyses.own_columns import MemoizedSubsetSelectionAnalysis
 from deniable_estimator.forecasting.detection import deviations
 from deniable_estimator.statistics.intervals import FloatArray, fieller_ends
+from deniable_estimator.statistics.participation import Participation
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,20 +227,6 @@ class Ratio(NamedTuple):
         return np.isnan(self.value) & ~self.empty
 
 
-@dataclass(frozen=True, eq=False)
-class AskedPart:
-    """Which part of the devices the reports of a window are from."""
-
-    sample_rate: float = 1.0
-    """Each device with this probability, in each window anew."""
-    one_in: int = 1
-    """One group of so many, which take turns."""
-
-    def again(self, age: int) -> float:
-        """The chance that a device that was asked in a window would be asked so many later."""
-        return self.sample_rate if age % self.one_in == 0 else 0.0
-
-
 class Cells(NamedTuple):
     """The cells (c, k) of a triangle that were seen; arrays of shape (M,)."""
 
@@ -264,7 +251,7 @@ def cells_of(numbers: Sequence[int], ages: int) -> Cells:
     return Cells(*(np.array(each, np.intp) for each in columns))
 
 
-def retention(counts: CohortCounts, cells: Cells, asked: AskedPart, level: float = 0.95) -> Ratio:
+def retention(counts: CohortCounts, cells: Cells, asked: Participation, level: float = 0.95) -> Ratio:
     """The retention of each of these cells."""
     first, later = cells.first, cells.later
     there = np.maximum(counts.counts[..., first, 0], 0.0)
@@ -281,14 +268,14 @@ def retention(counts: CohortCounts, cells: Cells, asked: AskedPart, level: float
     )
 
 
-def average(counts: CohortCounts, cells: Cells, asked: AskedPart, level: float = 0.95) -> Ratio:
+def average(counts: CohortCounts, cells: Cells, asked: Participation, level: float = 0.95) -> Ratio:
     """The curve: the retention of each age from 1 to `ages`, over the devices of all cohorts that
     were seen at that age."""
     found = [_average(counts, cells, age, asked, level) for age in range(1, counts.ages + 1)]
     return Ratio(*(np.stack(column, axis=-1) for column in zip(*found, strict=True)))
 
 
-def _average(counts: CohortCounts, cells: Cells, age: int, asked: AskedPart, level: float) -> Ratio:
+def _average(counts: CohortCounts, cells: Cells, age: int, asked: Participation, level: float) -> Ratio:
     mine = cells.age == age
     first, later = cells.first[mine], cells.later[mine]
     there = np.maximum(counts.counts[..., first, 0], 0.0)

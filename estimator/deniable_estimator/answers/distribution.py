@@ -131,10 +131,9 @@ class Distribution(NumberAnswer):
         """The share below a limit, for JSON: `at`, `share`, `std_error`, `low` and `high`; with the
         errors of `share_below`."""
         found = self.share_below(limit)
-        error = math.sqrt(found.variance)
-        numbers = (found.share, error, found.low, found.high) if self.n else (None,) * 4
-        names = ("at", "share", "std_error", "low", "high")
-        return dict(zip(names, (limit, *map(_finite, numbers)), strict=True))
+        numbers = found.share, math.sqrt(found.variance), found.low, found.high
+        told = plain(numbers) if self.n else [None] * 4
+        return dict(zip(("at", "share", "std_error", "low", "high"), (limit, *told), strict=True))
 
     def reach(self, p: float) -> tuple[float, float]:
         """Between which numbers so many fakes could put quantile p; infinite for outside of the
@@ -236,12 +235,8 @@ def series_names(kind: Number) -> tuple[str, ...]:
 
 
 def _share(found: RangeShare, n: int) -> dict[str, Any]:
-    numbers = (found.share, found.low, found.high) if n else (None, None, None)
-    return dict(zip(("share", "low", "high"), map(_finite, numbers), strict=True))
-
-
-def _finite(number: float | None) -> float | None:
-    return float(number) if number is not None and math.isfinite(number) else None
+    told = plain((found.share, found.low, found.high)) if n else [None] * 3
+    return dict(zip(("share", "low", "high"), told, strict=True))
 
 
 def estimate_distribution(part: Part, level: float, adjust: Adjustment) -> Distribution:

@@ -204,11 +204,8 @@ class PairAnswer(Answer):
             "true" if margin.boolean else margin.values[int(margin.share.argmax())]
             for margin in self.margins
         )
-        if self.margins[0].boolean and not self.margins[1].boolean:
-            return _conditional(self.names, "second", row, column)
-        if self.margins[0].boolean:
-            row = "true"
-        return _conditional(self.names, "first", row, column)
+        turned = self.margins[0].boolean and not self.margins[1].boolean
+        return _conditional(self.names, "second" if turned else "first", row, column)
 
     @cached_property
     def series(self) -> Series:

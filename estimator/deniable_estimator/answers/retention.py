@@ -13,7 +13,6 @@ from deniable.protocol import windows
 from deniable.protocol.mechanisms.memoized_retention import LIFECYCLE
 from deniable.protocol.types.retention import Retention
 from deniable_estimator.analyses.retention import (
-    AskedPart,
     Cells,
     CohortCounts,
     Ratio,
@@ -36,6 +35,7 @@ from deniable_estimator.forecasting.detection import deviations
 from deniable_estimator.messages import counted, message, sentence
 from deniable_estimator.statistics.counts import share_interval
 from deniable_estimator.statistics.intervals import FloatArray, Noise
+from deniable_estimator.statistics.participation import Participation
 
 Told: TypeAlias = Literal["known", "too few", "nothing fits"]
 """What is known of a cell: its retention; that its devices are too few; that no retention fits."""
@@ -132,7 +132,9 @@ class RetentionAnswer(Answer):
     headings = ("series", "share")
 
     window: windows.Kind
-    asked: AskedPart
+    asked: Participation = field(repr=False)
+    """Which part of the devices the reports of a window are from; of several schemes, that of the
+    one with the most."""
     lifecycle: Shares | None
     """None if it is not asked for."""
     lives: tuple[LifeWindow, ...] = field(repr=False)
@@ -330,7 +332,7 @@ def _told(few: bool, none: bool) -> Told:
 
 
 def _growth(
-    each: LifeWindow, before: LifeWindow | None, asked: AskedPart, level: float
+    each: LifeWindow, before: LifeWindow | None, asked: Participation, level: float
 ) -> WindowGrowth:
     """The reports are all devices, or a known part of them; the other ones add to the error."""
     part = asked.sample_rate / asked.one_in

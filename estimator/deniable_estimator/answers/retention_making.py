@@ -14,7 +14,7 @@ from deniable_collector.tally import Tally
 from deniable_estimator.analyses import oracle_analysis
 from deniable_estimator.analyses.anomalies import Verdict
 from deniable_estimator.analyses.candidates import check_tally
-from deniable_estimator.analyses.retention import AskedPart, CohortCounts, WindowedTally
+from deniable_estimator.analyses.retention import CohortCounts, WindowedTally
 from deniable_estimator.answers.basis import Basis, Part, few_notes, vars_of
 from deniable_estimator.answers.retention import LifeWindow, RetentionAnswer
 from deniable_estimator.answers.shares import Shares
@@ -90,7 +90,7 @@ def estimate_retention(part: Part, level: float, adjust: Adjustment) -> Retentio
             *_silent(participation, mechanism.ages),
         ),
         window=mechanism.window,
-        asked=AskedPart(participation.sample_rate, participation.one_in),
+        asked=participation,
         lifecycle=lifecycle,
         lives=lives,
         cohorts=cohorts,

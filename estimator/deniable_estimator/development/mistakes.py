@@ -14,6 +14,7 @@ from deniable import Metric, Registry, RegistryError
 from deniable.protocol.errors import Problem
 from deniable.protocol.types.discovery import Discovery
 from deniable.tools.commands import remarks
+from deniable_estimator.files import status_of
 from deniable_estimator.messages import message, sentence
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class RegistryFile:
 
     def _signature(self) -> tuple[object, ...]:
         """Something that is another when the file, or a list of values that it names, is."""
-        return tuple((str(each), _stat(each)) for each in (self.path, *self._lists()))
+        return tuple((str(each), status_of(each)) for each in (self.path, *self._lists()))
 
     def _lists(self) -> list[Path]:
         try:
@@ -73,14 +74,6 @@ class RegistryFile:
         except (OSError, ValueError, AttributeError, TypeError, RecursionError):
             return []
         return [self.path.parent / each for each in names if isinstance(each, str)]
-
-
-def _stat(path: Path) -> object:
-    try:
-        found = path.stat()
-    except (OSError, ValueError):
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 _TOLD = {

@@ -96,6 +96,10 @@ class Participation:
         """The most reports that the ledger allows a device."""
         return None if self.budget is None else _most(self.budget, self.cost)
 
+    def again(self, age: int) -> float:
+        """The chance that a device that could report in a window can do so that many later."""
+        return self.sample_rate if age % self.one_in == 0 else 0.0
+
     @cached_property
     def repeats(self) -> float:
         """The largest possible sum(T_i**2) / sum(T_i); 1 if no device reported twice."""

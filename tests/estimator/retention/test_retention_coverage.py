@@ -12,8 +12,9 @@ import pytest
 from tests.estimator.retention.crowds import counted
 
 from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
-from deniable_estimator.analyses.retention import AskedPart, average, cells_of, retention
+from deniable_estimator.analyses.retention import average, cells_of, retention
 from deniable_estimator.planning.retention_crowd import Life
+from deniable_estimator.statistics.participation import Participation
 
 AGES = 12
 
@@ -55,7 +56,7 @@ def _covered(
         lifecycle=lifecycle,
     )
     cells = cells_of(counts.numbers, AGES)
-    asked = AskedPart(sample_rate)
+    asked = Participation({}, sample_rate)
     found, curve = retention(counts, cells, asked), average(counts, cells, asked)
     # Of a cohort the first chance alone differs, so only its first two ages are known in closed
     # form where it changes: those of the second half begin with a lower one.

@@ -60,8 +60,8 @@ from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.anomalies import (
     CROWDED,
     LEAST_REPORTS,
-    LOW,
     Found,
+    low_figure,
     message_figure,
     row_figures,
 )
@@ -157,9 +157,7 @@ def bit_figures(mechanism: DBitFlip, tally: Tally, repeats: float) -> Iterator[F
     lowest = cell_shares(mechanism, tally.rows).min()
     tail = normal_tails(min(0.0, float(scores.min()))) / 2
     yield "lowest", float(lowest), 0.0, min(1.0, mechanism.cells * tail)
-    count = int((scores < -1).sum())
-    tail = binomial_tail(count, mechanism.cells, LOW)
-    yield "low", float(count), LOW * mechanism.cells, tail
+    yield low_figure(int((scores < -1).sum()), mechanism.cells)
 
 
 _Rows: TypeAlias = Sequence[tuple[Level, TallyRow]]
@@ -186,11 +184,7 @@ def _low(level: Level, row: TallyRow, support: FloatArray) -> Found:
     n, q = row.reports, float(level.q)
     # Without the half, supports of few reports would be below their expectation too often.
     scores = (support + 0.5 - n * q) / math.sqrt(n * q * (1 - q))
-    count = int((scores < -1).sum())
-    together = _together(level)
-    size = math.ceil(level.size / together)
-    tail = binomial_tail(int(count / together), size, LOW)
-    return "low", float(count), LOW * level.size, tail
+    return low_figure(int((scores < -1).sum()), level.size, _together(level))
 
 
 def _together(level: Level) -> float:
