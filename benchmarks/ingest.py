@@ -85,7 +85,7 @@ end
 PROTOCOL = """
 import asyncio
 import httptools
-from deniable_collector.serving import worker
+from deniable_collector.serving import gunicorn_worker
 
 ANSWER = b"HTTP/1.1 202 Accepted\\r\\ncontent-length: 2\\r\\n\\r\\n{}"
 
@@ -99,7 +99,7 @@ class Protocol(asyncio.Protocol):
     def on_message_complete(self):
         self.transport.write(ANSWER)
 
-class Worker(worker.HttpWorker):
+class Worker(gunicorn_worker.HttpWorker):
     async def _serve(self):
         loop = asyncio.get_running_loop()
         ended = self._ended = asyncio.Event()

@@ -31,8 +31,8 @@ from deniable_collector.stores.commits import Commit, TallyKey
 from deniable_collector.stores.vectors import addition_of
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses import sample_tally
+from deniable_estimator.asking.fetch import read
 from deniable_estimator.asking.query import Days, Query
-from deniable_estimator.asking.reading import read
 from deniable_estimator.asking.trend import trend
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.settings import DashboardSettings

@@ -27,8 +27,8 @@ from deniable.protocol.mechanisms.hashed import CountMeanSketch, HadamardCountMe
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of, sample_tally
+from deniable_estimator.analyses.discovery.prefix_tree import LEVEL
 from deniable_estimator.analyses.discovery.prior import Prior, counted_pairs, shipped_prior
-from deniable_estimator.analyses.discovery.tree import LEVEL
 from deniable_estimator.answers import answer_of
 from deniable_estimator.answers.basis import Part
 from deniable_estimator.answers.finds import Rule, find_strings

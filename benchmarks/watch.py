@@ -26,9 +26,9 @@ from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import sample_tally
 from deniable_estimator.answers.basis import Part
-from deniable_estimator.asking.reading import Question
+from deniable_estimator.asking.fetch import Question
 from deniable_estimator.forecasting.detection import std_error
-from deniable_estimator.judging.changes import (
+from deniable_estimator.judging.newest_window import (
     WEEKS_BEFORE,
     FalseAlarms,
     MetricRules,

@@ -23,10 +23,10 @@ from deniable_collector.stores.vectors import addition_of
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of, sample_tally
 from deniable_estimator.asking.query import Days, Query
-from deniable_estimator.releasing.ledger import ReleaseLedger
 from deniable_estimator.releasing.making import release
 from deniable_estimator.releasing.prepared import ReleaseRequest
 from deniable_estimator.releasing.preparing import prepare
+from deniable_estimator.releasing.release_ledger import ReleaseLedger
 
 REGISTRY = """
 schema = 1

@@ -23,8 +23,8 @@ from deniable_collector.documents import documents
 from deniable_collector.inherited import Inherited, inherited
 from deniable_collector.intake import Intake
 from deniable_collector.oblivious.gateway import Gateway, key_refused
-from deniable_collector.operation.metrics import QUEUE, store_figures, summed
-from deniable_collector.operation.watch import WatchedStore
+from deniable_collector.operation.prometheus import QUEUE, store_figures, summed
+from deniable_collector.operation.store_watch import WatchedStore
 from deniable_collector.refusals import IntakeError, too_large
 from deniable_collector.serving.batch_reader import BatchReader, Expected, ReadBody
 from deniable_collector.serving.group import GroupCommit
@@ -32,7 +32,7 @@ from deniable_collector.serving.http import HttpServer, Request
 from deniable_collector.serving.pages import PageHandler
 from deniable_collector.serving.responses import HttpResponse, problem_of
 from deniable_collector.stores import Store, store_of
-from deniable_collector.upkeep.journal import JournalKeeper
+from deniable_collector.upkeep.journal_clearing import JournalKeeper
 from deniable_collector.upkeep.keeper import Keeper, Sealer, Upkeep
 
 REPORTS = b"/v1/reports"

@@ -19,7 +19,7 @@ from deniable_collector.batches.batch import NAMED, Batch, Receipt, Rejection
 from deniable_collector.batches.bodies import read_batch
 from deniable_collector.batches.catalogue import Catalogue, Refused
 from deniable_collector.batches.folding import Accepted, additions
-from deniable_collector.operation.metrics import count_receipts
+from deniable_collector.operation.prometheus import count_receipts
 from deniable_collector.refusals import IntakeError
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import Commit, shard_of

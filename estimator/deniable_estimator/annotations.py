@@ -244,7 +244,7 @@ def add_annotation(
         CheckedFileError: the file has mistakes, or the new entry has.
         FileEditError: the file cannot be written.
     """
-    from deniable.tools.starting.declaring import toml_value
+    from deniable.tools.starting.new_metric import toml_value
 
     # A time is written in UTC and without an offset, so it reads as it is shown.
     at = f"{when:%Y-%m-%dT%H:%M:%SZ}" if isinstance(when, datetime) else when.isoformat()

@@ -24,7 +24,7 @@ from typing import Any, Generic, TypeVar
 from deniable import DeniableError
 from deniable.protocol.errors import MistakesError, Problem
 from deniable.protocol.toml_lines import line_of, locate
-from deniable_collector.files import written
+from deniable_collector.whole_files import written
 
 DATA_SETTING = "DENIABLE_DATA"
 DATA_FOLDER = "deniable-data"

@@ -34,8 +34,8 @@ from deniable.tools.command_line import command
 from deniable_collector.options import Function
 from deniable_estimator.analyses.cohorts.decoder import Decoding, decode
 from deniable_estimator.analyses.cohorts.design import Design
-from deniable_estimator.answers.files import csv_rows, csv_text, plain, utf8_text
-from deniable_estimator.answers.words.texts import SHARE, estimate_of, interval_title, p_value
+from deniable_estimator.answers.csv_files import csv_rows, csv_text, plain, utf8_text
+from deniable_estimator.answers.words.formats import SHARE, estimate_of, interval_title, p_value
 from deniable_estimator.document.document import Column, Document, Frame, Note, Tone
 from deniable_estimator.document.terminal import MOST_ROWS
 from deniable_estimator.document.units import SHARES

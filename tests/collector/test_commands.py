@@ -13,7 +13,7 @@ from tests.e2e.running import run
 
 from deniable_collector.commands import collect
 from deniable_collector.serving.gunicorn import check_addresses
-from deniable_collector.serving.worker import collect_seldom
+from deniable_collector.serving.gunicorn_worker import collect_seldom
 from deniable_collector.settings import SettingsError
 
 from .devices import fetch, post

@@ -24,7 +24,7 @@ from deniable import Client, Registry
 from deniable.tools.doctor import endpoint
 from deniable.tools.doctor.command import doctor
 from deniable.tools.sent_command import main as sent
-from deniable_collector.operation import checkup
+from deniable_collector.operation import operator_checks
 
 from .conftest import METRICS
 
@@ -341,10 +341,15 @@ def test_a_disk_that_is_nearly_full(monkeypatch):
     """Under FEW_BYTES there is a warning, under a tenth of it an error. The disk's figures are
     faked, because a full disk would stop other tests."""
     usage = shutil.disk_usage(".")
-    for free, level in ((checkup.FEW_BYTES - 1, "warning"), (checkup.FEW_BYTES // 11, "error")):
+    for free, level in (
+        (operator_checks.FEW_BYTES - 1, "warning"),
+        (operator_checks.FEW_BYTES // 11, "error"),
+    ):
         monkeypatch.setattr(shutil, "disk_usage", lambda _, free=free: usage._replace(free=free))
         assert run("--operator")[1]["disk", "disk_full"]["level"] == level
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=checkup.FEW_BYTES))
+    monkeypatch.setattr(
+        shutil, "disk_usage", lambda _: usage._replace(free=operator_checks.FEW_BYTES)
+    )
     assert ("disk", "disk_full") not in run("--operator")[1]
 
 
@@ -398,8 +403,8 @@ def test_how_redis_is_set_up(monkeypatch, config, info, off, levels, told):
     node.time.side_effect = lambda: (int(time.time() + off), 0)
     driver = mock.Mock(**{"nodes.return_value": {"10.0.0.7:6379": node}})
     made = mock.Mock(return_value=driver)
-    monkeypatch.setattr(checkup, "Driver", made)
-    monkeypatch.setattr(checkup, "store_of", lambda _: mock.Mock())
+    monkeypatch.setattr(operator_checks, "Driver", made)
+    monkeypatch.setattr(operator_checks, "store_of", lambda _: mock.Mock())
     monkeypatch.setenv("DENIABLE_STORE", "redis://127.0.0.1:1/0")
     monkeypatch.setenv("DENIABLE_REDIS_REPLICAS", "1")
     found = {code: each for (_, code), each in run("--operator")[1].items()}

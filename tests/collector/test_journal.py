@@ -19,8 +19,8 @@ from tests.ports import until
 
 from deniable.tools.command_line import find
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
-from deniable_collector.upkeep import journal
-from deniable_collector.upkeep.journal import JournalKeeper
+from deniable_collector.upkeep import journal_clearing
+from deniable_collector.upkeep.journal_clearing import JournalKeeper
 
 from . import thief
 from .devices import Devices
@@ -274,7 +274,7 @@ def test_an_end_that_cannot_clear(answer, seconds, monkeypatch, caplog):
     def sleep(step):
         now[0] += step
 
-    monkeypatch.setattr(journal, "time", SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr(journal_clearing, "time", SimpleNamespace(sleep=sleep))
     keeper = JournalKeeper(clearing(answer), 60, lambda: now[0])
     keeper._finish()
     assert seconds < now[0] < seconds + 0.2

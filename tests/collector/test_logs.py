@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from deniable_collector.operation.events import EventFormatter, announce, listen, tell
-from deniable_collector.operation.watch import WatchedStore
+from deniable_collector.operation.store_watch import WatchedStore
 from deniable_collector.stores import open_store
 
 SCHEMA = {"time": str, "level": str, "event": str, "message": str, "process": int}

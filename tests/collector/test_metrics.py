@@ -15,7 +15,7 @@ from tests.ports import until
 import deniable
 from deniable_collector.collector import Collector
 from deniable_collector.inherited import Inherited
-from deniable_collector.operation.metrics import _AllProcesses
+from deniable_collector.operation.prometheus import _AllProcesses
 from deniable_collector.serving import gunicorn
 from deniable_collector.settings import Settings
 

@@ -10,7 +10,7 @@ from aiohttp.test_utils import TestServer
 from deniable.protocol.oblivious.signed_keys import PATH, SIGNATURE
 from deniable_collector.oblivious.relay import CapsuleRelay
 from deniable_collector.oblivious.relay_settings import RelaySettings
-from deniable_collector.operation.metrics import summed
+from deniable_collector.operation.prometheus import summed
 
 from .conftest import SocketClient
 

@@ -10,7 +10,7 @@ import pytest
 from tests.ports import until
 
 from deniable_collector.serving.connection import serve
-from deniable_collector.serving.worker import new_event_loop
+from deniable_collector.serving.gunicorn_worker import new_event_loop
 from deniable_collector.serving.wsgi import WsgiHandler
 from deniable_collector.settings import Settings
 

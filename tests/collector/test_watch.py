@@ -5,8 +5,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from deniable_collector.operation import watch
-from deniable_collector.operation.watch import WatchedStore
+from deniable_collector.operation import store_watch
+from deniable_collector.operation.store_watch import WatchedStore
 from deniable_collector.stores import StoreUnavailable
 from deniable_collector.stores.commits import Commit
 
@@ -39,7 +39,7 @@ def store(moody):
 def clock(monkeypatch):
     """The seconds that the watched store goes by; they stand still until they are moved."""
     now = [100.0]
-    monkeypatch.setattr(watch.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(store_watch.time, "monotonic", lambda: now[0])
     return now
 
 

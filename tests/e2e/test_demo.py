@@ -36,11 +36,11 @@ from deniable_demo.population import (
     draw,
 )
 from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.fetch import read, select
 from deniable_estimator.asking.query import Days, Query
-from deniable_estimator.asking.reading import read, select
 from deniable_estimator.watching.rules_file import parse_rules
 from deniable_estimator.watching.run import Watcher
-from deniable_estimator.watching.state import WatchState
+from deniable_estimator.watching.seen import WatchState
 
 from .running import ran
 

@@ -14,8 +14,8 @@ from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, TallyKey
 from deniable_collector.stores.vectors import addition_of
 from deniable_collector.tally import TallyRow
+from deniable_estimator.asking.fetch import read
 from deniable_estimator.asking.query import Days, Query
-from deniable_estimator.asking.reading import read
 from deniable_estimator.asking.segments import by_segment
 from deniable_estimator.asking.trend import read_ranges, trend
 from deniable_estimator.errors import OnlyLongerError

@@ -15,13 +15,13 @@ from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses import sample_tally
 from deniable_estimator.analyses.anomalies import Figure
 from deniable_estimator.answers.basis import Part
+from deniable_estimator.asking.fetch import Question
 from deniable_estimator.asking.history import (
     Look,
     inspect,
     look,
     look_at_each,
 )
-from deniable_estimator.asking.reading import Question
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.participation import Participation
 

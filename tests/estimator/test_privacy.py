@@ -20,7 +20,7 @@ from deniable_estimator.privacy.computing import guarantee, guarantee_in, togeth
 from deniable_estimator.privacy.guarantees import Bound
 from deniable_estimator.privacy.report import derivation_of
 from deniable_estimator.privacy.words import chance, factor, rounded_up
-from deniable_estimator.terminal.privacy_told import privacy_document
+from deniable_estimator.terminal.privacy_document import privacy_document
 
 from .test_outsider_enumeration import CASES
 

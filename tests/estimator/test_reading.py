@@ -9,8 +9,8 @@ import pytest
 
 from deniable import Registry
 from deniable.protocol.mechanisms import Memoizing
+from deniable_estimator.asking.fetch import read, select
 from deniable_estimator.asking.query import Days, Query
-from deniable_estimator.asking.reading import read, select
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.participation import Participation
 

@@ -14,8 +14,8 @@ from deniable import Registry
 from deniable_collector.stores.base import Store
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
+from deniable_estimator.asking.fetch import read, select
 from deniable_estimator.asking.query import Query
-from deniable_estimator.asking.reading import read, select
 from deniable_estimator.asking.segments import by_segment, enough_reports, trends_by_segment
 from deniable_estimator.errors import EstimateError
 

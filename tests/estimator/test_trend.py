@@ -5,8 +5,8 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from deniable.protocol import windows
+from deniable_estimator.asking.fetch import unfinished
 from deniable_estimator.asking.query import Days, Query
-from deniable_estimator.asking.reading import unfinished
 from deniable_estimator.asking.trend import _count, trend
 
 LATER = datetime(2026, 11, 30, tzinfo=UTC).timestamp()

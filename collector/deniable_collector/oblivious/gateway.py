@@ -31,7 +31,7 @@ from deniable.protocol.oblivious.capsules import (
 from deniable.protocol.oblivious.signed_keys import KEYS_TYPE, SIGNATURE
 from deniable_collector.batches.catalogue import MustWait
 from deniable_collector.oblivious.key_file import KeyFile
-from deniable_collector.operation.metrics import count_answer
+from deniable_collector.operation.prometheus import count_answer
 from deniable_collector.refusals import IntakeError, too_large
 from deniable_collector.serving.admission import shows_key
 from deniable_collector.serving.batch_reader import BatchReader, Expected, ReadBody

@@ -19,7 +19,7 @@ from prometheus_client.core import Metric
 from deniable.protocol.oblivious.capsules import REQUEST_TYPE, RESPONSE_TYPE
 from deniable.protocol.oblivious.signed_keys import KEYS_TYPE, PATH, SIGNATURE
 from deniable_collector.oblivious.relay_settings import RelaySettings
-from deniable_collector.operation.metrics import OWN, build_info, summed
+from deniable_collector.operation.prometheus import OWN, build_info, summed
 from deniable_collector.refusals import IntakeError, too_large
 from deniable_collector.serving.admission import Admission, Cors, origin_refused
 from deniable_collector.serving.http import HttpServer, Request, is_text, media_type

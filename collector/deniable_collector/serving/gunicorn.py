@@ -41,8 +41,8 @@ def release() -> None:
 os.register_at_fork(after_in_parent=release)
 
 COMMON: dict[str, Any] = {
-    "worker_class": "deniable_collector.serving.worker.HttpWorker",
-    "logger_class": "deniable_collector.serving.worker.EventLogger",
+    "worker_class": "deniable_collector.serving.gunicorn_worker.HttpWorker",
+    "logger_class": "deniable_collector.serving.gunicorn_worker.EventLogger",
     "accesslog": None,
     "errorlog": "-",
     "loglevel": "warning",

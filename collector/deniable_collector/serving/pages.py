@@ -13,7 +13,7 @@ from prometheus_client.core import Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from deniable_collector.operation.metrics import count_answer
+from deniable_collector.operation.prometheus import count_answer
 from deniable_collector.refusals import IntakeError
 from deniable_collector.serving.admission import Admission
 from deniable_collector.serving.http import HttpHandler, Request

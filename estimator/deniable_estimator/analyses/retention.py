@@ -251,7 +251,9 @@ def cells_of(numbers: Sequence[int], ages: int) -> Cells:
     return Cells(*(np.array(each, np.intp) for each in columns))
 
 
-def retention(counts: CohortCounts, cells: Cells, asked: Participation, level: float = 0.95) -> Ratio:
+def retention(
+    counts: CohortCounts, cells: Cells, asked: Participation, level: float = 0.95
+) -> Ratio:
     """The retention of each of these cells."""
     first, later = cells.first, cells.later
     there = np.maximum(counts.counts[..., first, 0], 0.0)
@@ -275,7 +277,9 @@ def average(counts: CohortCounts, cells: Cells, asked: Participation, level: flo
     return Ratio(*(np.stack(column, axis=-1) for column in zip(*found, strict=True)))
 
 
-def _average(counts: CohortCounts, cells: Cells, age: int, asked: Participation, level: float) -> Ratio:
+def _average(
+    counts: CohortCounts, cells: Cells, age: int, asked: Participation, level: float
+) -> Ratio:
     mine = cells.age == age
     first, later = cells.first[mine], cells.later[mine]
     there = np.maximum(counts.counts[..., first, 0], 0.0)

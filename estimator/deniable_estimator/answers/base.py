@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from deniable.protocol import windows
 from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.answers.basis import Result, unfinished_note
-from deniable_estimator.answers.files import Filed, Table, plain, records
+from deniable_estimator.answers.csv_files import Filed, Table, plain, records
 from deniable_estimator.document.units import Unit, half_width
 from deniable_estimator.forecasting.detection import deviations
 from deniable_estimator.messages import message

@@ -20,13 +20,13 @@ from deniable.protocol.types.number import Number
 from deniable_estimator.analyses.anomalies import Verdict
 from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.analyses.numbers import HistogramAnalysis
+from deniable_estimator.analyses.numbers.cell_sums import combine_sums, sum_weights
 from deniable_estimator.analyses.numbers.distribution import (
     DistributionEstimate,
     Quantile,
     RangeShare,
 )
 from deniable_estimator.analyses.numbers.poisoning import Attack, quantile_attack
-from deniable_estimator.analyses.numbers.sums import combine_sums, sum_weights
 from deniable_estimator.answers.base import (
     NUMBER_COLUMNS,
     ChangeTest,
@@ -35,7 +35,7 @@ from deniable_estimator.answers.base import (
     number_change,
 )
 from deniable_estimator.answers.basis import Basis, Part, number_caveats, vars_of
-from deniable_estimator.answers.files import Table, plain, records
+from deniable_estimator.answers.csv_files import Table, plain, records
 from deniable_estimator.answers.mean import MeanInUnits, NumberAnswer, number_analysis
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.forecasting.detection import deviations

@@ -30,10 +30,10 @@ from deniable_estimator.analyses.anomalies import Figure, Verdict, discovery_fig
 from deniable_estimator.analyses.base import Finding
 from deniable_estimator.analyses.candidates import check_tally
 from deniable_estimator.analyses.discovery import DecodedRows, FoundHead
+from deniable_estimator.analyses.discovery.prefix_tree import LEVEL
 from deniable_estimator.analyses.discovery.prior import Prior, shipped_prior
-from deniable_estimator.analyses.discovery.tree import LEVEL
 from deniable_estimator.answers.basis import Basis, Part, Result, few_notes, footnotes, vars_of
-from deniable_estimator.answers.files import Table, plain
+from deniable_estimator.answers.csv_files import Table, plain
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.shares_making import combine, infer
 from deniable_estimator.forecasting.detection import deviations

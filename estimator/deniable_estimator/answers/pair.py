@@ -29,7 +29,7 @@ from deniable_estimator.analyses.pairs.dependence import (
 from deniable_estimator.analyses.pairs.poisoning import Fake, fakes_to_reject, moved
 from deniable_estimator.answers.base import Answer, ChangeTest, Comparison, Series
 from deniable_estimator.answers.basis import Basis, footnotes, vars_of
-from deniable_estimator.answers.files import Table, plain, records
+from deniable_estimator.answers.csv_files import Table, plain, records
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.shares_making import infer
 from deniable_estimator.document.units import CONDITIONALS, Unit

@@ -28,7 +28,7 @@ from deniable_estimator.answers.base import (
     Series,
     number_change,
 )
-from deniable_estimator.answers.files import Table, plain
+from deniable_estimator.answers.csv_files import Table, plain
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.document.units import ShareUnit
 from deniable_estimator.forecasting.detection import deviations

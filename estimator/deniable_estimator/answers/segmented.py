@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from deniable.protocol.segments import LEAST_REPORTS
 from deniable_estimator.answers.base import TOGETHER, Answer, Comparison
-from deniable_estimator.answers.files import Filed, Table, plain, records
+from deniable_estimator.answers.csv_files import Filed, Table, plain, records
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import counted, message

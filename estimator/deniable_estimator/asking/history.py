@@ -45,7 +45,7 @@ from deniable_estimator.analyses.anomalies import (
 from deniable_estimator.analyses.candidates import asked_values, check_tally
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.basis import Part
-from deniable_estimator.asking.reading import Question, Selection
+from deniable_estimator.asking.fetch import Question, Selection
 from deniable_estimator.statistics.intervals import FloatArray, Noise
 from deniable_estimator.statistics.tails import student_tails
 

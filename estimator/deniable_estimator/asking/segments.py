@@ -22,7 +22,7 @@ from deniable.protocol.mechanisms.number_range import Histogram
 from deniable.protocol.segments import LEAST_REPORTS
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.basis import Part
-from deniable_estimator.answers.files import Filed, Table
+from deniable_estimator.answers.csv_files import Filed, Table
 from deniable_estimator.answers.segmented import (
     Group,
     LabelledSegment,
@@ -30,12 +30,12 @@ from deniable_estimator.answers.segmented import (
     name_of,
     segmented,
 )
+from deniable_estimator.asking.fetch import Question, Selection, select, unfinished
 from deniable_estimator.asking.query import Query, find_metric, sliced
 from deniable_estimator.asking.reader import Reader
-from deniable_estimator.asking.reading import Question, Selection, select, unfinished
 from deniable_estimator.asking.trend import GROUPS, Trend, trend
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.forecasting.declaring import LARGE_SHARE
+from deniable_estimator.forecasting.crowd_forecast import LARGE_SHARE
 from deniable_estimator.forecasting.detection import reports_to_detect
 from deniable_estimator.forecasting.number_forecast import reports_for_quantile
 from deniable_estimator.messages import counted, message

@@ -14,7 +14,7 @@ import numpy as np
 
 from deniable.protocol import windows
 from deniable_estimator.annotations import Annotation, between
-from deniable_estimator.answers.words.texts import (
+from deniable_estimator.answers.words.formats import (
     estimate_title,
     interval_title,
     series_cell,

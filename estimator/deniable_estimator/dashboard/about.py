@@ -18,15 +18,15 @@ from deniable.protocol.types.pair import Pair
 from deniable.protocol.types.retention import Retention
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.shares import Shares
-from deniable_estimator.answers.words.texts import share_text, window
+from deniable_estimator.answers.words.formats import share_text, window
 from deniable_estimator.asking.query import Days
 from deniable_estimator.dashboard.data import DataSource
+from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.ranges import day_at
-from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.document.units import cell_words
 from deniable_estimator.forecasting.detection import detectable_share
 from deniable_estimator.messages import counted, joined, message, sentence, spaced
-from deniable_estimator.planning.inputs import SERVED_SIZE
+from deniable_estimator.planning.plan_inputs import SERVED_SIZE
 
 _LISTED = 100
 """So many values are listed in a definition."""
@@ -113,7 +113,7 @@ def visible(metric: Metric, answer: Answer) -> str | None:
     does; None where an answer is no share, or nothing was reported.
 
     It is the share that is detected with probability .8 by as many reports
-    (`forecasting.declaring`). Where devices remember their noise, only as many count as devices.
+    (`forecasting.crowd_forecast`). Where devices remember their noise, only as many count as devices.
     """
     mechanism = metric.scheme.mechanism
     if not (isinstance(answer, Shares) and isinstance(mechanism, FrequencyOracle) and answer.n):

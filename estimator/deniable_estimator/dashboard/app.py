@@ -20,7 +20,7 @@ from deniable import DeniableError, Registry, SchemeError, ValueListError
 from deniable.protocol import windows
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import Store, StoreError, StoreUnavailable, store_of
-from deniable_estimator.answers.words import texts
+from deniable_estimator.answers.words import formats
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.results import Results, StillDecoding, TooManyDecodes
 from deniable_estimator.asking.work import TooHeavy, Workers, WorkersClosed
@@ -176,17 +176,17 @@ def create_app(
     app.jinja_env.filters.update(
         number=words.number,
         chance=words.chance,
-        day=texts.day,
+        day=formats.day,
         days=words.days_of,
-        kind=texts.kind,
+        kind=formats.kind,
         type=words.type_name,
         ask=words.asked_for,
         example=words.example,
         range=words.range_of,
         role=role_name,
         too_short=words.too_short,
-        period=texts.period,
-        window=texts.window,
+        period=formats.period,
+        window=formats.window,
         isolated=isolated,
         is_day=is_day,
         **label_filters(),

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from deniable import Registry
 from deniable_estimator.annotations import Annotation
 from deniable_estimator.answers.base import Answer, Comparison
+from deniable_estimator.answers.csv_files import Filed, Table, csv_text, table_of, told_of
 from deniable_estimator.answers.distribution import Distribution
-from deniable_estimator.answers.files import Filed, Table, csv_text, table_of, told_of
 from deniable_estimator.answers.shares import Shares
+from deniable_estimator.asking.fetch import Question
 from deniable_estimator.asking.listed import Listed
-from deniable_estimator.asking.reading import Question
 from deniable_estimator.asking.trend import Trend
 from deniable_estimator.asking.trend_words import step_asked
 from deniable_estimator.document.document import to_json as document_json

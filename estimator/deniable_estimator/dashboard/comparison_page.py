@@ -14,13 +14,17 @@ from deniable_estimator.answers.words import kind_of
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.query import Days
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of, left_out
-from deniable_estimator.dashboard.changes import change_frame, change_headline, change_picture
+from deniable_estimator.dashboard.comparison_picture import (
+    change_frame,
+    change_headline,
+    change_picture,
+)
+from deniable_estimator.dashboard.exports import asked_form, file_of, of_comparison
+from deniable_estimator.dashboard.metric_view import PageReading, check_listed
 from deniable_estimator.dashboard.pages import keep_form, listed, unlisted
 from deniable_estimator.dashboard.privacy_label import even_guess
 from deniable_estimator.dashboard.ranges import RangeError, check_names, earlier_range, read_range
-from deniable_estimator.dashboard.reading import PageReading, check_listed
 from deniable_estimator.dashboard.source import current_source, declared_metric
-from deniable_estimator.dashboard.texts import asked_form, file_of, of_comparison
 from deniable_estimator.errors import EstimateError
 
 comparing = Blueprint("comparing", __name__)

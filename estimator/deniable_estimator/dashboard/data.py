@@ -15,10 +15,10 @@ from deniable.protocol import windows
 from deniable.protocol.value_list import read_values
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.analyses.base import FAKES
+from deniable_estimator.asking.fetch import Selection, unfinished
 from deniable_estimator.asking.listed import MOST_STRINGS, Listed, list_path
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.reader import Reader
-from deniable_estimator.asking.reading import Selection, unfinished
 from deniable_estimator.asking.results import Results, Turn, digest
 from deniable_estimator.asking.work import Workers
 from deniable_estimator.dashboard.calculations import LIGHT, png

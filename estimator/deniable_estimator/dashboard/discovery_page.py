@@ -16,13 +16,13 @@ from deniable_estimator.asking.trend import GROUPS, Trend
 from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.calculations import file_text, trend_text
 from deniable_estimator.dashboard.discovery import find_named, finds_at, trend_of_find
+from deniable_estimator.dashboard.exports import asked_form, download
+from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.overview.summary import standing_notes
 from deniable_estimator.dashboard.pages import head_of, keep_form
 from deniable_estimator.dashboard.pictures import rows_picture, send_picture
 from deniable_estimator.dashboard.ranges import RangeError, check_names
-from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.source import current_source, declared_metric
-from deniable_estimator.dashboard.texts import asked_form, download
 from deniable_estimator.dashboard.timeline import grouping, grouping_asked
 from deniable_estimator.dashboard.trends import chart_of_lines, lines_of
 from deniable_estimator.document.document import Column, Frame

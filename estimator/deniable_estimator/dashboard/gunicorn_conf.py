@@ -15,8 +15,8 @@ from typing import Any
 from flask import Flask
 
 from deniable_collector.serving.gunicorn import COMMON, open_files
+from deniable_collector.serving.gunicorn_worker import HttpWorker
 from deniable_collector.serving.http import HttpHandler
-from deniable_collector.serving.worker import HttpWorker
 from deniable_collector.serving.wsgi import WsgiHandler
 from deniable_collector.stores import StoreError
 from deniable_estimator.asking.work import WorkersClosed

@@ -34,7 +34,7 @@ def _annotations(path: Path, registry: Registry) -> Sequence[Problem]:
 
 
 def _boards(folder: Path, registry: Registry) -> Iterator[tuple[str, Sequence[Problem]]]:
-    from deniable_estimator.dashboard.boards.file import MOST_BOARDS, BoardFolder, load_board
+    from deniable_estimator.dashboard.boards.definition import MOST_BOARDS, BoardFolder, load_board
 
     if not folder.is_dir():
         yield str(folder), [Problem(None, "", "is no folder: DENIABLE_BOARDS names one")]

@@ -23,6 +23,8 @@ from deniable_estimator.dashboard.access.caller import for_people
 from deniable_estimator.dashboard.alarms import alarm_of, left_out
 from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.data import DataSource
+from deniable_estimator.dashboard.exports import asked_form, file_of, of_estimate, of_trend
+from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.overview.page import overview_page
 from deniable_estimator.dashboard.overview.summary import answer_notes, standing_notes
 from deniable_estimator.dashboard.privacy_label import privacy_label, released_sums
@@ -33,10 +35,8 @@ from deniable_estimator.dashboard.ranges import (
     presets,
     since_presets,
 )
-from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.recent import recent
 from deniable_estimator.dashboard.source import current_source, declared_metric, settings_in_force
-from deniable_estimator.dashboard.texts import asked_form, file_of, of_estimate, of_trend
 from deniable_estimator.dashboard.timeline import grouping, timeline
 from deniable_estimator.dashboard.uploads import forget_list, keep_list, kept_list, sent_list
 from deniable_estimator.dashboard.view import (

@@ -15,15 +15,15 @@ from werkzeug.exceptions import BadRequest, NotFound
 from deniable import Metric
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.basis import Result
-from deniable_estimator.answers.words import kind_of, texts
+from deniable_estimator.answers.words import formats, kind_of
 from deniable_estimator.dashboard.access.caller import opened_link
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of, left_out
 from deniable_estimator.dashboard.annotation_file import AnnotatedTrend, annotated
 from deniable_estimator.dashboard.boards.pages import show_board
 from deniable_estimator.dashboard.language import told
+from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.pages import asked_view, listed, unlisted
 from deniable_estimator.dashboard.privacy_label import even_guess
-from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.recent import headline_of
 from deniable_estimator.dashboard.release_pages import newest_view
 from deniable_estimator.dashboard.settings import DashboardSettings
@@ -121,7 +121,7 @@ def trend_picture(name: str, form: str) -> ResponseReturnValue:
                 "{metric}: {value} by {kind}, with {level}% intervals",
                 metric=metric.name,
                 value=found.label,
-                kind=texts.kind(found.trend.by),
+                kind=formats.kind(found.trend.by),
                 level=f"{found.trend.level * 100:g}",
             ),
         ),
@@ -132,8 +132,8 @@ def trend_picture(name: str, form: str) -> ResponseReturnValue:
                 "{n} reports, {first} to {last}",
                 count,
                 n=f"{count:,}",
-                first=texts.day(reported[0].first),
-                last=texts.day(reported[-1].last),
+                first=formats.day(reported[0].first),
+                last=formats.day(reported[-1].last),
             ),
         ),
     ]
@@ -159,11 +159,11 @@ def rows_picture(metric: Metric, found: Result, headline: str, frame: Frame) -> 
     assert column.scale is not None
     zero = 100 * column.zero
     chart = Bars(rows=tuple(rows), ticks=(Tick(zero, "0"), Tick(100, column.scale[1])), zero=zero)
-    caption = texts.caption(found)
+    caption = formats.caption(found)
     if frame.title:
         caption = joined((caption, frame.title))
     head = [("title", metric.description), ("said", headline), ("sub", caption)]
-    foot = _foot([texts.ESTIMATES], None)
+    foot = _foot([formats.ESTIMATES], None)
     return picture(PictureFrame(headline, metric.description, head, foot), (chart,), told)
 
 

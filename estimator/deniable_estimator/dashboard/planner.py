@@ -19,8 +19,8 @@ from deniable.protocol.mechanisms import FrequencyOracle, Mechanism
 from deniable_estimator.analyses import sample_tally
 from deniable_estimator.answers import answer_of
 from deniable_estimator.answers.shares import Shares
+from deniable_estimator.answers.words.formats import share_text
 from deniable_estimator.answers.words.share_charts import bar_chart
-from deniable_estimator.answers.words.texts import share_text
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes, digest
 from deniable_estimator.dashboard.pages import keep_form
 from deniable_estimator.dashboard.privacy_label import label_of

@@ -8,15 +8,15 @@ from datetime import timedelta
 
 from deniable import Metric
 from deniable_estimator.answers.base import Answer, Comparison
-from deniable_estimator.answers.words import kind_of, texts
+from deniable_estimator.answers.words import formats, kind_of
 from deniable_estimator.asking.comparison import compare, since_headline
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.alarms import alarm_of
-from deniable_estimator.dashboard.changes import change_headline
+from deniable_estimator.dashboard.comparison_picture import change_headline
+from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.ranges import before, newest_period
-from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.messages import counted, isolated, message, sentence, spaced
 
@@ -119,13 +119,13 @@ def _since_days(days: Days, earlier: Days) -> str:
 
 def _new_leader_words(metric: Metric, days: Days, newest: Answer) -> str:
     """The leading number of the newest days with its interval."""
-    text = texts.series_text(newest.unit, *newest.series.at(newest.leading))
+    text = formats.series_text(newest.unit, *newest.series.at(newest.leading))
     return message(
         _MONTH if metric.window == "month" else _WEEK,
         period=words.days_of(days),
         told=message(
             "{value} {share} ({between})",
-            value=texts.series_name(newest, newest.leading),
+            value=formats.series_name(newest, newest.leading),
             share=text.estimate,
             between=text.between,
         ),

@@ -19,15 +19,15 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound, ServiceUnavailable
 
 from deniable_collector.operation.events import tell
-from deniable_estimator.answers.words import texts
+from deniable_estimator.answers.words import formats
 from deniable_estimator.asking.results import digest
+from deniable_estimator.dashboard.exports import download
 from deniable_estimator.dashboard.source import current_source, settings_in_force
-from deniable_estimator.dashboard.texts import download
 from deniable_estimator.document.plot.marks import DrawnLine, LineChart, RuleLine
 from deniable_estimator.document.plot.ticks import Tick, levels_from_zero
 from deniable_estimator.messages import message
 from deniable_estimator.releasing.charge import ReleaseAccount
-from deniable_estimator.releasing.ledger import (
+from deniable_estimator.releasing.release_ledger import (
     KeptRelease,
     LedgerError,
     ListedRelease,
@@ -140,9 +140,9 @@ def _spent_line(account: ReleaseAccount, today: date) -> LineChart | None:
         description=message(
             "Epsilon of all releases together: {first} on {day}, {last} by {today}.",
             first=figure(steps[0][1]),
-            day=texts.day(first),
+            day=formats.day(first),
             last=figure(steps[-1][1]),
-            today=texts.day(last),
+            today=formats.day(last),
         ),
         height=HEIGHT,
         lines=(DrawnLine(paths=(_path(steps, across, down),)),),
@@ -150,7 +150,7 @@ def _spent_line(account: ReleaseAccount, today: date) -> LineChart | None:
         if drawn is None
         else (RuleLine((0, at), (100, at), message("budget {budget}", budget=f"{budget:g}")),),
         levels=tuple(Tick(down(each), f"{each:.{digits}f}" if each else "") for each in levels),
-        ticks=(Tick(0.0, texts.day(first)), Tick(100.0, texts.day(last))),
+        ticks=(Tick(0.0, formats.day(first)), Tick(100.0, formats.day(last))),
     )
 
 

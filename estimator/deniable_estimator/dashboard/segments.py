@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from deniable.protocol import windows
 from deniable_estimator.answers.base import ChangeTest
 from deniable_estimator.answers.segmented import Group, Segmented, shown_series
-from deniable_estimator.answers.words.texts import series_name
+from deniable_estimator.answers.words.formats import series_name
 from deniable_estimator.asking.comparison import chosen_series, compare
 from deniable_estimator.asking.segments import SegmentTrends
 from deniable_estimator.asking.trend import Period, Trend
+from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.ranges import before
-from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.timeline import SmallChart, toggled
 from deniable_estimator.dashboard.trends import TrendLine, axis_of, draw_trend, lines_of
 from deniable_estimator.document.plot.marks import MOST_LINES, LineChart

@@ -14,8 +14,8 @@ from werkzeug.exceptions import NotFound
 from deniable import Metric, ValueListError
 from deniable.protocol import windows
 from deniable_estimator.answers.segmented import Segmented
+from deniable_estimator.answers.words.formats import series_name
 from deniable_estimator.answers.words.segments import finding, leading_series, segment_frames
-from deniable_estimator.answers.words.texts import series_name
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.segments import check_names as check_segments
 from deniable_estimator.asking.segments import not_segmented
@@ -23,10 +23,11 @@ from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.about import planner_address
 from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.calculations import file_text
+from deniable_estimator.dashboard.exports import asked_form, download, file_of, of_segments
+from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.pages import days_of, keep_form, listed, unlisted
 from deniable_estimator.dashboard.pictures import rows_picture, send_picture
 from deniable_estimator.dashboard.ranges import RangeError, check_names
-from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.segments import (
     MOST_CELLS,
     moved_most,
@@ -35,7 +36,6 @@ from deniable_estimator.dashboard.segments import (
     trends_of_segments,
 )
 from deniable_estimator.dashboard.source import current_source, declared_metric
-from deniable_estimator.dashboard.texts import asked_form, download, file_of, of_segments
 from deniable_estimator.dashboard.timeline import grouping, grouping_asked
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import isolated, message

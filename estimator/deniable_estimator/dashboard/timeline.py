@@ -11,15 +11,15 @@ from deniable import Metric
 from deniable.protocol import windows
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.words import kind_of
-from deniable_estimator.answers.words.texts import estimate, window
-from deniable_estimator.answers.words.texts import kind as kind_text
+from deniable_estimator.answers.words.formats import estimate, window
+from deniable_estimator.answers.words.formats import kind as kind_text
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.trend import GROUPS, Period, Trend
 from deniable_estimator.asking.trend_words import step_of, trend_frame
 from deniable_estimator.dashboard.alarms import Alarm
 from deniable_estimator.dashboard.annotation_file import annotations_of
+from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.ranges import one_of
-from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.trends import chart_of_lines, lines_of
 from deniable_estimator.dashboard.view import View

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from deniable.protocol import windows
-from deniable_estimator.answers.words.texts import day as day_text
-from deniable_estimator.answers.words.texts import window, with_ends
+from deniable_estimator.answers.words.formats import day as day_text
+from deniable_estimator.answers.words.formats import window, with_ends
 from deniable_estimator.asking.trend import Period, Trend
 from deniable_estimator.dashboard.language import LANGUAGES
 from deniable_estimator.document.plot.lines import Numbers, apart, line_of

@@ -28,7 +28,7 @@ from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.discovery import finds_at
 from deniable_estimator.dashboard.language import current_language
-from deniable_estimator.dashboard.reading import PageReading
+from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.development.meaning import Meaning, meaning_of
 from deniable_estimator.development.mistakes import advice_on

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from deniable_estimator.inputs import Asked, Input
 from deniable_estimator.messages import message
-from deniable_estimator.planning.inputs import DISCOVERY, LIFETIME, NUMBER, PAIR, RETENTION, VALUES
+from deniable_estimator.planning.plan_inputs import (
+    DISCOVERY,
+    LIFETIME,
+    NUMBER,
+    PAIR,
+    RETENTION,
+    VALUES,
+)
 
 if TYPE_CHECKING:
     from deniable import Metric

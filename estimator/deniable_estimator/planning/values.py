@@ -31,8 +31,8 @@ from deniable_estimator.forecasting.detection import (
 from deniable_estimator.inputs import Asked, InputError
 from deniable_estimator.messages import message
 from deniable_estimator.planning import words
-from deniable_estimator.planning.inputs import SERVED_SIZE
 from deniable_estimator.planning.kinds import Planned
+from deniable_estimator.planning.plan_inputs import SERVED_SIZE
 from deniable_estimator.privacy.words import rounded_up
 
 

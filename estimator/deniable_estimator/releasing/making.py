@@ -11,15 +11,15 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from deniable.protocol.randomness import Bits
-from deniable_estimator.answers.files import csv_text, plain
+from deniable_estimator.answers.csv_files import csv_text, plain
 from deniable_estimator.answers.finds import Finds
 from deniable_estimator.asking.discoveries import finds_of
 from deniable_estimator.privacy.outsider import DELTA
 from deniable_estimator.releasing.charge import ReleasesSpent
-from deniable_estimator.releasing.ledger import KeptRelease, ReleaseLedger, checked
 from deniable_estimator.releasing.manifest import FORMAT, document, signed
 from deniable_estimator.releasing.noise import BufferedBits, leader
 from deniable_estimator.releasing.prepared import Piece, Prepared, registry_digest
+from deniable_estimator.releasing.release_ledger import KeptRelease, ReleaseLedger, checked
 from deniable_estimator.releasing.statistic import LEVEL, SupportCounts
 from deniable_estimator.releasing.words import assumed
 

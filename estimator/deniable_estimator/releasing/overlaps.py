@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from deniable_estimator.asking.reading import Selection
+from deniable_estimator.asking.fetch import Selection
 
 Counted: TypeAlias = Mapping[str, Mapping[str, int]]
 """The reports of one sum, by "metric scheme window" and by the number of the combination of

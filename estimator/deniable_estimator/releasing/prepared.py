@@ -14,8 +14,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from deniable import Metric, Registry
+from deniable_estimator.asking.fetch import Question
 from deniable_estimator.asking.query import Query
-from deniable_estimator.asking.reading import Question
 from deniable_estimator.document.units import Unit
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.privacy.guarantees import Bound, Guarantee

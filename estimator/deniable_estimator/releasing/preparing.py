@@ -21,9 +21,9 @@ from deniable_estimator.analyses.numbers import HistogramAnalysis, SlidingWindow
 from deniable_estimator.analyses.planes import HadamardResponseAnalysis
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
 from deniable_estimator.answers.basis import Part
+from deniable_estimator.asking.fetch import Question, Selection, select
 from deniable_estimator.asking.query import find_metric
 from deniable_estimator.asking.reader import Reader
-from deniable_estimator.asking.reading import Question, Selection, select
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.privacy.computing import guarantee_in
 from deniable_estimator.privacy.outsider import DELTA, LEAST_REPORTS, released_sums

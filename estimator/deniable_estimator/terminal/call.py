@@ -61,7 +61,7 @@ class StoreCall:
         if not self.query.days.since:
             return None
         from deniable_estimator.asking.comparison import compare
-        from deniable_estimator.asking.reading import read
+        from deniable_estimator.asking.fetch import read
 
         earlier = replace(self.query, days=self.query.days.earlier)
         before = read(reader, self.registry, earlier)

@@ -62,8 +62,8 @@ def estimate(call: StoreCall, limits: tuple[float, ...], given: str | None) -> N
     --since, what changed is said first. DENIABLE_FAKES is the fraction of reports that the
     poisoning budget assumes to be fake, 0.01 if it is not set.
     """
-    from deniable_estimator.asking.reading import read
-    from deniable_estimator.terminal.documents import (
+    from deniable_estimator.asking.fetch import read
+    from deniable_estimator.terminal.printing import (
         answer_document,
         check_given,
         check_limits,
@@ -116,7 +116,7 @@ def estimate(call: StoreCall, limits: tuple[float, ...], given: str | None) -> N
 def segments(call: StoreCall, by: tuple[str, ...], against: dict[str, str], recent: bool) -> None:
     """Estimate METRIC in each segment, and say which segments differ by more than noise."""
     from deniable_estimator.asking.segments import by_segment
-    from deniable_estimator.terminal.documents import segments_document
+    from deniable_estimator.terminal.printing import segments_document
 
     if recent and against:
         raise click.UsageError("--recent compares no segments: leave --against out")
@@ -160,11 +160,11 @@ def trend(
     and after are shown, and what changed is said first.
     """
     from deniable_estimator.annotations import load_annotations
-    from deniable_estimator.answers.files import csv_text
+    from deniable_estimator.answers.csv_files import csv_text
     from deniable_estimator.asking.segments import trends_by_segment
     from deniable_estimator.asking.trend import trend as read_trend
     from deniable_estimator.asking.trend_words import step_asked
-    from deniable_estimator.terminal.documents import trend_document, trends_document
+    from deniable_estimator.terminal.printing import trend_document, trends_document
 
     query = replace(call.query, days=call.query.days.around)
     if segments:
@@ -198,10 +198,10 @@ def anomalies(call: StoreCall) -> None:
 
     Exits with 4 on an alarm. DENIABLE_ALARM_LEVEL says how often honest reports may raise one.
     """
+    from deniable_estimator.asking.fetch import select, unfinished
     from deniable_estimator.asking.history import Look, inspect, looks_in
-    from deniable_estimator.asking.reading import select, unfinished
     from deniable_estimator.asking.trend import trend
-    from deniable_estimator.terminal.documents import history_document
+    from deniable_estimator.terminal.printing import history_document
 
     with call.reading("Looking at each window") as reader:
         asked = reader, call.registry, call.query
@@ -269,7 +269,7 @@ def discover(
     from deniable_estimator.asking.discoveries import discover as find
     from deniable_estimator.asking.discoveries import trend_of_finds
     from deniable_estimator.document.terminal import MOST_ROWS
-    from deniable_estimator.terminal.documents import finds_trend_document
+    from deniable_estimator.terminal.printing import finds_trend_document
     from deniable_estimator.terminal.promoting import check_target, followed_lists, promote
 
     if target:

@@ -79,7 +79,7 @@ def privacy(
         outsider_of,
         outsider_together,
     )
-    from deniable_estimator.terminal.privacy_told import privacy_document
+    from deniable_estimator.terminal.privacy_document import privacy_document
 
     if not (outsider or page) and (delta is not None or reports is not None):
         raise click.UsageError("--delta and --reports belong to --outsider and --report")

@@ -116,12 +116,15 @@ def release(
     refuses what DENIABLE_RELEASE_BUDGET does not allow.
     """
     from deniable_estimator.document.terminal import show
-    from deniable_estimator.releasing.ledger import ReleaseLedger, charges_in
     from deniable_estimator.releasing.making import release as release_it
     from deniable_estimator.releasing.manifest import private_key
     from deniable_estimator.releasing.prepared import NoReports, ReleaseRequest
     from deniable_estimator.releasing.preparing import prepare
-    from deniable_estimator.terminal.release_told import release_document, release_plan_document
+    from deniable_estimator.releasing.release_ledger import ReleaseLedger, charges_in
+    from deniable_estimator.terminal.release_documents import (
+        release_document,
+        release_plan_document,
+    )
 
     if plan_only and (out or sign):
         raise click.UsageError("--plan writes nothing: leave --out and --sign out")
@@ -197,8 +200,8 @@ def _steps() -> Iterator[Callable[[str], None]]:
 def list_releases(form: str | None) -> None:
     """List what was released, the newest first, and what all of it reveals together."""
     from deniable_estimator.releasing.charge import ReleaseAccount
-    from deniable_estimator.releasing.ledger import releases_in
-    from deniable_estimator.terminal.release_told import releases_data, releases_document
+    from deniable_estimator.releasing.release_ledger import releases_in
+    from deniable_estimator.terminal.release_documents import releases_data, releases_document
 
     path = _ledger()
     if not path.exists():
@@ -236,7 +239,7 @@ def verify(file: Path, table: Path | None, key: Path | None, form: str | None) -
     """Check that the numbers in FILE are those of its manifest, and who signed it."""
     from deniable_estimator.releasing.manifest import public_key
     from deniable_estimator.releasing.manifest import verify as check
-    from deniable_estimator.terminal.release_told import verified_document
+    from deniable_estimator.terminal.release_documents import verified_document
 
     signer = public_key(key) if key else None
     manifest = check(_read(file), _read(table) if table else None, signer)

@@ -143,8 +143,8 @@ def _say(
 ) -> None:
     """Print the answer of a simulated crowd with the `truth` as `answer_document` takes it; in
     JSON each of these `rows` has the one that is `told` of it."""
-    from deniable_estimator.answers.files import plain
-    from deniable_estimator.terminal.documents import answer_document
+    from deniable_estimator.answers.csv_files import plain
+    from deniable_estimator.terminal.printing import answer_document
 
     def data() -> dict[str, Any]:
         report = answer.to_dict()

@@ -98,7 +98,7 @@ def watch(
     from deniable_estimator.watching.channels import check_channels
     from deniable_estimator.watching.rules_file import load_rules
     from deniable_estimator.watching.run import Watcher
-    from deniable_estimator.watching.state import WatchState, locked
+    from deniable_estimator.watching.seen import WatchState, locked
 
     kept = state_file or rules.with_name(f"{rules.name}.state")
 

@@ -24,7 +24,7 @@ from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.annotations import Annotation, between
 from deniable_estimator.answers.base import NO_CHANGE, Answer, ChangeTest, Comparison
-from deniable_estimator.answers.words.texts import series_text
+from deniable_estimator.answers.words.formats import series_text
 from deniable_estimator.asking.comparison import (
     Moment,
     compare,
@@ -32,14 +32,14 @@ from deniable_estimator.asking.comparison import (
     kept_from,
     since_headline,
 )
+from deniable_estimator.asking.fetch import Selection, select
 from deniable_estimator.asking.listed import listed_strings
 from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.reader import Reader
-from deniable_estimator.asking.reading import Selection, select
 from deniable_estimator.dashboard.language import LANGUAGES
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.judging.changes import Judgement, MetricRules, newest_settled
 from deniable_estimator.judging.findings import findings_of, page_of, standing
+from deniable_estimator.judging.newest_window import Judgement, MetricRules, newest_settled
 from deniable_estimator.messages import counted, isolated, joined, message, sentence, translated
 
 NEAR_DAYS = 3

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from deniable_estimator.dashboard.language import LANGUAGES
 from deniable_estimator.files import TomlChecker, read_text
-from deniable_estimator.judging.changes import WAIT_DAYS, FalseAlarms, MetricRules, Per
+from deniable_estimator.judging.newest_window import WAIT_DAYS, FalseAlarms, MetricRules, Per
 
 
 @dataclass(frozen=True, slots=True)

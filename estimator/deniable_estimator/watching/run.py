@@ -12,18 +12,23 @@ from deniable import Metric, Registry
 from deniable.protocol import windows
 from deniable.protocol.types.retention import Retention
 from deniable_estimator.annotations import Annotation, between
+from deniable_estimator.asking.fetch import Question, Selection, select
 from deniable_estimator.asking.listed import listed_strings
 from deniable_estimator.asking.query import LENGTHS, Query
 from deniable_estimator.asking.reader import Reader
-from deniable_estimator.asking.reading import Question, Selection, select
 from deniable_estimator.dashboard.language import LANGUAGES
-from deniable_estimator.judging.changes import Judgement, judge, judgement_level, newest_settled
 from deniable_estimator.judging.findings import MetricFinding, findings_of, page_of, standing
+from deniable_estimator.judging.newest_window import (
+    Judgement,
+    judge,
+    judgement_level,
+    newest_settled,
+)
 from deniable_estimator.messages import message, translated
 from deniable_estimator.watching.channels import MOST_MESSAGES, ChannelError, send
 from deniable_estimator.watching.digest import as_text, digest_title, weekly_digest
 from deniable_estimator.watching.rules_file import NoticeChannel, WatchRules
-from deniable_estimator.watching.state import QUIET_DAYS, ToldFinding, WatchState
+from deniable_estimator.watching.seen import QUIET_DAYS, ToldFinding, WatchState
 
 _LASTING = ("change", "anomaly")
 """What one window says, so that it ends when later windows do not say it."""

@@ -6,7 +6,7 @@ import pytest
 
 from deniable import Registry
 from deniable_estimator.dashboard.boards import file as code
-from deniable_estimator.dashboard.boards.file import (
+from deniable_estimator.dashboard.boards.definition import (
     MOST_BOARDS,
     BoardFolder,
     parse_board,

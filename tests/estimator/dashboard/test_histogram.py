@@ -12,8 +12,8 @@ from deniable_estimator.answers.words.number_charts import (
     MOST_BARS,
     histogram_chart,
 )
+from deniable_estimator.asking.fetch import read
 from deniable_estimator.asking.query import Query
-from deniable_estimator.asking.reading import read
 from deniable_estimator.document.plot.scales import STRIP
 
 from .conftest import NUMBERS, fill_numbers

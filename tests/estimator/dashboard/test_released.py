@@ -10,10 +10,10 @@ import pytest
 
 from deniable_collector.upkeep.keeper import SETTLED
 from deniable_estimator.asking.query import Query
-from deniable_estimator.releasing.ledger import ReleaseLedger
 from deniable_estimator.releasing.making import release
 from deniable_estimator.releasing.prepared import ReleaseRequest
 from deniable_estimator.releasing.preparing import prepare
+from deniable_estimator.releasing.release_ledger import ReleaseLedger
 
 from .conftest import NOW, TOKEN, Clock, dashboard_of, program_of
 

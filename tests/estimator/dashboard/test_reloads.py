@@ -6,8 +6,8 @@ import pytest
 from tests.registries import declared
 
 from deniable import Registry
+from deniable_estimator.asking.fetch import read
 from deniable_estimator.asking.query import Query
-from deniable_estimator.asking.reading import read
 
 from .conftest import TOKEN, YESTERDAY, dashboard_of, fill_drawn, page_of, program_of, text_of
 

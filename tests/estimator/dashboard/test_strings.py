@@ -6,7 +6,7 @@ import pytest
 from tests.registries import declared
 
 from deniable import Registry
-from deniable_estimator.asking import reading
+from deniable_estimator.asking import fetch
 
 from .conftest import dashboard_of, fill_drawn, page_of, program_of
 
@@ -60,14 +60,14 @@ class Slow:
         return DECODE(*arguments, **options)  # type: ignore[arg-type]
 
 
-DECODE = reading.answers_of
+DECODE = fetch.answers_of
 
 
 @pytest.fixture
 def slow(monkeypatch, app):
     """The estimator, at a pace that the test sets; and people who wait a moment only."""
     slow = Slow()
-    monkeypatch.setattr(reading, "answers_of", slow)
+    monkeypatch.setattr(fetch, "answers_of", slow)
     monkeypatch.setattr("deniable_estimator.dashboard.source.PAGE_PATIENCE", 0.01)
     monkeypatch.setattr("deniable_estimator.dashboard.source.FILE_PATIENCE", 0.02)
     yield slow

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from deniable_collector.operation.events import EventFormatter
-from deniable_estimator.dashboard.reading import PageReading
+from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.uploads import (
     KEPT_SECONDS,
     MOST_LISTS,

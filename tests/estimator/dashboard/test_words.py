@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from deniable_estimator.answers.words import texts
+from deniable_estimator.answers.words import formats
 from deniable_estimator.dashboard import words
 from deniable_estimator.document.units import NumberUnit
 
@@ -23,7 +23,7 @@ from deniable_estimator.document.units import NumberUnit
 )
 def test_a_share_has_the_digits_that_it_deserves(share, spread, text):
     """More digits than the uncertainty leaves are not shown, nor a minus before nothing."""
-    assert texts.percent(share, spread) == text
+    assert formats.percent(share, spread) == text
 
 
 @pytest.mark.parametrize(
@@ -45,13 +45,13 @@ def test_freshness_counts_from_the_end_of_the_window(label, text):
 
 def test_a_period_is_named_by_its_ends():
     """Weeks by the first and the last, none as such."""
-    assert texts.period([]) == "no window"
-    assert texts.period(["2026-W46", "2026-W47"]) == "2026-W46 to 2026-W47"
+    assert formats.period([]) == "no window"
+    assert formats.period(["2026-W46", "2026-W47"]) == "2026-W46 to 2026-W47"
 
 
 def test_a_number_without_a_limit_on_one_side():
     """At least or at most so much, and unknown without any limit."""
     seconds = NumberUnit("s")
-    assert texts.estimate(seconds, 3.0, 2.0, math.inf) == "at least 2 s"
-    assert texts.estimate(seconds, 3.0, -math.inf, 4.0) == "at most 4 s"
-    assert texts.estimate(seconds, 3.0, -math.inf, math.inf) == "unknown"
+    assert formats.estimate(seconds, 3.0, 2.0, math.inf) == "at least 2 s"
+    assert formats.estimate(seconds, 3.0, -math.inf, 4.0) == "at most 4 s"
+    assert formats.estimate(seconds, 3.0, -math.inf, math.inf) == "unknown"

@@ -6,7 +6,7 @@ import signal
 import pytest
 from click.testing import CliRunner
 
-from deniable_estimator.development.command import dev
+from deniable_estimator.development.dev_command import dev
 from deniable_estimator.development.mistakes import RegistryFile
 
 from .conftest import METRICS

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from deniable.protocol.mechanisms.prefix_tree import ALPHABETS
 from deniable_estimator.analyses.discovery.make_prior import main
+from deniable_estimator.analyses.discovery.prefix_tree import BETWEEN, DEAD, ENDED, steps
 from deniable_estimator.analyses.discovery.prior import (
     FORMAT,
     MAX_PRIOR,
@@ -18,7 +19,6 @@ from deniable_estimator.analyses.discovery.prior import (
     counted_pairs,
     read_prior,
 )
-from deniable_estimator.analyses.discovery.tree import BETWEEN, DEAD, ENDED, steps
 from deniable_estimator.errors import EstimateError
 
 

@@ -3,7 +3,7 @@
 import pytest
 from rich.console import Console
 
-from deniable_estimator.answers.words.texts import estimate_of
+from deniable_estimator.answers.words.formats import estimate_of
 from deniable_estimator.document.document import Column, Document, Estimate, Fact, Frame, Note
 from deniable_estimator.document.terminal import document_view, picture
 from deniable_estimator.document.units import SHARES

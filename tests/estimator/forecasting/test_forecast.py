@@ -14,7 +14,7 @@ from deniable import Registry
 from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
-from deniable_estimator.forecasting.declaring import forecast
+from deniable_estimator.forecasting.crowd_forecast import forecast
 from deniable_estimator.forecasting.discovery_forecast import (
     Reach,
     reports_to_find,
@@ -91,6 +91,8 @@ def test_a_retention_of_too_few_devices_is_told(keys, code):
 
 def test_forecasts_load_no_numpy():
     """`init` and `add` make them while somebody waits, and numpy alone would take as long."""
-    loaded = "import sys, deniable_estimator.forecasting.declaring; print('numpy' in sys.modules)"
+    loaded = (
+        "import sys, deniable_estimator.forecasting.crowd_forecast; print('numpy' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True)
     assert (done.stdout.strip(), done.stderr) == ("False", "")

@@ -12,9 +12,9 @@ from tests.estimator.numbers.crowds import distribution, estimate_tree, sample_c
 from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.protocol.mechanisms.number_range import TOP, NumberRange
 from deniable_collector.tally import TallyRow
+from deniable_estimator.analyses.numbers.cell_sums import combine_sums, sum_weights
 from deniable_estimator.analyses.numbers.distribution import monotone
 from deniable_estimator.analyses.numbers.mean import cells_mean
-from deniable_estimator.analyses.numbers.sums import combine_sums, sum_weights
 from deniable_estimator.statistics.counts import share_interval
 
 

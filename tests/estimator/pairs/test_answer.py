@@ -26,9 +26,9 @@ from deniable_estimator.answers.words.pair_sentences import (
     verdict_words,
 )
 from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.fetch import read, select
 from deniable_estimator.asking.history import Look, look
 from deniable_estimator.asking.query import Days, Query
-from deniable_estimator.asking.reading import read, select
 from deniable_estimator.asking.trend import trend
 from deniable_estimator.planning.population import zipf_shares
 

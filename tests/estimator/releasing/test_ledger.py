@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 from deniable_estimator.releasing.charge import Charge
-from deniable_estimator.releasing.ledger import LedgerError, ReleaseLedger, account_in, releases_in
+from deniable_estimator.releasing.release_ledger import (
+    LedgerError,
+    ReleaseLedger,
+    account_in,
+    releases_in,
+)
 from deniable_estimator.releasing.words import figure
 
 TODAY = date(2026, 11, 23)
@@ -206,17 +211,17 @@ def test_a_ledger_is_made_whole_or_not_at_all(path, monkeypatch):
     def die(one, other):
         raise OSError("no space left on device")
 
-    monkeypatch.setattr("deniable_estimator.releasing.ledger.os.link", die)
+    monkeypatch.setattr("deniable_estimator.releasing.release_ledger.os.link", die)
     with pytest.raises(LedgerError, match="no space left"):
         ReleaseLedger(path, 1e-6, None)
     assert list(path.parent.iterdir()) == []
 
     def late(one, other):
-        monkeypatch.setattr("deniable_estimator.releasing.ledger.os.link", real)
+        monkeypatch.setattr("deniable_estimator.releasing.release_ledger.os.link", real)
         ReleaseLedger(path, 1e-6, None).charged("a", TODAY, lambda _: charge(0.1))
         real(one, other)
 
-    monkeypatch.setattr("deniable_estimator.releasing.ledger.os.link", late)
+    monkeypatch.setattr("deniable_estimator.releasing.release_ledger.os.link", late)
     assert ReleaseLedger(path, 1e-6, None).spent().releases == 1
     assert list(path.parent.iterdir()) == [path]
 
@@ -250,7 +255,7 @@ def test_a_full_disk_charges_nothing_or_keeps_the_charge(path):
 
 def test_a_ledger_holds_so_many_releases(path, monkeypatch):
     """The last one is charged, one more is not."""
-    monkeypatch.setattr("deniable_estimator.releasing.ledger.MOST_RELEASES", 2)
+    monkeypatch.setattr("deniable_estimator.releasing.release_ledger.MOST_RELEASES", 2)
     ledger = ReleaseLedger(path, 1e-6, None)
     for name in ("a", "b"):
         ledger.charged(name, TODAY, lambda _: charge(0.1))

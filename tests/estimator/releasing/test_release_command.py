@@ -17,8 +17,7 @@ from deniable.protocol import windows
 from deniable.tools.command_line import find
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.asking.reading import Question
-from deniable_estimator.releasing.ledger import ReleaseLedger
+from deniable_estimator.asking.fetch import Question
 from deniable_estimator.releasing.manifest import (
     ManifestError,
     make_key,
@@ -29,6 +28,7 @@ from deniable_estimator.releasing.manifest import (
 )
 from deniable_estimator.releasing.manifest import document as make_document
 from deniable_estimator.releasing.noise import of_rho
+from deniable_estimator.releasing.release_ledger import ReleaseLedger
 
 from .conftest import DAYS, document
 

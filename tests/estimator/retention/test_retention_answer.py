@@ -17,8 +17,8 @@ from deniable_estimator.analyses.retention import WindowedTally
 from deniable_estimator.answers import answer_of, combine
 from deniable_estimator.answers.retention import RetentionAnswer, retention_series
 from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.fetch import read, select
 from deniable_estimator.asking.query import Days, Query
-from deniable_estimator.asking.reading import read, select
 from deniable_estimator.asking.trend import trend
 from deniable_estimator.planning.retention_crowd import DrawnWindow, Life, tallies_of, true_series
 

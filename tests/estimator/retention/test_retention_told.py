@@ -8,7 +8,7 @@ from deniable_estimator.annotations import Annotation
 from deniable_estimator.planning.retention_crowd import Life, tallies_of
 from deniable_estimator.watching.rules_file import parse_rules
 from deniable_estimator.watching.run import Watcher
-from deniable_estimator.watching.state import WatchState
+from deniable_estimator.watching.seen import WatchState
 
 
 def test_a_watch_tells_of_a_fall_and_what_happened_before_it(registry, store, fill):

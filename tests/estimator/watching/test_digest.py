@@ -12,7 +12,7 @@ from deniable import Registry
 from deniable_estimator.watching.digest import DigestLine, WeeklyDigest, as_html, weekly_digest
 from deniable_estimator.watching.rules_file import parse_rules
 from deniable_estimator.watching.run import Watcher
-from deniable_estimator.watching.state import WatchState
+from deniable_estimator.watching.seen import WatchState
 
 from .conftest import noon
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from deniable import Registry
 from deniable.protocol import windows
 from deniable_estimator.files import CheckedFileError
-from deniable_estimator.judging.changes import (
+from deniable_estimator.judging.findings import standing
+from deniable_estimator.judging.newest_window import (
     DAYS,
     PERIODS,
     SPANS,
@@ -19,12 +20,11 @@ from deniable_estimator.judging.changes import (
     MetricRules,
     judgement_level,
 )
-from deniable_estimator.judging.findings import standing
 from deniable_estimator.watching.rules_file import (
     NoticeChannel,
     parse_rules,
 )
-from deniable_estimator.watching.state import ToldFinding, WatchState, WatchStateError
+from deniable_estimator.watching.seen import ToldFinding, WatchState, WatchStateError
 
 METRICS = ("browser", "dark_mode")
 HEAD = 'schema = 1\ndashboard = "https://d.acme.example/"\n'

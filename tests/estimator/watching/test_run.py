@@ -12,11 +12,11 @@ import pytest
 from deniable import Registry
 from deniable_estimator.analyses import sample_tally
 from deniable_estimator.files import CheckedFileError
-from deniable_estimator.judging.changes import MetricRules, _large
+from deniable_estimator.judging.newest_window import MetricRules, _large
 from deniable_estimator.watching.channels import check_channels
 from deniable_estimator.watching.rules_file import NoticeChannel, parse_rules
 from deniable_estimator.watching.run import Watcher
-from deniable_estimator.watching.state import WatchState
+from deniable_estimator.watching.seen import WatchState
 
 from .conftest import day, noon
 

@@ -14,7 +14,7 @@ import click
 
 from deniable.protocol.coded_message import counted
 from deniable.tools.command_line import command, extra_of, json_option
-from deniable.tools.doctor.device import (
+from deniable.tools.doctor.device_checks import (
     check_crowd,
     check_environment,
     check_state,

@@ -16,7 +16,7 @@ from deniable.protocol.metric import Metric
 from deniable.protocol.registry import Registry
 from deniable.protocol.toml_lines import line_of
 from deniable.tools.command_line import MISSING, command, forecasts, writing
-from deniable.tools.starting.declaring import (
+from deniable.tools.starting.new_metric import (
     Draft,
     draft,
     expiry,

@@ -13,7 +13,8 @@ from deniable.protocol.keys import APP
 from deniable.protocol.metric import Metric
 from deniable.tools.command_line import command, writing
 from deniable.tools.starting.add_command import show
-from deniable.tools.starting.declaring import (
+from deniable.tools.starting.example import example_call
+from deniable.tools.starting.new_metric import (
     Draft,
     asker,
     draft,
@@ -24,7 +25,6 @@ from deniable.tools.starting.declaring import (
     refusing,
     toml_value,
 )
-from deniable.tools.starting.example import example_call
 
 ENDPOINT = "http://127.0.0.1:8080"
 """Where `deniable collect` listens by default."""

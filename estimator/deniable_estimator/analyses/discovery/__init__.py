@@ -17,8 +17,8 @@ import numpy as np
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.base import Analysis, Counts, Items, Support, sample_each_row
+from deniable_estimator.analyses.discovery.prefix_tree import Supported, candidates, p_value
 from deniable_estimator.analyses.discovery.prior import Prior
-from deniable_estimator.analyses.discovery.tree import Supported, candidates, p_value
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
 from deniable_estimator.statistics.significance import step_up
 

@@ -31,7 +31,9 @@ from deniable_estimator.analyses.anomalies import Figure, Found, of_scheme
 from deniable_estimator.analyses.base import Analysis, Counts, Items, MemoryAnalysis
 from deniable_estimator.analyses.memoized import alternating_bits
 from deniable_estimator.analyses.numbers.bits import BitPart, bit_noise, cell_shares
+from deniable_estimator.analyses.numbers.cell_sums import LEAST_ROW, CellSums
 from deniable_estimator.analyses.numbers.distribution import DistributionEstimate
+from deniable_estimator.analyses.numbers.hierarchical_histogram import TreePart
 from deniable_estimator.analyses.numbers.honesty import (
     bit_figures,
     tree_figures,
@@ -55,8 +57,6 @@ from deniable_estimator.analyses.numbers.poisoning import (
     row_pulls,
 )
 from deniable_estimator.analyses.numbers.scores import MEAN_SHARE, row_shares, scores
-from deniable_estimator.analyses.numbers.sums import LEAST_ROW, CellSums
-from deniable_estimator.analyses.numbers.tree import TreePart
 from deniable_estimator.forecasting.number_forecast import mean_variance
 
 AnyNumber = TypeVar("AnyNumber", bound=Numeric)

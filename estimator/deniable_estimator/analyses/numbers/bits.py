@@ -32,7 +32,7 @@ import numpy as np
 
 from deniable.protocol.mechanisms.dbitflip import DBitFlip
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.numbers.sums import SchemeSums, quadratic
+from deniable_estimator.analyses.numbers.cell_sums import SchemeSums, quadratic
 from deniable_estimator.statistics.intervals import FloatArray
 
 

@@ -36,8 +36,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.protocol.mechanisms.number_range import NumberRange
+from deniable_estimator.analyses.numbers.cell_sums import CellSums
 from deniable_estimator.analyses.numbers.scores import ARITY
-from deniable_estimator.analyses.numbers.sums import CellSums
 from deniable_estimator.statistics.counts import change_p_values, share_interval
 from deniable_estimator.statistics.intervals import FloatArray, Noise
 from deniable_estimator.statistics.normalization import nearest

@@ -44,8 +44,8 @@ from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHist
 from deniable.protocol.mechanisms.number_range import TOP, Histogram
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
+from deniable_estimator.analyses.numbers.cell_sums import CellSums
 from deniable_estimator.analyses.numbers.scores import MEAN_SHARE, scores
-from deniable_estimator.analyses.numbers.sums import CellSums
 from deniable_estimator.forecasting.detection import deviations
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.tails import halved

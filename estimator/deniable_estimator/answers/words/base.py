@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from deniable import Metric
 from deniable_estimator.answers.base import Answer, Comparison
-from deniable_estimator.answers.words.texts import (
+from deniable_estimator.answers.words.formats import (
     ESTIMATES,
     NOTHING_STANDS_OUT,
     alarms,

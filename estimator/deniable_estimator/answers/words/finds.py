@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from deniable_estimator.answers.finds import Explained, Finds
-from deniable_estimator.answers.words.texts import (
+from deniable_estimator.answers.words.formats import (
     estimate_of,
     heading,
     interval_title,

@@ -21,7 +21,7 @@ from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.distribution import CellShares, Distribution
 from deniable_estimator.answers.mean import Mean
-from deniable_estimator.answers.words.texts import described, percent, series_text
+from deniable_estimator.answers.words.formats import described, percent, series_text
 from deniable_estimator.document.document import Column, Frame
 from deniable_estimator.document.plot.lines import path, thousandths
 from deniable_estimator.document.plot.marks import (

@@ -16,17 +16,17 @@ from deniable_estimator.answers.distribution import Distribution
 from deniable_estimator.answers.mean import Mean
 from deniable_estimator.answers.words.base import Kind, Shown
 from deniable_estimator.answers.words.changes import change_cells, change_title
+from deniable_estimator.answers.words.formats import (
+    estimate_column,
+    estimate_of,
+    series_text,
+)
 from deniable_estimator.answers.words.number_charts import (
     MOST_BARS,
     curve_chart,
     histogram_chart,
     histogram_frame,
     scale_chart,
-)
-from deniable_estimator.answers.words.texts import (
-    estimate_column,
-    estimate_of,
-    series_text,
 )
 from deniable_estimator.document.document import Column, Estimate, Frame, Picture
 from deniable_estimator.document.plot.marks import Columns, Dots

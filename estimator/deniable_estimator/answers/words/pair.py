@@ -11,19 +11,19 @@ import numpy as np
 
 from deniable_estimator.answers.pair import Given, PairAnswer
 from deniable_estimator.answers.words.base import Kind, Shown
+from deniable_estimator.answers.words.formats import (
+    NOISE,
+    SHARE,
+    estimate_of,
+    interval_title,
+    noted,
+)
 from deniable_estimator.answers.words.numbers import poisoning
 from deniable_estimator.answers.words.pair_sentences import (
     fakes_words,
     finding_words,
     remarks,
     verdict_words,
-)
-from deniable_estimator.answers.words.texts import (
-    NOISE,
-    SHARE,
-    estimate_of,
-    interval_title,
-    noted,
 )
 from deniable_estimator.document.document import (
     Column,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable_estimator.answers.pair import LEAST_FOR_TEST, Given, PairAnswer
-from deniable_estimator.answers.words.texts import SeriesText, series_text
+from deniable_estimator.answers.words.formats import SeriesText, series_text
 from deniable_estimator.document.units import CONDITIONALS, cell_words
 from deniable_estimator.messages import counted, listed, message, sentence
 

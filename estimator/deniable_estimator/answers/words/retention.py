@@ -8,9 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from deniable_estimator.answers.files import plain
+from deniable_estimator.answers.csv_files import plain
 from deniable_estimator.answers.retention import NAMES, RetentionAnswer
 from deniable_estimator.answers.words.base import Kind, Shown
+from deniable_estimator.answers.words.formats import (
+    estimate_of,
+    interval_title,
+    kind,
+)
 from deniable_estimator.answers.words.number_charts import band_line
 from deniable_estimator.answers.words.numbers import poisoning, series_frame
 from deniable_estimator.answers.words.retention_sentences import (
@@ -22,11 +27,6 @@ from deniable_estimator.answers.words.retention_sentences import (
     quick_text,
 )
 from deniable_estimator.answers.words.share_charts import bar_chart
-from deniable_estimator.answers.words.texts import (
-    estimate_of,
-    interval_title,
-    kind,
-)
 from deniable_estimator.document.document import Column, Estimate, Frame, Picture, WordedValue
 from deniable_estimator.document.plot.marks import (
     CellRow,

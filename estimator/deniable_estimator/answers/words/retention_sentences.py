@@ -7,7 +7,7 @@ import math
 from deniable.protocol import windows
 from deniable.protocol.mechanisms.memoized_retention import LIFECYCLE
 from deniable_estimator.answers.retention import Around, RetentionAnswer, WindowGrowth
-from deniable_estimator.answers.words.texts import series_text
+from deniable_estimator.answers.words.formats import series_text
 from deniable_estimator.document.units import half_width
 from deniable_estimator.messages import message, sentence, spaced
 

@@ -13,7 +13,7 @@ from deniable_estimator.answers.base import TOGETHER, Answer
 from deniable_estimator.answers.segmented import Group, Segmented
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.words.changes import change_cells
-from deniable_estimator.answers.words.texts import (
+from deniable_estimator.answers.words.formats import (
     estimate_title,
     interval_title,
     not_listed,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable_estimator.answers.shares import Shares
-from deniable_estimator.answers.words.texts import described, percent, series_name
+from deniable_estimator.answers.words.formats import described, percent, series_name
 from deniable_estimator.document.plot.marks import BarRow, Bars
 from deniable_estimator.document.plot.scales import scale_from_zero
 from deniable_estimator.document.plot.ticks import Tick

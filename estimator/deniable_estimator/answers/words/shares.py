@@ -13,9 +13,7 @@ from deniable import Metric
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.words.base import Kind, Shown
 from deniable_estimator.answers.words.changes import change_cells, change_order
-from deniable_estimator.answers.words.numbers import change_column, poisoning
-from deniable_estimator.answers.words.share_charts import bar_chart, folded_chart
-from deniable_estimator.answers.words.texts import (
+from deniable_estimator.answers.words.formats import (
     NOISE,
     SHARE,
     error,
@@ -28,6 +26,8 @@ from deniable_estimator.answers.words.texts import (
     series_text,
     values_below_noise,
 )
+from deniable_estimator.answers.words.numbers import change_column, poisoning
+from deniable_estimator.answers.words.share_charts import bar_chart, folded_chart
 from deniable_estimator.document.document import Column, Frame, Picture, Tone, WordedValue
 from deniable_estimator.document.plot.marks import Bars
 from deniable_estimator.document.units import SHARES

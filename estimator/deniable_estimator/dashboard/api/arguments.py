@@ -17,9 +17,9 @@ from deniable_estimator.asking.query import segments_in
 from deniable_estimator.dashboard.access.caller import require_role
 from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.data import DataSource
+from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.problems import invalid, refusal
 from deniable_estimator.dashboard.ranges import read_range
-from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.uploads import sent_list
 from deniable_estimator.inputs import Asked

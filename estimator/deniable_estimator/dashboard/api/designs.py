@@ -14,7 +14,7 @@ from deniable_estimator.dashboard.api import parameters as takes
 from deniable_estimator.dashboard.api.description import METRICS, NAMED, endpoint
 from deniable_estimator.dashboard.api.representations import Form, respond
 from deniable_estimator.dashboard.calculations import outsider_text, plan_text, to_json
-from deniable_estimator.dashboard.reading import PageReading
+from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.inputs import Asked
 from deniable_estimator.planning.kinds import PLANS, PlanKind

@@ -26,11 +26,11 @@ from deniable_estimator.dashboard.api.description import ESTIMATES, NAMED, endpo
 from deniable_estimator.dashboard.api.representations import Form, respond, respond_at
 from deniable_estimator.dashboard.calculations import file_text, to_json, trend_text
 from deniable_estimator.dashboard.discovery import find_named, finds_at, trend_of_find
+from deniable_estimator.dashboard.exports import of_comparison, of_estimate, of_segments, of_trend
+from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.problems import refusal
 from deniable_estimator.dashboard.ranges import earlier_range
-from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.segments import trends_of_segments
-from deniable_estimator.dashboard.texts import of_comparison, of_estimate, of_segments, of_trend
 from deniable_estimator.dashboard.timeline import grouping
 from deniable_estimator.inputs import Asked
 

@@ -19,11 +19,11 @@ from deniable_estimator.dashboard.api import parameters as takes
 from deniable_estimator.dashboard.api.description import ESTIMATES, METRICS, NAMED, endpoint
 from deniable_estimator.dashboard.api.representations import Form, respond, to_csv
 from deniable_estimator.dashboard.calculations import to_json
+from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.overview.filters import read_filters
 from deniable_estimator.dashboard.overview.listing import OverviewEntry, list_metrics, read_overview
 from deniable_estimator.dashboard.overview.week import LEVEL, WeekChange
 from deniable_estimator.dashboard.ranges import read_range
-from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.inputs import Asked
 

@@ -35,7 +35,7 @@ from deniable_estimator.dashboard.source import (
     settings_in_force,
 )
 from deniable_estimator.inputs import Asked
-from deniable_estimator.releasing.ledger import ListedRelease
+from deniable_estimator.releasing.release_ledger import ListedRelease
 
 _NOTED = ("date", "at", "text", "link", "metrics")
 _TOLD = ("metric", "description", "form", "method", "reports", "epsilon", "delta", "holds_against")

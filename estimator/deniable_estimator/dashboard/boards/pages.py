@@ -27,10 +27,10 @@ from deniable_estimator.dashboard.access.caller import caller
 from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of
 from deniable_estimator.dashboard.annotation_file import AnnotatedTrend, annotated
-from deniable_estimator.dashboard.boards.file import Board, BoardChart, BoardFolder, BoardItem
+from deniable_estimator.dashboard.boards.definition import Board, BoardChart, BoardFolder, BoardItem
 from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
+from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.ranges import check_names
-from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.dashboard.recent import headline_of
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.timeline import trend_of

@@ -25,9 +25,9 @@ from deniable_collector.stores.errors import StoreError
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
+from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.overview.summary import MetricSummary, summarize
 from deniable_estimator.dashboard.ranges import read_range
-from deniable_estimator.dashboard.reading import PageReading
 
 _SIZE = 9_000
 """Bytes of a summary, about."""

@@ -7,7 +7,7 @@ from typing import Any
 from flask import render_template, request
 from flask.typing import ResponseReturnValue
 
-from deniable_estimator.answers.words.texts import kind
+from deniable_estimator.answers.words.formats import kind
 from deniable_estimator.asking.comparison import with_others
 from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
 from deniable_estimator.dashboard.overview.cache import latest_days

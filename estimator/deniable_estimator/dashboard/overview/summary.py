@@ -1,7 +1,7 @@
 """What the overview says of one metric over some days, small enough to be kept for all of them; and
 why a metric needs attention, and where to look: the strip on top.
 
-What is random is told as surely as `deniable watch` tells it (`judging/changes.py`): over all
+What is random is told as surely as `deniable watch` tells it (`judging/newest_window.py`): over all
 values and metrics of one overview, at most 1 in 20 changes may be expected where nothing changed.
 An alarm has the level of a metric's page, shared by all metrics.
 """
@@ -18,7 +18,7 @@ from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.words import kind_of
-from deniable_estimator.answers.words.texts import series_name, series_text
+from deniable_estimator.answers.words.formats import series_name, series_text
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard import words
@@ -26,6 +26,7 @@ from deniable_estimator.dashboard.alarms import Alarm, alarm_of, looks_of, windo
 from deniable_estimator.dashboard.calculations import LIGHT
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.discovery import finds_at
+from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.overview.week import (
     RULES,
     NoChange,
@@ -34,11 +35,10 @@ from deniable_estimator.dashboard.overview.week import (
     week_change,
 )
 from deniable_estimator.dashboard.privacy_label import even_guess
-from deniable_estimator.dashboard.reading import PageReading
 from deniable_estimator.document.plot.lines import Sparkline, SparkPoint, sparkline
 from deniable_estimator.document.units import SHARES
 from deniable_estimator.errors import OnlyLongerError
-from deniable_estimator.forecasting.declaring import forecast
+from deniable_estimator.forecasting.crowd_forecast import forecast
 from deniable_estimator.judging.findings import FindingKind, MetricFinding, standing
 from deniable_estimator.messages import message
 

@@ -21,10 +21,11 @@ from deniable_estimator.asking.comparison import chosen_series, compare
 from deniable_estimator.asking.query import LENGTHS, Days
 from deniable_estimator.asking.results import digest
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of
+from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.ranges import before as days_before
 from deniable_estimator.dashboard.ranges import newest_period
-from deniable_estimator.dashboard.reading import PageReading
-from deniable_estimator.judging.changes import (
+from deniable_estimator.judging.findings import MetricFinding, findings_of
+from deniable_estimator.judging.newest_window import (
     WAIT_DAYS,
     FalseAlarms,
     MetricRules,
@@ -32,7 +33,6 @@ from deniable_estimator.judging.changes import (
     judgement_level,
     newest_settled,
 )
-from deniable_estimator.judging.findings import MetricFinding, findings_of
 
 LEVEL = 0.05
 """The expected number of false changes on an overview."""

@@ -19,8 +19,8 @@ from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.answers.segmented import Segmented, shown_series
 from deniable_estimator.answers.words import kind_of
 from deniable_estimator.answers.words.base import Shown
+from deniable_estimator.answers.words.formats import heading, warned
 from deniable_estimator.answers.words.segments import finding, segment_frames
-from deniable_estimator.answers.words.texts import heading, warned
 from deniable_estimator.asking.history import History
 from deniable_estimator.asking.segments import SegmentTrends
 from deniable_estimator.asking.trend import Trend

@@ -22,7 +22,7 @@ from deniable_estimator.dashboard.calculations import (
     file_text,
     trend_text,
 )
-from deniable_estimator.dashboard.reading import PageReading
+from deniable_estimator.dashboard.metric_view import PageReading
 
 _TYPES = {"csv": "text/csv", "json": "application/json"}
 

@@ -14,10 +14,10 @@ from deniable_estimator.document.document import Column, Document, Fact, Frame, 
 from deniable_estimator.document.terminal import MOST_ROWS, printable
 from deniable_estimator.document.units import SHARES
 from deniable_estimator.releasing.charge import Charge, ReleaseAccount, ReleasesSpent
-from deniable_estimator.releasing.ledger import KeptRelease
 from deniable_estimator.releasing.making import Release
 from deniable_estimator.releasing.manifest import ManifestError
 from deniable_estimator.releasing.prepared import Prepared
+from deniable_estimator.releasing.release_ledger import KeptRelease
 from deniable_estimator.releasing.words import (
     figure,
     pair_part,

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from deniable_estimator.answers.base import Answer, Comparison
 from deniable_estimator.answers.words.changes import change_cells, change_title, order_of
-from deniable_estimator.answers.words.texts import (
+from deniable_estimator.answers.words.formats import (
     NOISE,
     estimate,
     interval_title,

@@ -20,7 +20,7 @@ import redis
 from deniable import Registry, TransportError
 from deniable.device.transport import HttpTransport, problem_code
 from deniable.protocol.coded_message import counted
-from deniable.tools.doctor.device import read_registry
+from deniable.tools.doctor.device_checks import read_registry
 from deniable.tools.doctor.endpoint import LARGEST_REGISTRY, skew_of
 from deniable.tools.doctor.result import CheckResult, listed
 from deniable_collector.settings import Settings, SettingsError

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from deniable import DeniableError
 from deniable_collector.operation.events import tell
-from deniable_collector.operation.metrics import JOURNAL
+from deniable_collector.operation.prometheus import JOURNAL
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.errors import StoreUnavailable
 from deniable_collector.upkeep.keeper import Upkeep

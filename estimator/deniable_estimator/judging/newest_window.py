@@ -40,8 +40,8 @@ from deniable.protocol import windows
 from deniable_estimator.analyses.anomalies import LEAST_REPORTS, Figure, Verdict
 from deniable_estimator.answers.base import Answer, ChangeTest, Comparison
 from deniable_estimator.asking.comparison import compare
+from deniable_estimator.asking.fetch import Question
 from deniable_estimator.asking.history import look
-from deniable_estimator.asking.reading import Question
 
 Per: TypeAlias = Literal["run", "week", "month", "year"]
 

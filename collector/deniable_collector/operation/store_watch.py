@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 from deniable import Scheme
 from deniable.protocol.coded_message import counted
-from deniable_collector.operation import metrics
+from deniable_collector.operation import prometheus
 from deniable_collector.operation.events import tell
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import Commit
@@ -73,7 +73,7 @@ class WatchedStore(Store):
         began = time.perf_counter()
         with self._contact(commit.shard):
             seen = self._store.fold(commit, now)
-        metrics.count_commit(commit, seen, time.perf_counter() - began)
+        prometheus.count_commit(commit, seen, time.perf_counter() - began)
         return seen
 
     def publish(self, schemes: Mapping[str, Iterable[Scheme]]) -> None:
@@ -134,7 +134,7 @@ class WatchedStore(Store):
             self._regain(shard)
 
     def _lose(self, error: StoreUnavailable, shard: int | None = None) -> None:
-        metrics.STORE_FAILURES.inc()
+        prometheus.STORE_FAILURES.inc()
         cause = str(error)
         with self._lock:
             self._failed_at = time.monotonic()

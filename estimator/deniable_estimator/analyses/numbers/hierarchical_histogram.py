@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from deniable_estimator.analyses.numbers.cell_sums import SchemeSums, quadratic
 from deniable_estimator.analyses.numbers.scores import ARITY, Scores
-from deniable_estimator.analyses.numbers.sums import SchemeSums, quadratic
 from deniable_estimator.statistics.intervals import FloatArray
 
 

@@ -14,9 +14,9 @@ from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.segmented import Segmented
+from deniable_estimator.asking.fetch import Selection, select, unfinished
 from deniable_estimator.asking.listed import Listed, digest_of_candidates
 from deniable_estimator.asking.query import Days, Query
-from deniable_estimator.asking.reading import Selection, select, unfinished
 from deniable_estimator.asking.results import Turn, Versioned, digest
 from deniable_estimator.asking.segments import SplitQuestion, split_question
 from deniable_estimator.asking.trend import Points, Trend, read_ranges, trend
