@@ -51,8 +51,8 @@ def ask(tmp_path, store):
             (DEPLOY / "nginx.dashboard.conf").read_text(encoding="utf-8"),
             ("dashboard:8090", address.removeprefix("http://")),
             ("listen 443 ssl;", f"listen 127.0.0.1:{port} ssl;"),
-            ("/etc/nginx/tls/fullchain.pem", certificates.path("server.pem")),
-            ("/etc/nginx/tls/privkey.pem", certificates.path("server.key")),
+            ("/etc/nginx/tls/fullchain.pem", str(certificates / "server.pem")),
+            ("/etc/nginx/tls/privkey.pem", str(certificates / "server.key")),
             ("/etc/nginx/people/htpasswd", str(tmp_path / "htpasswd")),
         )
         user = "user root;\n" if os.geteuid() == 0 else ""
@@ -71,7 +71,7 @@ def ask(tmp_path, store):
                     return True
 
             until(listens)
-            context = ssl.create_default_context(cafile=certificates.path("ca.pem"))
+            context = ssl.create_default_context(cafile=certificates / "ca.pem")
 
             def get(path, name="", method="GET", **headers):
                 shown = {each.replace("_", "-"): value for each, value in headers.items()}

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from deniable import Registry
-from deniable_estimator.dashboard.boards import file as code
+from deniable_estimator.dashboard.boards import definition as code
 from deniable_estimator.dashboard.boards.definition import (
     MOST_BOARDS,
     BoardFolder,
