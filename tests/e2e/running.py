@@ -10,7 +10,6 @@ import urllib.request
 from contextlib import closing, contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 from tests.ports import until
 from tests.tools import leave_out
@@ -19,13 +18,16 @@ from deniable_collector.stores import open_store
 
 
 def with_program(folder):
-    """The PATH with this interpreter, and a folder in which its `deniable` is."""
-    program = folder / "bin" / "deniable"
-    program.parent.mkdir()
-    program.write_text(f"#!{sys.executable}\nfrom deniable.cli import main\nmain()\n")
-    program.chmod(0o755)
-    python = str(Path(sys.executable).parent)
-    return os.pathsep.join((str(program.parent), python, os.environ["PATH"]))
+    """The PATH with a folder in which this interpreter and its `deniable` are. What else lies
+    beside the interpreter is left out: a package there brings an older Redis."""
+    programs = folder / "bin"
+    programs.mkdir()
+    python = f'#!/bin/sh\nexec {sys.executable} "$@"\n'
+    deniable = f"#!{sys.executable}\nfrom deniable.cli import main\nmain()\n"
+    for name, text in (("python", python), ("python3", python), ("deniable", deniable)):
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    return f"{programs}{os.pathsep}{os.environ['PATH']}"
 
 
 def until_answered(address):
