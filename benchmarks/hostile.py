@@ -208,7 +208,7 @@ def fill_densely(store: Store, metric: Metric) -> None:
         for row in metric.scheme.rows
     ]
     tally = Tally(metric.name, metric.scheme.fingerprint, (WINDOW,), tuple(rows))
-    fold_tally(store, metric, tally, 0, time.time())
+    fold_tally(store, tally, time.time())
 
 
 def written(pids: Sequence[int]) -> int:
@@ -274,7 +274,7 @@ def fill(folder: Path) -> None:
         for day in days():
             counts = rng.multinomial(20_000, [1 / len(metric.values)] * len(metric.values))
             tally = sample_tally(metric.scheme, counts, rng, metric=metric.name, window=f"{day}")
-            fold_tally(store, metric, tally, 0, time.time())
+            fold_tally(store, tally, time.time())
 
 
 def days() -> list[date]:

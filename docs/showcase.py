@@ -5,7 +5,6 @@ Each day's tally is drawn from its exact distribution, as so many devices would 
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
@@ -18,11 +17,10 @@ import numpy as np
 from deniable import Metric, Registry
 from deniable.protocol.types.number import Number
 from deniable_collector.stores import Store, open_store
-from deniable_collector.stores.commits import Commit, TallyKey
-from deniable_collector.stores.vectors import addition_of
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of, sample_tally
 from deniable_estimator.asking.query import Days, Query
+from deniable_estimator.development.crowd import fold_tally
 from deniable_estimator.releasing.making import release
 from deniable_estimator.releasing.prepared import ReleaseRequest
 from deniable_estimator.releasing.preparing import prepare
@@ -329,6 +327,7 @@ def _report(
         "plugin": (*((1 - WITHOUT) * plugins / plugins.sum()), WITHOUT),
         "search_engine": (0.58, 0.14, 0.08 + 0.06 * progress, 0.06, 0.04, 0.03),
     }
+    now = datetime.now(UTC).timestamp()
     for name, weights in shares.items():
         metric = registry[name]
         if name == "search_engine" and progress < 0.8:
@@ -337,7 +336,7 @@ def _report(
         if name == "dark_mode" and progress == 1 - FLOODED / DAYS:
             (row,) = tally.rows
             tally = replace(tally, rows=(row + TallyRow(6000, np.array([6000, 0])),))
-        _fold(store, tally)
+        fold_tally(store, tally, now)
     own = np.random.default_rng([7, day.toordinal()])
     answering = round(CROWD * 0.05)
     # Some pages come from a cache; a release makes the others faster.
@@ -348,15 +347,8 @@ def _report(
     )
     groups[0] *= SLOWER
     tabs = own.negative_binomial(1.2, 0.12, answering).astype(float)
-    _fold(store, _tally_of_numbers(registry["page_load"], groups, day, own))
-    _fold(store, _tally_of_numbers(registry["tabs"], [tabs], day, own))
-
-
-def _fold(store: Store, tally: Tally) -> None:
-    key = TallyKey(tally.metric, tally.scheme, tally.windows[0])
-    now = datetime.now(UTC).timestamp()
-    addition = addition_of(store.shape(key[:2]), dict(enumerate(tally.rows)))
-    store.fold(Commit((secrets.token_hex(16),), {key: addition}), now)
+    fold_tally(store, _tally_of_numbers(registry["page_load"], groups, day, own), now)
+    fold_tally(store, _tally_of_numbers(registry["tabs"], [tabs], day, own), now)
 
 
 def _tally_of_numbers(

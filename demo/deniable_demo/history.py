@@ -99,7 +99,7 @@ def write_history(
                 continue
             tallies = drawing[metric.name](day, 1 - ago / DAYS, int(used))
             for place, tally in tallies.items():
-                fold_tally(store, metric, tally, place, evening)
+                fold_tally(store, tally, evening, place)
         yield day
 
 
@@ -274,7 +274,7 @@ def write_weeks(
     ]
     for tally, _ in tallies_of(metric, labels, lives, rng, older=devices - steady.new):
         (label,) = tally.windows
-        fold_tally(store, metric, tally, 0, windows.end(label) - 1)
+        fold_tally(store, tally, windows.end(label) - 1)
 
 
 def weeks_since(newest: date) -> Days:

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import re
-import secrets
 import shlex
 import shutil
 import subprocess
@@ -29,11 +28,10 @@ from tests.tools import need
 from deniable import Registry
 from deniable.protocol.segments import combinations
 from deniable_collector.stores import open_store
-from deniable_collector.stores.commits import Commit, TallyKey
-from deniable_collector.stores.vectors import addition_of
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of, sample_tally
 from deniable_estimator.dashboard.sharing.links import SharedLinks
+from deniable_estimator.development.crowd import fold_tally
 from deniable_estimator.planning.retention_crowd import Life, tallies_of
 
 from .running import ran, run, until_answered, with_program
@@ -270,9 +268,8 @@ def report(folder):
     with contextlib.closing(open_store(f"sqlite:///{folder}/deniable.db")) as store:
         for metric in registry:
             for window, rows in drawn_windows(metric, rng):
-                key = TallyKey(metric.name, metric.scheme.fingerprint, window)
-                addition = addition_of(store.shape(key[:2]), dict(enumerate(rows)))
-                store.fold(Commit((secrets.token_hex(16),), {key: addition}), time.time())
+                tally = Tally(metric.name, metric.scheme.fingerprint, (window,), tuple(rows))
+                fold_tally(store, tally, time.time())
     with contextlib.closing(open_store(f"sqlite:///{folder}/other.db")) as store:
         store.publish({metric.name: [metric.scheme] for metric in registry})
 

@@ -98,7 +98,7 @@ class SimulatedCrowd:
                 counts = rng.binomial(counts, metric.rate)
                 about = {"metric": metric.name, "window": label}
                 tally = sample_tally(metric.scheme, counts, rng, values=made.values, **about)
-                fold_tally(store, metric, tally, place, now)
+                fold_tally(store, tally, now, place)
                 self.now[metric.name] += int(counts.sum())
 
     def _add_lives(self, store: Store, metric: Metric, labels: Sequence[str], now: float) -> None:
@@ -107,14 +107,14 @@ class SimulatedCrowd:
         self.shares[metric.name] = life.words(self.devices)
         lives = [life] * len(labels)
         for tally, _ in tallies_of(metric, labels, lives, rng, older=self.devices - life.new):
-            fold_tally(store, metric, tally, 0, now)
+            fold_tally(store, tally, now)
             self.now[metric.name] = tally.reports
 
 
-def fold_tally(store: Store, metric: Metric, tally: Tally, place: int, now: float) -> None:
-    """Add a tally to the rows of one combination of segments."""
+def fold_tally(store: Store, tally: Tally, now: float, place: int = 0) -> None:
+    """Add the tally of one window to the rows of the combination of segments at that place."""
     (label,) = tally.windows
     key = TallyKey(tally.metric, tally.scheme, label)
-    first = place * len(metric.scheme.mechanism.rows)
-    addition = addition_of(store.shape(key[:2]), dict(enumerate(tally.rows, first)))
+    rows = enumerate(tally.rows, place * len(tally.rows))
+    addition = addition_of(store.shape(key[:2]), dict(rows))
     store.fold(Commit((new_batch_id(),), {key: addition}), now)

@@ -3,7 +3,6 @@
 import multiprocessing.util
 import os
 import re
-import secrets
 import shutil
 import subprocess
 import sys
@@ -20,14 +19,13 @@ from tests.registries import declared
 from deniable import Registry
 from deniable.protocol.types.number import Number
 from deniable_collector.stores import open_store
-from deniable_collector.stores.commits import Commit, TallyKey
-from deniable_collector.stores.vectors import addition_of
-from deniable_collector.tally import TallyRow
+from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.dashboard import create_app, source
 from deniable_estimator.dashboard.overview import page
 from deniable_estimator.dashboard.privacy_label import SIZES
 from deniable_estimator.dashboard.settings import DashboardSettings
+from deniable_estimator.development.crowd import fold_tally
 from deniable_estimator.privacy.outsider import outsider_of
 
 TOKEN = "Vq3mS0x-8JtYc_1rKfWz5LbNpH2eGdUa"
@@ -107,10 +105,8 @@ NUMBERS = declared(
 
 def put(store, metric, rows, day=YESTERDAY, segment=0):
     """Add a day's sums to a store; they are of the segment at that place."""
-    key = TallyKey(metric.name, metric.scheme.fingerprint, day)
-    numbered = dict(enumerate(rows, segment * len(rows)))
-    addition = addition_of(store.shape(key[:2]), numbered)
-    store.fold(Commit((secrets.token_hex(16),), {key: addition}), NOW)
+    tally = Tally(metric.name, metric.scheme.fingerprint, (day,), tuple(rows))
+    fold_tally(store, tally, NOW, segment)
 
 
 def fill(store, registry, name, shares, n, day=YESTERDAY, segment=0):
