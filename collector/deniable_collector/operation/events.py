@@ -49,9 +49,10 @@ class EventFormatter(logging.Formatter):
         }
         error = record.exc_info[1] if record.exc_info else None
         if error is not None:
-            document["error"] = f"{type(error).__name__} at {places(error)}"
             if record.name == _ABOUT_PROCESSES:
                 document["error"] = "".join(traceback.format_exception(error)).rstrip()
+            else:
+                document["error"] = f"{type(error).__name__} at {places(error)}"
         if self._json:
             return json.dumps(document, default=str)
         line = "{time} {level} {event}: {message}".format_map(document)

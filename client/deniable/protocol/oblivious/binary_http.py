@@ -7,6 +7,7 @@ padding (RFC 9292, 3.8), so that messages of one size class cannot be told apart
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from deniable.protocol.errors import WireError
@@ -130,17 +131,22 @@ class _MessageReader:
 
     def fields(self, *, known: bool) -> Fields:
         """A section of header or trailer lines."""
-        found = []
+        found: list[tuple[bytes, bytes]] = []
+        for line in self._lines(known=known):
+            # Before the next one is read: a message has room for many.
+            if len(found) == _MOST_FIELDS:
+                raise _malformed(f"it has more than {_MOST_FIELDS} header lines")
+            found.append(line)
+        return tuple(found)
+
+    def _lines(self, *, known: bool) -> Iterator[tuple[bytes, bytes]]:
         if known:
             inside = _MessageReader(self.sized())
             while not inside._ended:
-                found.append(inside._line(inside.number()))
+                yield inside._line(inside.number())
         else:
             while size := self.number():
-                found.append(self._line(size))
-        if len(found) > _MOST_FIELDS:
-            raise _malformed(f"it has more than {_MOST_FIELDS} header lines")
-        return tuple(found)
+                yield self._line(size)
 
     def rest(self, *, known: bool) -> tuple[Fields, bytes]:
         """Header, content and trailer; those that are empty may be cut off at the end."""
