@@ -24,16 +24,16 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any, Literal, TypeAlias
 
 from deniable_estimator.privacy.composition import advanced
-from deniable_estimator.releasing.noise import of_rho
+from deniable_estimator.releasing.noise import Method, of_rho
 from deniable_estimator.releasing.overlaps import Counted
 
-Kind: TypeAlias = Literal["exact", "laplace", "gaussian", "exponential"]
+Kind: TypeAlias = Method | Literal["exact"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,35 +79,26 @@ def total(charges: Sequence[Charge], delta: float) -> float:
         return 0.0
     sums = [each for each in charges if each.window_rho is None]
     noised = [each for each in charges if each.window_rho is not None]
-    spent = _sum(charges, lambda each: each.delta)
-    for_noise = delta - _sum(sums, lambda each: each.delta)
+    spent = _sum(charges, "delta")
+    for_noise = delta - _sum(sums, "delta")
     ways = [math.inf]
     if spent <= delta:
-        ways.append(_sum(charges, _whole))
+        ways.append(_sum(charges, "epsilon", "window_epsilon"))
     if noised and for_noise > 0:
-        rho = _sum(noised, _rho, additive=True)
-        ways.append(of_rho(rho, for_noise) + _sum(sums, _whole))
+        rho = _sum(noised, "window_rho", "window_rho")
+        ways.append(of_rho(rho, for_noise) + _sum(sums, "epsilon"))
     if spent < delta:
         ways.append(advanced([(each.epsilon, 1) for each in charges], delta - spent))
     return min(ways) + math.fsum(each.separated for each in charges)
 
 
-def _rho(charge: Charge) -> float:
-    assert charge.window_rho is not None
-    return charge.window_rho
+def _sum(charges: Iterable[Charge], whole: str, of_window: str = "") -> float:
+    """The most that the costs `whole` come to for one device; `whole` and `of_window` name fields
+    of a charge.
 
-
-def _whole(charge: Charge) -> float:
-    return charge.epsilon
-
-
-def _sum(
-    charges: Iterable[Charge], cost: Callable[[Charge], float], *, additive: bool = False
-) -> float:
-    """The most that these costs come to for one device.
-
-    A release of a single window, and every one of `additive` costs, costs in its windows alone. Of
-    others the cost counts once, in whichever window a device reports.
+    A release of a single window costs in that window alone, and one that has a cost `of_window`
+    has it in each of its windows. Of others the cost counts once, in whichever window a device
+    reports.
     """
     found = 0.0
     metrics: dict[str, list[Charge]] = defaultdict(list)
@@ -117,14 +108,12 @@ def _sum(
         windows: dict[str, float] = defaultdict(float)
         limits = [charge.limit for charge in each]
         for charge in each:
-            if additive or len(charge.windows) == 1:
-                for label in charge.windows:
-                    windows[label] += cost(charge)
-            elif charge.window_epsilon is not None and cost is _whole:
-                for label in charge.windows:
-                    windows[label] += charge.window_epsilon
-            else:
-                found += cost(charge)
+            cost = getattr(charge, whole if len(charge.windows) == 1 else of_window, None)
+            if cost is None:
+                found += getattr(charge, whole)
+                continue
+            for label in charge.windows:
+                windows[label] += cost
         known = [limit for limit in limits if limit is not None]
         most = max(known) if len(known) == len(limits) else None
         found += math.fsum(sorted(windows.values(), reverse=True)[:most])

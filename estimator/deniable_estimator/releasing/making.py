@@ -6,7 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -80,7 +80,7 @@ def release(
     kept = ledger.charged(known, today, prepared.charge_after)
     again = kept.document is not None
     if not again:
-        progress("Drawing noise" if prepared.kind != "exact" else "Estimating")
+        progress("Drawing noise" if prepared.noise is not None else "Estimating")
         kept = ledger.keep(known, lambda: _made(prepared, kept))
     kept = checked(kept)
     assert kept.document is not None
@@ -99,10 +99,11 @@ def _made(prepared: Prepared, kept: KeptRelease) -> tuple[str, str]:
 
 
 def _columns_and_rows(prepared: Prepared, bits: Bits) -> tuple[list[str], list[list[Any]]]:
-    if prepared.rate is not None:
+    if prepared.noise is not None and prepared.noise.method == "exponential":
         statistic = prepared.pieces[0].statistic
         assert isinstance(statistic, SupportCounts)
-        return ["leader"], [[statistic.values[leader(statistic.exact(), prepared.rate, bits)]]]
+        place = leader(statistic.exact(), prepared.noise.rate, bits)
+        return ["leader"], [[statistic.values[place]]]
     trend = prepared.request.form == "trend"
     first = "value" if _of_shares(prepared) else "series"
     columns = [*(["window", "n"] if trend else []), first, *_NUMBERS]
@@ -148,24 +149,19 @@ def _manifest(prepared: Prepared, kept: KeptRelease) -> dict[str, Any]:
     epsilon, delta = prepared.guarantee()
     one, _ = prepared.guarantee(1)
     labels = prepared.labels
-    noise: dict[str, Any] | None = None
-    if prepared.noise is not None:
-        assert prepared.each is not None
-        noise = {
-            "distribution": f"discrete {prepared.noise.method}",
-            "scale" if prepared.noise.method == "laplace" else "variance": str(
-                prepared.noise.scale
-            ),
-            "std_dev": math.sqrt(prepared.noise.variance),
-            "sensitivity_of_a_report": {
-                "l1": prepared.each.l1,
-                "l2_squared": prepared.each.l2_squared,
-            },
+    kind, noise = request.kind, prepared.noise
+    told: dict[str, Any] | None = None
+    if noise is not None and kind == "exponential":
+        told = {"distribution": "exponential mechanism", "rate": str(noise.rate)}
+    elif noise is not None:
+        told = {
+            "distribution": f"discrete {kind}",
+            "scale" if kind == "laplace" else "variance": str(noise.scale),
+            "std_dev": math.sqrt(noise.variance),
+            "sensitivity_of_a_report": asdict(noise.each),
             "variance_added": prepared.added(),
         }
-    elif prepared.rate is not None:
-        noise = {"distribution": "exponential mechanism", "rate": str(prepared.rate)}
-    private = prepared.kind != "exact"
+    private = noise is not None
     sums = prepared.outsider.epsilon.epsilon
     return {
         "deniable_release": FORMAT,
@@ -186,7 +182,7 @@ def _manifest(prepared: Prepared, kept: KeptRelease) -> dict[str, Any]:
         "where": dict(request.query.where),
         "reports": prepared.n,
         "level": LEVEL,
-        "method": prepared.kind,
+        "method": kind,
         "unit_of_privacy": "device",
         "reports_of_a_device": prepared.reports,
         "epsilon": epsilon,
@@ -198,8 +194,8 @@ def _manifest(prepared: Prepared, kept: KeptRelease) -> dict[str, Any]:
             "delta": DELTA,
         },
         "devices_own_epsilon": prepared.outsider.device.epsilon,
-        "noise": noise,
-        "assumed": list(assumed(prepared.kind, prepared.reports)),
+        "noise": told,
+        "assumed": list(assumed(kind, prepared.reports)),
     }
 
 

@@ -138,7 +138,7 @@ def leader(counts: Sequence[int], rate: Fraction, bits: Bits = system_bits) -> i
             return index
 
 
-Method: TypeAlias = Literal["laplace", "gaussian"]
+Method: TypeAlias = Literal["laplace", "gaussian", "exponential"]
 
 _GRID = 1 << 20
 """A variance is a multiple of one over this."""
@@ -157,14 +157,22 @@ class Sensitivity:
 
 @dataclass(frozen=True, slots=True)
 class AddedNoise:
-    """Discrete noise on each counter.
+    """Discrete noise on each counter, or the chance by which the exponential mechanism chooses one.
 
     Attributes:
-        scale: b of Laplace noise, or the variance parameter of Gaussian noise; exact.
+        scale: b of Laplace noise, or the variance parameter of Gaussian noise; of the exponential
+            mechanism 1 / (2 r), which reveals as much as Laplace noise of that scale. Exact.
+        each: how far one report moves the counters.
     """
 
     method: Method
     scale: Fraction
+    each: Sensitivity
+
+    @property
+    def rate(self) -> Fraction:
+        """r of the exponential mechanism."""
+        return 1 / (2 * self.scale)
 
     @property
     def variance(self) -> float:
@@ -180,23 +188,33 @@ class AddedNoise:
         sample = discrete_gaussian if self.method == "gaussian" else discrete_laplace
         return (sample(self.scale, bits) for _ in range(count))
 
-    def epsilon(self, each: Sensitivity) -> Fraction | None:
-        """The exact epsilon of counters that move so far; None for Gaussian noise."""
-        return each.l1 / self.scale if self.method == "laplace" else None
+    @property
+    def epsilon(self) -> Fraction | None:
+        """The exact epsilon of one report; None for Gaussian noise."""
+        return None if self.method == "gaussian" else self.each.l1 / self.scale
 
-    def rho(self, each: Sensitivity) -> Fraction:
-        """The exact rho of counters that move so far."""
-        if self.method == "gaussian":
-            return each.l2_squared / (2 * self.scale)
+    @property
+    def rho(self) -> Fraction:
+        """The exact rho of one report."""
+        if self.epsilon is None:
+            return self.each.l2_squared / (2 * self.scale)
         # Every mechanism of pure epsilon satisfies epsilon**2 / 2 (Bun and Steinke, TCC 2016).
-        return Fraction(each.l1 / self.scale) ** 2 / 2
+        return self.epsilon**2 / 2
 
 
-def noise_of(method: Method, epsilon: Fraction, delta: float, each: Sensitivity) -> AddedNoise:
-    """The least noise of this kind that meets (epsilon, delta): exactly with Laplace noise, whose
-    delta is 0, and up to a ten-thousandth with Gaussian noise."""
-    if method == "laplace":
-        return AddedNoise("laplace", each.l1 / epsilon)
+def noise_of(
+    method: Method,
+    epsilon: Fraction,
+    delta: float,
+    each: Sensitivity,
+    reports: int = 1,
+    squared: int = 1,
+) -> AddedNoise:
+    """The least noise of this kind that meets (epsilon, delta) for so many reports of a device:
+    exactly with Laplace noise, whose delta is 0, and up to a ten-thousandth with Gaussian noise.
+    `squared` is how often the rho of each of them counts."""
+    if method != "gaussian":
+        return AddedNoise(method, each.l1 * reports / epsilon, each)
     # Rho implies an epsilon above itself.
     low, high = 0.0, float(epsilon)
     while high - low > 1e-4 * high:
@@ -205,7 +223,8 @@ def noise_of(method: Method, epsilon: Fraction, delta: float, each: Sensitivity)
             low = middle
         else:
             high = middle
-    return AddedNoise("gaussian", Fraction(math.ceil(each.l2_squared / (2 * low) * _GRID), _GRID))
+    moved = each.l2_squared * reports * squared
+    return AddedNoise(method, Fraction(math.ceil(moved / (2 * low) * _GRID), _GRID), each)
 
 
 def of_rho(rho: float, delta: float) -> float:

@@ -23,7 +23,7 @@ from deniable_estimator.privacy.outsider import DELTA, LEAST_REPORTS, released_s
 from deniable_estimator.privacy.spans import ReleasedSums
 from deniable_estimator.releasing.charge import Charge, Kind
 from deniable_estimator.releasing.manifest import canonical, digest
-from deniable_estimator.releasing.noise import AddedNoise, Method, Sensitivity, of_rho
+from deniable_estimator.releasing.noise import AddedNoise, Method, of_rho
 from deniable_estimator.releasing.overlaps import Counted, SumCell, cells, cells_near
 from deniable_estimator.releasing.statistic import LEVEL, Statistic
 
@@ -51,20 +51,25 @@ class ReleaseRequest:
     method: Method = "laplace"
     epsilon: Fraction | None = None
 
+    @property
+    def kind(self) -> Kind:
+        """How it is made private."""
+        if self.epsilon is None:
+            return "exact"
+        return "exponential" if self.form == "leader" else self.method
+
     def check(self) -> None:
         """Refuse what makes no sense.
 
         Raises:
             EstimateError: an epsilon cannot be, or the leader has none.
         """
-        if self.epsilon is None:
-            if self.form == "leader":
-                raise EstimateError(
-                    "the leader alone is drawn with noise: say with which --epsilon. Without "
-                    "noise, release the table"
-                )
-            return
-        if not LEAST_EPSILON <= self.epsilon <= MOST_EPSILON:
+        if self.form == "leader" and self.epsilon is None:
+            raise EstimateError(
+                "the leader alone is drawn with noise: say with which --epsilon. Without "
+                "noise, release the table"
+            )
+        if self.epsilon is not None and not LEAST_EPSILON <= self.epsilon <= MOST_EPSILON:
             raise EstimateError(
                 f"epsilon must be from {float(LEAST_EPSILON):g} to {float(MOST_EPSILON):g}, "
                 f"not {float(self.epsilon):g}"
@@ -102,9 +107,7 @@ class Prepared:
     Attributes:
         reports: how many of the reports are of one device at most.
         outsider: what the sums as they are reveal to a reader of sums.
-        each: how far one report moves the numbers that receive noise.
-        noise: on each number; None for the sums as they are, and for the leader.
-        rate: of the exponential mechanism, for the leader alone.
+        noise: None for the sums as they are.
     """
 
     request: ReleaseRequest
@@ -114,9 +117,7 @@ class Prepared:
     pieces: tuple[Piece, ...]
     reports: int
     outsider: ReleasedSums
-    each: Sensitivity | None = None
     noise: AddedNoise | None = None
-    rate: Fraction | None = None
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -128,47 +129,34 @@ class Prepared:
         """Reports."""
         return sum(piece.n for piece in self.pieces)
 
-    @property
-    def kind(self) -> Kind:
-        """How it is made private."""
-        if self.rate is not None:
-            return "exponential"
-        return "exact" if self.noise is None else self.noise.method
+    def squared(self, reports: int) -> int:
+        """How often the rho of each of so many reports of a device counts: in one table they add up
+        before they are squared, in those of different windows they move different numbers."""
+        return reports if len(self.pieces) == 1 else 1
 
     def guarantee(self, reports: int | None = None) -> tuple[float, float]:
         """(epsilon, delta) for a device, or for one that gave only so many reports."""
         count = self.reports if reports is None else reports
-        if self.rate is not None:
-            return Bound.of(2 * self.rate * count).epsilon, 0.0
         if self.noise is None:
             return self.outsider.epsilon.epsilon, DELTA
-        assert self.each is not None
-        moved = moved_by_device(self.each, count, len(self.pieces) > 1)
-        pure = self.noise.epsilon(moved)
-        if pure is not None:
-            return Bound.of(pure).epsilon, 0.0
-        return of_rho(float(self.noise.rho(moved)), DELTA), DELTA
+        if self.noise.epsilon is not None:
+            return Bound.of(self.noise.epsilon * count).epsilon, 0.0
+        return of_rho(float(self.noise.rho * count * self.squared(count)), DELTA), DELTA
 
     @property
     def charge(self) -> Charge:
         """What the release spends."""
         epsilon, delta = self.guarantee()
         window, rho = None, None
-        if self.rate is not None:
-            window = Bound.of(2 * self.rate).epsilon
-            rho = window**2 / 2 * self.reports
-        elif self.noise is not None:
-            assert self.each is not None
-            pure = self.noise.epsilon(self.each)
+        if self.noise is not None:
+            pure = self.noise.epsilon
             window = None if pure is None else Bound.of(pure).epsilon
-            # In one table the reports of a device add up before they are squared.
-            times = self.reports if len(self.pieces) == 1 else 1
-            rho = float(self.noise.rho(self.each)) * times
+            rho = float(self.noise.rho) * self.squared(self.reports)
         return Charge(
             self.given.metric,
             self.labels,
             self.given.lifetime_reports,
-            self.kind,
+            self.request.kind,
             epsilon,
             delta,
             window,
@@ -186,7 +174,7 @@ class Prepared:
         exact = [each for each in earlier if each.kind == "exact"]
         sums = [each.sums for each in exact]
         noisy = [each.sums for each in earlier if each.kind != "exact"]
-        if self.kind != "exact":
+        if self.noise is not None:
             if not exact:
                 return charge
             delta = exact[-1].delta
@@ -240,7 +228,7 @@ class Prepared:
             "where": dict(request.query.where),
             "candidates": None if candidates is None else list(candidates),
             "form": request.form,
-            "kind": self.kind,
+            "kind": request.kind,
             "epsilon": str(request.epsilon),
             "delta": DELTA,
             "level": LEVEL,
@@ -257,7 +245,7 @@ class Prepared:
     def widest(self) -> tuple[float, float, Unit] | None:
         """Half of the widest interval that the smallest piece would have without the noise and
         with it, and their unit; None where no numbers receive noise."""
-        if self.noise is None:
+        if self.noise is None or self.request.form == "leader":
             return None
         statistic = self._smallest
         exact = statistic.exact()
@@ -279,13 +267,6 @@ class Prepared:
 def registry_digest(registry: Registry) -> str:
     """SHA-256 of the compiled registry."""
     return digest(canonical(registry.compile()))
-
-
-def moved_by_device(each: Sensitivity, reports: int, apart: bool) -> Sensitivity:
-    """How far so many reports of one device move numbers: in one table they add up, in tables of
-    different windows (`apart`) they move different numbers."""
-    times = reports if apart else reports * reports
-    return Sensitivity(each.l1 * reports, each.l2_squared * times)
 
 
 def _of(found: Sequence[SumCell], least: int) -> str:

@@ -27,14 +27,13 @@ from deniable_estimator.asking.reader import Reader
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.privacy.computing import guarantee_in
 from deniable_estimator.privacy.outsider import DELTA, LEAST_REPORTS, released_sums
-from deniable_estimator.releasing.noise import Method, noise_of
+from deniable_estimator.releasing.noise import Method, Sensitivity, noise_of
 from deniable_estimator.releasing.overlaps import counted
 from deniable_estimator.releasing.prepared import (
     NoReports,
     Piece,
     Prepared,
     ReleaseRequest,
-    moved_by_device,
 )
 from deniable_estimator.releasing.statistic import (
     CellCounts,
@@ -48,8 +47,8 @@ MOST_MESSAGES = 1 << 17
 """The most messages that receive noise: each takes about 0.1 ms to draw."""
 
 
-def statistic_of(part: Part, method: Method | None = None) -> Statistic[Any]:
-    """What of this tally receives noise; without a method, for choosing one value.
+def statistic_of(part: Part, method: Method) -> Statistic[Any]:
+    """What of this tally receives noise of this kind.
 
     Raises:
         EstimateError: nothing here can, or a candidate cannot be estimated.
@@ -62,7 +61,7 @@ def statistic_of(part: Part, method: Method | None = None) -> Statistic[Any]:
         )
     if isinstance(analysis, OracleAnalysis):
         values = SupportCounts(part, analysis)
-        if method is None or not _sends_one(analysis):
+        if method == "exponential" or not _sends_one(analysis):
             return values
         # That of the two with less noise in a share at the same epsilon.
         messages = MessageCounts(part, analysis)
@@ -124,7 +123,7 @@ def prepare(
     hiding = min(piece.n for piece in pieces) // (1 if len(pieces) > 1 else reports)
     outsider = released_sums(registry, source, reports, max(1, hiding), DELTA)
     found = Prepared(request, registry, metric, given, tuple(pieces), reports, outsider)
-    return found if request.epsilon is None else _with_noise(found)
+    return found if request.epsilon is None else _with_noise(found, request.epsilon)
 
 
 def _settled(chosen: Selection, request: ReleaseRequest, now: float) -> Selection:
@@ -181,14 +180,14 @@ def _pieces(chosen: Selection, request: ReleaseRequest) -> list[Piece]:
             raise EstimateError(
                 f"{metric.name} takes any string: name those to look for with --candidates FILE"
             )
-        statistic = None if request.epsilon is None else _noisy(metric, question, request)
+        statistic = None if request.kind == "exact" else _noisy(metric, question, request.kind)
         pieces.append(Piece(tuple(labels), question, statistic, where_counted))
     for piece in pieces:
         _check_size(piece, metric)
     return pieces
 
 
-def _noisy(metric: Metric, question: Question, request: ReleaseRequest) -> Statistic[Any]:
+def _noisy(metric: Metric, question: Question, method: Method) -> Statistic[Any]:
     """What of the data receives noise."""
     if question.margin is not None and question.margin.question.n:
         pair = question.margin.question.parts[0].tally.metric
@@ -202,9 +201,8 @@ def _noisy(metric: Metric, question: Question, request: ReleaseRequest) -> Stati
             "found depends on all reports at once, and no noise on their counts hides that. To "
             "count known strings with noise, declare a metric of type string"
         )
-    method = None if request.form == "leader" else request.method
     found = statistic_of(question.parts[0], method)
-    if request.form == "leader" and not isinstance(found, SupportCounts):
+    if method == "exponential" and not isinstance(found, SupportCounts):
         raise EstimateError("only values that are counted have a leader: release the table")
     return found
 
@@ -222,21 +220,18 @@ def _check_size(piece: Piece, metric: Metric) -> None:
         )
 
 
-def _with_noise(found: Prepared) -> Prepared:
-    request = found.request
-    assert request.epsilon is not None
-    statistic = found.pieces[0].statistic
+def _with_noise(found: Prepared, epsilon: Fraction) -> Prepared:
+    statistic, kind = found.pieces[0].statistic, found.request.kind
     assert statistic is not None
-    each = statistic.sensitivity
+    assert kind != "exact"
     own = statistic.scheme.mechanism.epsilon * found.reports
-    if request.epsilon >= own:
+    if epsilon >= own:
         raise EstimateError(
-            f"noise to epsilon {float(request.epsilon):g} would add nothing: the noise of the "
+            f"noise to epsilon {float(epsilon):g} would add nothing: the noise of the "
             f"devices themselves already holds epsilon {own:g} for what a device gave to "
             "these windows, against everybody. Ask for less, or release the sums as they are"
         )
-    if request.form == "leader":
-        return replace(found, each=each, rate=request.epsilon / (2 * found.reports))
-    moved = moved_by_device(each, found.reports, len(found.pieces) > 1)
-    noise = noise_of(request.method, request.epsilon, DELTA, moved)
-    return replace(found, each=each, noise=noise)
+    # The exponential mechanism compares counters, of which one report moves each by at most 1.
+    each = Sensitivity(1, 1) if kind == "exponential" else statistic.sensitivity
+    squared = found.squared(found.reports)
+    return replace(found, noise=noise_of(kind, epsilon, DELTA, each, found.reports, squared))

@@ -89,12 +89,12 @@ def _part(added: float) -> str:
 
 def verdict(prepared: Prepared) -> str:
     """What the noise of a release buys, and whether it is worth its price."""
-    if prepared.kind == "exact":
+    if prepared.noise is None:
         return (
             "No noise is added. Noise would protect only against readers who know the other "
             "reports: it is dear for few reports, and pointless for many."
         )
-    if prepared.kind == "exponential":
+    if prepared.request.form == "leader":
         return (
             "Only the name of one value is published. It is the largest with high probability if "
             "it leads by many reports."

@@ -58,7 +58,7 @@ def release_plan_document(
         f"{last}, at most {prepared.reports} of one device"
     )
     told = {
-        "method": prepared.kind,
+        "method": prepared.request.kind,
         "epsilon": f"{figure(epsilon)} at delta = {delta:g}, for one device",
     }
     if widest is not None:

@@ -45,11 +45,12 @@ def delta_at(noise, moved, epsilon):
     )
 
 
-@given(epsilon=epsilons, l1=st.integers(1, 60))
-def test_laplace_noise_meets_its_epsilon_exactly(epsilon, l1):
-    """Its epsilon is the wished one as a fraction, for counters that move by l1 together."""
-    each = Sensitivity(l1, l1)
-    assert noise_of("laplace", epsilon, 1e-8, each).epsilon(each) == epsilon
+@given(epsilon=epsilons, l1=st.integers(1, 60), reports=st.integers(1, 40))
+def test_laplace_noise_meets_its_epsilon_exactly(epsilon, l1, reports):
+    """The epsilon of all reports of a device is the wished one as a fraction, for counters that
+    each of them moves by l1 together."""
+    noise = noise_of("laplace", epsilon, 1e-8, Sensitivity(l1, l1), reports)
+    assert noise.epsilon * reports == epsilon
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(3)])
@@ -70,15 +71,23 @@ def test_gaussian_noise_hides_a_report(epsilon, delta):
     each = Sensitivity(moved, moved**2)
     noise = noise_of("gaussian", epsilon, delta, each)
     assert delta_at(noise, moved, float(epsilon)) <= delta
-    assert delta_at(AddedNoise("gaussian", noise.scale / 4), moved, float(epsilon)) > delta
+    less = AddedNoise("gaussian", noise.scale / 4, each)
+    assert delta_at(less, moved, float(epsilon)) > delta
 
 
 @settings(max_examples=40)
-@given(epsilon=epsilons, squares=st.integers(1, 400))
-def test_gaussian_noise_is_no_larger_than_needed(epsilon, squares):
-    """Its rho implies the wished epsilon or at most a thousandth less."""
+@given(
+    epsilon=epsilons,
+    squares=st.integers(1, 400),
+    reports=st.integers(1, 40),
+    squared=st.integers(1, 40),
+)
+def test_gaussian_noise_is_no_larger_than_needed(epsilon, squares, reports, squared):
+    """The rho of all reports of a device implies the wished epsilon or at most a thousandth
+    less."""
     each = Sensitivity(squares, squares)
-    found = of_rho(float(noise_of("gaussian", epsilon, 1e-8, each).rho(each)), 1e-8)
+    noise = noise_of("gaussian", epsilon, 1e-8, each, reports, squared)
+    found = of_rho(float(noise.rho * reports * squared), 1e-8)
     assert 0.999 * float(epsilon) <= found <= float(epsilon)
 
 
@@ -98,7 +107,7 @@ def test_a_rho_never_implies_less_than_the_best_order_says(rho, delta):
 @pytest.mark.parametrize("method", ["laplace", "gaussian"])
 def test_the_variance_is_that_of_the_noise(method, scale):
     """Summed over all integers; for Gaussian noise it is an upper bound."""
-    noise = AddedNoise(method, scale)
+    noise = AddedNoise(method, scale, Sensitivity(1, 1))
     width = 3000
     exact = math.fsum(each * (z - width) ** 2 for z, each in enumerate(chances(noise, width)))
     assert exact <= noise.variance * (1 + 1e-9)
@@ -142,7 +151,7 @@ def enumerate_bits(sample, depth):
 
 def chance(z, method, scale):
     """The probability of z; of all but 1e-80 of the others with it."""
-    return chances(AddedNoise(method, scale), 200)[200 + z]
+    return chances(AddedNoise(method, scale, Sensitivity(1, 1)), 200)[200 + z]
 
 
 def within(found, short, expected):

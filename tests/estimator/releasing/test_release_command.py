@@ -97,6 +97,8 @@ def test_a_release_is_charged_what_its_noise_costs(
     if kind == "laplace":
         l1 = manifest["noise"]["sensitivity_of_a_report"]["l1"]
         assert manifest["noise"]["scale"] == str(5 * l1)
+    if kind == "exponential":
+        assert manifest["noise"]["rate"] == "1/10"
     if pure:
         assert charge.window_rho == pytest.approx(window_rho)
         assert manifest["epsilon_of_one_report"] == pytest.approx(window_epsilon)

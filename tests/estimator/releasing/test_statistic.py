@@ -47,7 +47,7 @@ def counting(oracle):
     return Scheme("category", oracle, tuple(f"v{i}" for i in range(oracle.size or 0)))
 
 
-def statistic(scheme, rows, strings, method=None):
+def statistic(scheme, rows, strings, method="exponential"):
     """That of a tally of one window."""
     tally = Tally("browser", scheme.fingerprint, ("2026-11-01",), tuple(rows))
     part = Part(tally, scheme, strings, Participation.evenly(tally))
