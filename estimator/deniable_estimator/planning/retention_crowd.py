@@ -8,17 +8,20 @@ million devices are drawn as fast as a thousand, from their exact distribution.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import repeat
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deniable import Metric
 from deniable.protocol import windows
-from deniable.protocol.mechanisms.memoized_retention import LIFECYCLE, MemoizedRetention
+from deniable.protocol.mechanisms.memoized_retention import (
+    LIFECYCLE,
+    Asked,
+    MemoizedRetention,
+)
 from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_collector.tally import Tally, TallyRow
@@ -71,37 +74,23 @@ class Life:
         left = (1 - self.stays) * (active - self.new) + (1 - self.back) * self.new
         return left / (1 - (1 - self.returns) * (1 - self.quits))
 
-    def curve(self, ages: int) -> FloatArray:
-        """The part of new devices that is active so many windows later, from 1 to `ages`."""
-        found, active, away = [], 0.0, 0.0
-        for age in range(1, ages + 1):
-            stay, back = (
-                (self.back, 0.0) if age == 1 else (self.stays * active, self.returns * away)
-            )
-            gone = 1 - self.back if age == 1 else active - stay
-            away = (away - back) * (1 - self.quits) + gone
-            active = stay + back
-            found.append(active)
-        return np.array(found)
+
+class Answering(NamedTuple):
+    """The devices that answer one question in one window; arrays of shape (..., cells)."""
+
+    devices: Counts
+    """Those that are new, stayed and returned; or those of each age, then older ones."""
+    memos: Counts
+    """How many answer from each memo."""
 
 
-class DrawnWindow(NamedTuple):
-    """One window of a crowd; arrays of shape (...) but for the last axis."""
-
-    lifecycle: Counts
-    """Shape (..., 3): new, stayed and returned devices that answer the question, or all."""
-    cohorts: Counts
-    """Shape (..., ages + 2): devices of each age, then older ones; the same."""
-    lifecycle_memos: Counts
-    """Shape (..., 3): how many answer from each memo."""
-    cohort_memos: Counts
-    """Shape (..., ages + 2): the same."""
+DrawnWindow: TypeAlias = Mapping[Asked, Answering]
+"""One window of a crowd, by the question. With both, each device answers one of them for ever."""
 
 
 def windows_of(
     lives: Sequence[Life],
-    lifecycle: MemoizedSubsetSelection | None,
-    cohorts: MemoizedSubsetSelection | None,
+    channels: Mapping[Asked, MemoizedSubsetSelection],
     rng: np.random.Generator,
     *,
     first: int = 0,
@@ -112,21 +101,20 @@ def windows_of(
     """The windows of a crowd from the number `first` on, one for each of `lives`.
 
     Args:
-        lifecycle, cohorts: the channels of the questions that are asked. With both, each device
-            answers one of them for ever.
+        channels: those of the questions that are asked.
         older: so many devices were there before, and are active in the first window.
         runs: the shape of so many crowds at once.
     """
-    rate, part = sample_rate, 0.5 if lifecycle and cohorts else 1.0
-    size = 2 if cohorts is None else cohorts.size
-    none, nobody = np.zeros((*runs, 3), np.int64), np.zeros((*runs, size), np.int64)
+    part = 1 / len(channels)
     days = [
         (number, life, 0.0 if number > first else older) for number, life in enumerate(lives, first)
     ]
-    one = _lifecycle(lifecycle, days, rate, part, runs, rng) if lifecycle else repeat((none, none))
-    two = _cohorts(cohorts, days, rate, part, runs, rng) if cohorts else repeat((nobody, nobody))
-    for _, (lived, life_memos), (began, cohort_memos) in zip(days, one, two, strict=False):
-        yield DrawnWindow(lived, began, life_memos, cohort_memos)
+    drawn = [
+        _DRAWN[question](channel, days, sample_rate, part, runs, rng)
+        for question, channel in channels.items()
+    ]
+    for each in zip(*drawn, strict=True):
+        yield dict(zip(channels, each, strict=True))
 
 
 def tallies_of(
@@ -141,32 +129,25 @@ def tallies_of(
     mechanism = metric.scheme.mechanism
     assert isinstance(mechanism, MemoizedRetention)
     channels = dict(zip(mechanism.asks, mechanism.channels, strict=True))
-    drawn = windows_of(
-        lives,
-        channels.get("lifecycle"),
-        channels.get("cohorts"),
-        rng,
-        first=windows.number(labels[0]),
-        older=older,
-        sample_rate=metric.rate,
-    )
+    first, rate = windows.number(labels[0]), metric.rate
+    drawn = windows_of(lives, channels, rng, first=first, older=older, sample_rate=rate)
     for label, window in zip(labels, drawn, strict=True):
-        memos = {"lifecycle": window.lifecycle_memos, "cohorts": window.cohort_memos}
-        rows = tuple(_reported(channels[each], memos[each], rng) for each in mechanism.asks)
+        rows = tuple(_reported(channels[each], found.memos, rng) for each, found in window.items())
         yield Tally(metric.name, metric.scheme.fingerprint, (label,), rows), window
 
 
 def true_series(seen: Sequence[DrawnWindow], ages: int) -> dict[str, float]:
     """What the series of an answer over these windows would be without noise, by their names."""
     found: dict[str, float] = {}
-    lived = np.sum([each.lifecycle for each in seen], axis=0)
-    if lived.sum():
-        found |= dict(zip(LIFECYCLE, (lived / lived.sum()).tolist(), strict=True))
-    cohorts = np.array([each.cohorts for each in seen], np.float64)
-    if cohorts.any():
-        for age in range(1, min(ages, len(seen) - 1) + 1):
-            if began := cohorts[:-age, 0].sum():
-                found[f"age {age}"] = float(cohorts[age:, age].sum() / began)
+    for question in seen[0]:
+        devices = np.array([each[question].devices for each in seen], np.float64)
+        if question == "cohorts":
+            for age in range(1, min(ages, len(seen) - 1) + 1):
+                if began := devices[:-age, 0].sum():
+                    found[f"age {age}"] = float(devices[age:, age].sum() / began)
+        elif devices.any():
+            lived = devices.sum(axis=0) / devices.sum()
+            found |= dict(zip(LIFECYCLE, lived.tolist(), strict=True))
     return found
 
 
@@ -185,7 +166,7 @@ def _lifecycle(
     part: float,
     runs: tuple[int, ...],
     rng: np.random.Generator,
-) -> Iterator[tuple[Counts, Counts]]:
+) -> Iterator[Answering]:
     """The devices that answer whether they are new, by their memos of the two other answers."""
     alone, *others = _memo(channel)
     pairs = np.outer(*others).ravel()
@@ -207,7 +188,8 @@ def _lifecycle(
             + kept.reshape((*runs, 3, 3)).sum(axis=-1)
             + back.reshape((*runs, 3, 3)).sum(axis=-2)
         )
-        yield np.stack([new, stayed.sum(axis=-1), returned.sum(axis=-1)], axis=-1), memos
+        lived = np.stack([new, stayed.sum(axis=-1), returned.sum(axis=-1)], axis=-1)
+        yield Answering(lived, memos)
 
 
 def _cohorts(
@@ -217,7 +199,7 @@ def _cohorts(
     part: float,
     runs: tuple[int, ...],
     rng: np.random.Generator,
-) -> Iterator[tuple[Counts, Counts]]:
+) -> Iterator[Answering]:
     """The devices that answer when they began, by cohort and memo; the last are the older ones."""
     size, memo = channel.size, _memo(channel)
     states = [np.zeros((*runs, size, size), np.int64) for _ in range(3)]
@@ -237,7 +219,10 @@ def _cohorts(
         active = states[0] + states[1]
         memos = _thinned(active, rate, rng).sum(axis=-2)
         ages = np.append((number - np.arange(size - 1)) % (size - 1), size - 1)
-        yield active.sum(axis=-1)[..., ages], memos
+        yield Answering(active.sum(axis=-1)[..., ages], memos)
+
+
+_DRAWN = {"lifecycle": _lifecycle, "cohorts": _cohorts}
 
 
 def _move(states: list[Counts], life: Life, rng: np.random.Generator) -> tuple[Counts, Counts]:

@@ -34,20 +34,34 @@ def _sets(counts, size, k, rng):
     return rng.multinomial(counts, np.full(len(sets), 1 / len(sets))) @ holds
 
 
+def curve(life, ages):
+    """The part of new devices that is active so many windows later, from 1 to `ages`."""
+    found, active, away = [], 0.0, 0.0
+    for age in range(1, ages + 1):
+        stay, back = (life.back, 0.0) if age == 1 else (life.stays * active, life.returns * away)
+        gone = 1 - life.back if age == 1 else active - stay
+        away = (away - back) * (1 - life.quits) + gone
+        active = stay + back
+        found.append(active)
+    return np.array(found)
+
+
 def counted(lives, channel, rng, *, runs, older=0.0, sample_rate=1.0, lifecycle=None):
     """What is counted of `runs` crowds that live like this."""
     reports, cells = [], []
+    channels = {"cohorts": channel}
+    if lifecycle is not None:
+        channels = {"lifecycle": lifecycle, **channels}
     for window in windows_of(
         lives,
-        lifecycle,
-        channel,
+        channels,
         rng,
         first=FIRST,
         older=older,
         sample_rate=sample_rate,
         runs=(runs,),
     ):
-        n, found = reports_of(channel, window.cohort_memos, rng)
+        n, found = reports_of(channel, window["cohorts"].memos, rng)
         reports.append(n)
         cells.append(found)
     numbers = range(FIRST, FIRST + len(lives))

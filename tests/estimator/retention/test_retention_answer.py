@@ -20,7 +20,7 @@ from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.fetch import read, select
 from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.trend import trend
-from deniable_estimator.planning.retention_crowd import DrawnWindow, Life, tallies_of, true_series
+from deniable_estimator.planning.retention_crowd import Answering, Life, tallies_of, true_series
 
 _ERRORS = 4.5
 
@@ -56,10 +56,11 @@ def test_growth_is_what_follows_from_the_lifecycle(store, registry, seen):
     found = _asked(store, registry, *WEEKS[5:8]).growth
     assert [each.window for each in found] == list(WEEKS[5:8])
     for each, before, now in zip(found, seen[4:], seen[5:], strict=False):
-        everybody = now.lifecycle.sum() + now.cohorts.sum()
+        everybody = sum(each.devices.sum() for each in now.values())
         assert each.active == everybody
-        earlier = before.lifecycle.sum() + before.cohorts.sum()
-        lost = earlier - everybody * now.lifecycle[1] / now.lifecycle.sum()
+        earlier = sum(each.devices.sum() for each in before.values())
+        lived = now["lifecycle"].devices
+        lost = earlier - everybody * lived[1] / lived.sum()
         assert each.lost is not None
         assert each.lost.low < each.lost.value < each.lost.high
         assert abs(each.lost.value - lost) < 0.02 * everybody
@@ -75,7 +76,8 @@ def test_one_week_tells_of_the_cohorts_that_began_before_it(store, registry, see
     assert np.isnan(first.series.value[first.series.names.index("age 1")])
     for place, answer in enumerate(rest, 1):
         assert isinstance(answer, RetentionAnswer)
-        truth = seen[place].cohorts[1] / seen[place - 1].cohorts[0]
+        cohorts = [seen[each]["cohorts"].devices for each in (place - 1, place)]
+        truth = cohorts[1][1] / cohorts[0][0]
         at = answer.series.names.index("age 1")
         error = answer.series.std_error[at]
         assert abs(answer.series.value[at] - truth) < _ERRORS * error, WEEKS[place]
@@ -106,9 +108,11 @@ def test_reports_under_two_epsilons_are_told_together(registry):
         parts.append(_together([tally for tally, _ in drawn], metric.scheme))
         truths.append([window for _, window in drawn])
     whole = combine(parts)
-    truth = true_series(
-        [DrawnWindow(*map(np.add, *each)) for each in zip(*truths, strict=True)], 12
-    )
+    both = [
+        {each: Answering(*map(np.add, one[each], two[each])) for each in one}
+        for one, two in zip(*truths, strict=True)
+    ]
+    truth = true_series(both, 12)
     assert whole.n == sum(each.n for each in parts)
     for name in ("new", "stayed", "age 1", "age 5"):
         at = whole.series.names.index(name)
@@ -120,9 +124,8 @@ def test_reports_under_two_epsilons_are_told_together(registry):
 
 def test_only_ages_of_cohorts_that_began_have_a_truth():
     """Of two new devices in the second of four windows one is back after a window."""
-    none = np.zeros(3, np.int64)
     cohorts = np.array([[0, 0, 0, 0, 1], [2, 0, 0, 0, 0], [0, 1, 0, 0, 0], [0, 0, 0, 0, 0]])
-    seen = [DrawnWindow(none, each, none, each) for each in cohorts]
+    seen = [{"cohorts": Answering(each, each)} for each in cohorts]
     assert true_series(seen, 3) == {"age 1": 0.5, "age 2": 0.0}
 
 
@@ -195,7 +198,7 @@ def test_a_plan_says_how_near_an_exact_count_the_lifecycle_is():
     )
     for tally, window in drawn:
         answer = answer_of(tally, metric.scheme)
-        exact = window.lifecycle / window.lifecycle.sum()
+        exact = window["lifecycle"].devices / window["lifecycle"].devices.sum()
         within += (np.abs(answer.series.value - exact) <= made.exact).tolist()
     assert np.mean(within) > 0.915
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.estimator.retention.crowds import counted
+from tests.estimator.retention.crowds import counted, curve
 
 from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 from deniable_estimator.analyses.retention import average, cells_of, retention
@@ -57,11 +57,11 @@ def _covered(
     )
     cells = cells_of(counts.numbers, AGES)
     asked = Participation({}, sample_rate)
-    found, curve = retention(counts, cells, asked), average(counts, cells, asked)
+    found, ages = retention(counts, cells, asked), average(counts, cells, asked)
     # Of a cohort the first chance alone differs, so only its first two ages are known in closed
     # form where it changes: those of the second half begin with a lower one.
     truth = np.array([
-        replace(life, back=lives[min(first + 1, windows - 1)].back).curve(AGES)[age - 1]
+        curve(replace(life, back=lives[min(first + 1, windows - 1)].back), AGES)[age - 1]
         for first, age in zip(cells.first.tolist(), cells.age.tolist(), strict=True)
     ])  # fmt: skip
     new = np.array([each.new for each in lives])
@@ -70,7 +70,7 @@ def _covered(
         for age in range(1, AGES + 1)
     ])  # fmt: skip
     inside = (found.low <= truth) & (truth <= found.high)
-    return inside, (curve.low <= of_all) & (of_all <= curve.high), curve
+    return inside, (ages.low <= of_all) & (of_all <= ages.high), ages
 
 
 def test_intervals_of_a_small_crowd_cover_its_retention():
