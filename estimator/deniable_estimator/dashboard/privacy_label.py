@@ -29,7 +29,6 @@ from deniable_estimator.privacy.outsider import (
     figure,
     outsider_of,
     plain_delta,
-    span_words,
 )
 from deniable_estimator.privacy.spans import SPANS
 from deniable_estimator.privacy.words import (
@@ -141,14 +140,14 @@ def _label_of(by_size: list[Outsider], memo: Bound | None) -> dict[str, Any]:
     for span in SPANS:
         if span not in first.spans:
             # Nothing limits how many sums have a report of the device.
-            rows.append((span_words(span), None, message("no bound"), *(None for _ in SIZES)))
+            rows.append((SPANS[span], None, message("no bound"), *(None for _ in SIZES)))
             continue
         found = [each.spans[span] for each in by_size]
         windows, device = found[0].windows, found[0].device
         readers = (figure(each.epsilon) for each in found)
-        rows.append((span_words(span), windows, figure(device), *readers))
+        rows.append((SPANS[span], windows, figure(device), *readers))
         if windows > 1 and memo is not None:
-            steady = message("{span}, of a value that never changes", span=span_words(span))
+            steady = message("{span}, of a value that never changes", span=SPANS[span])
             least = figure(min(device, memo, key=lambda bound: bound.epsilon))
             rows.append(
                 (steady, windows, least, *(each.steady and figure(each.steady) for each in found))

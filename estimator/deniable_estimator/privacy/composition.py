@@ -143,12 +143,6 @@ def _on_lattice(part: Repeated, step: float) -> Summand:
     return Summand.of(np.concatenate([lower, lower + 1]), weights, part.count)
 
 
-def composed_epsilon(parts: Sequence[Repeated], delta: float, most: float) -> float:
-    """The least epsilon, rounded up by at most 0.1%, at which all publications together satisfy
-    (epsilon, delta); `most` if there is none below it."""
-    return least_epsilon(lambda epsilon: composed_delta(parts, epsilon), delta, most)
-
-
 def least_epsilon(profile: Callable[[float], float], delta: float, most: float) -> float:
     """Where a falling profile reaches `delta`, rounded up by at most 0.1%; at most `most`."""
     high, low = most, 0.0

@@ -3,7 +3,7 @@
 A device's epsilon holds against everybody. A reader of sums learns far less, because the noise of
 all other reports hides that of one. The figures here are (epsilon, delta) bounds for a reader who
 knows the values of all other devices, but not their reports. They hold for sums of closed windows
-that have at least so many reports each; `ASSUMED` says what else is assumed.
+that have at least so many reports each; `Outsider.assumed` says what else is assumed.
 
 Two devices' histories are compared: all values of one device, over all windows, are replaced. Every
 report of the device counts, whether or not the reader knows when it reported.
@@ -28,14 +28,6 @@ from deniable_estimator.privacy.spans import (
 )
 from deniable_estimator.privacy.words import rounded_up
 
-_SPANS = {
-    "window": message("one window"),
-    "month": message("a month"),
-    "year": message("a year"),
-    "lifetime": message("a lifetime"),
-}
-
-
 OPERATOR = message(
     "The collector's operator sees single reports as they come in. Against the operator stands "
     "the device's epsilon alone, unless a relay that others run stands between."
@@ -55,11 +47,6 @@ def figure(bound: Bound) -> str:
 def plain_delta(delta: float) -> str:
     """A delta as people write it: 1e-8."""
     return f"{delta:g}".replace("e-0", "e-")
-
-
-def span_words(span: str) -> str:
-    """A span as a heading."""
-    return _SPANS[span]
 
 
 _READER = message(

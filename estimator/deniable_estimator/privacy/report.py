@@ -40,7 +40,6 @@ from deniable_estimator.privacy.outsider import (
     outsider_of,
     outsider_together,
     plain_delta,
-    span_words,
 )
 from deniable_estimator.privacy.spans import SPANS
 from deniable_estimator.privacy.words import rounded_up
@@ -112,9 +111,7 @@ def _worked(
         "classes": [[f"{number:.4g}" for number in each] for each in blanket.classes]
         if len(blanket.classes) <= _MOST_CLASSES
         else [],
-        "spans": [
-            (span_words(span), found) for span, found in published.spans.items() if found.windows
-        ],
+        "spans": [(SPANS[span], found) for span, found in published.spans.items() if found.windows],
         "not_covered": [line for line in given.not_covered if line not in common],
     }
 
@@ -210,6 +207,6 @@ def _environment(*, autoescape: bool) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters.update(up=_up, span=span_words, thousands="{:,}".format)
+    found.filters.update(up=_up, span=SPANS.__getitem__, thousands="{:,}".format)
     found.filters["about"] = lambda fraction: f"{float(fraction):.6g}"
     return found

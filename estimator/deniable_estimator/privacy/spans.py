@@ -4,6 +4,7 @@ what all of them reveal together."""
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -11,12 +12,12 @@ from typing import Any
 
 from deniable import Metric
 from deniable.protocol.mechanisms import Memoizing
+from deniable_estimator.messages import message
 from deniable_estimator.privacy.blanket import Blanket, crowd_epsilon
 from deniable_estimator.privacy.composition import (
     Repeated,
     advanced,
     composed_delta,
-    composed_epsilon,
     least_epsilon,
     loss_of,
     renyi,
@@ -24,7 +25,13 @@ from deniable_estimator.privacy.composition import (
 from deniable_estimator.privacy.guarantees import Bound, Guarantee
 from deniable_estimator.privacy.mechanism_blankets import blanket_of, fresh_round
 
-SPANS = ("window", "month", "year", "lifetime")
+SPANS = {
+    "window": message("one window"),
+    "month": message("a month"),
+    "year": message("a year"),
+    "lifetime": message("a lifetime"),
+}
+"""The spans of time, each as a heading."""
 
 _WINDOWS = {
     "day": {"window": 1, "month": 31, "year": 366},
@@ -171,20 +178,13 @@ def _sharing(reports: int, rows: int, chance: float) -> int:
 
     if others < 1 or not rare(0):
         return 0
-    low, high = 0, others
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if rare(middle) else (low, middle)
-    # But with this chance there are more than `low` others, and the device itself.
-    return low + 2
+    # But with this chance there are at least so many others, and the device itself.
+    return bisect_left(range(others), True, key=lambda count: not rare(count)) + 1
 
 
 def released_together(parts: Sequence[Spent], delta: float, cap: float | None) -> ReleasedSums:
     """What the sums of all parts reveal together; none beyond the cap of the registry."""
     parts = [part for part in parts if part.count]
-    if not parts:
-        nothing = Bound.of(0.0)
-        return ReleasedSums(0, nothing, nothing, nothing, nothing, nothing, True)
     device = sum((part.device for part in parts), Fraction(0))
     if cap is not None:
         device = min(device, Fraction(cap))
@@ -202,10 +202,9 @@ def released_together(parts: Sequence[Spent], delta: float, cap: float | None) -
     by_advanced = advanced([(part.half, part.count) for part in own], rest / 2)
     by_renyi = renyi(composed, rest) if own else 0.0
     others = min(most, basic, by_advanced, by_renyi)
-    by_losses = composed_epsilon(composed, rest, others) if own else 0.0
     return ReleasedSums(
-        windows=max(part.count for part in parts),
-        epsilon=least(min(by_losses, basic, by_advanced, by_renyi)),
+        windows=max((part.count for part in parts), default=0),
+        epsilon=least(least_epsilon(lambda each: composed_delta(composed, each), rest, others)),
         device=Bound.of(device),
         basic=least(basic),
         advanced=least(by_advanced),

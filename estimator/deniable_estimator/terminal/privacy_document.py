@@ -12,7 +12,8 @@ from typing import Any
 from deniable.protocol.coded_message import counted
 from deniable_estimator.document.document import Column, Document, Frame, Note, Tone
 from deniable_estimator.privacy.guarantees import USEFUL, Bound, Guarantee, Together, not_covered
-from deniable_estimator.privacy.outsider import Outsider, figure, plain_delta, span_words
+from deniable_estimator.privacy.outsider import Outsider, figure, plain_delta
+from deniable_estimator.privacy.spans import SPANS
 from deniable_estimator.privacy.words import (
     chance,
     factor,
@@ -200,7 +201,7 @@ def _outsider_document(outsider: Outsider) -> Document:
     for span, found in outsider.spans.items():
         ways = (found.epsilon, found.device, found.basic, found.advanced, found.renyi)
         mark = "" if found.known else "*"
-        rows.append((span_words(span) + mark, found.windows, *map(figure, ways)))
+        rows.append((SPANS[span] + mark, found.windows, *map(figure, ways)))
         if found.steady is not None:
             rows.append(("  fixed value", None, figure(found.steady), *[None] * 4))
     columns = (
