@@ -16,7 +16,7 @@ in T windows: all T times, or once in each `one_in` of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 from deniable.protocol.coded_message import CodedMessage, counted
@@ -30,6 +30,7 @@ from deniable.protocol.segments import LEAST_REPORTS
 from deniable.protocol.windows import IN_A
 from deniable_estimator.forecasting.detection import (
     POWER,
+    WORTHWHILE_SHARE,
     detectable_share,
     reports_to_detect,
     taking_part,
@@ -53,9 +54,6 @@ from deniable_estimator.forecasting.number_forecast import (
 )
 from deniable_estimator.forecasting.retention_forecast import retention_forecast, retention_words
 
-WORTHWHILE_SHARE = 0.01
-"""A metric that cannot detect a share of 1% gets a note before it is released."""
-
 LARGE_SHARE = 0.05
 """A metric that cannot even detect this share gets a warning."""
 
@@ -66,22 +64,24 @@ def forecast(metric: Metric) -> CodedMessage | None:
     A metric that does not say how many `devices` it expects, or asks for strings that are named
     later, has no forecast.
     """
-    if isinstance(metric.scheme.mechanism, Numeric):
-        return number_forecast(metric)
-    if isinstance(metric.scheme.mechanism, PrefixTree):
-        return discovery_forecast(metric)
-    if isinstance(metric.scheme.mechanism, MemoizedRetention):
-        return retention_forecast(metric)
-    if metric.devices is None or not metric.values:
+    if metric.devices is None:
         return None
-    mechanism, size = metric.scheme.oracle, len(metric.values)
-    reports = metric.devices * metric.rate
-    seen = detectable_share(mechanism, size, reports)
+    mechanism, reports = metric.scheme.mechanism, metric.devices * metric.rate
+    if isinstance(mechanism, Numeric):
+        return number_forecast(metric, reports)
+    if isinstance(mechanism, PrefixTree):
+        return discovery_forecast(metric, mechanism, reports)
+    if isinstance(mechanism, MemoizedRetention):
+        return retention_forecast(metric, mechanism, reports)
+    if not metric.values:
+        return None
+    oracle, size = metric.scheme.oracle, len(metric.values)
+    seen = detectable_share(oracle, size, reports)
     if seen is not None and seen <= WORTHWHILE_SHARE:
         return None
-    needed = math.ceil(reports_to_detect(mechanism, size, WORTHWHILE_SHARE) / metric.rate)
+    needed = math.ceil(reports_to_detect(oracle, size, WORTHWHILE_SHARE) / metric.rate)
     facts = {"devices": metric.devices, "rate": taking_part(metric), "needed": needed}
-    if seen is None or not usable(mechanism, size, reports):
+    if seen is None or not usable(oracle, size, reports):
         return CodedMessage(
             "no_signal",
             "no usable signal with {devices:,} devices at {rate}: a 1% share takes "
@@ -170,7 +170,7 @@ def is_blind(metric: Metric) -> bool:
     if isinstance(mechanism, PrefixTree):
         return Reach.in_window(mechanism, reports).half_text > LARGE_SHARE
     if isinstance(mechanism, MemoizedRetention):
-        return retention_forecast(metric) is not None
+        return retention_forecast(metric, mechanism, reports) is not None
     if not metric.values:
         return False
     seen = detectable_share(metric.scheme.oracle, len(metric.values), reports)
@@ -233,7 +233,7 @@ def _in_a_window(metric: Metric) -> Iterator[str]:
         yield from _found(Reach.in_window(mechanism, reports), crowd)
         return
     if isinstance(mechanism, MemoizedRetention):
-        yield f"{crowd}, {retention_words(metric)}."
+        yield f"{crowd}, {retention_words(mechanism, reports, when)}."
         return
     size = len(metric.values) or CANDIDATES
     among = f"one of {size:,} values" if metric.values else f"one of {size:,} candidates"
@@ -282,9 +282,12 @@ def shows(metric: Metric) -> str | None:
     where the metric says no `devices`, and of a retention, which tells more with each window."""
     if metric.devices is None or isinstance(metric.scheme.mechanism, MemoizedRetention):
         return None
-    spans = _SPANS[metric.window]
-    told = [f"{_shown(metric, count)} in a {span}" for span, count in spans.items()]
-    return f"shows {_subject(metric)} {', '.join(told)}"
+    subject, figure = _shown(metric)
+    told = [
+        f"{figure(reports_over(metric, count))} in a {span}"
+        for span, count in _SPANS[metric.window].items()
+    ]
+    return f"shows {subject} {', '.join(told)}"
 
 
 def reports_over(metric: Metric, windows: int) -> float:
@@ -312,28 +315,20 @@ def _kept(metric: Metric) -> float:
     return q1 * (1 - q1) / (p1 - q1) ** 2 / (q * (1 - q) / (p - q) ** 2)
 
 
-def _subject(metric: Metric) -> str:
-    """What is shown, before the figures."""
+def _shown(metric: Metric) -> tuple[str, Callable[[float], str]]:
+    """What is shown, before the figures, and the figure of so many reports."""
     mechanism = metric.scheme.mechanism
     if isinstance(mechanism, PrefixTree):
-        return "new strings from"
+        return "new strings from", lambda n: _share(Reach.in_window(mechanism, n).sure_text)
     if isinstance(mechanism, SlidingWindow):
-        return "the mean, as a part of its range, to"
-    return "shares below a number to" if isinstance(mechanism, Histogram) else "shares from"
-
-
-def _shown(metric: Metric, windows: int) -> str:
-    """The figure for so many windows."""
-    mechanism, reports = metric.scheme.mechanism, reports_over(metric, windows)
-    if isinstance(mechanism, PrefixTree):
-        return _share(Reach.in_window(mechanism, reports).sure_text)
-    if isinstance(mechanism, SlidingWindow):
-        return _width(mean_half_width(mechanism, reports))
+        subject = "the mean, as a part of its range, to"
+        return subject, lambda n: _width(mean_half_width(mechanism, n))
     if isinstance(mechanism, Histogram):
-        return _width(Z * math.sqrt(edge_variance(mechanism) / reports))
+        variance = edge_variance(mechanism)
+        return "shares below a number to", lambda n: _width(Z * math.sqrt(variance / n))
     oracle, size = metric.scheme.oracle, len(metric.values) or CANDIDATES
-    return _share(
-        detectable_share(oracle, size, reports) if usable(oracle, size, reports) else None
+    return "shares from", lambda n: _share(
+        detectable_share(oracle, size, n) if usable(oracle, size, n) else None
     )
 
 

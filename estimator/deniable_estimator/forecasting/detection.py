@@ -43,6 +43,10 @@ from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.mechanisms import FrequencyOracle
 from deniable.protocol.metric import Metric
 
+WORTHWHILE_SHARE = 0.01
+"""A metric that cannot detect a share of 1%, or find such strings in half of the windows, gets a
+note before it is released."""
+
 LEVEL = 0.05
 """The chance of calling any of the values detected when none is there."""
 
@@ -120,13 +124,13 @@ def reports_to_detect(mechanism: FrequencyOracle[Any], size: int, share: float) 
         worst = max(0.0, _threshold(q, size, trials)) + 1
         return _rate(worst, trials) <= rate
 
-    count = _count(q, size, _first(safely))
+    count = _count(q, size, first(safely))
 
     def detectable(trials: int) -> bool:
         """Whether it is, since the test last required one more."""
         return _count(q, size, trials) >= count and _rate(count, trials) <= rate
 
-    return _first(detectable)
+    return first(detectable)
 
 
 def reports_for_half_width(mechanism: FrequencyOracle[Any], share: float, half_width: float) -> int:
@@ -194,8 +198,8 @@ def _rate(count: float, trials: int) -> float:
     return odds / (1 + odds)
 
 
-def _first(holds: Callable[[int], bool]) -> int:
-    """The smallest number above 0 for which the condition holds."""
+def first(holds: Callable[[int], bool]) -> int:
+    """The smallest number above 0 from which on the condition holds."""
     high = 1
     while not holds(high):
         high *= 2

@@ -26,16 +26,13 @@ from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable.protocol.metric import Metric
 from deniable.protocol.windows import IN_A
-from deniable_estimator.forecasting.detection import taking_part
+from deniable_estimator.forecasting.detection import WORTHWHILE_SHARE, taking_part
 
 _HIDDEN = 2.0
 _HALF_TEXT, _SURE_TEXT = 3.5, 5.0
 _HALF_ANY, _SURE_ANY = 5.0, 6.7
 
-WORTHWHILE_SHARE = 0.01
-"""A discovery that finds such strings in fewer than half of the windows gets a note."""
-
-_NOTHING = 0.5
+NOTHING = 0.5
 """If a string needs a larger share to surface, nothing will."""
 
 USUAL_LENGTH = 16
@@ -59,9 +56,10 @@ class Reach(NamedTuple):
     """So many fake devices make a string of theirs appear in half of the crowds."""
 
     @classmethod
-    def of(cls, p: float, q: float, tokens: int, reports: float) -> Self:
-        """That of a crowd of so many reports, above 0, and strings of so many tokens at most."""
-        error = math.sqrt(q * (1 - q) * (tokens + 1) / reports) / (p - q)
+    def in_window(cls, mechanism: PrefixTree, reports: float) -> Self:
+        """That of one window with so many reports, above 0."""
+        p, q = float(mechanism.p), float(mechanism.q)
+        error = math.sqrt(q * (1 - q) * (mechanism.levels + 1) / reports) / (p - q)
         fakes = math.ceil(_HALF_TEXT * error * reports * (p - q) / (1 - q))
         return cls(
             hidden=_HIDDEN * error,
@@ -72,11 +70,6 @@ class Reach(NamedTuple):
             fakes=fakes,
         )
 
-    @classmethod
-    def in_window(cls, mechanism: PrefixTree, reports: float) -> Self:
-        """That of one window with so many reports, above 0."""
-        return cls.of(float(mechanism.p), float(mechanism.q), mechanism.levels, reports)
-
 
 def reports_to_find(mechanism: PrefixTree, share: float) -> int:
     """With how many reports half of the strings with such a share surface, if they look like
@@ -84,13 +77,11 @@ def reports_to_find(mechanism: PrefixTree, share: float) -> int:
     return math.ceil(Reach.in_window(mechanism, 1.0).half_text ** 2 / share**2)
 
 
-def discovery_forecast(metric: Metric) -> CodedMessage | None:
-    """What the expected crowd cannot find; None if it finds strings of 1% in half of the windows,
-    or no `devices` are given."""
-    mechanism = metric.scheme.mechanism
-    if metric.devices is None or not isinstance(mechanism, PrefixTree):
-        return None
-    reach = Reach.in_window(mechanism, metric.devices * metric.rate)
+def discovery_forecast(
+    metric: Metric, mechanism: PrefixTree, reports: float
+) -> CodedMessage | None:
+    """What so many reports cannot find; None if they find strings of 1% in half of the windows."""
+    reach = Reach.in_window(mechanism, reports)
     if reach.half_text <= WORTHWHILE_SHARE:
         return None
     facts = {
@@ -98,7 +89,7 @@ def discovery_forecast(metric: Metric) -> CodedMessage | None:
         "rate": taking_part(metric),
         "needed": math.ceil(reports_to_find(mechanism, WORTHWHILE_SHARE) / metric.rate),
     }
-    if reach.half_text > _NOTHING:
+    if reach.half_text > NOTHING:
         return CodedMessage(
             "nothing_surfaces",
             "no string surfaces with {devices:,} devices at {rate}: one of 1% of "
@@ -133,10 +124,11 @@ def discovery_remarks(metric: Metric) -> Iterator[tuple[CodedMessage, Literal["w
             usual=USUAL_LENGTH,
         )
         yield told, "warning"
-    if metric.devices is None or discovery_forecast(metric) is not None:
+    if metric.devices is None:
         return
-    reports = metric.devices * metric.rate
-    reach = Reach.in_window(mechanism, reports)
+    reach = Reach.in_window(mechanism, metric.devices * metric.rate)
+    if reach.half_text > WORTHWHILE_SHARE:
+        return
     told = CodedMessage(
         "surfacing",
         "with {devices:,} devices at {rate} strings above {sure:.2%} of the devices "

@@ -145,6 +145,11 @@ def declared(epsilon: float | Fraction) -> float:
     return float(exact.quantize(step, rounding=ROUND_FLOOR))
 
 
+def rate_words(rate: float) -> str:
+    """A sample rate with three digits, as it is written in a registry."""
+    return f"{Decimal(f'{rate:.3g}'):f}"
+
+
 def report_counts(fewest: int, most: int) -> Iterator[int]:
     """Numbers of reports to choose from, rising: both limits, and between them 1, 2, 3, 4, 6, 8,
     12, 16, 24 and so on."""
@@ -255,7 +260,7 @@ def better_split(metric: Metric, cap: float | None = None) -> CodedMessage | Non
         """What to write for the key, so that as many reports last as long as today's."""
         if key == "one_in":
             return f"{max(2, math.ceil(windows / count))}"
-        return f"{Decimal(f'{min(1.0, count / windows):.3g}'):f}"
+        return rate_words(min(1.0, count / windows))
 
     @cache
     def design(epsilon: float) -> Mechanism[Any]:

@@ -66,7 +66,7 @@ def mean_half_width(window: SlidingWindow, reports: float) -> float:
 
 def mean_std_error(window: SlidingWindow, reports: float) -> float:
     """The standard error of a mean in the metric's unit; on a log scale that of its logarithm."""
-    return math.sqrt(mean_variance(window) / reports) * _extent(window.range) / 2
+    return math.sqrt(mean_variance(window) / reports) * extent(window.range) / 2
 
 
 def edge_variance(histogram: Histogram) -> float:
@@ -80,13 +80,9 @@ def reports_for_quantile(histogram: Histogram, quantile: float) -> int:
     return math.ceil(Z**2 * edge_variance(histogram) / (1 - quantile) ** 2)
 
 
-def number_forecast(metric: Metric) -> CodedMessage | None:
-    """What the expected crowd cannot tell of a number; None if it can, or if no `devices` are
-    given."""
+def number_forecast(metric: Metric, reports: float) -> CodedMessage | None:
+    """What so many reports cannot tell of a number; None if they can."""
     mechanism = metric.scheme.mechanism
-    if metric.devices is None:
-        return None
-    reports = metric.devices * metric.rate
     found = []
     window = mechanism.mean if isinstance(mechanism, HierarchicalHistogram) else mechanism
     if isinstance(window, SlidingWindow):
@@ -148,7 +144,7 @@ def wasteful_range(metric: Metric) -> CodedMessage | None:
     )
 
 
-def _extent(numbers: NumberRange) -> float:
+def extent(numbers: NumberRange) -> float:
     """How long the range is on its scale."""
     if numbers.scale == "log":
         return math.log(numbers.end / numbers.start)

@@ -61,13 +61,12 @@ class RetentionForecast(NamedTuple):
         return cls(answers, exact, lifecycle, cohort, average)
 
 
-def retention_forecast(metric: Metric) -> CodedMessage | None:
-    """What the expected crowd cannot tell; None if the average retention is known to ten points,
-    or the lifecycle where it alone is asked for."""
-    mechanism = metric.scheme.mechanism
-    if metric.devices is None or not isinstance(mechanism, MemoizedRetention):
-        return None
-    found = RetentionForecast.of(mechanism, metric.devices * metric.rate, NEW)
+def retention_forecast(
+    metric: Metric, mechanism: MemoizedRetention, reports: float
+) -> CodedMessage | None:
+    """What so many reports cannot tell; None if the average retention is known to ten points, or
+    the lifecycle where it alone is asked for."""
+    found = RetentionForecast.of(mechanism, reports, NEW)
     width = found.lifecycle if found.average is None else found.average
     if width is None or width <= USEFUL:
         return None
@@ -91,17 +90,13 @@ def retention_forecast(metric: Metric) -> CodedMessage | None:
     )
 
 
-def retention_words(metric: Metric) -> str | None:
-    """What the expected crowd tells in a window and over its ages, as the end of a sentence."""
-    mechanism = metric.scheme.mechanism
-    if metric.devices is None or not isinstance(mechanism, MemoizedRetention):
-        return None
-    found = RetentionForecast.of(mechanism, metric.devices * metric.rate, NEW)
+def retention_words(mechanism: MemoizedRetention, reports: float, when: str) -> str:
+    """What so many reports tell in a window and over its ages, as the end of a sentence."""
+    found = RetentionForecast.of(mechanism, reports, NEW)
     told = []
     if found.exact is not None:
         told.append(
-            f"who is new, stayed or returned is known to +-{100 * found.exact:.2g} points "
-            f"{IN_A[metric.window]}"
+            f"who is new, stayed or returned is known to +-{100 * found.exact:.2g} points {when}"
         )
     if found.average is not None:
         told.append(

@@ -13,14 +13,11 @@ from collections.abc import Iterator
 from deniable.protocol.mechanisms.prefix_tree import TOKEN_BYTES, PrefixTree
 from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.document.document import Document, Fact, Note
-from deniable_estimator.forecasting.discovery_forecast import Reach, reports_to_find
+from deniable_estimator.forecasting.discovery_forecast import NOTHING, Reach, reports_to_find
 from deniable_estimator.inputs import Asked, InputError
 from deniable_estimator.messages import counted, message
 from deniable_estimator.planning import words
 from deniable_estimator.planning.kinds import Planned
-
-_HOPELESS = 0.5
-"""If half of the strings take a larger share, there is nothing to find."""
 
 
 def planned(asked: Asked) -> Planned:
@@ -78,7 +75,7 @@ def planned(asked: Asked) -> Planned:
 
 
 def _verdict(reach: Reach) -> Note:
-    if reach.half_text > _HOPELESS:
+    if reach.half_text > NOTHING:
         told = message("No string will surface. Ask more devices, or declare a larger epsilon.")
         return Note(told, "alarm")
     share = words.percent(reach.sure_text)

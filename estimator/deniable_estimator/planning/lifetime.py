@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import fields
-from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -26,6 +25,7 @@ from deniable_estimator.forecasting.lifetime_split import (
     MOST_EPSILON,
     Split,
     declared,
+    rate_words,
     report_counts,
     smallest_lifetime,
 )
@@ -264,11 +264,6 @@ def _notes(made: Choices, crowd: LifetimeCrowd) -> Iterator[str]:
 def _within(crowd: LifetimeCrowd, width: float) -> str:
     """A half width as the ends of an interval around an estimate."""
     return message("±{width}", width=crowd.told(width))
-
-
-def rate_words(rate: float) -> str:
-    """A sample rate with three digits, as it is written in a registry."""
-    return f"{Decimal(f'{rate:.3g}'):f}"
 
 
 def _facts(made: Choices, crowd: LifetimeCrowd) -> Iterator[Fact]:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 import math
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -37,7 +36,8 @@ from deniable_estimator.analyses.numbers.mean import (
 )
 from deniable_estimator.document.document import Column, Document, Fact, Frame, Note, WordedValue
 from deniable_estimator.document.units import SHARES, NumberUnit, Unit
-from deniable_estimator.forecasting.number_forecast import QUANTILES, Z, edge_variance
+from deniable_estimator.forecasting.detection import first
+from deniable_estimator.forecasting.number_forecast import QUANTILES, Z, edge_variance, extent
 from deniable_estimator.inputs import Asked, InputError
 from deniable_estimator.messages import counted, message
 from deniable_estimator.planning import words
@@ -202,16 +202,9 @@ def _range(asked: Asked) -> str:
     return message("{ends}{whole}", ends=ends, whole=whole)
 
 
-def half_extent(numbers: NumberRange) -> float:
-    """Half of a range, or of its logarithm on a logarithmic scale."""
-    if numbers.scale == "log":
-        return math.log(numbers.end / numbers.start) / 2
-    return float(numbers.span) / 2
-
-
 def in_units(numbers: NumberRange, width: float) -> float:
     """A width between -1 and 1 in the unit; on a logarithmic scale as a part of the mean."""
-    width *= half_extent(numbers)
+    width *= extent(numbers) / 2
     return math.expm1(min(width, 700)) if numbers.scale == "log" else width
 
 
@@ -223,7 +216,7 @@ def _mean(
 ) -> MeanPlan:
     """Between -1 and 1 first, then in the unit, or as a part of a geometric mean."""
     numbers, desired = analysis.mechanism.range, crowd.asked["half_width"]
-    log, half = numbers.scale == "log", half_extent(numbers)
+    log, half = numbers.scale == "log", extent(numbers) / 2
     if desired is None:
         desired = _GOOD_FACTOR if log else 2 * half / _GOOD
     needed = _reports(noise, rounding, (math.log1p(desired) if log else desired) / half)
@@ -247,14 +240,7 @@ def _reports(noise: float, rounding: float, half_width: float) -> int | None:
     """With how many reports the interval is this narrow; None if never."""
     if half_width <= rounding:
         return None
-    low = high = math.ceil((Z / half_width) ** 2 * (noise + EVEN_SPREAD))
-
-    def narrow(reports: int) -> bool:
-        return _half_width(noise, rounding, reports) <= half_width
-
-    while not narrow(high):
-        low, high = high, 2 * high
-    return bisect_left(range(high), True, low, high, key=narrow)
+    return first(lambda reports: _half_width(noise, rounding, reports) <= half_width)
 
 
 def _quantiles(edge: float, crowd: words.PlannedCrowd) -> Iterator[QuantilePlan]:

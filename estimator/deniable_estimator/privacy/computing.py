@@ -43,16 +43,9 @@ def reports_that_show(memory: MemoryAnalysis, epsilon: float) -> int | None:
 
     None if not even 65,536 do.
     """
-    high = 1
-    while memory.alternation_loss(2 * high) <= epsilon:
-        high *= 2
-        if 2 * high > _MOST_REPORTS:
-            return None
-    low = high // 2 + 1
-    fewer = range(low, high)
-    return 2 * (
-        low + bisect_right(fewer, epsilon, key=lambda half: memory.alternation_loss(2 * half))
-    )
+    counts = range(2, _MOST_REPORTS + 1, 2)
+    place = bisect_right(counts, epsilon, key=memory.alternation_loss)
+    return counts[place] if place < len(counts) else None
 
 
 _MOST_WINDOWS_A_YEAR = {"day": 366, "week": 53, "month": 12}

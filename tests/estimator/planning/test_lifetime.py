@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from tests.estimator.planning.conftest import plan
 
-from deniable_estimator.planning.lifetime import rate_words
+from deniable_estimator.forecasting.lifetime_split import rate_words
 from deniable_estimator.planning.lifetime_crowd import budget_left
 
 DOMAINS: dict[str, dict[str, object]] = {
