@@ -8,6 +8,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
@@ -125,7 +126,7 @@ def _run(
             )
         _print_registry(console, file)
         _print_next(console, address, file)
-        listed = _strings_in(candidates)
+        listed = partial(_listed, candidates)
         _add_crowd(console, app, file, listed)
         ended = threading.Event()
         while not ended.wait(_LOOK_SECONDS):
@@ -158,17 +159,13 @@ def _add_crowd(
             console.print(f"[dim]  {name}: {shares}")
 
 
-def _strings_in(candidates: Path | None) -> Callable[[Metric], Sequence[str] | None]:
+def _listed(candidates: Path | None, metric: Metric) -> Sequence[str] | None:
     """The list of strings of a metric, if the developer has one without a mistake."""
-
     from deniable_estimator.asking.listed import listed_strings
 
-    def listed(metric: Metric) -> Sequence[str] | None:
-        with suppress(DeniableError):
-            return listed_strings(metric, candidates)
-        return None
-
-    return listed
+    with suppress(DeniableError):
+        return listed_strings(metric, candidates)
+    return None
 
 
 def _print_registry(console: Console, file: RegistryFile) -> None:

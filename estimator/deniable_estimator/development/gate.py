@@ -103,20 +103,15 @@ class Arrivals:
     _mistakes: OrderedDict[tuple[str, str | None], Mistake] = field(default_factory=OrderedDict)
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
-    def report(self, report: SealedReport) -> None:
-        """A report was counted."""
-        with self._changed:
-            self.counted[report.metric] += 1
-            number = self.counted.total()
-            self._reports.append(Arrived(number, time.time(), report))
-            self._change()
-
-    def batch(self, size: int) -> None:
-        """A batch of so many bytes was counted."""
+    def batch(self, size: int, reports: Iterable[SealedReport]) -> None:
+        """A batch of so many bytes was counted, with these reports."""
         with self._changed:
             self.batches += 1
             self.bytes += size
-            self._change()
+            for each in reports:
+                self.counted[each.metric] += 1
+                self._reports.append(Arrived(self.counted.total(), time.time(), each))
+            self.changed()
 
     def mistake(self, code: str, metric: str | None = None, detail: str = "") -> None:
         """A mistake was found. One that was found before is told once, with how often."""
@@ -129,18 +124,19 @@ class Arrivals:
             self._mistakes[code, metric] = Mistake(code, metric, detail, time.time(), times)
             if len(self._mistakes) > KEPT:
                 self._mistakes.popitem(last=False)
-            self._change()
+            self.changed()
 
     def forget_mistakes(self) -> None:
         """The registry has changed: what was wrong before may be mended."""
         with self._changed:
             self._mistakes.clear()
-            self._change()
+            self.changed()
 
     def changed(self) -> None:
-        """What pages show has changed in another way."""
+        """What pages show has changed."""
         with self._changed:
-            self._change()
+            self.version += 1
+            self._changed.notify_all()
 
     def newest(self) -> tuple[list[Arrived], list[Mistake]]:
         """The reports and the mistakes that are kept, the newest first."""
@@ -152,10 +148,6 @@ class Arrivals:
         with self._changed:
             self._changed.wait_for(lambda: self.version != version, seconds)
             return self.version
-
-    def _change(self) -> None:
-        self.version += 1
-        self._changed.notify_all()
 
 
 def at_once(registry: Registry) -> Registry:
@@ -270,13 +262,11 @@ class Gate:
             return
         if outcome.duplicate:
             return
-        left_out = {each.index: each for each in outcome.rejected}
-        for index, report in enumerate(json.loads(body)["reports"]):
-            if why := left_out.get(index):
-                self._arrivals.mistake(why.reason, _name_of(report), why.detail)
-            else:
-                self._arrivals.report(SealedReport(**{"row": 0, **report}))
-        self._arrivals.batch(size)
+        reports = dict(enumerate(json.loads(body)["reports"]))
+        for each in outcome.rejected:
+            self._arrivals.mistake(each.reason, _name_of(reports.pop(each.index)), each.detail)
+        counted = (SealedReport(**{"row": 0, **each}) for each in reports.values())
+        self._arrivals.batch(size, counted)
 
     def _trouble(self, body: bytes) -> HttpResponse:
         """A mistake that a client found: a code and the name of a metric, and no value."""

@@ -88,16 +88,13 @@ def meaning_of(
 ) -> Meaning:
     """What a well-formed report of the scheme says. `strings` are those that may be named, if its
     values are any strings."""
-    return _meaning(
-        scheme.canonical(), json.dumps(sealed), language, tuple(strings[: MOST_VALUES - PROBES])
-    )
+    return _meaning(scheme, json.dumps(sealed), language, tuple(strings[: MOST_VALUES - PROBES]))
 
 
 @lru_cache(maxsize=512)
 def _meaning(
-    canonical: bytes, sealed_json: str, language: OwnerLanguage, strings: tuple[str, ...]
+    scheme: Scheme, sealed_json: str, language: OwnerLanguage, strings: tuple[str, ...]
 ) -> Meaning:
-    scheme = _scheme(canonical)
     sealed = SealedReport(*json.loads(sealed_json))
     mechanism = scheme.mechanism
     # The segments are in the row, in clear; the rest of it is the mechanism's.
@@ -106,7 +103,7 @@ def _meaning(
     report = Report(number, unpack_columns(row, sealed.columns))
     one = row.packing is Packing.INDEX
     columns = (report.columns,) if one else tuple(_positions(report.columns, LISTED_COLUMNS))
-    entry = Entry(sealed, "sent", None, "", canonical.decode())
+    entry = Entry(sealed, "sent", None, "", scheme.canonical().decode())
     (described,) = describe_entries([entry], None, OWNER_TEXTS[language])
     probes = 0
     if isinstance(mechanism, Numeric):
@@ -162,11 +159,6 @@ def _numbers(mechanism: Numeric, report: Report) -> dict[str, int]:
         text = f"{value:.4g}" if not numbers.integer else str(value)
         found.setdefault(text, numbers.position(float(text)))
     return found
-
-
-@lru_cache(maxsize=64)
-def _scheme(canonical: bytes) -> Scheme:
-    return Scheme.from_definition(json.loads(canonical))
 
 
 def _grouped(likelihoods: Sequence[tuple[str, Fraction]]) -> tuple[LikelyValues, ...]:
