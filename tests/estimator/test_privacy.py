@@ -201,7 +201,7 @@ def test_derivation_leads_to_the_odds_in_force(case):
     mechanism = CASES[case][0]
     found = derivation_of(mechanism)
     assert found is not None
-    assert found.odds == mechanism.odds
+    assert (found.high / found.low) ** found.times == mechanism.odds
     assert 0 < found.low < found.high < 1
     words = found.words
     assert ("memo_rule" in words) == ("fresh_rule" in words) == isinstance(mechanism, Memoizing)

@@ -4,7 +4,7 @@ what of a device, and what no guarantee covers."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -204,13 +204,14 @@ class Guarantee:
     @property
     def not_covered(self) -> tuple[str, ...]:
         """What the guarantee does not cover."""
-        return not_covered(
-            remembers=self.memory is not None,
-            at_once=self.answer == "at_once",
-            web=self.web,
-            segments=bool(self.segments),
-            pair=bool(self.of),
-        )
+        holds = {
+            "segments": self.segments,
+            "web": self.web,
+            "at_once": self.answer == "at_once",
+            "remembers": self.memory is not None,
+            "pair": self.of,
+        }
+        return not_covered([name for name, each in holds.items() if each])
 
     @property
     def web(self) -> bool:
@@ -253,35 +254,24 @@ _NOT_COVERED = (
 )
 """What no local mechanism protects."""
 
-_FIRST_USE = (
-    "when the app is first used in a window: the metric is answered at once, so the time of a "
-    "report shows it"
-)
-"""What the time of sending shows of a metric that is answered at once."""
-
-_BOTH_RECORDED = (
-    "that the device has recorded both metrics in a window: with one of them alone it reports "
-    "nothing"
-)
-"""What a report of a pair shows by being there."""
-
-_STORAGE = (
-    "a browser that loses its storage, and the ledger with it: Safari deletes it after 7 days "
-    "without a visit, people clear it, and private windows begin without it; the bounds for "
-    "several reports hold for one life of the storage"
-)
-"""What a metric that is recorded on the web cannot promise."""
-
-_SEGMENTS = (
-    "the segments of the device: each report tells them in clear, and with them whatever they say "
-    "about the value by themselves"
-)
-"""What a metric that is counted by segments does not protect."""
-
-_CHANGES = (
-    "the times at which a value changes: against them stands only the bound for reports of "
-    "any history, which grows with every report"
-)
+_ALSO = {
+    # Each report tells them in clear.
+    "segments": "the segments of the device: each report tells them in clear, and with them "
+    "whatever they say about the value by themselves",
+    # Where the metric is recorded on the web.
+    "web": "a browser that loses its storage, and the ledger with it: Safari deletes it after 7 "
+    "days without a visit, people clear it, and private windows begin without it; the bounds for "
+    "several reports hold for one life of the storage",
+    # The time of sending shows it.
+    "at_once": "when the app is first used in a window: the metric is answered at once, so the "
+    "time of a report shows it",
+    "remembers": "the times at which a value changes: against them stands only the bound for "
+    "reports of any history, which grows with every report",
+    # A report of a pair shows it by being there.
+    "pair": "that the device has recorded both metrics in a window: with one of them alone it "
+    "reports nothing",
+}
+"""What else is not protected of some metrics, by what holds of them."""
 
 
 def learned_by(*, remembers: bool, at_once: bool = False) -> dict[str, str]:
@@ -338,20 +328,6 @@ def _thief(remembers: bool, at_once: bool) -> str:
     )
 
 
-def not_covered(
-    *,
-    remembers: bool,
-    at_once: bool = False,
-    web: bool = False,
-    segments: bool = False,
-    pair: bool = False,
-) -> tuple[str, ...]:
-    """What the guarantee does not cover."""
-    more = (
-        (segments, _SEGMENTS),
-        (web, _STORAGE),
-        (at_once, _FIRST_USE),
-        (remembers, _CHANGES),
-        (pair, _BOTH_RECORDED),
-    )
-    return (*_NOT_COVERED, *(told for holds, told in more if holds))
+def not_covered(holds: Collection[str]) -> tuple[str, ...]:
+    """What the guarantee does not cover, where this holds."""
+    return (*_NOT_COVERED, *(told for name, told in _ALSO.items() if name in holds))

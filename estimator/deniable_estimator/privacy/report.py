@@ -12,7 +12,7 @@ import hashlib
 import math
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -125,7 +125,7 @@ def _up(epsilon: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """How the odds of one report follow from the integers in force.
+    """How the odds of one report follow from the integers in force: (high / low)**times.
 
     Attributes:
         high: the probability under the value that makes a report, or a bit of it, likeliest.
@@ -140,11 +140,6 @@ class Derivation:
     times: int
     words: dict[str, str]
 
-    @property
-    def odds(self) -> Fraction:
-        """e**epsilon of one report."""
-        return (self.high / self.low) ** self.times
-
 
 def derivation_of(mechanism: Mechanism[Any]) -> Derivation | None:
     """The derivation; None for a mechanism that has none here."""
@@ -154,10 +149,7 @@ def derivation_of(mechanism: Mechanism[Any]) -> Derivation | None:
         if found is None:
             return None
         told = {"parts": len(parts), "row": largest + 1, "part": found.words}
-        return Derivation(
-            *(found.high, found.low, found.times),
-            {**found.words, **_words(mechanism, **told)},
-        )
+        return replace(found, words={**found.words, **_words(mechanism, **told)})
     extremes = _extremes(mechanism)
     return extremes and Derivation(*extremes, _words(mechanism, times=extremes[2]))
 

@@ -158,10 +158,9 @@ def _total_words(together: Together) -> Iterator[str]:
             f"Counted by segments: {', '.join(told)}. Their reports tell the device's segments in "
             "clear, and the figures compare values of devices of the same segments."
         )
-    web = any(each.web for each in together.metrics)
-    segments = any(each.segments for each in together.metrics)
-    covered = not_covered(remembers=False, web=web, segments=segments)
-    yield "Not covered: " + "; ".join(covered) + "."
+    web = ["web"] if any(each.web for each in together.metrics) else []
+    segments = ["segments"] if any(each.segments for each in together.metrics) else []
+    yield "Not covered: " + "; ".join(not_covered(web + segments)) + "."
 
 
 def _useless(bounds: Iterable[Bound]) -> Iterator[str]:
