@@ -26,10 +26,8 @@ from deniable.protocol.mechanisms import (
     AUTO,
     MAX_EPSILON,
     MAX_MEMO_EPSILON,
-    STRING_DESIGNS,
     Mechanism,
     MemoizingOracle,
-    design,
 )
 from deniable.protocol.types.number import Number
 from deniable.protocol.windows import IN_A_YEAR
@@ -45,7 +43,7 @@ from deniable_estimator.forecasting.lifetime_split import (
 from deniable_estimator.inputs import Asked
 from deniable_estimator.messages import message
 from deniable_estimator.planning.numbers import in_units
-from deniable_estimator.planning.values import lasting_error
+from deniable_estimator.planning.values import designed, lasting_error
 from deniable_estimator.planning.words import SALT
 from deniable_estimator.privacy.guarantees import Bound
 from deniable_estimator.statistics.intervals import FloatArray
@@ -179,9 +177,7 @@ class LifetimeCrowd:
         name, domain = self.asked["mechanism"], self.domain
         if isinstance(domain, Number):
             return domain.design(name, SALT, epsilon)
-        if name in STRING_DESIGNS:
-            return design(name, None, epsilon, salt=SALT)
-        return design(name, domain, epsilon)
+        return designed(name, domain, epsilon)
 
     def rate(self, reports: int) -> float:
         return min(1.0, reports / self.windows)
@@ -230,7 +226,7 @@ class LifetimeCrowd:
             return None
         memo = min(self.asked["lifetime_epsilon"], MAX_MEMO_EPSILON)
         epsilon = declared(min(memo / 2, MOST_EPSILON))
-        made = design(AUTO, self.domain, epsilon, memo, salt=SALT)
+        made = designed(AUTO, self.domain, epsilon, memo)
         assert isinstance(made, MemoizingOracle)
         return Remembered(
             made.name,

@@ -110,15 +110,24 @@ def planned(asked: Asked) -> Planned:
 def _designed(asked: Asked) -> tuple[FrequencyOracle[Any], str]:
     """The mechanism, and why it is this one."""
     name, size, epsilon = asked["mechanism"], asked["size"], asked["epsilon"]
-    lifetime, chosen = asked["lifetime_epsilon"], "named by you"
-    if asked["memoize"]:
-        listed = None if name in MEMOIZED_STRING_DESIGNS else size
-        if name == AUTO:
-            chosen = choose(size, epsilon, lifetime, salt=words.SALT)[1]
-        return design(name, listed, epsilon, lifetime, salt=words.SALT), chosen
-    if name in STRING_DESIGNS:
-        return design(name, None, epsilon, salt=words.SALT), chosen
-    return design(name, size, epsilon), choose(size, epsilon)[1] if name == AUTO else chosen
+    memo = asked["lifetime_epsilon"] if asked["memoize"] else None
+    chosen = designed(name, size, epsilon, memo)
+    if name != AUTO:
+        return chosen, "named by you"
+    return chosen, choose(size, epsilon, memo, salt=words.SALT)[1]
+
+
+def designed(
+    name: str, size: int, epsilon: float, memo_epsilon: float | None = None
+) -> FrequencyOracle[Any]:
+    """The mechanism called `name` of a list of so many values; of one for strings, candidates.
+
+    Raises:
+        SchemeError: there is no such mechanism, or it cannot keep within the epsilons.
+    """
+    strings = STRING_DESIGNS if memo_epsilon is None else MEMOIZED_STRING_DESIGNS
+    listed = None if name in strings else size
+    return design(name, listed, epsilon, memo_epsilon, salt=words.SALT)
 
 
 def lasting_error(mechanism: Memoizing[Any], share: float, devices: int) -> float:
