@@ -35,8 +35,7 @@ from deniable_estimator.asking.query import Query, find_metric, sliced
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.trend import GROUPS, Trend, trend
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.forecasting.crowd_forecast import LARGE_SHARE
-from deniable_estimator.forecasting.detection import reports_to_detect
+from deniable_estimator.forecasting.detection import LARGE_SHARE, reports_to_detect
 from deniable_estimator.forecasting.number_forecast import reports_for_quantile
 from deniable_estimator.messages import counted, message
 from deniable_estimator.statistics.participation import Participation

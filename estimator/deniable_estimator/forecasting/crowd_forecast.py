@@ -29,6 +29,7 @@ from deniable.protocol.metric import Metric
 from deniable.protocol.segments import LEAST_REPORTS
 from deniable.protocol.windows import IN_A
 from deniable_estimator.forecasting.detection import (
+    LARGE_SHARE,
     POWER,
     WORTHWHILE_SHARE,
     detectable_share,
@@ -54,12 +55,11 @@ from deniable_estimator.forecasting.number_forecast import (
 )
 from deniable_estimator.forecasting.retention_forecast import retention_forecast, retention_words
 
-LARGE_SHARE = 0.05
-"""A metric that cannot even detect this share gets a warning."""
-
 
 def forecast(metric: Metric) -> CodedMessage | None:
-    """What the expected crowd cannot detect, and what would help; None if it detects 1%.
+    """What the expected crowd cannot detect, and what would help; None if it detects 1%. Its
+    argument `blind` says whether it cannot even detect a share of 5% (LARGE_SHARE) in a window, the
+    median of a number, a string of 5% that nobody listed, or who comes back to ten points.
 
     A metric that does not say how many `devices` it expects, or asks for strings that are named
     later, has no forecast.
@@ -80,7 +80,12 @@ def forecast(metric: Metric) -> CodedMessage | None:
     if seen is not None and seen <= WORTHWHILE_SHARE:
         return None
     needed = math.ceil(reports_to_detect(oracle, size, WORTHWHILE_SHARE) / metric.rate)
-    facts = {"devices": metric.devices, "rate": taking_part(metric), "needed": needed}
+    facts = {
+        "devices": metric.devices,
+        "rate": taking_part(metric),
+        "needed": needed,
+        "blind": seen is None or seen > LARGE_SHARE,
+    }
     if seen is None or not usable(oracle, size, reports):
         return CodedMessage(
             "no_signal",
@@ -156,34 +161,13 @@ def segment_forecast(metric: Metric) -> CodedMessage | None:
     )
 
 
-def is_blind(metric: Metric) -> bool:
-    """Whether the expected crowd cannot even detect a share of 5% (LARGE_SHARE) in a window, the
-    median of a number, a string of 5% that nobody listed, or who comes back to ten points."""
-    mechanism = metric.scheme.mechanism
-    if metric.devices is None:
-        return False
-    reports = metric.devices * metric.rate
-    if isinstance(mechanism, SlidingWindow):
-        return mean_half_width(mechanism, reports) >= 0.5
-    if isinstance(mechanism, Histogram):
-        return reports_for_quantile(mechanism, 0.5) > reports
-    if isinstance(mechanism, PrefixTree):
-        return Reach.in_window(mechanism, reports).half_text > LARGE_SHARE
-    if isinstance(mechanism, MemoizedRetention):
-        return retention_forecast(metric, mechanism, reports) is not None
-    if not metric.values:
-        return False
-    seen = detectable_share(metric.scheme.oracle, len(metric.values), reports)
-    return seen is None or seen > LARGE_SHARE
-
-
 def remarks(
     metric: Metric, cap: float | None = None
 ) -> Iterator[tuple[str, Literal["warning", "note"]]]:
     """What the expected crowd cannot tell, and better choices, each with its severity. `cap` is the
     registry's own lifetime epsilon."""
     if lacks := forecast(metric):
-        yield lacks, "warning" if is_blind(metric) else "note"
+        yield lacks, "warning" if lacks.arguments["blind"] else "note"
     yield from discovery_remarks(metric)
     if lacks := segment_forecast(metric):
         yield lacks, "note"
@@ -195,7 +179,8 @@ def remarks(
 
 def too_few_devices(metric: Metric) -> str | None:
     """What the expected crowd lacks, if it is so small that the metric is of no use."""
-    return forecast(metric) if is_blind(metric) else None
+    lacks = forecast(metric)
+    return lacks if lacks and lacks.arguments["blind"] else None
 
 
 def seen(metric: Metric) -> Iterator[str]:

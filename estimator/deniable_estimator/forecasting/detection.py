@@ -47,6 +47,9 @@ WORTHWHILE_SHARE = 0.01
 """A metric that cannot detect a share of 1%, or find such strings in half of the windows, gets a
 note before it is released."""
 
+LARGE_SHARE = 0.05
+"""A metric that cannot even detect this share gets a warning."""
+
 LEVEL = 0.05
 """The chance of calling any of the values detected when none is there."""
 

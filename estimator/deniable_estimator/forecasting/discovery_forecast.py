@@ -26,7 +26,7 @@ from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable.protocol.metric import Metric
 from deniable.protocol.windows import IN_A
-from deniable_estimator.forecasting.detection import WORTHWHILE_SHARE, taking_part
+from deniable_estimator.forecasting.detection import LARGE_SHARE, WORTHWHILE_SHARE, taking_part
 
 _HIDDEN = 2.0
 _HALF_TEXT, _SURE_TEXT = 3.5, 5.0
@@ -85,6 +85,7 @@ def discovery_forecast(
     if reach.half_text <= WORTHWHILE_SHARE:
         return None
     facts = {
+        "blind": reach.half_text > LARGE_SHARE,
         "devices": metric.devices,
         "rate": taking_part(metric),
         "needed": math.ceil(reports_to_find(mechanism, WORTHWHILE_SHARE) / metric.rate),

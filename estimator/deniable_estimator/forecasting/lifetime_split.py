@@ -199,17 +199,16 @@ def smallest_lifetime(
     sent: Sent,
     *,
     share: float = SMALL_SHARE,
-    most_epsilon: float = MOST_EPSILON,
     most_reports: int,
 ) -> Split | None:
     """The split with the smallest lifetime epsilon that tells at least `target`, an `information`;
     among those of `report_counts`, with epsilons of two decimals.
 
-    None if there is none with at most `most_reports` reports of `most_epsilon` each.
+    None if there is none with at most `most_reports` reports of MOST_EPSILON each.
     """
     found: Split | None = None
     for count in report_counts(1, most_reports):
-        largest = math.floor(most_epsilon * _STEPS)
+        largest = math.floor(MOST_EPSILON * _STEPS)
         if found is not None:
             # More reports are of interest only if they cost less in all.
             spent = found.reports * round(found.epsilon * _STEPS)

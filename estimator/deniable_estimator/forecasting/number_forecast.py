@@ -83,21 +83,23 @@ def reports_for_quantile(histogram: Histogram, quantile: float) -> int:
 def number_forecast(metric: Metric, reports: float) -> CodedMessage | None:
     """What so many reports cannot tell of a number; None if they can."""
     mechanism = metric.scheme.mechanism
-    found = []
+    found, blind = [], False
     window = mechanism.mean if isinstance(mechanism, HierarchicalHistogram) else mechanism
     if isinstance(window, SlidingWindow):
         part = mean_half_width(window, reports if window is mechanism else reports / 4)
+        blind = part >= 0.5
         if part > GOOD_MEAN:
             found.append(
                 CodedMessage(
                     "rough_mean", "the mean is known to +-{part:.2g} of the range", part=part
                 )
-                if part < 0.5
+                if not blind
                 else CodedMessage("unknown_mean", "the mean is known to no better than the range")
             )
     if isinstance(mechanism, Histogram):
         needed = {each: reports_for_quantile(mechanism, each) for each in QUANTILES}
         open_ones = [each for each, count in needed.items() if count > reports]
+        blind = 0.5 in open_ones
         if open_ones:
             names = [f"p{100 * each:g}" for each in open_ones]
             found.append(
@@ -123,6 +125,7 @@ def number_forecast(metric: Metric, reports: float) -> CodedMessage | None:
         devices=metric.devices,
         rate=taking_part(metric),
         lacks=lacks,
+        blind=blind,
     )
 
 

@@ -75,6 +75,7 @@ def retention_forecast(
             "weak_lifecycle",
             "with {devices:,} devices who is new, stayed or returned is known to +-{points:.0f} "
             "points {when}: it takes a larger epsilon or more devices",
+            blind=True,
             devices=metric.devices,
             points=100 * width,
             when=IN_A[metric.window],
@@ -83,6 +84,7 @@ def retention_forecast(
         "weak_retention",
         "with {devices:,} devices the average retention is known to +-{points:.0f} points at best, "
         "if {new:.0%} of them are new {when}: it takes a larger epsilon or more devices",
+        blind=True,
         devices=metric.devices,
         points=100 * width,
         new=NEW,

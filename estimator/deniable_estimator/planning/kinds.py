@@ -6,6 +6,7 @@ Commands are made of this before numpy is imported.
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -52,10 +53,7 @@ class PlanKind:
 
     def size(self, asked: Asked) -> int:
         """How many values or cells the plan goes through."""
-        size = 1
-        for name in self.sizes:
-            size *= asked[name]
-        return size
+        return math.prod(asked[name] for name in self.sizes)
 
 
 def make(kind: str, asked: Asked, **more: Any) -> Planned:

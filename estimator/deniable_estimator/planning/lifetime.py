@@ -158,7 +158,6 @@ def _choices(crowd: LifetimeCrowd) -> Choices:
             mine.information,
             crowd.sent,
             share=crowd.share,
-            most_epsilon=MOST_EPSILON,
             most_reports=mine.reports,
         )
         if least is not None and least.lifetime_epsilon < mine.lifetime_epsilon:
