@@ -96,21 +96,21 @@ def windows_of(
     first: int = 0,
     older: float = 0.0,
     sample_rate: float = 1.0,
-    runs: tuple[int, ...] = (),
 ) -> Iterator[DrawnWindow]:
     """The windows of a crowd from the number `first` on, one for each of `lives`.
 
     Args:
         channels: those of the questions that are asked.
         older: so many devices were there before, and are active in the first window.
-        runs: the shape of so many crowds at once.
+
+    Arrays in place of the numbers of devices, `new` and `older`, are many crowds at once.
     """
     part = 1 / len(channels)
     days = [
         (number, life, 0.0 if number > first else older) for number, life in enumerate(lives, first)
     ]
     drawn = [
-        _DRAWN[question](channel, days, sample_rate, part, runs, rng)
+        _DRAWN[question](channel, days, sample_rate, part, rng)
         for question, channel in channels.items()
     ]
     for each in zip(*drawn, strict=True):
@@ -164,20 +164,19 @@ def _lifecycle(
     days: Sequence[_Window],
     rate: float,
     part: float,
-    runs: tuple[int, ...],
     rng: np.random.Generator,
 ) -> Iterator[Answering]:
     """The devices that answer whether they are new, by their memos of the two other answers."""
     alone, *others = _memo(channel)
     pairs = np.outer(*others).ravel()
-    states = [np.zeros((*runs, 9), np.int64) for _ in range(3)]
+    states = [np.zeros((*np.shape(days[0][1].new), 9), np.int64) for _ in range(3)]
     for _, life, started in days:
         stayed, returned = _move(states, life, rng)
-        states[0] = rng.multinomial(rng.poisson(life.new * part, runs), pairs)
-        if started:
+        states[0] = rng.multinomial(rng.poisson(life.new * part), pairs)
+        if np.any(started):
             # Devices that were there before say that they stayed.
-            there = rng.multinomial(rng.poisson(started * part, runs), pairs)
-            away = rng.poisson(life.away(started + life.new) * part, runs)
+            there = rng.multinomial(rng.poisson(started * part), pairs)
+            away = rng.poisson(life.away(started + life.new) * part)
             states[1] += there
             states[2] += rng.multinomial(away, pairs)
             stayed = stayed + there
@@ -185,8 +184,8 @@ def _lifecycle(
         kept, back = (_thinned(each, rate, rng) for each in (stayed, returned))
         memos = (
             rng.multinomial(_thinned(new, rate, rng), alone)
-            + kept.reshape((*runs, 3, 3)).sum(axis=-1)
-            + back.reshape((*runs, 3, 3)).sum(axis=-2)
+            + kept.reshape((*new.shape, 3, 3)).sum(axis=-1)
+            + back.reshape((*new.shape, 3, 3)).sum(axis=-2)
         )
         lived = np.stack([new, stayed.sum(axis=-1), returned.sum(axis=-1)], axis=-1)
         yield Answering(lived, memos)
@@ -197,12 +196,11 @@ def _cohorts(
     days: Sequence[_Window],
     rate: float,
     part: float,
-    runs: tuple[int, ...],
     rng: np.random.Generator,
 ) -> Iterator[Answering]:
     """The devices that answer when they began, by cohort and memo; the last are the older ones."""
     size, memo = channel.size, _memo(channel)
-    states = [np.zeros((*runs, size, size), np.int64) for _ in range(3)]
+    states = [np.zeros((*np.shape(days[0][1].new), size, size), np.int64) for _ in range(3)]
     for number, life, started in days:
         _move(states, life, rng)
         own = number % (size - 1)
@@ -210,11 +208,11 @@ def _cohorts(
         for state in states:
             state[..., -1, :] += rng.multinomial(state[..., own, :].sum(axis=-1), memo[-1])
             state[..., own, :] = 0
-        born = rng.poisson(life.new * part, runs)
+        born = rng.poisson(life.new * part)
         states[0][..., own, :] = rng.multinomial(born, memo[own])
-        if started:
+        if np.any(started):
             for place, count in ((1, started), (2, life.away(started + life.new))):
-                there = rng.poisson(count * part, runs)
+                there = rng.poisson(count * part)
                 states[place][..., -1, :] += rng.multinomial(there, memo[-1])
         active = states[0] + states[1]
         memos = _thinned(active, rate, rng).sum(axis=-2)

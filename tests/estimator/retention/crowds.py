@@ -1,5 +1,6 @@
 """Many crowds at once, with the tallies of their reports drawn from the exact distribution."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -53,13 +54,12 @@ def counted(lives, channel, rng, *, runs, older=0.0, sample_rate=1.0, lifecycle=
     if lifecycle is not None:
         channels = {"lifecycle": lifecycle, **channels}
     for window in windows_of(
-        lives,
+        [replace(each, new=np.full(runs, each.new)) for each in lives],
         channels,
         rng,
         first=FIRST,
-        older=older,
+        older=np.full(runs, older),
         sample_rate=sample_rate,
-        runs=(runs,),
     ):
         n, found = reports_of(channel, window["cohorts"].memos, rng)
         reports.append(n)
