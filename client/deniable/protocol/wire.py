@@ -61,7 +61,7 @@ def pack_columns(row: Row, report: Report) -> PackedColumns:
     if row.packing is Packing.INDEX:
         return report.columns
     if row.packing is Packing.LIST:
-        return list(_positions(report.columns))
+        return list(positions(report.columns))
     return _to_base64(report.columns.to_bytes(row.report_bytes, "little"))
 
 
@@ -152,7 +152,8 @@ def _to_base64(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def _positions(bitmap: int) -> Iterable[int]:
+def positions(bitmap: int) -> Iterable[int]:
+    """The places of the bits that are set, rising."""
     while bitmap:
         lowest = bitmap & -bitmap
         yield lowest.bit_length() - 1

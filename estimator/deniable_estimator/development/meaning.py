@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from deniable import Scheme
@@ -24,7 +25,7 @@ from deniable.protocol.mechanisms import Mechanism, Packing, Report
 from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
 from deniable.protocol.mechanisms.number_range import TOP, Numeric
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
-from deniable.protocol.wire import SealedReport, unpack_columns
+from deniable.protocol.wire import SealedReport, positions, unpack_columns
 
 MOST_VALUES = 2_000
 """Of a longer list only so many values are looked at, evenly spread over it."""
@@ -102,7 +103,7 @@ def _meaning(
     row = mechanism.rows[number]
     report = Report(number, unpack_columns(row, sealed.columns))
     one = row.packing is Packing.INDEX
-    columns = (report.columns,) if one else tuple(_positions(report.columns, LISTED_COLUMNS))
+    listed = [report.columns] if one else islice(positions(report.columns), LISTED_COLUMNS)
     entry = Entry(sealed, "sent", None, "", scheme.canonical().decode())
     (described,) = describe_entries([entry], None, OWNER_TEXTS[language])
     probes = 0
@@ -131,7 +132,7 @@ def _meaning(
     return Meaning(
         sealed.row,
         len(scheme.rows),
-        columns,
+        tuple(listed),
         1 if one else report.columns.bit_count(),
         row.width,
         described.words,
@@ -174,15 +175,6 @@ def _grouped(likelihoods: Sequence[tuple[str, Fraction]]) -> tuple[LikelyValues,
             LikelyValues(named, len(values) - len(named), probability, probability / least)
         )
     return tuple(found)
-
-
-def _positions(bitmap: int, most: int) -> list[int]:
-    found: list[int] = []
-    while bitmap and len(found) < most:
-        lowest = bitmap & -bitmap
-        found.append(lowest.bit_length() - 1)
-        bitmap ^= lowest
-    return found
 
 
 def _probe(mechanism: Mechanism[Any], number: int) -> str:
