@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.anomalies import Verdict
-from deniable_estimator.analyses.base import Counts, Finding, OneRowAnalysis, OracleAnalysis
+from deniable_estimator.analyses.base import Finding, OneRowAnalysis, OracleAnalysis
 from deniable_estimator.analyses.candidates import asked_values
 from deniable_estimator.analyses.hashed import HashedAnalysis, hash_places
 from deniable_estimator.analyses.numbers import HistogramAnalysis, SlidingWindowAnalysis
@@ -115,7 +115,15 @@ class SupportCounts(Statistic[OracleAnalysis[Any]]):
         return Sensitivity(moved, moved)
 
     def exact(self) -> Sequence[int]:
-        return [int(each) for each in self._support()]
+        if self._places is None:
+            counts = self._analysis.support(self.tally, self._items).counts
+        else:
+            assert isinstance(self._analysis, HashedAnalysis)
+            channel: OneRowAnalysis[Any] = self._analysis.channel
+            counts = np.zeros(len(self.values), np.int64)
+            for row, places in zip(self.tally.rows, self._places, strict=True):
+                counts += channel.places(row.cells)[places]
+        return [int(each) for each in counts]
 
     def variances(self, variance: float) -> tuple[float, float]:
         mechanism, n = self._analysis.mechanism, self.tally.reports
@@ -166,16 +174,6 @@ class SupportCounts(Statistic[OracleAnalysis[Any]]):
                 # In the worst case a report supports the columns with the most strings.
                 fullest = max(fullest, int(np.sort(strings)[-most:].sum()))
         return 0, fullest
-
-    def _support(self) -> Counts:
-        if self._places is None:
-            return self._analysis.support(self.tally, self._items).counts
-        assert isinstance(self._analysis, HashedAnalysis)
-        channel: OneRowAnalysis[Any] = self._analysis.channel
-        counts = np.zeros(len(self.values), np.int64)
-        for row, places in zip(self.tally.rows, self._places, strict=True):
-            counts += channel.places(row.cells)[places]
-        return counts
 
     def _apart(self) -> NDArray[np.float64]:
         """What undoes the collisions of the strings among each other, shape (d, d).
