@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from deniable import Metric, Registry
+from deniable_estimator.document.document import plain
 from deniable_estimator.messages import message
 from deniable_estimator.privacy.computing import guarantee, guarantee_in
 from deniable_estimator.privacy.guarantees import Bound
@@ -113,14 +114,8 @@ class Outsider:
 
     def to_dict(self) -> dict[str, Any]:
         """The figures for JSON, with what is assumed."""
-        return {
-            "metric": self.metric,
-            "mechanism": self.mechanism,
-            "reports": self.reports,
-            "delta": self.delta,
-            "spans": {name: each.to_dict() for name, each in self.spans.items()},
-            "assumed": list(self.assumed),
-        }
+        told = ("metric", "mechanism", "reports", "delta", "spans", "assumed")
+        return {name: plain(getattr(self, name)) for name in told}
 
 
 def outsider_of(

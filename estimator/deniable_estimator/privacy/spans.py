@@ -92,8 +92,8 @@ class Spent:
         count: how many reports a device makes.
         device: the epsilon of the reports themselves.
         repeated: what composes; None where no bound is known.
-        basic: the epsilons of all sums added, at the metric's part of delta.
-        half: that of one sum, at half of this part.
+        basic: the epsilons of all sums added, at the metric's part of delta; 0 without `repeated`.
+        half: that of one sum, at half of this part; 0 without `repeated`.
         lost: what of delta is spent beforehand.
         memo: with memos, the epsilon of one memo.
         steady: what composes if the value never changes, and how far two memos differ.
@@ -120,14 +120,14 @@ def most_reports(given: Guarantee, span: str) -> int | None:
 
 def spent_by(metric: Metric, given: Guarantee, count: int, reports: int, delta: float) -> Spent:
     """What `count` reports of a device spend, each hidden in a sum of `reports` reports."""
+    if not count:
+        return Spent(0, Fraction(0))
     mechanism = metric.scheme.mechanism
     # One profile serves all spans: it reaches as far as the longest one needs.
     longest = max(most_reports(given, span) or 1 for span in SPANS)
-    if not isinstance(mechanism, Memoizing) or count <= 1:
-        device = count * Fraction(given.report.epsilon)
-        return _composing(
-            blanket_of(mechanism), reports, delta, count, longest, Spent(count, device)
-        )
+    if not isinstance(mechanism, Memoizing) or count == 1:
+        composed = _composed(blanket_of(mechanism), reports, delta, count, longest)
+        return Spent(count, count * Fraction(given.report.epsilon), *composed)
     memo = mechanism.lifetime_epsilon
     unknown = Spent(count, count * Fraction(given.each.epsilon), memo=memo)
     fresh = fresh_round(mechanism)
@@ -139,26 +139,24 @@ def spent_by(metric: Metric, given: Guarantee, count: int, reports: int, delta: 
         near = _sharing(reports, fresh.rows, lost / count)
     if near < 1:
         return unknown
-    found = replace(unknown, lost=lost)
-    found = _composing(fresh.report, near, delta - lost, count, longest, found)
-    assert found.repeated is not None
-    found = replace(found, steady=(found.repeated, fresh.apart))
-    return found if fresh.any_history else replace(found, repeated=None)
+    composed = _composed(fresh.report, near, delta - lost, count, longest)
+    steady = composed[0], fresh.apart
+    if not fresh.any_history:
+        return replace(unknown, lost=lost, steady=steady)
+    return Spent(count, unknown.device, *composed, lost, memo, steady)
 
 
-def _composing(
-    blanket: Blanket, reports: int, delta: float, count: int, longest: int, part: Spent
-) -> Spent:
-    """The part with what composes, of `reports` reports in each sum."""
-    if not count:
-        return part
+def _composed(
+    blanket: Blanket, reports: int, delta: float, count: int, longest: int
+) -> tuple[Repeated, float, float]:
+    """What composes, of `reports` reports in each sum, with `basic` and `half` of `Spent`."""
     loss = loss_of(blanket, reports, _BEYOND * delta / longest)
     if count == 1:
         each = crowd_epsilon(blanket, reports, delta)
     else:
         each = least_epsilon(loss.delta, delta / count, blanket.epsilon)
     half = least_epsilon(loss.delta, delta / (2 * count), blanket.epsilon)
-    return replace(part, repeated=Repeated(loss, count), basic=count * each, half=half)
+    return Repeated(loss, count), count * each, half
 
 
 def _sharing(reports: int, rows: int, chance: float) -> int:
@@ -197,10 +195,9 @@ def released_together(parts: Sequence[Spent], delta: float, cap: float | None) -
     def least(found: float) -> Bound:
         return Bound.of(min(most, found + plain))
 
-    own = [part for part in parts if part.repeated is not None]
-    basic = math.fsum(part.basic for part in own)
-    by_advanced = advanced([(part.half, part.count) for part in own], rest / 2)
-    by_renyi = renyi(composed, rest) if own else 0.0
+    basic = math.fsum(part.basic for part in parts)
+    by_advanced = advanced([(part.half, part.count) for part in parts], rest / 2)
+    by_renyi = renyi(composed, rest) if composed else 0.0
     others = min(most, basic, by_advanced, by_renyi)
     return ReleasedSums(
         windows=max((part.count for part in parts), default=0),
