@@ -218,8 +218,11 @@ def charges_in(path: Path) -> list[Charge]:
 
 
 def releases_in(path: Path) -> list[KeptRelease]:
-    """All releases of a ledger, the newest first, with the errors of `charges_in`."""
-    charges_in(path)
+    """All releases of a ledger, the newest first; `account_in` finds rows that are missing.
+
+    Raises:
+        LedgerError: the file cannot be read.
+    """
     with _named(path):
         return [*map(_kept_of, _read(path, f"{_RELEASES} ORDER BY made DESC, rowid DESC"))]
 
@@ -275,7 +278,7 @@ def account_in(path: Path, delta: float, budget: float | None) -> ReleaseAccount
     """What all releases of a ledger spend, in all and by metric; at `delta`.
 
     Raises:
-        LedgerError: the file cannot be read.
+        LedgerError: the file cannot be read, or a row is not as it was written, or is missing.
     """
     with _named(path):
         rows = _read(path, _CHARGES)

@@ -199,16 +199,13 @@ def _steps() -> Iterator[Callable[[str], None]]:
 @as_json
 def list_releases(form: str | None) -> None:
     """List what was released, the newest first, and what all of it reveals together."""
-    from deniable_estimator.releasing.charge import ReleaseAccount
-    from deniable_estimator.releasing.release_ledger import releases_in
+    from deniable_estimator.releasing.release_ledger import account_in, releases_in
     from deniable_estimator.terminal.release_documents import releases_data, releases_document
 
     path = _ledger()
     if not path.exists():
         raise click.ClickException(f"there is no ledger {path}: nothing was released with it")
-    kept = releases_in(path)
-    made = [(each.made, each.charge, each.document is not None) for each in reversed(kept)]
-    account = ReleaseAccount.of(made, *_limits())
+    account, kept = account_in(path, *_limits()), releases_in(path)
     say(form, lambda: releases_data(kept, account), lambda: releases_document(kept, account))
 
 

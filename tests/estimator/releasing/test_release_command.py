@@ -288,6 +288,7 @@ def test_what_no_digest_covers_is_refused(run, tmp_path):
             (f"charge = '{each}'", ("list", "browser --out -", "dark_mode --out -"), "is damaged")
             for each in ("{}", "no JSON", "3")
         ),
+        ("chain = ''", ("list", "browser --out -", "dark_mode --out -"), "is damaged"),
         (
             "document = replace(document, 'firefox', 'firefix')",
             ("browser --out -",),
