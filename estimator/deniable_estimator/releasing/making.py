@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from deniable.protocol.randomness import Bits
 from deniable_estimator.answers.csv_files import csv_text, plain
-from deniable_estimator.answers.finds import Finds
 from deniable_estimator.asking.discoveries import finds_of
 from deniable_estimator.privacy.outsider import DELTA
 from deniable_estimator.releasing.charge import ReleasesSpent
@@ -26,7 +25,6 @@ from deniable_estimator.releasing.words import assumed
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    from deniable import Metric
 
 _NUMBERS = ("estimate", "std_error", "low", "high")
 
@@ -123,8 +121,6 @@ def _of_shares(prepared: Prepared) -> bool:
 
 def _rows(prepared: Prepared, piece: Piece, bits: Bits) -> Iterator[list[Any]]:
     answer = _answer(prepared, piece, bits)
-    if isinstance(answer, Finds):
-        answer = answer.shares
     if answer is None:
         return
     series = answer.series
@@ -135,7 +131,7 @@ def _rows(prepared: Prepared, piece: Piece, bits: Bits) -> Iterator[list[Any]]:
 def _answer(prepared: Prepared, piece: Piece, bits: Bits) -> Any:
     if prepared.noise is None:
         if prepared.metric.type.name == "discovery":
-            return finds_of(piece.question, prepared.metric, level=LEVEL)
+            return finds_of(piece.question, prepared.metric, level=LEVEL).shares
         return piece.question.estimate(level=LEVEL)
     assert piece.statistic is not None
     exact = piece.statistic.exact()
@@ -148,7 +144,7 @@ def _manifest(prepared: Prepared, kept: KeptRelease) -> dict[str, Any]:
     request, given = prepared.request, prepared.given
     epsilon, delta = prepared.guarantee()
     one, _ = prepared.guarantee(1)
-    labels = prepared.labels
+    labels, pair = prepared.labels, prepared.source
     kind, noise = request.kind, prepared.noise
     told: dict[str, Any] | None = None
     if noise is not None and kind == "exponential":
@@ -171,11 +167,18 @@ def _manifest(prepared: Prepared, kept: KeptRelease) -> dict[str, Any]:
         "metric": prepared.metric.name,
         "description": prepared.metric.description,
         "type": prepared.metric.type.name,
-        "pair": _pair(prepared.source),
+        "pair": {"name": pair.name, "of": list(pair.type.of)} if pair.type.of else None,
         "estimates": "shares" if _of_shares(prepared) else "numbers",
         "unit": None if _of_shares(prepared) else prepared.metric.type.unit,
         "mechanism": given.mechanism,
-        "schemes": _schemes(prepared),
+        "schemes": sorted(
+            {
+                part.scheme.fingerprint
+                for piece in prepared.pieces
+                for part in piece.question.parts
+                if part.tally.reports
+            }
+        ),
         "registry_sha256": registry_digest(prepared.registry),
         "form": request.form,
         "windows": {"kind": given.window, "first": labels[0], "last": labels[-1], "labels": labels},
@@ -197,18 +200,3 @@ def _manifest(prepared: Prepared, kept: KeptRelease) -> dict[str, Any]:
         "noise": told,
         "assumed": list(assumed(kind, prepared.reports)),
     }
-
-
-def _pair(source: Metric) -> dict[str, Any] | None:
-    """The pair that devices reported, if it is one."""
-    return {"name": source.name, "of": list(source.type.of)} if source.type.of else None
-
-
-def _schemes(prepared: Prepared) -> Sequence[str]:
-    found = {
-        part.scheme.fingerprint
-        for piece in prepared.pieces
-        for part in piece.question.parts
-        if part.tally.reports
-    }
-    return sorted(found)
