@@ -116,8 +116,8 @@ def segment_forecast(metric: Metric) -> CodedMessage | None:
     """
     if not metric.segments:
         return None
+    count = len(metric.scheme.combinations)
     if metric.devices is None:
-        count = len(metric.scheme.combinations)
         return CodedMessage(
             "segments_unknown_crowd",
             "is counted by {count} segments, and says nothing of its crowd: declare `devices`, so "
@@ -129,10 +129,8 @@ def segment_forecast(metric: Metric) -> CodedMessage | None:
         )
     if not metric.values:
         return None
-    mechanism, size = metric.scheme.oracle, len(metric.values)
-    count = len(metric.scheme.combinations)
     reports = metric.devices * metric.rate / count
-    needed = reports_to_detect(mechanism, size, LARGE_SHARE)
+    needed = reports_to_detect(metric.scheme.oracle, len(metric.values), LARGE_SHARE)
     if reports >= needed:
         return None
     unions = [each for each in _UNIONS[metric.window] if each * reports >= needed]

@@ -28,9 +28,8 @@ from deniable.protocol.metric import Metric
 from deniable.protocol.windows import IN_A
 from deniable_estimator.forecasting.detection import LARGE_SHARE, WORTHWHILE_SHARE, taking_part
 
-_HIDDEN = 2.0
-_HALF_TEXT, _SURE_TEXT = 3.5, 5.0
-_HALF_ANY, _SURE_ANY = 5.0, 6.7
+_ERRORS = {"hidden": 2.0, "half_text": 3.5, "sure_text": 5.0, "half_any": 5.0, "sure_any": 6.7}
+"""The shares of a reach, in standard errors."""
 
 NOTHING = 0.5
 """If a string needs a larger share to surface, nothing will."""
@@ -60,15 +59,8 @@ class Reach(NamedTuple):
         """That of one window with so many reports, above 0."""
         p, q = float(mechanism.p), float(mechanism.q)
         error = math.sqrt(q * (1 - q) * (mechanism.levels + 1) / reports) / (p - q)
-        fakes = math.ceil(_HALF_TEXT * error * reports * (p - q) / (1 - q))
-        return cls(
-            hidden=_HIDDEN * error,
-            half_text=_HALF_TEXT * error,
-            sure_text=_SURE_TEXT * error,
-            half_any=_HALF_ANY * error,
-            sure_any=_SURE_ANY * error,
-            fakes=fakes,
-        )
+        shares = {name: errors * error for name, errors in _ERRORS.items()}
+        return cls(**shares, fakes=math.ceil(shares["half_text"] * reports * (p - q) / (1 - q)))
 
 
 def reports_to_find(mechanism: PrefixTree, share: float) -> int:

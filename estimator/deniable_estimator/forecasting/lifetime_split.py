@@ -183,14 +183,8 @@ def split_of(design: Design, epsilon: float, reports: int, sent: Sent, *, share:
     """So many reports at this declared epsilon."""
     mechanism = design(epsilon)
     variance = report_variance(mechanism, share)
-    return Split(
-        reports,
-        epsilon,
-        mechanism.epsilon,
-        mechanism.name,
-        variance,
-        sent(reports) / variance.total,
-    )
+    information = sent(reports) / variance.total
+    return Split(reports, epsilon, mechanism.epsilon, mechanism.name, variance, information)
 
 
 def smallest_lifetime(
