@@ -34,7 +34,7 @@ from deniable_estimator.answers.base import (
     Series,
     number_change,
 )
-from deniable_estimator.answers.basis import Basis, footnotes, vars_of
+from deniable_estimator.answers.basis import Basis, vars_of
 from deniable_estimator.answers.csv_files import Table, plain, records
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.shares_making import infer
@@ -78,10 +78,6 @@ class PairAnswer(Answer):
     @property
     def unit(self) -> Unit:
         return CONDITIONALS
-
-    @property
-    def footnotes(self) -> tuple[str, ...]:
-        return footnotes(self, complete=True)
 
     @property
     def budget(self) -> float:
