@@ -22,16 +22,22 @@ from numpy.typing import NDArray
 
 from deniable.protocol import windows
 from deniable_estimator.analyses.base import FAKES
-from deniable_estimator.answers.basis import Result, unfinished_note
+from deniable_estimator.answers.basis import Result, footnotes, unfinished_note
 from deniable_estimator.answers.csv_files import Filed, Table, plain, records
 from deniable_estimator.document.units import Unit, half_width
 from deniable_estimator.forecasting.detection import deviations
-from deniable_estimator.messages import message
+from deniable_estimator.messages import message, sentence
 from deniable_estimator.statistics.intervals import FloatArray, interval_of_difference
 from deniable_estimator.statistics.significance import Adjustment
 from deniable_estimator.statistics.tails import upper_tails
 
 NO_CHANGE = message("no change that can be told from noise")
+_UP = sentence("up {change} ({level:g}% CI {low} to {high})")
+_DOWN = sentence("down {change} ({level:g}% CI {low} to {high})")
+_NONE = sentence("{no_change} ({level:g}% CI {low} to {high})")
+_UNCERTAIN = sentence(
+    "{no_change} ({level:g}% CI {low} to {high}; not significant among {count} numbers)"
+)
 
 NUMBER_COLUMNS = ("series", "estimate", "std_error", "low", "high")
 """What files say of each series."""
@@ -110,10 +116,10 @@ class Answer(Result):
     change it."""
 
     @property
-    @abstractmethod
     def footnotes(self) -> tuple[str, ...]:
         """Those of the warnings that stand with every such answer, however many reports there
         are: a page tells them below, so that the others are noticed."""
+        return footnotes(self)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -254,11 +260,12 @@ class Comparison(Filed):
         least, most = self.ends(place)
         ends = {"level": self.level * 100, "low": least, "high": most}
         if self.changed[place]:
-            way = unit.up if difference > 0 else unit.down
+            way = _UP if difference > 0 else _DOWN
             return message(way, change=unit.change(abs(difference), spread), **ends)
+        ends["high"] = unit.points(most)
         if low > 0 or high < 0:
-            return message(unit.uncertain, no_change=NO_CHANGE, count=len(self.values), **ends)
-        return message(unit.none, no_change=NO_CHANGE, **ends)
+            return message(_UNCERTAIN, no_change=NO_CHANGE, count=len(self.values), **ends)
+        return message(_NONE, no_change=NO_CHANGE, **ends)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -267,7 +274,11 @@ class Comparison(Filed):
         if unfinished := (*self.before.unfinished, *self.after.unfinished):
             notes.append(unfinished_note(unfinished))
         if _weekdays(self.before) != _weekdays(self.after):
-            notes.append(message(self.after.unit.weekdays))
+            notes.append(
+                message(
+                    "the two periods do not hold the same weekdays, which alone can change a number"
+                )
+            )
         return tuple(notes)
 
     def ends(self, place: int) -> tuple[str, str]:

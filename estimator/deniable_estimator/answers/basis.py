@@ -212,10 +212,13 @@ _ROUGH = 0.5
 inexact."""
 
 
-def caveats(basis: Basis, smallest: float, skewness: float, *, complete: bool) -> tuple[str, ...]:
-    """What to bear in mind about an estimate of shares; empty if nothing.
+def caveats(
+    basis: Basis, smallest: float = 0.0, skewness: float = 0.0, *, complete: bool = True
+) -> tuple[str, ...]:
+    """What to bear in mind about an estimate; empty if nothing.
 
-    `smallest` is the share that noise alone can look like, and `skewness` that of the noise.
+    Of shares, `smallest` is the one that noise alone can look like, and `skewness` that of the
+    noise.
     """
     warnings = list(few_notes(basis.n))
     if not basis.n:
@@ -237,15 +240,15 @@ def caveats(basis: Basis, smallest: float, skewness: float, *, complete: bool) -
     return (*warnings, *footnotes(basis, complete=complete))
 
 
-def footnotes(basis: Basis, *, complete: bool) -> tuple[str, ...]:
+def footnotes(basis: Basis, *, complete: bool = True) -> tuple[str, ...]:
     """The caveats that hold however many reports there are: they say what the numbers mean."""
     told = []
     if basis.n and len(basis.windows) > 1:
         told.append(
             message(
                 "rests on {n:,} reports from {windows} windows, in which the same devices may have "
-                "reported again: the intervals are for the share among all devices, and count "
-                "these reports as {devices:,.0f} devices",
+                "reported again: the intervals are for all devices, and count these reports as "
+                "{devices:,.0f} devices",
                 n=basis.n,
                 windows=len(basis.windows),
                 devices=basis.devices,
@@ -260,11 +263,6 @@ def footnotes(basis: Basis, *, complete: bool) -> tuple[str, ...]:
     return tuple(told)
 
 
-def number_caveats(basis: Basis) -> tuple[str, ...]:
-    """The same of numbers."""
-    return (*few_notes(basis.n), *number_footnotes(basis))
-
-
 def few_notes(n: int) -> tuple[str, ...]:
     """That there are no reports, or too few."""
     if not n:
@@ -272,22 +270,6 @@ def few_notes(n: int) -> tuple[str, ...]:
     if n >= _FEW:
         return ()
     return (message("too few reports (only {n}) to draw conclusions about all devices", n=n),)
-
-
-def number_footnotes(basis: Basis) -> tuple[str, ...]:
-    """The caveats that hold however many reports there are."""
-    if not basis.n or len(basis.windows) < 2:
-        return ()
-    return (
-        message(
-            "rests on {n:,} reports from {windows} windows, in which the same devices may have "
-            "reported again: the intervals are for all devices, and count these reports as "
-            "{devices:,.0f} devices",
-            n=basis.n,
-            windows=len(basis.windows),
-            devices=basis.devices,
-        ),
-    )
 
 
 def vars_of(basis: Basis) -> dict[str, Any]:

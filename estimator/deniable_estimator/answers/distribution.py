@@ -34,9 +34,14 @@ from deniable_estimator.answers.base import (
     Series,
     number_change,
 )
-from deniable_estimator.answers.basis import Basis, Part, number_caveats, vars_of
+from deniable_estimator.answers.basis import Part, caveats, vars_of
 from deniable_estimator.answers.csv_files import Table, plain, records
-from deniable_estimator.answers.mean import MeanInUnits, NumberAnswer, number_analysis
+from deniable_estimator.answers.mean import (
+    MeanInUnits,
+    NumberAnswer,
+    combine_means,
+    number_analysis,
+)
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.forecasting.detection import deviations
 from deniable_estimator.forecasting.number_forecast import QUANTILES
@@ -248,18 +253,20 @@ def estimate_distribution(part: Part, level: float, adjust: Adjustment) -> Distr
         **vars_of(part.basis),
         level=level,
         verdict=Verdict.of(analysis.figures(tally, repeats)),
+        warnings=caveats(part.basis),
         name=part.unit,
         range=analysis.mechanism.range,
         found=analysis.distribution(tally.rows, level, repeats),
         mean=MeanInUnits.of(analysis, analysis.mean(tally.rows, repeats)),
         attack=analysis.curve_attack(FAKES),
     )
-    return replace(answer, warnings=_caveats(answer))
+    return _noted(answer)
 
 
-def _caveats(answer: Distribution) -> tuple[str, ...]:
+def _noted(answer: Distribution) -> Distribution:
+    """The same with notes on its range before its warnings."""
     told = range_notes(answer.found, answer.range) if answer.n else ()
-    return (*told, *number_caveats(answer))
+    return replace(answer, warnings=(*told, *answer.warnings))
 
 
 def range_notes(found: DistributionEstimate, numbers: NumberRange) -> Iterator[Message]:
@@ -296,15 +303,13 @@ def combine_distributions(parts: Sequence[Distribution]) -> Distribution:
     weights = np.array(sum_weights([each.found.sums for each in parts]))
     # The cost of a device that reported under several schemes is bounded for the same weights.
     extra = float(together(participations, weights[:, None], overlap(participations))[0])
-    first = parts[0]
     combined = replace(
-        first,
-        **vars_of(Basis.merged(parts)),
-        found=replace(first.found, sums=combine_sums([each.found.sums for each in parts], extra)),
-        mean=MeanInUnits.pooled([each.mean for each in parts], participations),
+        combine_means(parts),
+        found=replace(
+            parts[0].found, sums=combine_sums([each.found.sums for each in parts], extra)
+        ),
         attack=Attack(
             max(each.attack.gain for each in parts), max(each.attack.loss for each in parts)
         ),
-        verdict=Verdict.of([each for part in parts for each in part.verdict.figures]),
     )
-    return replace(combined, warnings=_caveats(combined))
+    return _noted(combined)

@@ -261,7 +261,7 @@ def find_strings(
         shares=shares,
         warnings=(
             *(notes if basis.n else few_notes(0)),
-            *footnotes(basis, complete=True),
+            *footnotes(basis),
         ),
     )
 

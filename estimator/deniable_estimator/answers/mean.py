@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from deniable_estimator.analyses.candidates import check_tally
 from deniable_estimator.analyses.numbers import NumberAnalysis
 from deniable_estimator.analyses.numbers.mean import EVEN_SPREAD, MeanEstimate
 from deniable_estimator.answers.base import Answer, Series
-from deniable_estimator.answers.basis import Basis, Part, number_caveats, number_footnotes, vars_of
+from deniable_estimator.answers.basis import Basis, Part, caveats, vars_of
 from deniable_estimator.document.units import NumberUnit
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
@@ -176,10 +176,6 @@ class NumberAnswer(Answer):
     mean: MeanInUnits
 
     @property
-    def footnotes(self) -> tuple[str, ...]:
-        return number_footnotes(self)
-
-    @property
     def unit(self) -> NumberUnit:
         return NumberUnit(self.name, self.mean.log)
 
@@ -197,6 +193,9 @@ class NumberAnswer(Answer):
             "integer": self.range.integer,
         }
         return {"unit": self.name, "range": found, **super().numbers()}
+
+
+AnyNumber = TypeVar("AnyNumber", bound=NumberAnswer)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -229,25 +228,27 @@ def estimate_mean(part: Part, level: float, adjust: Adjustment) -> Mean:
 def mean_answer(part: Part, level: float, found: MeanEstimate, seen: Sequence[Figure]) -> Mean:
     """The answer of a mean that is estimated already; `seen` says how honest the reports look."""
     analysis = number_analysis(part)
-    answer = Mean(
+    return Mean(
         **vars_of(part.basis),
         level=level,
         verdict=Verdict.of(seen),
+        warnings=caveats(part.basis),
         name=part.unit,
         range=analysis.mechanism.range,
         mean=MeanInUnits.of(analysis, found),
     )
-    return replace(answer, warnings=number_caveats(answer))
 
 
-def combine_means(informed: Sequence[Mean]) -> Mean:
-    """A single mean from those of several schemes of one metric, which have reports."""
-    combined = replace(
+def combine_means(informed: Sequence[AnyNumber]) -> AnyNumber:
+    """A single answer from those of several schemes of one metric, which have reports: all of it
+    but what a distribution adds."""
+    basis = Basis.merged(informed)
+    return replace(
         informed[0],
-        **vars_of(Basis.merged(informed)),
+        **vars_of(basis),
         mean=MeanInUnits.pooled(
             [each.mean for each in informed], [each.participation for each in informed]
         ),
         verdict=Verdict.of([each for part in informed for each in part.verdict.figures]),
+        warnings=caveats(basis),
     )
-    return replace(combined, warnings=number_caveats(combined))

@@ -27,14 +27,20 @@ from deniable_estimator.analyses.pairs.dependence import (
     shrunken,
 )
 from deniable_estimator.analyses.pairs.poisoning import Fake, fakes_to_reject, moved
-from deniable_estimator.answers.base import Answer, ChangeTest, Comparison, Series
-from deniable_estimator.answers.basis import Basis, footnotes, vars_of
+from deniable_estimator.answers.base import (
+    Answer,
+    ChangeTest,
+    Comparison,
+    Series,
+    number_change,
+)
+from deniable_estimator.answers.basis import Basis, vars_of
 from deniable_estimator.answers.csv_files import Table, plain, records
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.shares_making import infer
 from deniable_estimator.document.units import CONDITIONALS, Unit
 from deniable_estimator.messages import counted, message
-from deniable_estimator.statistics.intervals import FloatArray, interval_of_difference
+from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.significance import CAUTION, step_up
 
 _SHARE = ("share", "std_error", "low", "high")
@@ -72,10 +78,6 @@ class PairAnswer(Answer):
     @property
     def unit(self) -> Unit:
         return CONDITIONALS
-
-    @property
-    def footnotes(self) -> tuple[str, ...]:
-        return footnotes(self, complete=True)
 
     @property
     def budget(self) -> float:
@@ -122,16 +124,13 @@ class PairAnswer(Answer):
     def conditionals(self) -> dict[Given, Conditionals]:
         """For "first": of the devices with the value of a row, the shares of the columns. For
         "second": of the devices with the value of a column, the shares of the rows."""
-        return self._conditionals_at(self.level)
-
-    def _conditionals_at(self, level: float) -> dict[Given, Conditionals]:
         if self.covariance is None:
             unknown = np.full(self.shape, math.nan)
             none = Conditionals(*(unknown,) * 4, np.zeros(self.shape, np.bool_))
             return {"first": none, "second": none}
-        turned = conditionals(self.table.T, self.covariance, level)
+        turned = conditionals(self.table.T, self.covariance, self.level)
         return {
-            "first": conditionals(self.table, self.covariance, level),
+            "first": conditionals(self.table, self.covariance, self.level),
             "second": turned.turned(),
         }
 
@@ -210,17 +209,12 @@ class PairAnswer(Answer):
     @cached_property
     def series(self) -> Series:
         """The conditionals given the first list, those given the second, and both margins."""
-        return self.series_at(self.level)
-
-    def series_at(self, level: float) -> Series:
-        """The same with intervals of another level."""
-        tables = self.conditionals if level == self.level else self._conditionals_at(level)
         parts: list[tuple[FloatArray, ...]] = []
-        for found in tables.values():
+        for found in self.conditionals.values():
             numbers = (found.share, found.std_error, found.low, found.high)
             parts.append(tuple(np.where(found.known, each, math.nan).ravel() for each in numbers))
         for margin in self.margins:
-            share, low, high = margin.at(np.arange(len(margin.values)), level)
+            share, low, high = margin.at(np.arange(len(margin.values)), self.level)
             parts.append((share, margin.std_error, low, high))
         names = names_of_series(self.names, (self.margins[0].values, self.margins[1].values))
         return Series(names, *(np.concatenate(each) for each in zip(*parts, strict=True)))
@@ -270,17 +264,12 @@ class PairAnswer(Answer):
         all series (Bonferroni), does not hold zero. A conditional is a ratio: its interval at one
         level is not to be had by stretching that of another.
         """
-        found = super().change_from(before, test)
+        found = number_change(before, self, test)
         family = max(1, len(found.values)) if test.together else 1
         tested = 1 - test.level_at(self.level) / family
-        ends = []
-        for answer in (before, self):
-            series = answer.series_at(tested)
-            places = [series.names.index(name) for name in found.values]
-            ends.append((series.value[places], series.low[places], series.high[places]))
-        low, high = interval_of_difference(*ends)
-        shown = (found.low > 0) | (found.high < 0)
-        return replace(found, changed=shown & ((low > 0) | (high < 0)))
+        strict = number_change(replace(before, level=tested), replace(self, level=tested), test)
+        apart = (strict.low > 0) | (strict.high < 0)
+        return replace(found, changed=((found.low > 0) | (found.high < 0)) & apart)
 
     def numbers(self) -> dict[str, Any]:
         """`of`: the two metrics. `margins`: for each metric the `values` with `share`, `std_error`,

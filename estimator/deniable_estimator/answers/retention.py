@@ -30,7 +30,7 @@ from deniable_estimator.answers.base import (
 )
 from deniable_estimator.answers.csv_files import Table, plain
 from deniable_estimator.answers.shares import Shares
-from deniable_estimator.document.units import ShareUnit
+from deniable_estimator.document.units import ShareUnit, windows_text
 from deniable_estimator.forecasting.detection import deviations
 from deniable_estimator.messages import counted, message, sentence
 from deniable_estimator.statistics.counts import share_interval
@@ -55,24 +55,12 @@ _COHORT_WINDOWS = 3
 """Periods of so many windows have two cohorts of their own that were seen again."""
 
 
-def after_words(window: windows.Kind, age: int) -> str:
-    """What people call the retention of an age: "retention after 2 weeks"."""
-    if window == "day":
-        return counted("retention after {count} day", "retention after {count} days", age)
-    if window == "week":
-        return counted("retention after {count} week", "retention after {count} weeks", age)
-    return counted("retention after {count} month", "retention after {count} months", age)
-
-
 @dataclass(frozen=True)
 class RetentionUnit(ShareUnit):
     """Shares of the devices of a window, or of those of cohorts, which may be too few."""
 
     window: windows.Kind = "week"
     unknown = message("too few")
-    uncertain = sentence(
-        "{no_change} ({level:g}% CI {low} to {high} points; not significant among {count} numbers)"
-    )
     repeated = sentence(
         "each cohort is compared with others, so no device counts in both periods; the shares of "
         "the lifecycle take the devices of two periods for different ones"
@@ -81,7 +69,8 @@ class RetentionUnit(ShareUnit):
     def label(self, name: str) -> str:
         if name in NAMES:
             return NAMES[name]
-        return after_words(self.window, int(name.removeprefix("age ")))
+        after = windows_text(int(name.removeprefix("age ")), self.window)
+        return message("retention after {windows}", windows=after)
 
 
 class Around(NamedTuple):

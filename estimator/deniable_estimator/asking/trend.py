@@ -124,7 +124,11 @@ class Trend(Filed):
                 message("a partial period holds only some of its days, and is compared with none")
             )
         if self.by == "month" and self.grouped and changes:
-            notes.append(message(self.unit.months))
+            notes.append(
+                message(
+                    "months differ in how many weekends they hold, which alone can change a number"
+                )
+            )
         return tuple(notes)
 
     def to_dict(self) -> dict[str, Any]:

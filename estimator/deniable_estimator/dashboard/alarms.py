@@ -18,7 +18,6 @@ from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.results import Turn, digest
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.metric_view import PageReading, check_listed
-from deniable_estimator.document.units import SHARES, Unit
 from deniable_estimator.messages import counted, listed, message
 
 _NAMED = 3
@@ -42,8 +41,6 @@ class Alarm:
     checks: int
     """How many figures share the level."""
     level: float
-    unit: Unit = SHARES
-    """That of the answer."""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -63,17 +60,21 @@ class Alarm:
     @property
     def text(self) -> str:
         """What takes the place of a headline about the answer."""
-        return message(self.unit.alarm, which=self.which)
+        return message("Anomalous: {which}. Do not rely on these numbers.", which=self.which)
 
     @property
     def text_of_changes(self) -> str:
         """The same about changes."""
-        return message(self.unit.alarm_of_changes, which=self.which)
+        return message("Anomalous: {which}. Do not rely on these changes.", which=self.which)
 
     @property
     def advice(self) -> str:
         """What to do."""
-        return message(self.unit.advice)
+        return message(
+            "Fake devices, an app that does not follow the protocol, or an event such as a launch "
+            "can be behind it. Find out which, and leave out what is not real. Do not correct the "
+            "numbers: nobody knows by how much."
+        )
 
     def of_period(self, label: str) -> bool:
         """Whether a period of a trend holds one of the windows."""
@@ -92,8 +93,7 @@ def alarm_of(reading: PageReading, estimate: Answer | None = None) -> Alarm | No
         strange.append(Strange(_together(history), whole))
     if not strange:
         return None
-    unit = SHARES if estimate is None else estimate.unit
-    return Alarm(tuple(strange), history.checks, history.alarm_level, unit)
+    return Alarm(tuple(strange), history.checks, history.alarm_level)
 
 
 def left_out(days: Days) -> str | None:

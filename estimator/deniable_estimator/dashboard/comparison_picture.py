@@ -12,9 +12,8 @@ from deniable_estimator.answers.words.formats import (
     NOISE,
     estimate,
     interval_title,
-    percent,
+    not_listed,
     series_name,
-    short,
 )
 from deniable_estimator.document.document import Column, Estimate, Frame, Picture, WordedValue
 from deniable_estimator.document.plot.marks import BarRow, Bars
@@ -101,10 +100,10 @@ def _draw(comparison: Comparison, places: Sequence[int], scaled: Sequence[int], 
         rows = [_bar(comparison, place, _alone(comparison, place)) for place in places[:limit]]
     return Bars(
         name="changes",
-        title=unit.changes_title,
+        title=change_title(unit),
         description=spaced(
             message(
-                unit.between,
+                "{value} {share}, between {low} and {high}.",
                 value=row.label,
                 share=row.number,
                 low=row.low_text,
@@ -127,7 +126,7 @@ def _bar(comparison: Comparison, place: int, scale: Scale) -> BarRow:
     if unit.of_all:
         spread = (high - low) / 2
         ends = unit.signed(low, spread), unit.signed(high, spread)
-        half = percent(spread, spread).rstrip("%")
+        half = SHARES.full(spread, spread).rstrip("%")
     else:
         spread, ends = half_width(difference, *given), comparison.ends(place)
         half = unit.text(spread, spread) if math.isfinite(given[1] - given[0]) else ""
@@ -202,17 +201,9 @@ def change_frame(comparison: Comparison, limit: int) -> Frame:
         columns,
         rows,
         ["plain" if changed[place] else "quiet" for place in order],
-        notes=(_rest(more),) if more else (),
+        notes=(not_listed(more),) if more else (),
         folded=folded,
         fold=_below_noise(len(changed) - sum(changed)) if folded else "",
-    )
-
-
-def _rest(more: int) -> str:
-    return counted(
-        "{count:,} more value is not listed; CSV and JSON have it.",
-        "{count:,} more values are not listed; CSV and JSON have them.",
-        more,
     )
 
 
@@ -220,7 +211,7 @@ def _of_period(answer: Answer, name: str, spread: float) -> str:
     """A number of one period, with as many digits as its change has."""
     number, low, high = answer.series.at(name)
     if math.isfinite(low) and math.isfinite(high):
-        return short(answer.unit, number, spread)
+        return answer.unit.full(number, spread)
     return estimate(answer.unit, number, low, high)
 
 

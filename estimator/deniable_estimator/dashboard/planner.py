@@ -19,6 +19,7 @@ from deniable.protocol.mechanisms import FrequencyOracle, Mechanism
 from deniable_estimator.analyses import sample_tally
 from deniable_estimator.answers import answer_of
 from deniable_estimator.answers.shares import Shares
+from deniable_estimator.answers.words.base import Shown
 from deniable_estimator.answers.words.formats import share_text
 from deniable_estimator.answers.words.share_charts import bar_chart
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes, digest
@@ -168,7 +169,7 @@ def _example(mechanism: Mechanism[Any], size: int, devices: int, rate: float) ->
         seen=seen,
         held=held,
     )
-    chart = bar_chart(answered, limit=_BARS, truth=truth)
+    chart = bar_chart(answered, Shown(rows=0, truth=truth), limit=_BARS)
     chart = replace(chart, title=message("simulated: estimated shares"))
     if chart.more:
         falling = message(

@@ -119,15 +119,15 @@ def _since_days(days: Days, earlier: Days) -> str:
 
 def _new_leader_words(metric: Metric, days: Days, newest: Answer) -> str:
     """The leading number of the newest days with its interval."""
-    text = formats.series_text(newest.unit, *newest.series.at(newest.leading))
+    told = formats.estimate_of(newest.unit, *newest.series.at(newest.leading))
     return message(
         _MONTH if metric.window == "month" else _WEEK,
         period=words.days_of(days),
         told=message(
             "{value} {share} ({between})",
             value=formats.series_name(newest, newest.leading),
-            share=text.estimate,
-            between=text.between,
+            share=told.text,
+            between=told.between,
         ),
     )
 

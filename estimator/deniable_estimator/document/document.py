@@ -80,6 +80,7 @@ class Estimate(WordedValue):
             between=self.between,
             open_low=open_low,
             open_high=open_high,
+            known=not (open_low and open_high),
         )
 
 

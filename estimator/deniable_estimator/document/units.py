@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from deniable.protocol.types.pair import TIMES
-from deniable_estimator.messages import message, sentence
+from deniable_estimator.messages import counted, message, sentence
 
 _NUMBER = r"(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)"
 _BELOW = re.compile(f"below {_NUMBER}")
@@ -80,39 +80,17 @@ class Unit(ABC):
         log: whether charts of them have a logarithmic scale.
         of_all: whether they are shares of all devices.
         unknown: what stands for a number that is not known.
-        changes_title: what stands over a chart of changes.
-        between: a change in a description, by `value`, `share`, `low` and `high`.
-        up, down: how a change is told, by `change`, `level`, `low` and `high`.
-        none: how it is told that there is none, by `no_change`, `level`, `low` and `high`.
-        uncertain: how a change is told that is not significant among several, by the same and
-            their `count`.
-        weekdays, months, repeated: what to bear in mind of periods with other weekdays, of months,
-            and of devices that report again.
-        alarm, alarm_of_changes: what takes the place of a headline if `which` windows are
-            anomalous.
-        advice: what to do then.
+        repeated: what to bear in mind of the changes of a trend in which devices report again.
     """
 
     log: bool = False
     of_all: bool = False
     unknown: str = _NOTHING
-    changes_title: str
-    between: str
-    up: str
-    down: str
-    none: str
-    uncertain: str
-    weekdays: str
-    months: str
-    repeated: str
-    alarm: str
-    alarm_of_changes = sentence("Anomalous: {which}. Do not rely on these changes.")
-    advice: str
-
-    @property
-    @abstractmethod
-    def heading(self) -> tuple[str, str]:
-        """What stands over a column of such numbers, and the unit that stands below it."""
+    repeated: str = sentence(
+        "the intervals are for all devices and count devices, not reports; two periods are taken "
+        "for those of different devices, so where the same ones reported in both, the intervals "
+        "of changes are wider than they need be"
+    )
 
     def label(self, name: str) -> str:
         """What people call a series."""
@@ -132,8 +110,12 @@ class Unit(ABC):
         return self.text(number, spread)
 
     def change(self, number: float, spread: float) -> str:
-        """The size of a change, as `up` and `down` take it."""
+        """The size of a change."""
         return self.full(number, spread)
+
+    def points(self, text: str) -> str:
+        """A signed change, where nothing else says that it is one of points."""
+        return text
 
     def interval(self, low: float, high: float, spread: float) -> str:
         """An interval with its unit, as pages write it."""
@@ -161,38 +143,9 @@ class ShareUnit(Unit):
     """Shares of 1, written in percent; their differences are percentage points."""
 
     of_all = True
-    changes_title = message("Changes in percentage points")
-    between = sentence("{value} {share}, between {low} and {high} points.")
-    up = sentence("up {change} points ({level:g}% CI {low} to {high})")
-    down = sentence("down {change} points ({level:g}% CI {low} to {high})")
-    none = sentence("{no_change} ({level:g}% CI {low} to {high} points)")
-    uncertain = sentence(
-        "{no_change} ({level:g}% CI {low} to {high} points; not significant among {count} values)"
-    )
-    weekdays = sentence(
-        "the two periods do not hold the same weekdays, which alone can change a share"
-    )
-    months = sentence(
-        "months differ in how many weekends they hold, which alone can change a share"
-    )
-    repeated = sentence(
-        "the intervals are of shares among all devices and count devices, not reports; "
-        "two periods are taken for those of different devices, so where the same ones "
-        "reported in both, the intervals of changes are wider than they need be"
-    )
-    alarm = sentence("Anomalous: {which}. Do not rely on these shares.")
-    advice = sentence(
-        "Fake devices, an app that does not follow the protocol, or an event such as a launch can "
-        "be behind it. Find out which, and leave out what is not real. Do not correct the shares: "
-        "nobody knows by how much."
-    )
-
-    @property
-    def heading(self) -> tuple[str, str]:
-        return "share", "%"
 
     def text(self, number: float, spread: float) -> str:
-        if math.isnan(number):
+        if not math.isfinite(number):
             return self.unknown
         decimals = 1
         if 0 < spread < 0.001:
@@ -202,10 +155,13 @@ class ShareUnit(Unit):
 
     def full(self, number: float, spread: float) -> str:
         text = self.text(number, spread)
-        return text if math.isnan(number) else f"{text}%"
+        return f"{text}%" if math.isfinite(number) else text
 
     def change(self, number: float, spread: float) -> str:
-        return self.text(number, spread)
+        return self.points(self.text(number, spread))
+
+    def points(self, text: str) -> str:
+        return message("{points} points", points=text)
 
     def tick(self, level: float, step: float) -> str:
         text = f"{level * 100:.{_decimals(step * 100)}f}"
@@ -222,36 +178,6 @@ class NumberUnit(Unit):
     name: str | None = None
     log: bool = False
     """Whether charts of them have a logarithmic scale."""
-
-    changes_title = message("Changes")
-    between = sentence("{value} {share}, between {low} and {high}.")
-    up = sentence("up {change} ({level:g}% CI {low} to {high})")
-    down = sentence("down {change} ({level:g}% CI {low} to {high})")
-    none = sentence("{no_change} ({level:g}% CI {low} to {high})")
-    uncertain = sentence(
-        "{no_change} ({level:g}% CI {low} to {high}; not significant among {count} numbers)"
-    )
-    weekdays = sentence(
-        "the two periods do not hold the same weekdays, which alone can change a number"
-    )
-    months = sentence(
-        "months differ in how many weekends they hold, which alone can change a number"
-    )
-    repeated = sentence(
-        "the intervals are for all devices and count devices, not reports; two periods are taken "
-        "for those of different devices, so where the same ones reported in both, the intervals "
-        "of changes are wider than they need be"
-    )
-    alarm = sentence("Anomalous: {which}. Do not rely on these numbers.")
-    advice = sentence(
-        "Fake devices, an app that does not follow the protocol, or an event such as a launch can "
-        "be behind it. Find out which, and leave out what is not real. Do not correct the numbers: "
-        "nobody knows by how much."
-    )
-
-    @property
-    def heading(self) -> tuple[str, str]:
-        return "estimate", self.name or ""
 
     def label(self, name: str) -> str:
         return _SERIES.get(name, name)
@@ -329,6 +255,15 @@ RANGES = RangeUnit()
 
 CONDITIONALS = ConditionalUnit()
 """That of shares of the devices with a given value."""
+
+
+def windows_text(count: int, window: str) -> str:
+    """How long so many days, weeks or months are."""
+    if window == "day":
+        return counted("{count} day", "{count} days", count)
+    if window == "week":
+        return counted("{count} week", "{count} weeks", count)
+    return counted("{count} month", "{count} months", count)
 
 
 def half_width(number: float, low: float, high: float) -> float:

@@ -6,7 +6,8 @@ import math
 from fractions import Fraction
 
 from deniable.protocol.windows import IN_A_YEAR
-from deniable_estimator.messages import counted, listed, message, sentence, spaced
+from deniable_estimator.document.units import windows_text
+from deniable_estimator.messages import listed, message, sentence, spaced
 from deniable_estimator.privacy.guarantees import USEFUL, Bound, Guarantee
 
 _MILLION = 1_000_000
@@ -152,14 +153,14 @@ def pace(guarantee: Guarantee) -> str:
     if reports is None or (not every and years > _MOST_YEARS):
         return message("A device reports {often} until the metric expires.", often=often)
     if every:
-        lasting = _lasting(reports, window)
+        lasting = windows_text(reports, window)
         return message(
             "A device that reports {often} stops after {lasting}.", often=often, lasting=lasting
         )
     if years >= 1.5:
         lasting = message("{years:.0f} years", years=years)
     else:
-        lasting = _lasting(round(reports / rate), window)
+        lasting = windows_text(round(reports / rate), window)
     return message(
         "A device reports {often}, so its budget lasts about {lasting}.",
         often=often,
@@ -177,11 +178,3 @@ _SAMPLED = {
     "week": sentence("in a random {rate:g}% of its weeks"),
     "month": sentence("in a random {rate:g}% of its months"),
 }
-
-
-def _lasting(count: int, window: str) -> str:
-    if window == "day":
-        return counted("{count} day", "{count} days", count)
-    if window == "week":
-        return counted("{count} week", "{count} weeks", count)
-    return counted("{count} month", "{count} months", count)

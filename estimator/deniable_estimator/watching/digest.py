@@ -24,7 +24,7 @@ from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.annotations import Annotation, between
 from deniable_estimator.answers.base import NO_CHANGE, Answer, ChangeTest, Comparison
-from deniable_estimator.answers.words.formats import series_text
+from deniable_estimator.answers.words.formats import estimate_of
 from deniable_estimator.asking.comparison import (
     Moment,
     compare,
@@ -280,10 +280,8 @@ def _leading(answer: Answer) -> str:
     """The series that is shown where there is room for one, with its interval."""
     series = answer.series
     name = series.names[series.place(answer.leading) or 0]
-    text = series_text(answer.unit, *series.at(name))
-    return message(
-        _VALUE, series=answer.unit.label(name), value=text.estimate, interval=text.between
-    )
+    told = estimate_of(answer.unit, *series.at(name))
+    return message(_VALUE, series=answer.unit.label(name), value=told.text, interval=told.between)
 
 
 def digest_title(digest: WeeklyDigest) -> str:

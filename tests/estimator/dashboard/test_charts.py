@@ -1,5 +1,6 @@
 """The geometry of charts."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -12,10 +13,11 @@ from deniable.protocol.mechanisms import design
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.answers import answer_of
 from deniable_estimator.answers.words.base import Shown
-from deniable_estimator.answers.words.share_charts import bar_chart
+from deniable_estimator.answers.words.share_charts import bar_chart, folded_chart
 from deniable_estimator.answers.words.shares import SharesKind
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.dashboard.comparison_picture import change_headline
+from deniable_estimator.document.document import Estimate
 
 
 def estimated(counts, n, values=None):
@@ -36,6 +38,22 @@ def test_everything_is_inside_the_plot(counts):
     assert all(0 <= tick.at <= 100 for tick in chart.ticks)
     assert chart.zero in [tick.at for tick in chart.ticks]
     assert 3 <= len(chart.ticks) <= 5
+
+
+def test_what_is_folded_away_has_the_scale_of_the_rest():
+    """Bars below the noise are as long beside the others as their shares are."""
+    result = estimated([4700, 1750, 1740, 1760], 10_000)
+    standing, noise, hidden = folded_chart(result, Shown(rows=0), limit=1, noise_limit=2)
+    assert noise is not None
+    assert (len(standing.rows), len(noise.rows), noise.more, hidden) == (1, 2, 1, 3)
+    assert standing.ticks == noise.ticks
+
+
+def test_a_number_without_any_limit_is_not_known():
+    """The card of a metric then says nothing in its place."""
+    drawn = Estimate(None, "unknown", drawn=(-math.inf, math.nan, math.inf)).bar()
+    assert not drawn.known
+    assert Estimate(0.5, "at least 1", drawn=(0.1, 0.5, math.inf)).bar().known
 
 
 @given(

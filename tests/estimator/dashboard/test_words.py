@@ -7,7 +7,7 @@ import pytest
 
 from deniable_estimator.answers.words import formats
 from deniable_estimator.dashboard import words
-from deniable_estimator.document.units import NumberUnit
+from deniable_estimator.document.units import SHARES, NumberUnit
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from deniable_estimator.document.units import NumberUnit
 )
 def test_a_share_has_the_digits_that_it_deserves(share, spread, text):
     """More digits than the uncertainty leaves are not shown, nor a minus before nothing."""
-    assert formats.percent(share, spread) == text
+    assert SHARES.full(share, spread) == text
 
 
 @pytest.mark.parametrize(

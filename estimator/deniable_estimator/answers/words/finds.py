@@ -6,11 +6,11 @@ import math
 
 from deniable_estimator.answers.finds import Explained, Finds
 from deniable_estimator.answers.words.formats import (
+    estimate,
     estimate_of,
     heading,
     interval_title,
     not_listed,
-    series_text,
     share_text,
     strange,
     warned,
@@ -75,7 +75,7 @@ def headline(finds: Finds) -> str:
         "{count:,} strings were found. {text} is the commonest: {share} of all reports.",
         len(finds.finds),
         text=isolated(top.name),
-        share=series_text(SHARES, top.share, top.low, top.high).estimate,
+        share=estimate(SHARES, top.share, top.low, top.high),
     )
 
 
@@ -158,5 +158,5 @@ def _notes(finds: Finds, more: int) -> tuple[str, ...]:
 
 def _part(part: Explained) -> str:
     """A share with its interval."""
-    text = series_text(SHARES, *part)
-    return message("{share} ({between})", share=text.estimate, between=text.between)
+    told = estimate_of(SHARES, *part)
+    return message("{share} ({between})", share=told.text, between=told.between)

@@ -6,15 +6,14 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from functools import lru_cache
-from typing import NamedTuple
 
 from deniable.protocol import windows
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.basis import Basis, Result
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.document.document import Column, Estimate, Note
-from deniable_estimator.document.units import SHARES, NumberUnit, Unit, half_width
-from deniable_estimator.messages import Dated, counted, joined, message
+from deniable_estimator.document.units import NumberUnit, Unit, half_width
+from deniable_estimator.messages import Dated, counted, joined, message, sentence
 
 _HALVES = {"true": message("yes"), "false": message("no")}
 NOTHING_STANDS_OUT = message(
@@ -26,13 +25,9 @@ NOISE = message("noise")
 """Beside a number that cannot be told from it."""
 ESTIMATES = message("Every number is an estimate: each device added its own noise.")
 """Below numbers that leave their page."""
+_ESTIMATES = sentence("estimates with {level}% intervals")
 _UNKNOWN = message("unknown")
 _KINDS = {"day": message("day"), "week": message("week"), "month": message("month")}
-
-
-def percent(share: float, spread: float) -> str:
-    """A share in percent, with as many digits as its uncertainty (`spread`, a share) allows."""
-    return SHARES.full(share, spread) if math.isfinite(share) else _UNKNOWN
 
 
 def share_text(share: float) -> str:
@@ -47,11 +42,6 @@ def share_text(share: float) -> str:
     return text + "%"
 
 
-def short(unit: Unit, number: float, spread: float) -> str:
-    """A number of an answer with its unit."""
-    return _UNKNOWN if math.isnan(number) else unit.full(number, spread)
-
-
 def series_name(answer: Answer, name: str) -> str:
     """What people call a series: that of a boolean is "yes" or "no"."""
     if isinstance(answer, Shares) and answer.boolean:
@@ -59,36 +49,12 @@ def series_name(answer: Answer, name: str) -> str:
     return answer.unit.label(name)
 
 
-class SeriesText(NamedTuple):
-    """A number of an answer as text, with its unit."""
-
-    estimate: str
-    low: str
-    high: str
-    std_error: str
-
-    between: str
-    """The interval, with its unit once."""
-
-
-def series_text(
-    unit: Unit, number: float, low: float, high: float, std_error: float = math.nan
-) -> SeriesText:
-    """A number, its interval, and its standard error."""
-    spread = half_width(number, low, high)
-    ends = unit.full(low, spread), unit.full(high, spread)
-    exact = unit.full(std_error, std_error) if math.isfinite(std_error) else _UNKNOWN
-    return SeriesText(
-        estimate(unit, number, low, high), *ends, exact, unit.interval(low, high, spread)
-    )
-
-
 @lru_cache(maxsize=4096)
 def with_ends(unit: Unit, number: float, low: float, high: float) -> tuple[str, str, str]:
     """A number and both ends of its interval, each with its unit. A trend says each of them twice,
     on its chart and in its table."""
     spread = half_width(number, low, high)
-    return estimate(unit, number, low, high), short(unit, low, spread), short(unit, high, spread)
+    return estimate(unit, number, low, high), unit.full(low, spread), unit.full(high, spread)
 
 
 def estimate(unit: Unit, number: float, low: float, high: float) -> str:
@@ -102,6 +68,11 @@ def estimate(unit: Unit, number: float, low: float, high: float) -> str:
     if low == -math.inf:
         return message("at most {number}", number=unit.full(high, spread))
     return unit.full(number, spread)
+
+
+def error_of(unit: Unit, size: float) -> str:
+    """A standard error with its unit."""
+    return unit.full(size, size) if math.isfinite(size) else _UNKNOWN
 
 
 def error(size: float) -> str:
@@ -134,16 +105,16 @@ def period(labels: Sequence[str]) -> str:
     return message("{first} to {last}", first=window(first), last=window(last))
 
 
-def caption(found: Result) -> str:
+def caption(found: Result, template: str = _ESTIMATES) -> str:
     """What a file with a picture of some numbers is about, in a line."""
     return counted(
-        "{metric}, {n} report, {period}; estimates with {level}% intervals",
-        "{metric}, {n} reports, {period}; estimates with {level}% intervals",
+        "{metric}, {n} report, {period}; {what}",
+        "{metric}, {n} reports, {period}; {what}",
         found.n,
         metric=found.metric,
         n=f"{found.n:,}",
         period=period(found.windows),
-        level=f"{found.level * 100:g}",
+        what=message(template, level=f"{found.level * 100:g}"),
     )
 
 
@@ -185,14 +156,15 @@ def window(label: str) -> str:
 def estimate_of(
     unit: Unit, number: float, low: float, high: float, *, axis: tuple[float, float] | None = None
 ) -> Estimate:
-    """A number of an answer as a cell, with its bar on an axis between two ends."""
-    text, drawn = series_text(unit, number, low, high), None
+    """A number of an answer with its interval as text, and with its bar on an axis between two
+    ends."""
+    drawn, between = None, unit.interval(low, high, half_width(number, low, high))
     if axis is not None and math.isfinite(number):
         base, top = axis
         # An axis without a length is that of shares that are all 0 or below it.
         long = max(top - base, 1e-12)
         drawn = (low - base) / long, (number - base) / long, (high - base) / long
-    return Estimate(number, text.estimate, between=text.between, drawn=drawn)
+    return Estimate(number, estimate(unit, number, low, high), between=between, drawn=drawn)
 
 
 def described(answer: Answer, told: Iterable[str]) -> str:
@@ -267,6 +239,6 @@ def alarms(estimate: Answer) -> Iterator[Note]:
         yield Note(
             "Honest devices do not report like this. See which windows it comes from with "
             f"`deniable estimate anomalies {estimate.metric}` and leave them out; do not correct "
-            f"the {estimate.unit.heading[0]}s.",
+            "the numbers.",
             "alarm",
         )

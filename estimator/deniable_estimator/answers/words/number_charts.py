@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.distribution import CellShares, Distribution
 from deniable_estimator.answers.mean import Mean
-from deniable_estimator.answers.words.formats import described, percent, series_text
+from deniable_estimator.answers.words.formats import described, estimate_of
 from deniable_estimator.document.document import Column, Frame
 from deniable_estimator.document.plot.lines import path, thousandths
 from deniable_estimator.document.plot.marks import (
@@ -58,7 +59,7 @@ _CELL = sentence("{low} to {high}: {share}")
 _ONE = sentence("{number}: {share}")
 _BELOW = sentence("below {low}: {share}")
 _ABOVE = sentence("{high} or above: {share}")
-_TOLD = sentence("{name}: {estimate}, {low} to {high}")
+_TOLD = sentence("{name}: {estimate}, {between}")
 
 
 def histogram_chart(answer: Distribution, *, height: int, limit: int = MOST_BARS) -> Columns:
@@ -82,7 +83,7 @@ def histogram_chart(answer: Distribution, *, height: int, limit: int = MOST_BARS
 
     below, above = float(cells.shares[0]), float(cells.shares[-1])
     low, high = (answer.unit.exact(end) for end in (answer.range.start, answer.range.end))
-    text = message(_BELOW, low=low, share=percent(below, 0.01))
+    text = message(_BELOW, low=low, share=SHARES.full(below, 0.01))
     columns = [column(0, STRIP, below, text, outside=True)]
     columns += [
         column(left, width, share, _cell_text(answer, start, end, real))
@@ -90,7 +91,7 @@ def histogram_chart(answer: Distribution, *, height: int, limit: int = MOST_BARS
             *(each.tolist() for each in (at[:-1], widths, drawn, starts, ends, shares)), strict=True
         )
     ]
-    text = message(_ABOVE, high=high, share=percent(above, 0.01))
+    text = message(_ABOVE, high=high, share=SHARES.full(above, 0.01))
     columns.append(column(100 - STRIP, STRIP, above, text, outside=True))
     marks = marks_of(answer, axis)
     return Columns(
@@ -205,7 +206,7 @@ def _top(highest: float) -> tuple[float, float]:
 
 def _cell_text(answer: Distribution, start: float, end: float, share: float) -> str:
     """The tooltip of a bar; whole numbers are told up to the last one in it."""
-    unit, numbers, told = answer.unit, answer.range, percent(share, 0.01)
+    unit, numbers, told = answer.unit, answer.range, SHARES.full(share, 0.01)
     if not numbers.integer:
         low, high = (unit.full(each, _digits(numbers, each)) for each in (start, end))
         return message(_CELL, low=low, high=high, share=told)
@@ -216,7 +217,7 @@ def _cell_text(answer: Distribution, start: float, end: float, share: float) -> 
 
 
 def _digits(numbers: NumberRange, number: float) -> float:
-    """How exactly the edge of a bar is written: the `spread` of `Unit.short`."""
+    """How exactly the edge of a bar is written: the `spread` of `Unit.full`."""
     if numbers.scale == "log":
         return abs(number) / 10
     return (numbers.end - numbers.start) / 50
@@ -252,28 +253,18 @@ def scale_chart(answer: Mean) -> Dots:
 
 def marks_of(answer: Answer, axis: NumberAxis) -> tuple[BarRow, ...]:
     """The series of an answer, in their order."""
-    series, unit, marks = answer.series, answer.unit, []
-    for place, name in enumerate(series.names):
-        number, low, high = series.at(name)
-        text = series_text(unit, number, low, high, float(series.std_error[place]))
-        open_low, open_high = not math.isfinite(low), not math.isfinite(high)
-        told = math.isfinite(number) and not open_high and not open_low
-        marks.append(
-            BarRow(
-                label=unit.label(name),
-                number=text.estimate,
-                low_text=text.low,
-                high_text=text.high,
-                between=text.between,
-                known=not (open_low and open_high),
-                at=axis.at(number) if told else None,
-                low=0.0 if open_low else axis.at(low),
-                high=100.0 if open_high else axis.at(high),
-                open_low=open_low,
-                open_high=open_high,
-            )
-        )
+    marks, unit = [], answer.unit
+    for name in answer.series.names:
+        number, low, high = answer.series.at(name)
+        drawn = _part(axis, low), _part(axis, number), _part(axis, high)
+        told = replace(estimate_of(unit, number, low, high), drawn=drawn)
+        marks.append(told.bar(unit.label(name)))
     return tuple(marks)
+
+
+def _part(axis: NumberAxis, number: float) -> float:
+    """Where a number lies, from 0 to 1."""
+    return axis.at(number) / 100 if math.isfinite(number) else number
 
 
 def _described(answer: Answer, marks: Sequence[BarRow]) -> str:
@@ -284,8 +275,7 @@ def _described(answer: Answer, marks: Sequence[BarRow]) -> str:
                 _TOLD,
                 name=mark.label,
                 estimate=mark.number,
-                low=mark.low_text,
-                high=mark.high_text,
+                between=mark.between,
             )
             for mark in marks
         ),

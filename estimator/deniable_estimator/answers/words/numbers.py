@@ -17,9 +17,9 @@ from deniable_estimator.answers.mean import Mean
 from deniable_estimator.answers.words.base import Kind, Shown
 from deniable_estimator.answers.words.changes import change_cells, change_title
 from deniable_estimator.answers.words.formats import (
+    error_of,
     estimate_column,
     estimate_of,
-    series_text,
 )
 from deniable_estimator.answers.words.number_charts import (
     MOST_BARS,
@@ -53,7 +53,7 @@ _TOO_FEW = sentence(
 _MEAN = sentence("The mean is {estimate}; the {level:.0%} interval is {between}.")
 _GEOMETRIC = sentence("The geometric mean is {estimate}; the {level:.0%} interval is {between}.")
 
-_EVERYONE = message(
+EVERYONE = message(
     "The numbers are those of all devices that could report, on average over the period; the "
     "devices that did report are taken for a random sample of them."
 )
@@ -92,11 +92,14 @@ def series_frame(
     rows = []
     for place, (name, *numbers) in enumerate(zip(series.names, *map(list, columns), strict=True)):
         value, low, high, error = map(float, numbers)
-        text = series_text(unit, value, low, high, error)
         known = None
         if shown.truth is not None:
             known = unit.full(_true(shown.truth, name), max(0.001, (high - low) / 2))
-        cells = estimate_of(unit, value, low, high, axis=axis), changes.get(name), text.std_error
+        cells = (
+            estimate_of(unit, value, low, high, axis=axis),
+            changes.get(name),
+            error_of(unit, error),
+        )
         rows.append((unit.label(name), known, *cells, *(each[place] for _, each in more)))
     table = (
         Column("series", first, "words"),
@@ -120,11 +123,11 @@ def change_column(answer: Answer, shown: Shown) -> Column:
     return Column("change", title, sort="change", data_only=shown.comparison is None)
 
 
-def poisoning(answer: Answer, text: str, about: str = _POISONING) -> str:
+def poisoning(answer: Answer, text: str) -> str:
     """What fakes could do at most."""
     fakes = f"{answer.fakes * 100:.3g}"
     told = message("Worst case with {fakes}% fake devices: {text}.", fakes=fakes, text=text)
-    return spaced((told, about))
+    return spaced((told, _POISONING))
 
 
 def _reach(answer: Mean | Distribution, reaches: Sequence[tuple[float, float]]) -> Any:
@@ -164,7 +167,7 @@ class DistributionKind(Kind[Distribution]):
             name=answer.unit.label(answer.series.names[-1]),
         )
         log = (_LOG,) if answer.mean.log else ()
-        return _QUANTILES, *log, _EVERYONE, poisoning(answer, worst)
+        return _QUANTILES, *log, EVERYONE, poisoning(answer, worst)
 
     def frames(self, answer: Distribution, shown: Shown) -> tuple[Frame, ...]:
         reaches = [answer.reach(each.p) for each in answer.quantiles]
@@ -266,21 +269,21 @@ def _share(found: RangeShare) -> Estimate:
 
 
 def _error(found: RangeShare) -> str:
-    return series_text(SHARES, *found[:1], *found[2:4], math.sqrt(found.variance)).std_error
+    return error_of(SHARES, math.sqrt(found.variance))
 
 
 def _quantile_words(answer: Distribution, name: str, part: str) -> str:
     numbers = answer.series.at(name)
-    text = series_text(answer.unit, *numbers)
+    told = estimate_of(answer.unit, *numbers)
     if not all(map(math.isfinite, numbers[1:])):
-        return message(_ONE_SIDED, name=name, estimate=text.estimate)
+        return message(_ONE_SIDED, name=name, estimate=told.text)
     template = _AT_OR_BELOW if answer.range.integer else _BELOW
     return message(
         template,
         part=part,
-        estimate=text.estimate,
+        estimate=told.text,
         level=answer.level,
-        between=text.between,
+        between=told.between,
     )
 
 
@@ -289,14 +292,14 @@ class MeanKind(Kind[Mean]):
 
     def headline(self, answer: Mean) -> str:
         series = answer.series
-        text = series_text(answer.unit, *map(float, (*series.value, *series.low, *series.high)))
+        told = estimate_of(answer.unit, *series.at(answer.leading))
         template = _GEOMETRIC if answer.mean.log else _MEAN
-        return message(template, estimate=text.estimate, level=answer.level, between=text.between)
+        return message(template, estimate=told.text, level=answer.level, between=told.between)
 
     def reading(self, answer: Mean) -> tuple[str, ...]:
         worst = message("+{worst}", worst=answer.unit.full(answer.budget, answer.budget))
         log = (_LOG,) if answer.mean.log else ()
-        return *log, _ENDS, _EVERYONE, poisoning(answer, worst)
+        return *log, _ENDS, EVERYONE, poisoning(answer, worst)
 
     def frames(self, answer: Mean, shown: Shown) -> tuple[Frame, ...]:
         reach = _reach(answer, [answer.mean.reach(answer.fakes)])

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable_estimator.answers.pair import LEAST_FOR_TEST, Given, PairAnswer
-from deniable_estimator.answers.words.formats import SeriesText, series_text
+from deniable_estimator.answers.words.formats import estimate_of
+from deniable_estimator.document.document import Estimate
 from deniable_estimator.document.units import CONDITIONALS, cell_words
 from deniable_estimator.messages import counted, listed, message, sentence
 
@@ -106,10 +107,10 @@ def finding_words(pair: PairAnswer, given: Given = "first") -> tuple[str, tuple[
         "of those with {other_given}.",
         first=first,
         second=second,
-        share=texts[0][2].estimate,
+        share=texts[0][2].text,
         given=texts[0][0],
         value=texts[0][1],
-        other=texts[1][2].estimate,
+        other=texts[1][2].text,
         other_given=texts[1][0],
     ), (more, less)
 
@@ -119,7 +120,7 @@ def _place(numbers: NDArray[np.float64]) -> Place:
     return int(row), int(column)
 
 
-def _conditional_texts(pair: PairAnswer, given: Given, place: Place) -> tuple[str, str, SeriesText]:
+def _conditional_texts(pair: PairAnswer, given: Given, place: Place) -> tuple[str, str, Estimate]:
     """What is given, the value, and its share, as text."""
     found = pair.conditionals[given]
     texts = [
@@ -128,7 +129,7 @@ def _conditional_texts(pair: PairAnswer, given: Given, place: Place) -> tuple[st
     ]
     condition, value = texts if given == "first" else texts[::-1]
     numbers = (float(each[place]) for each in (found.share, found.low, found.high))
-    return condition, value, series_text(CONDITIONALS, *numbers)
+    return condition, value, estimate_of(CONDITIONALS, *numbers)
 
 
 def fakes_words(pair: PairAnswer) -> tuple[str, ...]:
@@ -159,16 +160,16 @@ def conditional_words(pair: PairAnswer, given: Given, row: int, column: int) -> 
     """One conditional share, in a sentence."""
     found = pair.conditionals[given]
     place = row, column
-    condition, value, text = _conditional_texts(pair, given, place)
+    condition, value, told = _conditional_texts(pair, given, place)
     if not found.known[place]:
         return message(_NOT_OF, given=condition, value=value)
     return message(
         _OF,
         given=condition,
         value=value,
-        share=text.estimate,
+        share=told.text,
         level=pair.level,
-        between=text.between,
+        between=told.between,
     )
 
 

@@ -200,7 +200,7 @@ def retention_pictures(answer: RetentionAnswer, most: int) -> tuple[Picture, ...
     if answer.lifecycle is not None and answer.lifecycle.n:
         named = replace(answer.lifecycle, values=tuple(NAMES.values()))
         heading = message("Active devices")
-        chart = bar_chart(named, limit=len(NAMES), declared_order=True)
+        chart = bar_chart(named, Shown(rows=0, declared_order=True))
         drawn.append(Picture(replace(chart, heading=heading), heading))
     if ages:
         cohorts = _cohorts(answer, rows[:most], ages)

@@ -7,19 +7,14 @@ import math
 from deniable.protocol import windows
 from deniable.protocol.mechanisms.memoized_retention import LIFECYCLE
 from deniable_estimator.answers.retention import Around, RetentionAnswer, WindowGrowth
-from deniable_estimator.answers.words.formats import series_text
+from deniable_estimator.answers.words.formats import estimate, estimate_of, kind
 from deniable_estimator.document.units import half_width
 from deniable_estimator.messages import message, sentence, spaced
 
 _LIFECYCLE = sentence(
-    "{new} of the devices are new, {stayed} stayed from {before}, and {returned} came back after "
-    "a gap."
+    "{new} of the devices are new, {stayed} stayed from the {kind} before, and {returned} came "
+    "back after a gap."
 )
-_BEFORE: dict[windows.Kind, str] = {
-    "day": message("the day before"),
-    "week": message("the week before"),
-    "month": message("the month before"),
-}
 _AGE: dict[windows.Kind, str] = {
     "day": sentence(
         "{retention} of new devices are active on the day after their first ({level:g}% interval "
@@ -49,16 +44,10 @@ def finding_words(answer: RetentionAnswer) -> str:
         told.append(_age_words(answer))
     if answer.lifecycle is not None and answer.lifecycle.n:
         new, stayed, returned = (
-            series_text(answer.unit, *answer.series.at(each)).estimate for each in LIFECYCLE
+            estimate(answer.unit, *answer.series.at(each)) for each in LIFECYCLE
         )
         told.append(
-            message(
-                _LIFECYCLE,
-                new=new,
-                stayed=stayed,
-                returned=returned,
-                before=_BEFORE[answer.window],
-            )
+            message(_LIFECYCLE, new=new, stayed=stayed, returned=returned, kind=kind(answer.window))
         )
     return spaced(told)
 
@@ -114,10 +103,10 @@ def _age_words(answer: RetentionAnswer) -> str:
     numbers = answer.series.at("age 1")
     if math.isnan(numbers[0]):
         return message(_NONE if curve.empty[0] else _TOO_FEW)
-    text = series_text(answer.unit, *numbers)
+    told = estimate_of(answer.unit, *numbers)
     return message(
         _AGE[answer.window],
-        retention=text.estimate,
+        retention=told.text,
         level=answer.level * 100,
-        between=text.between,
+        between=told.between,
     )

@@ -16,22 +16,21 @@ from deniable_estimator.answers.words.changes import change_cells, change_order
 from deniable_estimator.answers.words.formats import (
     NOISE,
     SHARE,
+    caption,
     error,
     estimate_of,
     interval_title,
+    not_listed,
     p_value,
-    percent,
-    period,
     series_name,
-    series_text,
     values_below_noise,
 )
-from deniable_estimator.answers.words.numbers import change_column, poisoning
+from deniable_estimator.answers.words.numbers import EVERYONE, change_column, poisoning
 from deniable_estimator.answers.words.share_charts import bar_chart, folded_chart
 from deniable_estimator.document.document import Column, Frame, Picture, Tone, WordedValue
 from deniable_estimator.document.plot.marks import Bars
 from deniable_estimator.document.units import SHARES
-from deniable_estimator.messages import counted, listed, message, sentence, spaced
+from deniable_estimator.messages import listed, message, sentence, spaced
 
 _CHART_BARS = 40
 _NOISE_BARS = 20
@@ -42,16 +41,10 @@ _NAMED = 3
 """How many impossible shares a sentence names."""
 
 
-_EVERYONE = message(
-    "The shares are those among all devices that could report, on average over the period; the "
-    "devices that did report are taken for a random sample of them."
-)
-_BUDGET = message(
-    "The poisoning budget: a fake device may send whatever moves a share most. A small epsilon "
-    "makes each of them count for more."
-)
 _MOVED = message("*: more than a standard error away from the unbiased estimate.")
 _IMPOSSIBLE_TAG = message("impossible")
+_NORMALIZED = sentence("normalized shares, {level}% intervals")
+_UNBIASED = sentence("unbiased shares, {level}% intervals")
 _TONES: dict[str, Tone] = {_IMPOSSIBLE_TAG: "alarm", NOISE: "quiet", "": "plain"}
 
 
@@ -72,13 +65,12 @@ class SharesKind(Kind[Shares]):
         first = order[0]
         spread = float(answer.high[first] - answer.low[first]) / 2
         if answer.boolean:
-            text = series_text(answer.unit, *answer.series.at("true"))
+            told = estimate_of(answer.unit, *answer.series.at("true"))
             return message(
-                "{share} say yes; the {level:.0%} interval is {low} to {high}.",
-                share=text.estimate,
+                "{share} say yes; the {level:.0%} interval is {between}.",
+                share=told.text,
                 level=answer.level,
-                low=text.low,
-                high=text.high,
+                between=told.between,
             )
         if not answer.detected[first]:
             return message(
@@ -86,7 +78,7 @@ class SharesKind(Kind[Shares]):
             )
         name, share = (
             answer.unit.label(answer.values[first]),
-            percent(float(answer.share[first]), spread),
+            SHARES.full(float(answer.share[first]), spread),
         )
         if len(order) == 1:
             return message("{name} has {share}.", name=name, share=share)
@@ -112,7 +104,7 @@ class SharesKind(Kind[Shares]):
         told = []
         for place in (0,) if answer.boolean else answer.strange[:_NAMED]:
             spread = float(answer.high[place] - answer.low[place]) / 2
-            share = percent(float(answer.share[place]), spread)
+            share = SHARES.full(float(answer.share[place]), spread)
             value = answer.unit.label(answer.values[place])
             yes, other = sentence("{share} say yes"), sentence("{share} for {value}")
             told.append(message(yes if answer.boolean else other, share=share, value=value))
@@ -138,53 +130,24 @@ class SharesKind(Kind[Shares]):
     def reading(self, answer: Shares) -> tuple[str, ...]:
         points = f"{answer.budget * 100:.2f}"
         worst = message("+{points} points for one value", points=points)
-        return _EVERYONE, poisoning(answer, worst, _BUDGET)
+        return EVERYONE, poisoning(answer, worst)
 
     def frames(self, answer: Shares, shown: Shown) -> tuple[Frame, ...]:
         frame = _frame(answer, shown)
         if not shown.drawn:
             return (frame,)
-        standing, noise, hidden = folded_chart(
-            answer,
-            limit=_CHART_BARS,
-            noise_limit=_NOISE_BARS,
-            declared_order=shown.declared_order,
-            normalized=shown.normalized,
-        )
+        limits = {"limit": _CHART_BARS, "noise_limit": _NOISE_BARS}
+        standing, noise, hidden = folded_chart(answer, shown, **limits)
         parts = [each for each in (standing, noise) if each]
         drawn = _picture(answer, shown, parts)
         picture = replace(drawn, folded=noise, fold=values_below_noise(hidden))
         return (replace(frame, pictures=(picture,)),)
 
     def pictures(self, answer: Shares, shown: Shown, limit: int) -> tuple[Picture, ...]:
-        chart = bar_chart(
-            answer,
-            limit=limit,
-            declared_order=shown.declared_order,
-            normalized=shown.normalized,
-        )
-        return (_picture(answer, shown, [chart]),)
+        return (_picture(answer, shown, [bar_chart(answer, shown, limit=limit)]),)
 
     def caption(self, answer: Shares, shown: Shown) -> str:
-        named = {
-            "metric": answer.metric,
-            "n": f"{answer.n:,}",
-            "period": period(answer.windows),
-            "level": f"{answer.level * 100:g}",
-        }
-        if shown.normalized:
-            return counted(
-                "{metric}, {n} report, {period}; normalized shares, {level}% intervals",
-                "{metric}, {n} reports, {period}; normalized shares, {level}% intervals",
-                answer.n,
-                **named,
-            )
-        return counted(
-            "{metric}, {n} report, {period}; unbiased shares, {level}% intervals",
-            "{metric}, {n} reports, {period}; unbiased shares, {level}% intervals",
-            answer.n,
-            **named,
-        )
+        return caption(answer, _NORMALIZED if shown.normalized else _UNBIASED)
 
     def footnote(self, answer: Shares) -> str:
         told = [
@@ -262,7 +225,7 @@ def _frame(answer: Shares, shown: Shown) -> Frame:
     more = len(standing) + len(noise) - len(places)
     top = None if shown.drawn or not len(places) else float(answer.high[places].max())
     moved = answer.moved[places].any()
-    notes = [*((_MOVED,) if moved else ()), *((_smaller(more),) if more else ())]
+    notes = [*((_MOVED,) if moved else ()), *((not_listed(more),) if more else ())]
     if shown.find and not len(places):
         notes = [message("No value contains {text}.", text=shown.find)]
     return Frame(
@@ -332,7 +295,7 @@ def _rows(
         spread = (high - low) / 2
         name, known = series_name(answer, value), None
         if shown.truth is not None:
-            known = percent(float(shown.truth[place]), spread)
+            known = SHARES.full(float(shown.truth[place]), spread)
         rows.append(
             (
                 WordedValue(value, name, tag=_tag(answer, place)),
@@ -342,7 +305,7 @@ def _rows(
                 changes.get(value),
                 error(std_error),
                 p_value(p_adjusted),
-                percent(normalized, spread) + ("*" if moved else ""),
+                SHARES.full(normalized, spread) + ("*" if moved else ""),
             )
         )
     return rows
@@ -371,11 +334,3 @@ def _found(answer: Shares, shown: Shown) -> NDArray[np.intp]:
         held = np.array([text in value.casefold() for value in answer.values], np.bool_)
         order = order[held[order]]
     return order[::-1] if shown.sort and shown.sort.startswith("-") else order
-
-
-def _smaller(more: int) -> str:
-    return counted(
-        "{count:,} smaller value is not listed; CSV and JSON have it.",
-        "{count:,} smaller values are not listed; CSV and JSON have them.",
-        more,
-    )

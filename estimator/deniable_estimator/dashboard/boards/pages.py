@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from flask import Blueprint, Flask, current_app, g, make_response, render_template, request
 from flask.typing import ResponseReturnValue
 from werkzeug.datastructures import MultiDict
@@ -20,7 +21,7 @@ from deniable_estimator.answers.shares import Shares
 from deniable_estimator.answers.words import kind_of
 from deniable_estimator.answers.words.base import Kind, Shown
 from deniable_estimator.answers.words.numbers import series_frame
-from deniable_estimator.answers.words.share_charts import bar_chart
+from deniable_estimator.answers.words.share_charts import bar_chart, bar_order
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.asking.trend import Trend
 from deniable_estimator.dashboard.access.caller import caller
@@ -145,10 +146,12 @@ def _pictures(
 ) -> tuple[Picture, ...]:
     pictures = kind.pictures(estimate, view.shown(), BARS)
     if isinstance(estimate, Shares) and item.values:
-        known = [each for each in item.values if each in estimate.values]
-        if not known:
+        order = bar_order(estimate).tolist()
+        places = [place for place in order if estimate.values[place] in item.values]
+        if not places:
             raise EstimateError(message("None of the values of this chart is estimated."))
-        pictures = (replace(pictures[0], chart=bar_chart(estimate, values=known), notes=()),)
+        chart = bar_chart(estimate, places=np.array(places))
+        pictures = (replace(pictures[0], chart=chart, notes=()),)
     # Ids must differ where a board shows a metric twice.
     return tuple(
         replace(each, chart=replace(each.chart, name=f"item-{number}-{place}"))

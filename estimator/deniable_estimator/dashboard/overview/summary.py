@@ -18,7 +18,7 @@ from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.finds import Finds
 from deniable_estimator.answers.words import kind_of
-from deniable_estimator.answers.words.formats import series_name, series_text
+from deniable_estimator.answers.words.formats import estimate, estimate_of, series_name
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard import words
@@ -187,11 +187,8 @@ def _summarize_discovery(reading: PageReading) -> MetricSummary:
 
 
 def _card_of_finds(found: Finds) -> CardFinds:
-    texts = [
-        series_text(SHARES, each.share, each.low, each.high).estimate
-        for each in found.finds[:_ON_CARD]
-    ]
-    explained = series_text(SHARES, *found.explained).estimate if found.finds else ""
+    texts = [estimate(SHARES, each.share, each.low, each.high) for each in found.finds[:_ON_CARD]]
+    explained = estimate(SHARES, *found.explained) if found.finds else ""
     return CardFinds(
         len(found.finds),
         tuple(zip((each.name for each in found.finds), texts, strict=False)),
@@ -220,8 +217,8 @@ def _leading(answer: Answer) -> LeadingSeries | None:
     if name not in answer.series.names:
         return None
     numbers = answer.series.at(name)
-    text = series_text(answer.unit, *numbers)
-    return LeadingSeries(name, series_name(answer, name), *numbers, text.estimate, text.between)
+    told = estimate_of(answer.unit, *numbers)
+    return LeadingSeries(name, series_name(answer, name), *numbers, told.text, told.between)
 
 
 def _spark(reading: PageReading, answer: Answer) -> Sparkline | None:

@@ -81,11 +81,9 @@ def _bars(chart: Bars, pen: Page) -> str:
         drawn = [pen.line("grid", tick.at, 0, tick.at, tall) for tick in chart.ticks]
         drawn.append(pen.line("zero whole", chart.zero, 0, chart.zero, tall))
         for place, row in enumerate(some):
-            inner = pen.within(_ROW * place, _tone(row))
-            told = _tooltip(row)
-            drawn.append(
-                pen.row(f"row{_tone(row)}", _ROW * place, _ROW, told, _bar(row, chart, inner))
-            )
+            top = _ROW * place
+            bar = _bar(row, chart, pen.within(top, _tone(row)))
+            drawn.append(pen.part(f"row{_tone(row)}", _ROW, bar, top=top, told=_tooltip(row)))
         parts.append(pen.part("", tall, "".join(drawn)))
     if chart.ticks:
         below = pen.within(_ROW * len(chart.rows))
@@ -147,7 +145,7 @@ def _dots(chart: Dots, pen: Page) -> str:
 
 def _marks(rows: Iterable[BarRow], pen: Page) -> str:
     return "".join(
-        pen.within(_MARK * place).part("mark", _MARK, _mark(row, pen.within(_MARK * place)))
+        pen.part("mark", _MARK, _mark(row, pen.within(_MARK * place)), told=_tooltip(row))
         for place, row in enumerate(rows)
     )
 
@@ -155,8 +153,7 @@ def _marks(rows: Iterable[BarRow], pen: Page) -> str:
 def _mark(row: BarRow, pen: Page) -> str:
     dot = "" if row.at is None else pen.circle("dot", row.at, 30, 4)
     track = pen.rect("track", 0, 28, 100, 4)
-    told = pen.title(_tooltip(row))
-    return told + pen.above(row, 16.25) + track + whisker(row, pen, 30, 5) + dot
+    return pen.above(row, 16.25) + track + whisker(row, pen, 30, 5) + dot
 
 
 def labels(ticks: Iterable[Tick], pen: Page) -> str:

@@ -160,30 +160,21 @@ class Page:
             f'rx="3"/><text class="number" y="1.3333em">{self.told(text)}</text></svg>'
         )
 
-    def title(self, text: str) -> str:
-        """What a pointer is told of what it stands in."""
-        return f"<title>{self.told(text)}</title>"
-
     def column(
         self, kind: str, start: float, width: float, top: float, height: float, told: str
     ) -> str:
         """A bar that stands, with a gap on both sides; all of its height tells about it."""
         return (
             f'<svg x="{self.x(start)}" width="{self.x(width)}" y="0" height="100%">'
-            f"{self.title(told)}{self.rect(kind, 6, top, 88, height)}</svg>"
+            f"<title>{self.told(told)}</title>{self.rect(kind, 6, top, 88, height)}</svg>"
         )
 
-    def row(self, kind: str, top: float, height: float, told: str, inner: str) -> str:
-        """A row among others."""
-        return (
-            f'<svg class="{kind}" y="{self.y(top)}" height="{self.tall(height)}">'
-            f"{self.title(told)}{inner}</svg>\n"
-        )
-
-    def part(self, kind: str, height: float, inner: str) -> str:
-        """A part of a chart."""
+    def part(self, kind: str, height: float, inner: str, *, top: float = 0, told: str = "") -> str:
+        """A part of a chart, and what a pointer is told of it."""
         name = f'class="{kind}" ' if kind else ""
-        return f'<svg {name}width="100%" height="{self.tall(height)}">{inner}</svg>\n'
+        below = f'y="{self.y(top)}" ' if top else ""
+        title = f"<title>{self.told(told)}</title>" if told else ""
+        return f'<svg {name}{below}width="100%" height="{self.tall(height)}">{title}{inner}</svg>\n'
 
     def figure(self, kind: str, chart: Chart, inner: str) -> str:
         """A chart of several parts."""

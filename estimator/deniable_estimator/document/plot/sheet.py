@@ -175,18 +175,12 @@ class Sheet(Page):
         )
         return pole + self.text("number", at, 16, text)
 
-    def title(self, text: str) -> str:
-        return ""
-
     def column(
         self, kind: str, start: float, width: float, top: float, height: float, told: str
     ) -> str:
         return self.rect(kind, start + 0.06 * width, top, 0.88 * width, height)
 
-    def row(self, kind: str, top: float, height: float, told: str, inner: str) -> str:
-        return inner + "\n"
-
-    def part(self, kind: str, height: float, inner: str) -> str:
+    def part(self, kind: str, height: float, inner: str, *, top: float = 0, told: str = "") -> str:
         return inner + "\n"
 
     def figure(self, kind: str, chart: Chart, inner: str) -> str:
