@@ -160,7 +160,7 @@ def test_each_segment_has_its_own_windows(world):
     assert "its own windows" in split.verdict
     asked = world.store, world.registry, Query("dark_mode"), ["platform"]
     found = trends_by_segment(*asked, now=1e12)
-    assert [each.trend.by for each in found.groups] == ["day", "week", "month", "month"]
+    assert [each.by for each in found.trends] == ["day", "week", "month", "month"]
     assert any("longer periods" in note for note in found.notes)
     days = trends_by_segment(*asked, by="day", now=1e12)
-    assert {each.trend.by for each in days.groups} == {"day"}
+    assert {each.by for each in days.trends} == {"day"}
