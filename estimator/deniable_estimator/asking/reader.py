@@ -29,6 +29,7 @@ from deniable_collector.stores.base import Store
 from deniable_collector.stores.errors import StoreError
 from deniable_collector.stores.sealed import DamagedBlock
 from deniable_collector.tally import Tally
+from deniable_estimator.asking.query import telling_longer
 
 _log = logging.getLogger("deniable.estimator")
 
@@ -183,18 +184,19 @@ class Reader:
         """The sum over those of these windows that can be read; it names the others.
 
         Raises:
-            NotKept: windows were dropped, and the sum that has them has others too.
+            OnlyLongerError: windows were dropped, and the sum that has them has others too.
             StoreUnavailable: the store cannot answer now.
         """
         labels = tuple(dict.fromkeys(labels))
-        try:
-            whole = self._store.tally(metric, scheme, labels)
-        except DamagedBlock as error:
-            bad = self._look(metric, scheme, labels)
-            if not bad:
-                return self._one_by_one(metric, scheme, labels, error)
-            rest = tuple(label for label in labels if label not in bad)
-            return replace(self._store.tally(metric, scheme, rest), unreadable=bad)
+        with telling_longer(metric):
+            try:
+                whole = self._store.tally(metric, scheme, labels)
+            except DamagedBlock as error:
+                bad = self._look(metric, scheme, labels)
+                if not bad:
+                    return self._one_by_one(metric, scheme, labels, error)
+                rest = tuple(label for label in labels if label not in bad)
+                return replace(self._store.tally(metric, scheme, rest), unreadable=bad)
         self._tried(metric, scheme, labels, {})
         return whole
 
@@ -205,7 +207,8 @@ class Reader:
         found: dict[str, Tally] = {}
         if asked:
             try:
-                found = self._store.each_tally(metric, scheme, asked)
+                with telling_longer(metric):
+                    found = self._store.each_tally(metric, scheme, asked)
             except DamagedBlock:
                 found = {label: self.tally(metric, scheme, [label]) for label in asked}
             else:

@@ -196,11 +196,11 @@ def split_question(
     check_names(selection.metric, by)
     if against is not None:
         _check_against(selection.metric, by, against)
-    reader, name = selection.reader, selection.metric.name
+    reader = selection.reader
     found: dict[tuple[str, ...], list[Part]] = {}
     unsplit = 0
-    for each in selection.chosen:
-        scheme, fingerprint = each.scheme, each.scheme.fingerprint
+    for each in selection.own:
+        scheme = each.scheme
         groups: dict[tuple[str, ...], list[int]] = {}
         for place in each.places:
             labels = scheme.combinations[place]
@@ -210,11 +210,11 @@ def split_question(
             for key in groups:
                 found.setdefault(key, [])
             continue
-        counts = reader.segment_reports(name, fingerprint, each.windows)
+        counts = reader.segment_reports(*each.named, each.windows)
         if not groups:
             unsplit += int(sum(reports[list(each.places)].sum() for reports in counts.values()))
             continue
-        whole = {each.windows: selection.tally(each, each.windows)}
+        whole = {each.windows: reader.tally(*each.named, each.windows)}
         for key, places in groups.items():
             chosen = each.windows
             if recent:
@@ -223,11 +223,9 @@ def split_question(
                 own = {label: int(counts[label][places].sum()) for label in apart or counts}
                 chosen = _newest(selection.metric, scheme, own)
                 if chosen not in whole:
-                    whole[chosen] = selection.tally(each, chosen)
+                    whole[chosen] = reader.tally(*each.named, chosen)
             reports = {label: int(counts[label][places].sum()) for label in chosen}
-            participation = selection.participation(each, reports)
-            tally = sliced(whole[chosen], scheme, places)
-            part = Part(tally, scheme, each.candidates, participation, selection.metric.type.unit)
+            part = each.part(sliced(whole[chosen], scheme, places), reports)
             found.setdefault(key, []).append(part)
     split = tuple(
         (dict(zip(by, key, strict=True)), Question(tuple(parts))) for key, parts in found.items()

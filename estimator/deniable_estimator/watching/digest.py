@@ -197,7 +197,7 @@ def _attention(metric: Metric, selection: Selection, rules: MetricRules, now: fl
     settled = newest_settled(selection.labels, now)
     if settled is not None:
         judged = Judgement(settled, selection.within([settled]).read().n)
-        found += findings_of(metric, judged, rules, own=selection.pair is None)
+        found += findings_of(metric, judged, rules, own=not selection.of_pair)
     return [each.text for each in found]
 
 
