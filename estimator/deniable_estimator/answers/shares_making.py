@@ -55,7 +55,7 @@ def estimate_shares(
     found, reports = analysis.find(tallies, items, level, repeats)
     n = np.array([[tally.reports] for tally in tallies])
     # Without memos devices keep neither bits nor rows, so their reports look independent.
-    kept = repeats if analysis.memory else [1.0] * len(parts)
+    kept = repeats if analysis.remembers else [1.0] * len(parts)
     return infer(
         [part.basis for part in parts],
         values,
