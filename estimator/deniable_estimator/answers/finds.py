@@ -26,7 +26,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
-from deniable_estimator.analyses.anomalies import Figure, Verdict, discovery_figures
+from deniable_estimator.analyses.anomalies import Figure, Verdict, figures
 from deniable_estimator.analyses.base import Finding
 from deniable_estimator.analyses.candidates import check_tally
 from deniable_estimator.analyses.discovery import DecodedRows, FoundHead
@@ -336,4 +336,4 @@ def _shares_of_one(
 
 
 def _figures(part: Part, decoded: DecodedRows) -> tuple[Figure, ...]:
-    return discovery_figures(part.tally, decoded.channel.commonest())
+    return figures([part.tally], decoded.channel, [1.0])[0]

@@ -61,7 +61,7 @@ def estimate_shares(
         values,
         found,
         analysis.exposure(found.share, n / np.maximum(reports, 1)),
-        figures(tallies, analysis, found.share, found.noise, kept),
+        figures(tallies, analysis, kept, (found.share, found.noise)),
         level,
         adjust,
         complete=first.candidates is None,
