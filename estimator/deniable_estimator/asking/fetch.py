@@ -77,20 +77,22 @@ class Question:
 
     parts: tuple[Part, ...]
     """The current scheme comes first, so that values are in its order."""
-    margin: Margin | None = None
-    """What a pair says of a metric that is not reported by itself."""
+    pair: tuple[Part, ...] = ()
+    """The same of the pair that gives the shares of a metric that is not reported by itself."""
+    metric: str = ""
+    """Which metric of the pair it is."""
+    candidates: Sequence[str] | None = None
+    """What is asked for of it."""
 
     @property
     def n(self) -> int:
         """Reports."""
-        own = sum(part.tally.reports for part in self.parts)
-        return own + (self.margin.question.n if self.margin else 0)
+        return sum(part.tally.reports for part in (*self.parts, *self.pair))
 
     @property
     def unreadable(self) -> tuple[str, ...]:
         """The windows that were asked for and could not be read, in their order."""
-        found = {label for part in self.parts for label in part.tally.unreadable}
-        found.update(self.margin.question.unreadable if self.margin else ())
+        found = {label for part in (*self.parts, *self.pair) for label in part.tally.unreadable}
         return tuple(sorted(found, key=windows.start))
 
     def estimate(self, *, level: float = 0.95, adjust: Adjustment = "storey") -> Answer:
@@ -101,6 +103,12 @@ class Question:
         """
         (found,) = estimated([self], level, adjust)
         return found
+
+    def margin(self, level: float, adjust: Adjustment) -> Answer:
+        """What the pair says of the metric, with the same error."""
+        answer = Question(self.pair).estimate(level=level, adjust=adjust)
+        assert isinstance(answer, PairAnswer)
+        return answer.margin_of(self.metric, self.candidates)
 
     @property
     def informed(self) -> tuple[Part, ...]:
@@ -113,10 +121,10 @@ def estimated(
 ) -> list[Answer]:
     """What each of these questions estimates, with the errors of one; the tallies of a scheme are
     estimated together."""
-    margins = [[each.margin.estimate(level, adjust)] if each.margin else [] for each in questions]
+    margins = [[each.margin(level, adjust)] if each.pair else [] for each in questions]
     # Without any report the answer is of the kind that the pair gives, so that such a period can
     # be compared with others.
-    asked = [each.informed or (() if each.margin else each.parts[:1]) for each in questions]
+    asked = [each.informed or (() if each.pair else each.parts[:1]) for each in questions]
     alike: dict[tuple[str, bool], dict[Part, None]] = {}
     for part in chain.from_iterable(asked):
         alike.setdefault((part.scheme.fingerprint, part.tally.reports > 0), {})[part] = None
@@ -127,20 +135,6 @@ def estimated(
         combine([*map(answers.__getitem__, parts), *margin]).lacking(question.unreadable)
         for question, parts, margin in zip(questions, asked, margins, strict=True)
     ]
-
-
-@dataclass(frozen=True, eq=False)
-class Margin:
-    """One of the two lists of a pair, as the answer of its metric."""
-
-    question: Question
-    metric: str
-    candidates: Sequence[str] | None
-
-    def estimate(self, level: float, adjust: Adjustment) -> Answer:
-        answer = self.question.estimate(level=level, adjust=adjust)
-        assert isinstance(answer, PairAnswer)
-        return answer.margin_of(self.metric, self.candidates)
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,14 +300,11 @@ class Selection:
         reports of all others. All tallies are in memory at once.
         """
         columns = [self._parts(each, ranges) for each in self.chosen]
-        count, found = len(self.own), []
-        for parts in zip(*columns, strict=True) if columns else [()] * len(ranges):
-            question = Question(tuple(parts[:count]))
-            if pair := tuple(parts[count:]):
-                margin = Margin(Question(pair), self.metric.name, self.candidates)
-                question = replace(question, margin=margin)
-            found.append(question)
-        return found
+        count = len(self.own)
+        return [
+            Question(tuple(parts[:count]), tuple(parts[count:]), self.metric.name, self.candidates)
+            for parts in (zip(*columns, strict=True) if columns else [()] * len(ranges))
+        ]
 
     def _parts(self, each: Chosen, ranges: Sequence[Sequence[str]]) -> list[Part]:
         """What one scheme has in each of these ranges."""

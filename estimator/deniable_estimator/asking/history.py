@@ -101,7 +101,7 @@ def _look(label: str, question: Question) -> Look | None:
     if not question.n:
         return None
     parts = question.informed
-    if question.margin is not None or not any(_is_open(part.scheme) for part in parts):
+    if question.pair or not any(_is_open(part.scheme) for part in parts):
         return Look.of(label, question.estimate())
     found = [
         figure
@@ -127,7 +127,7 @@ def look_at_each(labels: Sequence[str], questions: Sequence[Question]) -> list[L
     alike: dict[str, dict[str, Part]] = {}
     for label, question in zip(labels, questions, strict=True):
         parts = question.informed
-        if question.margin is None and len(parts) == 1 and _is_closed(parts[0].scheme):
+        if not question.pair and len(parts) == 1 and _is_closed(parts[0].scheme):
             alike.setdefault(parts[0].scheme.fingerprint, {})[label] = parts[0]
         else:
             found[label] = _look(label, question)
