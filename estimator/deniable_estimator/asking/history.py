@@ -41,7 +41,7 @@ from deniable_estimator.analyses.anomalies import (
     Verdict,
     figures,
 )
-from deniable_estimator.analyses.candidates import asked_values, check_tally
+from deniable_estimator.analyses.candidates import asked_values
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.basis import Part
 from deniable_estimator.asking.fetch import Question, Selection
@@ -150,9 +150,7 @@ def _together(labels: Sequence[str], parts: Sequence[Part]) -> list[Look]:
     """The looks at tallies with reports of one scheme, of a closed list."""
     scheme, tallies = parts[0].scheme, [part.tally for part in parts]
     analysis = oracle_analysis(scheme.oracle)
-    values, items = asked_values(tallies[0], scheme)
-    for tally in tallies:
-        check_tally(tally, scheme)
+    values, items = asked_values(scheme)
     _, share, noise = analysis.shares(tallies, items)
     variance = noise.at(share)
     seen = figures(tallies, analysis, [1.0] * len(tallies), (share, noise))
