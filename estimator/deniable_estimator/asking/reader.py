@@ -73,13 +73,12 @@ class Unreadable:
         now = self.clock()
         with self._lock:
             for label in labels:
-                key, mark = (metric, scheme, label), self._marks.get((metric, scheme, label))
-                if label in found:
-                    if mark is None or not mark.unreadable:
-                        self._marks[key] = _new_mark(True, now)
+                key, bad = (metric, scheme, label), label in found
+                mark = self._marks.get(key)
+                if bad != (mark is not None and mark.unreadable):
+                    self._marks[key] = _new_mark(bad, now)
+                    if bad:
                         _log.warning("left out: %s", found[label])
-                elif mark is not None and mark.unreadable:
-                    self._marks[key] = _new_mark(False, now)
 
     def among(self, metric: str, scheme: str, labels: Iterable[str]) -> list[str]:
         """Which of these windows could not be read when that was last tried."""
