@@ -47,7 +47,6 @@ def read(
     query: Query,
     *,
     level: float = 0.95,
-    adjust: Adjustment = "storey",
     now: float | None = None,
 ) -> Answer:
     """The estimate that is asked for.
@@ -61,7 +60,7 @@ def read(
             metric has no such segment.
         StoreUnavailable: the store cannot answer now.
     """
-    answer = select(reader, registry, query).read().estimate(level=level, adjust=adjust)
+    answer = select(reader, registry, query).read().estimate(level=level)
     return answer.marked(unfinished(answer.windows, time.time() if now is None else now))
 
 
@@ -144,16 +143,15 @@ class Chosen:
     metric: Metric
     """The one that is asked for, or the pair that gives its shares."""
     scheme: Scheme
-    published: bool
     windows: tuple[str, ...]
     candidates: Sequence[str] | None
     budget: float | None
     """What a device can spend on the reports of this scheme: see `Participation`."""
-    places: tuple[int, ...] = (0,)
+    places: tuple[int, ...]
     """The combinations of segments whose rows count."""
-    dropped: frozenset[str] = frozenset()
+    dropped: frozenset[str]
     """The windows that were dropped: their reports are only in sums of longer periods."""
-    apart: tuple[str, ...] = ()
+    apart: tuple[str, ...]
     """All windows that can be read one by one, those before the range too, where an answer needs
     each of them; otherwise none."""
 
@@ -207,10 +205,7 @@ class Selection:
     chosen: tuple[Chosen, ...]
     """Its own come first, then those of the pair that gives its shares, if it is not reported by
     itself."""
-    candidates: Sequence[str] | None
-    """What is asked for."""
-    where: Mapping[str, str]
-    """The segments that it is limited to."""
+    query: Query
 
     @property
     def own(self) -> tuple[Chosen, ...]:
@@ -300,9 +295,9 @@ class Selection:
         reports of all others. All tallies are in memory at once.
         """
         columns = [self._parts(each, ranges) for each in self.chosen]
-        count = len(self.own)
+        count, asked = len(self.own), (self.metric.name, self.query.candidates)
         return [
-            Question(tuple(parts[:count]), tuple(parts[count:]), self.metric.name, self.candidates)
+            Question(parts[:count], parts[count:], *asked)
             for parts in (zip(*columns, strict=True) if columns else [()] * len(ranges))
         ]
 
@@ -351,7 +346,7 @@ def select(reader: Reader, registry: Registry, query: Query) -> Selection:
     check_where(metric, query.where)
     check_days(query.days)
     chosen = tuple(_chosen(reader, registry, metric, query))
-    found = Selection(reader, metric, chosen, query.candidates, query.where)
+    found = Selection(reader, metric, chosen, query)
     pair = registry.unasked.get(metric.name)
     if pair is None:
         return found
@@ -383,7 +378,6 @@ def _chosen(reader: Reader, registry: Registry, metric: Metric, query: Query) ->
         yield Chosen(
             metric,
             scheme,
-            there,
             within,
             asked,
             _budget(registry, metric, scheme),

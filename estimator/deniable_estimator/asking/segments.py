@@ -14,17 +14,19 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from deniable import Metric, Registry, Scheme
 from deniable.protocol import windows
 from deniable.protocol.mechanisms import FrequencyOracle
 from deniable.protocol.mechanisms.number_range import Histogram
 from deniable.protocol.segments import LEAST_REPORTS
+from deniable_collector.tally import Tally
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.basis import Part
 from deniable_estimator.answers.csv_files import Filed, Table
 from deniable_estimator.answers.segmented import Group, Segmented, name_of
-from deniable_estimator.asking.fetch import Question, Selection, select, unfinished
+from deniable_estimator.asking.fetch import Chosen, Question, Selection, select, unfinished
 from deniable_estimator.asking.query import Query, find_metric, sliced
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.trend import GROUPS, Trend, trend
@@ -33,7 +35,6 @@ from deniable_estimator.forecasting.crowd_forecast import LARGE_SHARE
 from deniable_estimator.forecasting.detection import reports_to_detect
 from deniable_estimator.forecasting.number_forecast import reports_for_quantile
 from deniable_estimator.messages import counted, message
-from deniable_estimator.statistics.participation import Participation
 
 UNIONS = {"day": (1, 7, 28), "week": (1, 4), "month": (1,)}
 """The newest windows that a segment is estimated from, if they have enough reports; else all."""
@@ -124,6 +125,8 @@ class SplitQuestion:
     where: Mapping[str, str]
     total: Question
     groups: tuple[tuple[dict[str, str], Question], ...]
+    rest: Question
+    """That of the small ones together."""
     unsplit: int
     """Reports that tell none of the groups."""
     against: Mapping[str, str] | None
@@ -144,8 +147,7 @@ class SplitQuestion:
         groups = [Group(labels, answer(each)) for labels, each in self.groups if each.n]
         large = tuple(each for each in groups if each.answer.n >= LEAST_REPORTS)
         small = tuple(each for each in groups if each.answer.n < LEAST_REPORTS)
-        folded = [each for _, each in self.groups if 0 < each.n < LEAST_REPORTS]
-        rest = answer(_merged(folded)) if folded and not self.recent else None
+        rest = answer(self.rest) if self.rest.n and not self.recent else None
         return Segmented(
             self.by,
             self.where,
@@ -198,6 +200,7 @@ def split_question(
         _check_against(selection.metric, by, against)
     reader = selection.reader
     found: dict[tuple[str, ...], list[Part]] = {}
+    read = []
     unsplit = 0
     for each in selection.own:
         scheme = each.scheme
@@ -206,7 +209,7 @@ def split_question(
             labels = scheme.combinations[place]
             if set(by) <= labels.keys():
                 groups.setdefault(tuple(labels[segment] for segment in by), []).append(place)
-        if not (each.published and each.windows):
+        if not each.windows:
             for key in groups:
                 found.setdefault(key, [])
             continue
@@ -215,6 +218,7 @@ def split_question(
             unsplit += int(sum(reports[list(each.places)].sum() for reports in counts.values()))
             continue
         whole = {each.windows: reader.tally(*each.named, each.windows)}
+        read.append((each, whole[each.windows], counts, groups))
         for key, places in groups.items():
             chosen = each.windows
             if recent:
@@ -224,13 +228,17 @@ def split_question(
                 chosen = _newest(selection.metric, scheme, own)
                 if chosen not in whole:
                     whole[chosen] = reader.tally(*each.named, chosen)
-            reports = {label: int(counts[label][places].sum()) for label in chosen}
-            part = each.part(sliced(whole[chosen], scheme, places), reports)
-            found.setdefault(key, []).append(part)
-    split = tuple(
-        (dict(zip(by, key, strict=True)), Question(tuple(parts))) for key, parts in found.items()
+            told = {label: counts[label] for label in chosen}
+            found.setdefault(key, []).append(_part(each, whole[chosen], told, places))
+    questions = {key: Question(tuple(parts)) for key, parts in found.items()}
+    small = {key for key, question in questions.items() if question.n < LEAST_REPORTS}
+    rest = tuple(
+        _part(each, tally, counts, places)
+        for each, tally, counts, groups in read
+        if (places := [place for key in groups if key in small for place in groups[key]])
     )
-    given = selection.where, selection.read(), split, unsplit, against, recent
+    split = tuple((dict(zip(by, key, strict=True)), each) for key, each in questions.items())
+    given = selection.query.where, selection.read(), split, Question(rest), unsplit, against, recent
     return SplitQuestion(tuple(by), *given)
 
 
@@ -251,29 +259,12 @@ def _check_against(metric: Metric, by: Sequence[str], against: Mapping[str, str]
         )
 
 
-def _merged(questions: Sequence[Question]) -> Question:
-    """The question of several segments together."""
-    parts: dict[str, list[Part]] = {}
-    for question in questions:
-        for part in question.parts:
-            parts.setdefault(part.scheme.fingerprint, []).append(part)
-    merged = []
-    for each in parts.values():
-        first = each[0]
-        tally = replace(
-            first.tally,
-            rows=tuple(
-                sum(rows[1:], rows[0])
-                for rows in zip(*(part.tally.rows for part in each), strict=True)
-            ),
-        )
-        reports = {
-            label: int(np.sum([part.participation.reports[label] for part in each]))
-            for label in first.participation.reports
-        }
-        participation: Participation = replace(first.participation, reports=reports)
-        merged.append(replace(first, tally=tally, participation=participation))
-    return Question(tuple(merged))
+def _part(
+    each: Chosen, tally: Tally, reports: Mapping[str, NDArray[np.int64]], places: Sequence[int]
+) -> Part:
+    """What some combinations have of a tally with these reports in each window."""
+    told = {label: int(counts[places].sum()) for label, counts in reports.items()}
+    return each.part(sliced(tally, each.scheme, places), told)
 
 
 @dataclass(frozen=True, eq=False)

@@ -49,7 +49,7 @@ def counted(chosen: Selection) -> Counted:
     """The reports of the sum of these windows, by where they are counted."""
     found: dict[str, dict[str, int]] = {}
     for each in chosen.chosen:
-        if not each.published or not each.windows:
+        if not each.windows:
             continue
         counts = chosen.reader.segment_reports(*each.named, each.windows)
         for label, by_place in counts.items():
