@@ -97,7 +97,18 @@ class CohortAnalysis(OracleAnalysis[AnyOracle]):
         Raises:
             EstimateError: so many candidates do not fit into memory.
         """
-        self._check_number(self.table(), len(items))
+        channel = self.table()
+        most = _MOST_CELLS // (channel.cohorts * channel.hashes)
+        if len(items) > most:
+            raise EstimateError(
+                message(
+                    "{count:,} candidates are too many for {mechanism}: ask for at most {most:,} "
+                    "at a time",
+                    count=len(items),
+                    mechanism=self.mechanism.name,
+                    most=most,
+                )
+            )
         each = [
             self._decode(tally, items, level, times)
             for tally, times in zip(tallies, repeats, strict=True)
@@ -140,19 +151,6 @@ class CohortAnalysis(OracleAnalysis[AnyOracle]):
             fdr=1 - level,
             level=level,
         )
-
-    def _check_number(self, channel: Channel, candidates: int) -> None:
-        each = channel.cohorts * channel.hashes
-        if candidates * each > _MOST_CELLS:
-            raise EstimateError(
-                message(
-                    "{count:,} candidates are too many for {mechanism}: ask for at most {most:,} "
-                    "at a time",
-                    count=candidates,
-                    mechanism=self.mechanism.name,
-                    most=_MOST_CELLS // each,
-                )
-            )
 
 
 def _design(channel: Channel, items: Items) -> Design:
