@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,9 +136,12 @@ class Reader:
         self.unreadable = unreadable or Unreadable()
         self.left_out: dict[str, set[str]] = {}
         """The windows that were asked for and cannot be read, by metric."""
-        self._schemes: dict[str, dict[str, Scheme]] | None = None
+        self.schemes: Callable[[], dict[str, dict[str, Scheme]]] = cache(store.schemes)
+        """All published schemes: metric -> fingerprint -> scheme."""
+        self.dropped: Callable[[str, str], list[str]] = cache(store.dropped)
+        """The windows of a metric and scheme that were dropped and whose reports are in kept sums,
+        oldest first."""
         self._windows: dict[tuple[str, str], list[str]] = {}
-        self._dropped: dict[tuple[str, str], list[str]] = {}
         self._tallies: dict[tuple[str, str], dict[str, Tally]] = {}
         self._room = _KEPT_COUNTERS
         self._versions: dict[tuple[str, str], dict[str, bytes]] = {}
@@ -145,12 +149,6 @@ class Reader:
     def renewed(self, until: float | None = None) -> Reader:
         """A reader of the store as it is now."""
         return Reader(self._store, self.unreadable, self._until if until is None else until)
-
-    def schemes(self) -> dict[str, dict[str, Scheme]]:
-        """All published schemes: metric -> fingerprint -> scheme."""
-        if self._schemes is None:
-            self._schemes = self._store.schemes()
-        return self._schemes
 
     def windows(self, metric: str, scheme: str) -> list[str]:
         """The windows with a tally of their own, oldest first."""
@@ -161,13 +159,6 @@ class Reader:
                 found = [label for label in found if windows.end(label) <= self._until]
             self._windows[key] = found
         return self._windows[key]
-
-    def dropped(self, metric: str, scheme: str) -> list[str]:
-        """The windows that were dropped and whose reports are in kept sums, oldest first."""
-        key = (metric, scheme)
-        if key not in self._dropped:
-            self._dropped[key] = self._store.dropped(metric, scheme)
-        return self._dropped[key]
 
     def all_windows(self, metric: str, scheme: str) -> list[str]:
         """The windows with reports, dropped or not, oldest first."""
