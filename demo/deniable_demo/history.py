@@ -43,7 +43,7 @@ from deniable_demo.population import (
     memo_key,
 )
 from deniable_estimator.analyses import analysis_of, sample_tally
-from deniable_estimator.asking.comparison import Moment, days_since
+from deniable_estimator.asking.comparison import days_since
 from deniable_estimator.asking.query import Days
 from deniable_estimator.development.crowd import fold_tally
 from deniable_estimator.planning.population import normal_scores
@@ -279,7 +279,7 @@ def write_weeks(
 
 def weeks_since(newest: date) -> Days:
     """The complete weeks since the release, and as many before it."""
-    return days_since(Moment(LEAVING.release, _released(newest)), "week", _last_week(newest))
+    return days_since(LEAVING.release, _released(newest), "week", _last_week(newest))
 
 
 def _released(newest: date) -> date:

@@ -34,7 +34,7 @@ from deniable.tools.command_line import command
 from deniable_collector.options import Function
 from deniable_estimator.analyses.cohorts.decoder import Decoding, decode
 from deniable_estimator.analyses.cohorts.design import Design
-from deniable_estimator.answers.csv_files import csv_rows, csv_text, plain, utf8_text
+from deniable_estimator.answers.csv_files import csv_rows, csv_text, plain, records, utf8_text
 from deniable_estimator.answers.words.formats import SHARE, estimate_of, interval_title, p_value
 from deniable_estimator.document.document import Column, Document, Frame, Note, Tone
 from deniable_estimator.document.terminal import MOST_ROWS
@@ -261,61 +261,47 @@ def write_map(params: Params, candidates: Iterable[str], out: IO[str]) -> None:
         lines.writerow([candidate, *(cohort * params.k + bit + 1 for cohort, bit in bits)])
 
 
-@dataclass(frozen=True, eq=False)
-class Decoded:
-    """A decoding with its strings, in the order of the map."""
-
-    candidates: list[str]
-    decoding: Decoding
-    crowded: bool
-    """Whether one hashed cohort has more candidates than bits, so that strings hide each other."""
-
-    def rows(self) -> Iterator[tuple[Any, ...]]:
-        """One row of `_COLUMNS` for each candidate.
-
-        A number that the counts do not determine is None. Shares are rounded to 1e-10.
-        """
-        found = self.decoding
-        shares = found.share, found.std_error, found.low, found.high
-        numbers = [*(np.round(column, 10) for column in shares), found.p_value]
-        return zip(self.candidates, *map(plain, numbers), found.detected.tolist(), strict=True)
-
-    def warnings(self) -> Iterator[str]:
-        """Warnings about the estimates, one sentence each."""
-        found, names = self.decoding, self.candidates
-        if found.n == 0:
-            yield "no cohort has a report, so nothing can be estimated yet"
-            return
-        alike = np.flatnonzero(found.same_as != np.arange(len(names)))
-        if len(alike):
-            pairs = [f"{names[at]!r} like {names[found.same_as[at]]!r}" for at in alike[:3]]
-            more = f" and {len(alike) - 3:,} more" if len(alike) > 3 else ""
-            yield (
-                "candidates with the same hashes in every cohort share one estimate, for all of "
-                f"them together: {', '.join(pairs)}{more}"
-            )
-        unknown = int(np.isnan(found.share).sum())
-        if unknown:
-            yield (
-                f"{unknown:,} candidates cannot be distinguished from others in so small a table: "
-                "collect with more cohorts or more bits"
-            )
-        if self.crowded:
-            yield (
-                "one cohort cannot distinguish more candidates than it has bits, so more of those "
-                "detected are false than --fdr says: use fewer candidates, or collect with more "
-                "cohorts"
-            )
-        if not found.detected.any():
-            yield (
-                "no candidate is distinguishable from noise: collect from more devices, or for "
-                "longer"
-            )
+def _columns(names: list[str], found: Decoding) -> tuple[Iterable[Any], ...]:
+    """Those of `_COLUMNS`, with a line for each candidate, in the order of the map. Shares are
+    rounded to 1e-10."""
+    shares = found.share, found.std_error, found.low, found.high
+    return names, *(np.round(each, 10) for each in shares), found.p_value, found.detected
 
 
-def _document(decoded: Decoded) -> Document:
+def _warnings(names: list[str], found: Decoding, crowded: bool) -> Iterator[str]:
+    """Warnings about the estimates, one sentence each; `crowded` says whether one hashed cohort has
+    more candidates than bits, so that strings hide each other."""
+    if found.n == 0:
+        yield "no cohort has a report, so nothing can be estimated yet"
+        return
+    alike = np.flatnonzero(found.same_as != np.arange(len(names)))
+    if len(alike):
+        pairs = [f"{names[at]!r} like {names[found.same_as[at]]!r}" for at in alike[:3]]
+        more = f" and {len(alike) - 3:,} more" if len(alike) > 3 else ""
+        yield (
+            "candidates with the same hashes in every cohort share one estimate, for all of "
+            f"them together: {', '.join(pairs)}{more}"
+        )
+    unknown = int(np.isnan(found.share).sum())
+    if unknown:
+        yield (
+            f"{unknown:,} candidates cannot be distinguished from others in so small a table: "
+            "collect with more cohorts or more bits"
+        )
+    if crowded:
+        yield (
+            "one cohort cannot distinguish more candidates than it has bits, so more of those "
+            "detected are false than --fdr says: use fewer candidates, or collect with more "
+            "cohorts"
+        )
+    if not found.detected.any():
+        yield (
+            "no candidate is distinguishable from noise: collect from more devices, or for longer"
+        )
+
+
+def _document(names: list[str], found: Decoding) -> Document:
     """Detected candidates by share, then the strongest of the others, and the remaining share."""
-    found = decoded.decoding
     count, detected = counted(len(found.share), "candidate"), int(found.detected.sum())
     about = f"{counted(found.n, 'report')}  ·  {count}  ·  {detected:,} detected"
     if not found.n:
@@ -325,7 +311,7 @@ def _document(decoded: Decoded) -> Document:
     numbers = (found.share, found.low, found.high)
     rows = [
         (
-            decoded.candidates[at],
+            names[at],
             estimate_of(SHARES, *(float(each[at]) for each in numbers), axis=(0.0, top)),
             p_value(float(found.p_value[at])),
         )
@@ -403,18 +389,17 @@ def decode_command(
         fdr=fdr,
         level=level,
     )
-    decoded = Decoded(names, found, params.m == 1 and not direct and len(names) > params.k)
 
     def data() -> dict[str, Any]:
-        rows = [dict(zip(_COLUMNS, row, strict=True)) for row in decoded.rows()]
+        rows = records(_COLUMNS, *_columns(names, found))
         return {"n": found.n, "explained_share": found.explained_share, "candidates": rows}
 
     def table() -> str:
-        lines = ((*row[:-1], "true" if row[-1] else "false") for row in decoded.rows())
-        return csv_text(_COLUMNS, lines)
+        rows = zip(*map(plain, _columns(names, found)), strict=True)
+        return csv_text(_COLUMNS, ((*row[:-1], "true" if row[-1] else "false") for row in rows))
 
-    say(form, data, lambda: _document(decoded), table)
-    for warning in decoded.warnings():
+    say(form, data, lambda: _document(names, found), table)
+    for warning in _warnings(names, found, params.m == 1 and not direct and len(names) > params.k):
         click.secho(f"Note: {warning}.", err=True, fg="yellow")
     if found.n == 0:
         sys.exit(NO_DATA)

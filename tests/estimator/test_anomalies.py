@@ -22,7 +22,7 @@ from deniable_estimator.statistics.intervals import Noise
 def figures_of(tally, mechanism, share, noise, repeats=1.0):
     """The figures of a tally of this mechanism."""
     noise = noise.turned(np.atleast_2d)
-    (found,) = figures([tally], oracle_analysis(mechanism), share[np.newaxis], noise, [repeats])
+    (found,) = figures([tally], oracle_analysis(mechanism), [repeats], (share[np.newaxis], noise))
     return found
 
 

@@ -11,7 +11,7 @@ from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubse
 from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable.protocol.mechanisms.rappor import BasicRappor, Bloom, Rappor, Rounds
 from deniable.protocol.randomness import PRECISION
-from deniable_estimator.analyses import memory_of
+from deniable_estimator.analyses import analysis_of
 from deniable_estimator.privacy.computing import reports_that_show
 
 from .test_memo_covariance import rounds_of
@@ -25,7 +25,7 @@ ROUNDS = Rounds(ONE // 4, ONE // 4, ONE * 3 // 4)
 
 def alternation_loss(mechanism, reports):
     """What two alternating values show of themselves in so many reports."""
-    return memory_of(mechanism).alternation_loss(reports)
+    return analysis_of(mechanism).alternation_loss(reports)
 
 
 @pytest.mark.parametrize("reports", [2, 4])
@@ -84,7 +84,7 @@ def test_strings_are_as_their_channels():
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0, 20.0])
 def test_the_fewest_reports(epsilon):
     """So many reports lose more than that, and two fewer do not."""
-    reports = reports_that_show(memory_of(BINARY), epsilon)
+    reports = reports_that_show(analysis_of(BINARY), epsilon)
     assert reports is not None
     assert reports % 2 == 0
     assert alternation_loss(BINARY, reports) > epsilon

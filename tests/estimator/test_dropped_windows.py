@@ -16,6 +16,7 @@ from deniable_collector.stores.vectors import addition_of
 from deniable_collector.tally import TallyRow
 from deniable_estimator.asking.fetch import read
 from deniable_estimator.asking.query import Days, Query
+from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.segments import by_segment
 from deniable_estimator.asking.trend import read_ranges, trend
 from deniable_estimator.errors import OnlyLongerError
@@ -73,7 +74,7 @@ def months(tmp_path_factory):
     for registry in (EARLIER, REGISTRY):
         scheme = registry["dark"].scheme.fingerprint
         assert store.sums.drop_windows(("dark", scheme), before, ("month",)).tallies
-    yield store
+    yield Reader(store)
     store.close()
 
 
@@ -151,3 +152,6 @@ def test_an_error_stands_where_its_range_is(months):
     with pytest.raises(OnlyLongerError) as caught:
         next(answers)
     assert caught.value.windows == ("2026-01-07",)
+    with pytest.raises(OnlyLongerError) as caught:
+        read(months, REGISTRY, Query("dark", Days(days[2], date(2026, 1, 20))), now=NOW)
+    assert caught.value.periods == ("2026-01",)

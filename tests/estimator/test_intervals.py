@@ -17,7 +17,8 @@ from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubse
 from deniable.protocol.mechanisms.rappor import BasicRappor, Bloom, Rappor, Rounds
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable.protocol.randomness import PRECISION
-from deniable_estimator.analyses import memory_of, oracle_analysis
+from deniable_estimator.analyses import analysis_of, oracle_analysis
+from deniable_estimator.analyses.base import OracleAnalysis
 from deniable_estimator.analyses.memoized import report_weight
 from deniable_estimator.statistics.intervals import Noise, debias
 
@@ -101,7 +102,7 @@ SMALL: list[Memoizing[Any]] = [
 @pytest.mark.parametrize("mechanism", SMALL, ids=lambda each: each.name)
 def test_memos_and_fresh_noise_make_the_report(mechanism):
     """The memo's own channel, followed by fresh noise, is the report's channel, exactly."""
-    p1, q1 = memory_of(mechanism).memo_channel()
+    p1, q1 = analysis_of(mechanism).memo_channel()
     if isinstance(mechanism, (BasicRappor, Rappor)):
         high, low = Fraction(mechanism.rounds.q, ONE), Fraction(mechanism.rounds.p, ONE)
         p, q = mechanism.rounds.p11, mechanism.rounds.p01
@@ -113,10 +114,10 @@ def test_memos_and_fresh_noise_make_the_report(mechanism):
 
 
 def test_unknown_memos_are_refused():
-    """A mechanism with memory that is not in the table raises instead of guessing."""
-
-    with pytest.raises(TypeError, match="not known"):
-        memory_of(SubsetSelection.design(4, 1.0))
+    """Memos of which no analysis tells raise; without memos a device keeps its value."""
+    with pytest.raises(NotImplementedError, match="not known"):
+        OracleAnalysis(SMALL[0]).memo_channel()
+    assert OracleAnalysis(SubsetSelection.design(4, 1.0)).memo_channel() == (1, 0)
 
 
 def repeated(mechanism, reports, repeats):
@@ -132,7 +133,7 @@ def test_variance_is_that_of_two_rounds(share):
     One device of three reports: its value is drawn, then its memo, then three reports.
     """
     mechanism = MemoizedSubsetSelection.design(4, 1.0, 3.0, k=1)
-    (p1, q1), fresh = memory_of(mechanism).memo_channel(), mechanism.fresh
+    (p1, q1), fresh = analysis_of(mechanism).memo_channel(), mechanism.fresh
     memo = float(q1) + share * float(p1 - q1)
     support = {True: float(fresh.p), False: float(fresh.q)}
     mean = square = 0.0
@@ -154,7 +155,7 @@ def test_skewness_is_that_of_two_rounds(times, k):
     One device reports so many times out of a memo that holds the value or not.
     """
     mechanism = MemoizedSubsetSelection.design(4, 1.0, 3.0, k=k)
-    q1, fresh = float(memory_of(mechanism).memo_channel()[1]), mechanism.fresh
+    q1, fresh = float(analysis_of(mechanism).memo_channel()[1]), mechanism.fresh
     count = np.arange(times + 1)
     chance = q1 * stats.binom.pmf(count, times, float(fresh.p))
     chance += (1 - q1) * stats.binom.pmf(count, times, float(fresh.q))
@@ -171,7 +172,7 @@ def test_worth_is_cautious_for_every_share():
     mechanism = MemoizedSubsetSelection.design(4, 1.0, 3.0, k=1)
     share = np.linspace(0, 1, 101)
     exact = repeated(mechanism, 1000, 8.0).at(share)
-    channel = memory_of(mechanism).memo_channel()
+    channel = analysis_of(mechanism).memo_channel()
     weight = report_weight(channel, float(mechanism.p), float(mechanism.q), 8.0)
     cautious = Noise.of(mechanism.p, mechanism.q, 1000, 101).at(share) / weight
     ratio = cautious / exact

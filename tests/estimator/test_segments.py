@@ -15,7 +15,7 @@ from deniable_collector.stores.base import Store
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.asking.fetch import read, select
-from deniable_estimator.asking.query import Query
+from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.segments import by_segment, enough_reports, trends_by_segment
 from deniable_estimator.errors import EstimateError
 
@@ -127,6 +127,24 @@ def test_earlier_lists_of_a_segment(dark):
     assert len(split.groups[0].answer.schemes) == 2
 
 
+def test_small_segments_are_one_together(world):
+    """Segments of 60 and 70 devices say nothing alone, and are the rest: the sum of their rows,
+    with the reports of both. With `recent`, windows may differ, and there is none."""
+    for place, n in enumerate((4000, 2000, 60, 70)):
+        world.crowd("dark_mode", place, [n // 2, n - n // 2])
+    asked = world.store, world.registry, Query("dark_mode", Days(DAY, DAY)), ["platform"]
+    scheme = world.registry["dark_mode"].scheme
+    split = by_segment(*asked, now=NOW)
+    assert [each.name for each in split.small] == ["web", "other"]
+    rows = world.store.tally("dark_mode", scheme.fingerprint, [DAY.isoformat()]).rows[2:]
+    p, q = (float(each) for each in (scheme.oracle.p, scheme.oracle.q))
+    cell = sum(int(row.cells[0]) for row in rows)
+    assert split.rest is not None
+    assert split.rest.series.value[0] == pytest.approx((cell / 130 - q) / (p - q), abs=1e-15)
+    assert split.rest.participation.reports == {DAY.isoformat(): 130}
+    assert by_segment(*asked, recent=True, now=NOW).rest is None
+
+
 @pytest.mark.parametrize(
     ("metric", "where", "options", "told"),
     [
@@ -160,7 +178,7 @@ def test_each_segment_has_its_own_windows(world):
     assert "its own windows" in split.verdict
     asked = world.store, world.registry, Query("dark_mode"), ["platform"]
     found = trends_by_segment(*asked, now=1e12)
-    assert [each.trend.by for each in found.groups] == ["day", "week", "month", "month"]
+    assert [each.by for each in found.trends] == ["day", "week", "month", "month"]
     assert any("longer periods" in note for note in found.notes)
     days = trends_by_segment(*asked, by="day", now=1e12)
-    assert {each.trend.by for each in days.groups} == {"day"}
+    assert {each.by for each in days.trends} == {"day"}

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable import Scheme
-from deniable.protocol.mechanisms import FrequencyOracle, Mechanism, Memoizing
+from deniable.protocol.mechanisms import FrequencyOracle, Mechanism
 from deniable.protocol.mechanisms.number_range import Numeric
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable_collector.tally import Tally
@@ -28,7 +28,7 @@ from deniable_estimator.analyses import (
     projective_geometry,
     retention,
 )
-from deniable_estimator.analyses.base import Analysis, Items, MemoryAnalysis, OracleAnalysis
+from deniable_estimator.analyses.base import Analysis, Items, OracleAnalysis
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.intervals import FloatArray
 
@@ -78,18 +78,6 @@ def oracle_analysis(mechanism: Mechanism[Any]) -> OracleAnalysis[Any]:
     analysis = kind(mechanism)
     assert isinstance(analysis, OracleAnalysis)
     return analysis
-
-
-def memory_of(mechanism: Memoizing[Any]) -> MemoryAnalysis:
-    """What the memos of a mechanism add.
-
-    Raises:
-        TypeError: its analysis does not say.
-    """
-    memory = analysis_of(mechanism).memory
-    if memory is None:
-        raise TypeError(f"the memos of {mechanism.name} are not known here: add them")
-    return memory
 
 
 def sample_tally(

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.analyses.base import Ones, OracleAnalysis
+from deniable_estimator.analyses.base import Analysis, Ones, OracleAnalysis
 from deniable_estimator.messages import message, sentence
 from deniable_estimator.statistics.intervals import FloatArray, Noise
 from deniable_estimator.statistics.significance import low_scores
@@ -159,22 +159,22 @@ class Verdict:
 
 def figures(
     tallies: Sequence[Tally],
-    analysis: OracleAnalysis[Any],
-    share: FloatArray,
-    noise: Noise,
+    analysis: Analysis[Any],
     repeats: Sequence[float],
+    shares: tuple[FloatArray, Noise] | None = None,
 ) -> list[tuple[Figure, ...]]:
     """All tests that are possible for each of T tallies of one scheme.
 
     Args:
-        share, noise: of the values that were asked for, shape (T, d).
         repeats: how often devices reported from the same memo (`Participation.repeats`).
+        shares: those of the values that were asked for, shape (T, d), if any were.
     """
+    tested: Iterable[tuple[Found, ...]] = [()] * len(tallies)
+    if shares is not None and isinstance(analysis, OracleAnalysis):
+        tested = _shares(analysis, *shares)
     ones, commonest = analysis.ones(), analysis.commonest()
     found: list[tuple[Figure, ...]] = []
-    for tally, of_shares, each in zip(
-        tallies, _shares(analysis, share, noise), repeats, strict=True
-    ):
+    for tally, of_shares, each in zip(tallies, tested, repeats, strict=True):
         if tally.reports < LEAST_REPORTS:
             found.append(())
             continue
@@ -198,14 +198,6 @@ def of_scheme(scheme: str, tests: Iterable[Found]) -> tuple[Figure, ...]:
         Figure(name, scheme, observed, expected, p_value)
         for name, observed, expected, p_value in tests
     )
-
-
-def discovery_figures(tally: Tally, most: float | None) -> tuple[Figure, ...]:
-    """The tests of a tally of discovery, whose rows count beginnings of strings: *rows* and
-    *repeated*."""
-    if tally.reports < LEAST_REPORTS:
-        return ()
-    return of_scheme(tally.scheme, (*row_figures(tally.rows), *message_figure(tally.rows, most)))
 
 
 def _shares(

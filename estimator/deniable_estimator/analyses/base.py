@@ -27,7 +27,7 @@ from typing import Any, Generic, NamedTuple, Self, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable.protocol.mechanisms import FrequencyOracle, Mechanism
+from deniable.protocol.mechanisms import FrequencyOracle, Mechanism, Memoizing
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.intervals import FloatArray, Noise, debias
@@ -125,20 +125,31 @@ class Ones(NamedTuple):
     """By how many bits less a value may set on average over the rows, because its hashes meet."""
 
 
-class MemoryAnalysis:
-    """What the memos of a mechanism add; a mechanism without memos has none of it."""
+class Analysis(Generic[AnyMechanism]):
+    """What a tally of one mechanism says."""
+
+    def __init__(self, mechanism: AnyMechanism) -> None:
+        self.mechanism = mechanism
+
+    @property
+    def remembers(self) -> bool:
+        """Whether it has memos."""
+        return isinstance(self.mechanism, Memoizing)
 
     def memo_channel(self) -> tuple[Fraction, Fraction]:
-        """(p1, q1): how often a memo sets the column of its own value, and of a given other one.
+        """(p1, q1): how often what a device keeps sets the column of its own value, and of a given
+        other one. Without memos it keeps the value itself.
 
         They correspond to p and q of a report; for strings, without hash collisions.
         """
-        raise NotImplementedError
+        if self.remembers:
+            raise NotImplementedError(f"the memos of {self.mechanism.name} are not known here")
+        return Fraction(1), Fraction(0)
 
     def alternation_loss(self, reports: int) -> float:
         """ln of how much likelier it is that odd reports all look like one value and even ones
         all like another if two values alternate than if one stays (see
-        `deniable_estimator.privacy.computing`).
+        `deniable_estimator.privacy.computing`); of memos alone.
 
         `reports` is even. With hashing, the two values do not collide in the device's cohort.
         """
@@ -148,18 +159,6 @@ class MemoryAnalysis:
         """How many memos a device can have at most, for a list of so many values; None for any
         number."""
         return values
-
-
-class Analysis(Generic[AnyMechanism]):
-    """What a tally of one mechanism says."""
-
-    def __init__(self, mechanism: AnyMechanism) -> None:
-        self.mechanism = mechanism
-
-    @property
-    def memory(self) -> MemoryAnalysis | None:
-        """What its memos add; None where it has none."""
-        return self if isinstance(self, MemoryAnalysis) else None
 
     def sample_rows(
         self, items: Items, counts: Counts, rng: np.random.Generator
@@ -234,9 +233,7 @@ class OracleAnalysis(Analysis[AnyOracle]):
         times = np.where(n > 0, np.array(repeats)[:, np.newaxis], 1.0)
         if (times == 1).all():
             return None
-        memory = self.memory
-        p1, q1 = memory.memo_channel() if memory else (Fraction(1), Fraction(0))
-        return Noise.of(p1, q1, n, n.shape).weighted(np.sqrt(times - 1))
+        return Noise.of(*self.memo_channel(), n, n.shape).weighted(np.sqrt(times - 1))
 
     def supported(self, targets: int) -> tuple[int, int]:
         """The fewest and the most of so many targets that one report can support.

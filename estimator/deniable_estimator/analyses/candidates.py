@@ -11,7 +11,6 @@ import numpy as np
 from deniable import Scheme
 from deniable.protocol.errors import ValueListError
 from deniable.protocol.value_list import value_texts
-from deniable_collector.tally import Tally
 from deniable_estimator.analyses.base import Items
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
@@ -21,7 +20,7 @@ _KEPT = 50_000
 
 
 def asked_values(
-    tally: Tally, scheme: Scheme, candidates: Sequence[str] | None = None
+    scheme: Scheme, candidates: Sequence[str] | None = None
 ) -> tuple[tuple[str, ...], Items]:
     """The candidates as values, and what the mechanism randomizes in place of each.
 
@@ -29,11 +28,9 @@ def asked_values(
     into normal form C, as devices do it.
 
     Raises:
-        EstimateError: the tally does not belong to the scheme; a candidate cannot be a value
-            (`deniable.protocol.value_list`), is listed twice or is not in the domain; or the metric
-            is a string and there are no candidates.
+        EstimateError: a candidate cannot be a value (`deniable.protocol.value_list`), is listed
+            twice or is not in the domain; or the metric is a string and there are no candidates.
     """
-    check_tally(tally, scheme)
     if candidates is not None:
         return _named(scheme, candidates)
     if scheme.needs_candidates:
@@ -41,24 +38,6 @@ def asked_values(
             message("this metric's domain is open: give the candidates to look for")
         )
     return scheme.values, _array(scheme.items)
-
-
-def check_tally(tally: Tally, scheme: Scheme) -> None:
-    if tally.scheme != scheme.fingerprint:
-        raise EstimateError(
-            f"the tally was made under scheme {tally.scheme}, not {scheme.fingerprint}: "
-            "estimate it with its own scheme"
-        )
-    widths = [row.cells.shape for row in tally.rows]
-    if widths != [(row.width,) for row in scheme.mechanism.rows]:
-        raise EstimateError(
-            message(
-                "the tally of {metric} has rows of other widths than scheme {scheme}: read it "
-                "again from the store",
-                metric=tally.metric,
-                scheme=scheme.fingerprint,
-            )
-        )
 
 
 def _checked(candidates: tuple[str, ...]) -> tuple[str, ...]:

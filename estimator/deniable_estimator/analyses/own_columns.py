@@ -33,7 +33,7 @@ from deniable.protocol.mechanisms.rappor import BasicRappor
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.base import Counts, Items, MemoryAnalysis, OneRowAnalysis, Ones
+from deniable_estimator.analyses.base import Counts, Items, OneRowAnalysis, Ones
 from deniable_estimator.analyses.memoized import alternating_bits, flipped, log_sum
 
 AnySubsets = TypeVar("AnySubsets", SubsetSelection, MemoizedSubsetSelection)
@@ -67,9 +67,7 @@ class SubsetSelectionAnalysis(OneRowAnalysis[AnySubsets]):
         return (TallyRow(devices, cells),)
 
 
-class MemoizedSubsetSelectionAnalysis(
-    SubsetSelectionAnalysis[MemoizedSubsetSelection], MemoryAnalysis
-):
+class MemoizedSubsetSelectionAnalysis(SubsetSelectionAnalysis[MemoizedSubsetSelection]):
     """The same with memos, each of which is one value."""
 
     def memo_channel(self) -> tuple[Fraction, Fraction]:
@@ -155,7 +153,7 @@ class UnaryEncodingAnalysis(OneRowAnalysis[AnyBits]):
         return (TallyRow(devices, cells),)
 
 
-class BasicRapporAnalysis(UnaryEncodingAnalysis[BasicRappor], MemoryAnalysis):
+class BasicRapporAnalysis(UnaryEncodingAnalysis[BasicRappor]):
     """The same with memos, each of which is a bitmap."""
 
     def memo_channel(self) -> tuple[Fraction, Fraction]:

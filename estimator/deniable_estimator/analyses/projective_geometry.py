@@ -193,12 +193,11 @@ def _support(cells: Counts, order: int, dimension: int) -> Counts:
     rest = cells[leading:]
     half = order // 2 + 1
     spectrum = _half_transform(cells[:leading], order, dimension - 1)
-    inverse = _Inverse(order)
     support = np.empty_like(cells)
     support[0] = rest.sum()
     support[leading:] = _support(rest, order, dimension - 1)
     for first, multiples in _steps(order, dimension - 1):
-        sums = inverse.sums(spectrum[multiples[:, :half]])
+        sums = _sums(spectrum[multiples[:, :half]], order)
         lower = support[leading + first : leading + first + len(multiples)]
         support[multiples[:, 1:]] = sums[:, 1:] + lower[:, None]
         lower += sums[:, 0]
@@ -249,28 +248,30 @@ def _product(left: NDArray[_Number], right: NDArray[_Number]) -> NDArray[_Number
     return product
 
 
-class _Inverse:
-    """The inverse transform of slices, whose first half is given; for one order."""
+@lru_cache(maxsize=16)
+def _targets(order: int) -> Counts:
+    """<a, b> at 0, b, 2b, ...: 0, then -1, -1/2, -1/3, ..."""
+    return np.array([0, *(-pow(number, -1, order) % order for number in range(1, order))])
 
-    def __init__(self, order: int) -> None:
-        self._order = order
-        # Of 0, b, 2b, ...: <a, b> = 0, then -1, -1/2, -1/3, ...
-        targets = [0, *(-pow(number, -1, order) % order for number in range(1, order))]
-        self._targets = np.array(targets)
-        half = np.arange(order // 2 + 1)
-        # The half that is not given is the mirror image of the other.
-        twice = np.where((half == 0) | (2 * half == order), 1.0, 2.0) / order
-        angles = 2 * np.pi * (np.outer(half, self._targets) % order) / order
-        parts = np.stack((np.cos(angles), -np.sin(angles)), axis=1) * twice[:, None, None]
-        self._matrix = parts.reshape(-1, order)
 
-    def sums(self, slices: NDArray[np.complex128]) -> Counts:
-        """R[b, v] for each direction b, with v = 0, -1, -1/2, ..., shape (directions, order)."""
-        if self._order > _MATRIX:
-            sums = np.fft.irfft(slices, self._order, axis=1)[:, self._targets]
-        else:
-            sums = _product(slices.view(np.float64), self._matrix)
-        return np.rint(sums, out=sums).astype(np.int64)
+@lru_cache(maxsize=16)
+def _inverse(order: int) -> NDArray[np.float64]:
+    """The inverse transform of slices, of which the first half is given, to these places."""
+    half = np.arange(order // 2 + 1)
+    # The half that is not given is the mirror image of the other.
+    twice = np.where((half == 0) | (2 * half == order), 1.0, 2.0) / order
+    angles = 2 * np.pi * (np.outer(half, _targets(order)) % order) / order
+    parts = np.stack((np.cos(angles), -np.sin(angles)), axis=1) * twice[:, None, None]
+    return parts.reshape(-1, order)
+
+
+def _sums(slices: NDArray[np.complex128], order: int) -> Counts:
+    """R[b, v] for each direction b, with v = 0, -1, -1/2, ..., shape (directions, order)."""
+    if order > _MATRIX:
+        sums = np.fft.irfft(slices, order, axis=1)[:, _targets(order)]
+    else:
+        sums = _product(slices.view(np.float64), _inverse(order))
+    return np.rint(sums, out=sums).astype(np.int64)
 
 
 _Step: TypeAlias = tuple[int, Counts]

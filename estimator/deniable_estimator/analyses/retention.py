@@ -53,7 +53,6 @@ from deniable_estimator.analyses.base import (
     Analysis,
     Counts,
     Items,
-    MemoryAnalysis,
     sample_each_row,
 )
 from deniable_estimator.analyses.own_columns import MemoizedSubsetSelectionAnalysis
@@ -70,7 +69,7 @@ class WindowedTally(Tally):
     """Its own windows and those before them, in which its cohorts began."""
 
 
-class RetentionAnalysis(Analysis[MemoizedRetention], MemoryAnalysis):
+class RetentionAnalysis(Analysis[MemoizedRetention]):
     """What the rows have in common. A device answers one of them for ever, with its channel."""
 
     @property

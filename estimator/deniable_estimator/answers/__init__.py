@@ -87,7 +87,7 @@ def answers_of(parts: Sequence[Part], level: float, adjust: Adjustment) -> Seque
     """The answer of each of these tallies, all of one scheme.
 
     Raises:
-        EstimateError: a tally does not belong to the scheme, or cannot be estimated.
+        EstimateError: a tally cannot be estimated.
         ValueError: `level` is not between 0 and 1.
     """
     if not 0 < level < 1:

@@ -16,6 +16,7 @@ from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL, Verdict
 from deniable_estimator.answers.csv_files import Filed, Table
+from deniable_estimator.errors import EstimateError
 from deniable_estimator.forecasting.detection import USABLE_SHARE
 from deniable_estimator.messages import Message, listed, message
 from deniable_estimator.statistics.participation import Participation
@@ -77,6 +78,29 @@ class Part:
     participation: Participation
     unit: str | None = None
     """That of a number."""
+
+    def __post_init__(self) -> None:
+        """Refuse a tally of another scheme.
+
+        Raises:
+            EstimateError: it is one.
+        """
+        tally, scheme = self.tally, self.scheme
+        if tally.scheme != scheme.fingerprint:
+            raise EstimateError(
+                f"the tally was made under scheme {tally.scheme}, not {scheme.fingerprint}: "
+                "estimate it with its own scheme"
+            )
+        widths = [row.cells.shape for row in tally.rows]
+        if widths != [(row.width,) for row in scheme.mechanism.rows]:
+            raise EstimateError(
+                message(
+                    "the tally of {metric} has rows of other widths than scheme {scheme}: read it "
+                    "again from the store",
+                    metric=tally.metric,
+                    scheme=scheme.fingerprint,
+                )
+            )
 
     @property
     def unnamed(self) -> bool:

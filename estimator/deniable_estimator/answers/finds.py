@@ -26,9 +26,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
-from deniable_estimator.analyses.anomalies import Figure, Verdict, discovery_figures
+from deniable_estimator.analyses.anomalies import Figure, Verdict, figures
 from deniable_estimator.analyses.base import Finding
-from deniable_estimator.analyses.candidates import check_tally
 from deniable_estimator.analyses.discovery import DecodedRows, FoundHead
 from deniable_estimator.analyses.discovery.prefix_tree import LEVEL
 from deniable_estimator.analyses.discovery.prior import Prior, shipped_prior
@@ -209,12 +208,10 @@ def find_strings(
     Several schemes share the level of the test, so that it bounds the false part of their union.
 
     Raises:
-        EstimateError: a tally does not belong to its scheme, or has too many reports.
+        EstimateError: a tally has too many reports.
         ValueError: `level` is not between 0 and 1.
     """
     prior = prior or shipped_prior()
-    for part in parts:
-        check_tally(part.tally, part.scheme)
     decoded = _decoded(parts)
     of = sum(each.mechanism.levels + 1 for _, each in decoded)
     values: dict[FoundHead, float] = {}
@@ -336,4 +333,4 @@ def _shares_of_one(
 
 
 def _figures(part: Part, decoded: DecodedRows) -> tuple[Figure, ...]:
-    return discovery_figures(part.tally, decoded.channel.commonest())
+    return figures([part.tally], decoded.channel, [1.0])[0]

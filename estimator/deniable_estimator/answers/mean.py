@@ -13,7 +13,6 @@ from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.anomalies import Figure, Verdict
 from deniable_estimator.analyses.base import FAKES
-from deniable_estimator.analyses.candidates import check_tally
 from deniable_estimator.analyses.numbers import NumberAnalysis
 from deniable_estimator.analyses.numbers.mean import EVEN_SPREAD, MeanEstimate
 from deniable_estimator.answers.base import Answer, Series
@@ -29,11 +28,10 @@ def number_analysis(part: Part) -> NumberAnalysis[Any]:
     """What a tally of numbers is analysed with.
 
     Raises:
-        EstimateError: candidates were given, or the tally does not belong to the scheme.
+        EstimateError: candidates were given.
     """
     if part.candidates is not None:
         raise EstimateError(message("a number has no candidates: leave them out"))
-    check_tally(part.tally, part.scheme)
     analysis = analysis_of(part.scheme.mechanism)
     assert isinstance(analysis, NumberAnalysis)
     return analysis
@@ -218,7 +216,7 @@ def estimate_mean(part: Part, level: float, adjust: Adjustment) -> Mean:
     """The mean that a tally of one scheme says; `adjust` has no meaning for a number.
 
     Raises:
-        EstimateError: candidates were given, or the tally does not belong to the scheme.
+        EstimateError: candidates were given.
     """
     analysis = number_analysis(part)
     found = analysis.mean(part.tally.rows, part.repeats)

@@ -13,7 +13,6 @@ from deniable.protocol.mechanisms.memoized_retention import LIFECYCLE, MemoizedR
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import oracle_analysis
 from deniable_estimator.analyses.anomalies import Verdict
-from deniable_estimator.analyses.candidates import check_tally
 from deniable_estimator.analyses.retention import CohortCounts, WindowedTally
 from deniable_estimator.answers.basis import Basis, Part, few_notes, vars_of
 from deniable_estimator.answers.retention import LifeWindow, RetentionAnswer
@@ -34,12 +33,11 @@ def estimate_retention(part: Part, level: float, adjust: Adjustment) -> Retentio
     each there is the lifecycle alone.
 
     Raises:
-        EstimateError: the tally does not belong to the scheme, or candidates were given.
+        EstimateError: candidates were given.
     """
     if part.candidates is not None:
         raise EstimateError(message("a retention has no candidates: leave them out"))
     tally, scheme, participation, basis = part.tally, part.scheme, part.participation, part.basis
-    check_tally(tally, scheme)
     mechanism = scheme.mechanism
     assert isinstance(mechanism, MemoizedRetention)
     single = tally.each if isinstance(tally, WindowedTally) else ()

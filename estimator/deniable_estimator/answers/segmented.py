@@ -22,7 +22,6 @@ from deniable.protocol.segments import LEAST_REPORTS
 from deniable_estimator.answers.base import TOGETHER, Answer, Comparison
 from deniable_estimator.answers.csv_files import Filed, Table, plain, records
 from deniable_estimator.answers.shares import Shares
-from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import counted, message
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.significance import benjamini_hochberg, homogeneity
@@ -38,11 +37,12 @@ def name_of(labels: Mapping[str, str]) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledSegment:
-    """One segment, or one combination of two."""
+class Group:
+    """The answer of one segment, or of one combination of two."""
 
     labels: Mapping[str, str]
     """The name of each segment with its value."""
+    answer: Answer
 
     @property
     def name(self) -> str:
@@ -53,13 +53,6 @@ class LabelledSegment:
     def key(self) -> tuple[str, ...]:
         """Its values, which no other one has."""
         return tuple(self.labels.values())
-
-
-@dataclass(frozen=True, eq=False)
-class Group(LabelledSegment):
-    """The answer of one."""
-
-    answer: Answer
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,43 +260,6 @@ class Segmented(Filed):
                 for name, *numbers in answer.series.lines()
             ]
         return header, rows
-
-
-def segmented(
-    by: Sequence[str],
-    where: Mapping[str, str],
-    total: Answer,
-    groups: Sequence[Group],
-    rest: Answer | None,
-    unsplit: int,
-    *,
-    against: Mapping[str, str] | None = None,
-    together: bool = True,
-) -> Segmented:
-    """The answer by segments; small ones are folded away, and the others compared with the
-    largest, or with `against`.
-
-    Raises:
-        EstimateError: the segment `against` has too few reports.
-    """
-    large = tuple(each for each in groups if each.answer.n >= LEAST_REPORTS)
-    small = tuple(each for each in groups if 0 < each.answer.n < LEAST_REPORTS)
-    reference = max(large, key=lambda each: each.answer.n, default=None)
-    if against is not None:
-        chosen = [each for each in large if dict(each.labels) == dict(against)]
-        if not chosen:
-            raise EstimateError(
-                message(
-                    "{segment} has fewer than {least} reports here: compare with another segment",
-                    segment=name_of(against),
-                    least=LEAST_REPORTS,
-                )
-            )
-        (reference,) = chosen
-    if len(large) < 2 or not together:
-        reference = None
-    kept = rest if rest is not None and rest.n >= LEAST_REPORTS else None
-    return Segmented(tuple(by), where, total, large, small, kept, unsplit, reference, together)
 
 
 def shown_series(found: Segmented, most: int) -> list[str]:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from deniable_estimator.analyses import oracle_analysis
 from deniable_estimator.analyses.anomalies import Figure, Verdict, figures
 from deniable_estimator.analyses.base import Exposure, Finding
-from deniable_estimator.analyses.candidates import asked_values, check_tally
+from deniable_estimator.analyses.candidates import asked_values
 from deniable_estimator.answers.basis import Basis, Part, caveats, vars_of
 from deniable_estimator.answers.shares import Shares
 from deniable_estimator.forecasting.detection import critical_value
@@ -43,25 +43,22 @@ def estimate_shares(
     """The share of each value, or of each candidate, in each of these tallies of one scheme.
 
     Raises:
-        EstimateError: a tally does not belong to the scheme, or a candidate cannot be a value,
-            is listed twice, or is not in the domain.
+        EstimateError: a candidate cannot be a value, is listed twice, or is not in the domain.
     """
     first, tallies = parts[0], [part.tally for part in parts]
-    values, items = asked_values(first.tally, first.scheme, first.candidates)
-    for tally in tallies[1:]:
-        check_tally(tally, first.scheme)
+    values, items = asked_values(first.scheme, first.candidates)
     repeats = [part.repeats for part in parts]
     analysis = oracle_analysis(first.scheme.oracle)
     found, reports = analysis.find(tallies, items, level, repeats)
     n = np.array([[tally.reports] for tally in tallies])
     # Without memos devices keep neither bits nor rows, so their reports look independent.
-    kept = repeats if analysis.memory else [1.0] * len(parts)
+    kept = repeats if analysis.remembers else [1.0] * len(parts)
     return infer(
         [part.basis for part in parts],
         values,
         found,
         analysis.exposure(found.share, n / np.maximum(reports, 1)),
-        figures(tallies, analysis, found.share, found.noise, kept),
+        figures(tallies, analysis, kept, (found.share, found.noise)),
         level,
         adjust,
         complete=first.candidates is None,

@@ -25,7 +25,7 @@ keeps windows only for some time, both periods are as long as what is kept befor
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
 
@@ -72,17 +72,12 @@ def compare_each(pairs: Sequence[tuple[Answer, Answer]], test: ChangeTest) -> li
 _HEADLINE = sentence("{series}: {value}, {change} since {moment}")
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """What is asked about, as people call it, and its day (UTC)."""
-
-    name: str
-    day: date
-
-
-def find_moment(asked: str, annotations: Sequence[Annotation], metric: str | None = None) -> Moment:
-    """The latest annotation of that text, whatever its case: of those that concern a metric, if
-    there is one, and else of the others, as it is asked for by name; or a day, like 2026-11-20.
+def find_moment(
+    asked: str, annotations: Sequence[Annotation], metric: str | None = None
+) -> tuple[str, date]:
+    """What people call a moment, and its day (UTC): the latest annotation of that text, whatever
+    its case: of those that concern a metric, if there is one, and else of the others, as it is
+    asked for by name; or a day, like 2026-11-20.
 
     Raises:
         EstimateError: there is neither.
@@ -91,9 +86,9 @@ def find_moment(asked: str, annotations: Sequence[Annotation], metric: str | Non
     found = [each for each in named if metric is None or each.concerns(metric)] or named
     if found:
         latest = max(found, key=lambda each: each.day)
-        return Moment(latest.text, latest.day)
+        return latest.text, latest.day
     try:
-        return Moment(asked, date.fromisoformat(asked))
+        return asked, date.fromisoformat(asked)
     except ValueError:
         raise EstimateError(
             message(
@@ -122,7 +117,7 @@ def asked_since(
     """
     moment = find_moment(asked, annotations, metric.name if metric else None)
     kept = kept_from(metric, datetime.fromtimestamp(now, UTC).date()) if metric else None
-    return days_since(moment, kind, windows.last_complete(kind, now), kept)
+    return days_since(*moment, kind, windows.last_complete(kind, now), kept)
 
 
 def kept_from(metric: Metric, today: date) -> date | None:
@@ -132,44 +127,45 @@ def kept_from(metric: Metric, today: date) -> date | None:
     return None if days is None else today - timedelta(days)
 
 
-def days_since(moment: Moment, kind: windows.Kind, last: date, kept: date | None = None) -> Days:
-    """The complete windows after a moment, of which the last one ended with the day `last`, and as
-    many before it; where windows are `kept` only from a day on, as many as there are before it.
+def days_since(
+    name: str, day: date, kind: windows.Kind, last: date, kept: date | None = None
+) -> Days:
+    """The complete windows after a day that has a name, of which the last one ended with the day
+    `last`, and as many before it; where windows are `kept` only from a day on, as many as there are
+    before it.
 
     Raises:
         EstimateError: no window after it is complete, or none before it is there.
     """
     try:
-        found = _days_since(moment, kind, last, kept or date.min)
+        found = _days_since(day, kind, last, kept or date.min)
     except (OverflowError, ValueError, WindowError):
         # It lies at an end of the calendar.
-        found = None if moment.day <= last else Days(last, date.min)
+        found = None if day <= last else Days(last, date.min)
     if found is None:
-        raise EstimateError(
-            message("no {kind} before {moment} is kept", kind=kind, moment=moment.name)
-        )
+        raise EstimateError(message("no {kind} before {moment} is kept", kind=kind, moment=name))
     if found.first > found.last:
         raise EstimateError(
             message(
                 "no {kind} after {moment} is complete yet: look again later",
                 kind=kind,
-                moment=moment.name,
+                moment=name,
             )
         )
-    return replace(found, since=moment.name)
+    return replace(found, since=name)
 
 
-def _days_since(moment: Moment, kind: windows.Kind, last: date, kept: date) -> Days | None:
-    own = windows.window_of(kind, moment.day)
+def _days_since(day: date, kind: windows.Kind, last: date, kept: date) -> Days | None:
+    own = windows.window_of(kind, day)
     first = windows.last_day(own) + timedelta(1)
     if first > last:
         return Days(first, last)
     if kind == "day":
-        weeks = min(-(-((last - moment.day).days + 1) // 7), (first - kept).days // 7)
+        weeks = min(-(-((last - day).days + 1) // 7), (first - kept).days // 7)
         if weeks < 1:
             return None
         back = timedelta(7 * weeks)
-        last = min(last, moment.day + back - timedelta(1))
+        last = min(last, day + back - timedelta(1))
         return Days(first, last, before=(first - back, last - back))
     after = windows.span(kind, first, last)
     count = len(after)

@@ -7,8 +7,8 @@ estimated from the tallies of that pair, in all windows in which it has no repor
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 
@@ -18,7 +18,6 @@ from deniable import Metric, Registry, Scheme
 from deniable.protocol import windows
 from deniable.protocol.mechanisms import Memoizing
 from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
-from deniable_collector.stores.errors import NotKept
 from deniable_collector.tally import Tally, empty_tally
 from deniable_estimator.analyses.retention import WindowedTally
 from deniable_estimator.answers import answers_of, combine
@@ -30,7 +29,6 @@ from deniable_estimator.asking.query import (
     check_days,
     check_where,
     find_metric,
-    only_longer,
     places_of,
     sliced,
     windows_within,
@@ -49,7 +47,6 @@ def read(
     query: Query,
     *,
     level: float = 0.95,
-    adjust: Adjustment = "storey",
     now: float | None = None,
 ) -> Answer:
     """The estimate that is asked for.
@@ -63,7 +60,7 @@ def read(
             metric has no such segment.
         StoreUnavailable: the store cannot answer now.
     """
-    answer = select(reader, registry, query).read().estimate(level=level, adjust=adjust)
+    answer = select(reader, registry, query).read().estimate(level=level)
     return answer.marked(unfinished(answer.windows, time.time() if now is None else now))
 
 
@@ -79,20 +76,22 @@ class Question:
 
     parts: tuple[Part, ...]
     """The current scheme comes first, so that values are in its order."""
-    margin: Margin | None = None
-    """What a pair says of a metric that is not reported by itself."""
+    pair: tuple[Part, ...] = ()
+    """The same of the pair that gives the shares of a metric that is not reported by itself."""
+    metric: str = ""
+    """Which metric of the pair it is."""
+    candidates: Sequence[str] | None = None
+    """What is asked for of it."""
 
     @property
     def n(self) -> int:
         """Reports."""
-        own = sum(part.tally.reports for part in self.parts)
-        return own + (self.margin.question.n if self.margin else 0)
+        return sum(part.tally.reports for part in (*self.parts, *self.pair))
 
     @property
     def unreadable(self) -> tuple[str, ...]:
         """The windows that were asked for and could not be read, in their order."""
-        found = {label for part in self.parts for label in part.tally.unreadable}
-        found.update(self.margin.question.unreadable if self.margin else ())
+        found = {label for part in (*self.parts, *self.pair) for label in part.tally.unreadable}
         return tuple(sorted(found, key=windows.start))
 
     def estimate(self, *, level: float = 0.95, adjust: Adjustment = "storey") -> Answer:
@@ -103,6 +102,12 @@ class Question:
         """
         (found,) = estimated([self], level, adjust)
         return found
+
+    def margin(self, level: float, adjust: Adjustment) -> Answer:
+        """What the pair says of the metric, with the same error."""
+        answer = Question(self.pair).estimate(level=level, adjust=adjust)
+        assert isinstance(answer, PairAnswer)
+        return answer.margin_of(self.metric, self.candidates)
 
     @property
     def informed(self) -> tuple[Part, ...]:
@@ -115,10 +120,10 @@ def estimated(
 ) -> list[Answer]:
     """What each of these questions estimates, with the errors of one; the tallies of a scheme are
     estimated together."""
-    margins = [[each.margin.estimate(level, adjust)] if each.margin else [] for each in questions]
+    margins = [[each.margin(level, adjust)] if each.pair else [] for each in questions]
     # Without any report the answer is of the kind that the pair gives, so that such a period can
     # be compared with others.
-    asked = [each.informed or (() if each.margin else each.parts[:1]) for each in questions]
+    asked = [each.informed or (() if each.pair else each.parts[:1]) for each in questions]
     alike: dict[tuple[str, bool], dict[Part, None]] = {}
     for part in chain.from_iterable(asked):
         alike.setdefault((part.scheme.fingerprint, part.tally.reports > 0), {})[part] = None
@@ -132,40 +137,34 @@ def estimated(
 
 
 @dataclass(frozen=True, eq=False)
-class Margin:
-    """One of the two lists of a pair, as the answer of its metric."""
-
-    question: Question
-    metric: str
-    candidates: Sequence[str] | None
-
-    def estimate(self, level: float, adjust: Adjustment) -> Answer:
-        answer = self.question.estimate(level=level, adjust=adjust)
-        assert isinstance(answer, PairAnswer)
-        return answer.margin_of(self.metric, self.candidates)
-
-
-@dataclass(frozen=True, eq=False)
 class Chosen:
     """The windows of one scheme, and what to estimate from their sum."""
 
+    metric: Metric
+    """The one that is asked for, or the pair that gives its shares."""
     scheme: Scheme
-    published: bool
     windows: tuple[str, ...]
     candidates: Sequence[str] | None
     budget: float | None
     """What a device can spend on the reports of this scheme: see `Participation`."""
-    places: tuple[int, ...] = (0,)
+    places: tuple[int, ...]
     """The combinations of segments whose rows count."""
-    dropped: frozenset[str] = frozenset()
+    dropped: frozenset[str]
     """The windows that were dropped: their reports are only in sums of longer periods."""
-    apart: tuple[str, ...] = ()
+    apart: tuple[str, ...]
     """All windows that can be read one by one, those before the range too, where an answer needs
     each of them; otherwise none."""
 
-    def named(self, metric: Metric) -> tuple[str, str]:
+    @property
+    def named(self) -> tuple[str, str]:
         """What its tallies are called in a store."""
-        return metric.name, self.scheme.fingerprint
+        return self.metric.name, self.scheme.fingerprint
+
+    @property
+    def about(self) -> tuple[object, ...]:
+        """Plain values that differ when other reports count, or count in another way."""
+        rates = self.metric.sample_rate, self.metric.one_in
+        return *self.named, *rates, self.budget, self.places
 
     def single(self, labels: Sequence[str]) -> tuple[str, ...]:
         """Those that an answer of these windows needs one by one: they and those in which their
@@ -188,6 +187,14 @@ class Chosen:
         """What the ledger charges for one report."""
         return self.scheme.mechanism.cost
 
+    def part(self, tally: Tally, reports: Mapping[str, int]) -> Part:
+        """A tally of it, with the reports of each of its windows."""
+        metric = self.metric
+        participation = Participation(
+            reports, metric.sample_rate, self.budget, self.cost, metric.one_in or 1
+        )
+        return Part(tally, self.scheme, self.candidates, participation, metric.type.unit)
+
 
 @dataclass(frozen=True, eq=False)
 class Selection:
@@ -196,25 +203,30 @@ class Selection:
     reader: Reader
     metric: Metric
     chosen: tuple[Chosen, ...]
-    pair: Selection | None = None
-    """The tallies of the pair that gives its shares, if it is not reported by itself."""
-    candidates: Sequence[str] | None = None
-    """What is asked for of them."""
-    where: Mapping[str, str] = field(default_factory=dict)
-    """The segments that it is limited to."""
+    """Its own come first, then those of the pair that gives its shares, if it is not reported by
+    itself."""
+    query: Query
+
+    @property
+    def own(self) -> tuple[Chosen, ...]:
+        """The tallies of the metric itself."""
+        return tuple(each for each in self.chosen if each.metric.name == self.metric.name)
+
+    @property
+    def of_pair(self) -> tuple[Chosen, ...]:
+        """Those of the pair."""
+        return self.chosen[len(self.own) :]
 
     @property
     def labels(self) -> tuple[str, ...]:
         """All windows that would be read, the oldest first."""
         labels = {label for each in self.chosen for label in each.windows}
-        labels.update(self.pair.labels if self.pair else ())
         return tuple(sorted(labels, key=windows.start))
 
     @property
     def dropped(self) -> frozenset[str]:
         """Those of its windows that were dropped under a scheme."""
-        own = frozenset[str]().union(*(each.dropped for each in self.chosen))
-        return own | self.pair.dropped if self.pair else own
+        return frozenset[str]().union(*(each.dropped for each in self.chosen))
 
     def within(self, labels: Collection[str]) -> Selection:
         """The same of these windows alone."""
@@ -230,27 +242,17 @@ class Selection:
             replace(each, windows=tuple(label for label in each.windows if holds(each, label)))
             for each in self.chosen
         )
-        return replace(
-            self, chosen=tuple(chosen), pair=self.pair and self.pair._windows_where(holds)
-        )
+        return replace(self, chosen=tuple(chosen))
 
     def version(self) -> tuple[object, ...]:
         """Plain values that differ when what would be read differs, at one round trip for each
         scheme with windows; candidates are not among them."""
-        name = self.metric.name
         return (
-            *(name, self.metric.sample_rate, self.metric.one_in),
-            *(self.pair.version() if self.pair else ()),
+            self.metric.name,
             *(
-                (
-                    each.scheme.fingerprint,
-                    each.windows,
-                    each.budget,
-                    *((each.places,) if self.where else ()),
-                    self.reader.version(name, each.scheme.fingerprint, each.read),
-                )
+                (each.about, each.windows, self.reader.version(*each.named, each.read))
                 if each.windows
-                else (each.scheme.fingerprint,)
+                else each.about
                 for each in self.chosen
             ),
         )
@@ -258,33 +260,23 @@ class Selection:
     def each_version(self) -> dict[str, tuple[object, ...]]:
         """For each of its windows, plain values that differ when what would be read of it alone
         differs, with one call of the store for each scheme; the oldest window first."""
-        name, rate = self.metric.name, (self.metric.sample_rate, self.metric.one_in)
         # As one text, because of many windows each would be turned into text again.
-        about = repr(
-            (name, rate, [(e.scheme.fingerprint, e.budget, e.places) for e in self.chosen])
-        )
-        found = [
-            self.reader.each_version(name, each.scheme.fingerprint, each.read)
-            for each in self.chosen
-        ]
-        of_pair = self.pair.each_version() if self.pair else {}
+        about = repr((self.metric.name, [each.about for each in self.chosen]))
+        found = [(each, self.reader.each_version(*each.named, each.read)) for each in self.chosen]
 
-        def of(label: str, place: int) -> object:
-            known = found[place]
-            before = self.chosen[place].single([label])
+        def of(label: str, each: Chosen, known: Mapping[str, bytes]) -> object:
+            before = each.single([label])
             return tuple(map(known.get, before)) if before else known.get(label)
 
         return {
-            label: (about, label, of_pair.get(label), *(of(label, at) for at in range(len(found))))
-            for label in self.labels
+            label: (about, label, *(of(label, *each) for each in found)) for label in self.labels
         }
 
     @property
     def at_once(self) -> int:
         """How many of its windows may be read at once, so that their tallies take 8 MB at most."""
         sizes = [sum(row.width + 1 for row in each.scheme.rows) for each in self.chosen]
-        own = max(1, _COUNTERS // max(1, sum(sizes)))
-        return min(own, self.pair.at_once) if self.pair else own
+        return max(1, _COUNTERS // max(1, sum(sizes)))
 
     def read(self) -> Question:
         """All data of the estimate.
@@ -302,14 +294,11 @@ class Selection:
         Tallies of single windows come with one call of the store for each scheme, and so do the
         reports of all others. All tallies are in memory at once.
         """
-        margins: list[Margin | None] = [None] * len(ranges)
-        if self.pair is not None:
-            name = self.metric.name
-            margins = [Margin(each, name, self.candidates) for each in self.pair.read_each(ranges)]
         columns = [self._parts(each, ranges) for each in self.chosen]
+        count, asked = len(self.own), (self.metric.name, self.query.candidates)
         return [
-            Question(tuple(column[place] for column in columns), margin)
-            for place, margin in enumerate(margins)
+            Question(parts[:count], parts[count:], *asked)
+            for parts in (zip(*columns, strict=True) if columns else [()] * len(ranges))
         ]
 
     def _parts(self, each: Chosen, ranges: Sequence[Sequence[str]]) -> list[Part]:
@@ -317,23 +306,20 @@ class Selection:
         there = set(each.windows)
         own = [[label for label in labels if label in there] for labels in ranges]
         single = [labels[0] for labels in own if len(labels) == 1]
-        alone = self._each_tally(each, single) if single else {}
+        alone = self.reader.each_tally(*each.named, single) if single else {}
         several = [label for labels in own if len(labels) > 1 for label in labels]
         reports = self._reports(each, several) if several else {}
-        nothing = empty_tally(*each.named(self.metric), (), each.scheme.mechanism.rows)
-        told = self.participation(each, {}) if each.published else Participation({})
-        unit = self.metric.type.unit
-        none, found = Part(nothing, each.scheme, each.candidates, told, unit), []
+        nothing = each.part(empty_tally(*each.named, (), each.scheme.mechanism.rows), {})
+        found = []
         for labels in own:
             if not labels:
-                found.append(none)
+                found.append(nothing)
                 continue
-            tally = alone[labels[0]] if len(labels) == 1 else self.tally(each, labels)
+            tally = alone[labels[0]] if len(labels) == 1 else self.reader.tally(*each.named, labels)
             tally = self._with_windows(each, sliced(tally, each.scheme, each.places))
             # Those that cannot be read are not in it; one of a single window tells its reports.
             counts = {label: reports.get(label, tally.reports) for label in tally.windows}
-            told = self.participation(each, counts)
-            found.append(Part(tally, each.scheme, each.candidates, told, unit))
+            found.append(each.part(tally, counts))
         return found
 
     def _with_windows(self, each: Chosen, tally: Tally) -> Tally:
@@ -343,77 +329,62 @@ class Selection:
             return tally
         return WindowedTally(
             *(tally.metric, tally.scheme, tally.windows, tally.rows, tally.unreadable),
-            each=tuple(self._each_tally(each, labels).values()),
+            each=tuple(self.reader.each_tally(*each.named, labels).values()),
         )
-
-    def _each_tally(self, each: Chosen, labels: Collection[str]) -> dict[str, Tally]:
-        """The tally of each of these windows of one scheme, with the errors of `read`."""
-        try:
-            return self.reader.each_tally(*each.named(self.metric), labels)
-        except NotKept as error:
-            raise only_longer(self.metric.name, error) from None
 
     def _reports(self, each: Chosen, labels: Sequence[str]) -> dict[str, int]:
         """The reports of each of these windows of one scheme."""
-        found = self.reader.segment_reports(*each.named(self.metric), labels)
+        found = self.reader.segment_reports(*each.named, labels)
         # All together, because numpy takes longer for the call than for the sum.
         counts = np.array(list(found.values()))[:, list(each.places)].sum(axis=1)
         return dict(zip(found, counts.tolist(), strict=True))
 
-    def tally(self, each: Chosen, labels: Sequence[str]) -> Tally:
-        """The sum of some windows of one scheme.
-
-        Raises:
-            EstimateError, StoreUnavailable: as `read` does.
-        """
-        try:
-            return self.reader.tally(*each.named(self.metric), labels)
-        except NotKept as error:
-            raise only_longer(self.metric.name, error) from None
-
-    def participation(self, each: Chosen, reports: Mapping[str, int]) -> Participation:
-        """How often the devices of these reports, by window, may have reported under a scheme."""
-        return Participation(
-            reports, self.metric.sample_rate, each.budget, each.cost, self.metric.one_in or 1
-        )
-
 
 def select(reader: Reader, registry: Registry, query: Query) -> Selection:
     """The selection of tallies for `read`, with the same errors."""
-    metric, candidates, where = query.metric, query.candidates, query.where
-    declared = find_metric(registry, metric)
-    check_where(declared, where)
+    metric = find_metric(registry, query.metric)
+    check_where(metric, query.where)
     check_days(query.days)
-    without = set(query.days.without)
-    current = declared.scheme.fingerprint
-    published = reader.schemes().get(metric, {})
-    schemes: dict[str, Scheme] = {current: declared.scheme, **published}
-    chosen = []
-    for fingerprint, scheme in schemes.items():
-        labels = reader.all_windows(metric, fingerprint) if fingerprint in published else []
-        gone = reader.dropped(metric, fingerprint) if fingerprint in published else []
-        asked = candidates
-        if fingerprint != current:
-            asked = _answerable(candidates, scheme)
-        if asked is None or asked:
-            kept = [label for label in labels if label not in without] if without else labels
-            (within,) = windows_within(kept, declared, [query.days])
-            places = places_of(scheme, where)
-            if not places and fingerprint != current:
-                continue  # its reports do not tell this segment
-            budget = _budget(registry, declared, scheme)
-            apart = frozenset(gone).intersection(within)
-            there = fingerprint in published
-            looked = isinstance(scheme.mechanism, MemoizedRetention)
-            single = tuple(label for label in kept if label not in gone) if looked else ()
-            chosen.append(Chosen(scheme, there, within, asked, budget, places, apart, single))
-    found = Selection(reader, declared, tuple(chosen), where=where)
-    pair = registry.unasked.get(metric)
+    chosen = tuple(_chosen(reader, registry, metric, query))
+    found = Selection(reader, metric, chosen, query)
+    pair = registry.unasked.get(metric.name)
     if pair is None:
         return found
     # In a window with reports of its own, the same devices may have reported for the pair.
-    rest = select(reader, registry, Query(pair.name, query.days.leaving_out(*found.labels)))
-    return replace(found, pair=rest, candidates=candidates)
+    rest = Query(pair.name, query.days.leaving_out(*found.labels))
+    return replace(found, chosen=(*chosen, *_chosen(reader, registry, pair, rest)))
+
+
+def _chosen(reader: Reader, registry: Registry, metric: Metric, query: Query) -> Iterator[Chosen]:
+    """The tallies that a metric has itself, of each of its schemes."""
+    without = set(query.days.without)
+    current = metric.scheme.fingerprint
+    published = reader.schemes().get(metric.name, {})
+    schemes: dict[str, Scheme] = {current: metric.scheme, **published}
+    for fingerprint, scheme in schemes.items():
+        there = fingerprint in published
+        labels = reader.all_windows(metric.name, fingerprint) if there else []
+        gone = reader.dropped(metric.name, fingerprint) if there else []
+        asked = query.candidates
+        if fingerprint != current:
+            asked = _answerable(asked, scheme)
+        places = places_of(scheme, query.where)
+        # Of an earlier scheme, reports may not tell what is asked for, or not this segment.
+        if (asked is not None and not asked) or not (places or fingerprint == current):
+            continue
+        kept = [label for label in labels if label not in without] if without else labels
+        (within,) = windows_within(kept, metric, [query.days])
+        looked = isinstance(scheme.mechanism, MemoizedRetention)
+        yield Chosen(
+            metric,
+            scheme,
+            within,
+            asked,
+            _budget(registry, metric, scheme),
+            places,
+            frozenset(gone).intersection(within),
+            tuple(label for label in kept if label not in gone) if looked else (),
+        )
 
 
 def _budget(registry: Registry, metric: Metric, scheme: Scheme) -> float | None:

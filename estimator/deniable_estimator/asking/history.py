@@ -39,14 +39,13 @@ from deniable_estimator.analyses.anomalies import (
     LEAST_REPORTS,
     Figure,
     Verdict,
-    discovery_figures,
     figures,
 )
-from deniable_estimator.analyses.candidates import asked_values, check_tally
+from deniable_estimator.analyses.candidates import asked_values
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.basis import Part
 from deniable_estimator.asking.fetch import Question, Selection
-from deniable_estimator.statistics.intervals import FloatArray, Noise
+from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.tails import student_tails
 
 LEAST_HISTORY = 7
@@ -101,23 +100,17 @@ def _look(label: str, question: Question) -> Look | None:
     """That of tallies of several schemes, and of any that is not the shares of a closed list."""
     if not question.n:
         return None
-    parts, found = question.informed, list[Figure]()
-    mechanisms = [part.scheme.mechanism for part in parts]
-    none = np.zeros((1, 0))
-    if question.margin is None and any(isinstance(each, PrefixTree) for each in mechanisms):
-        for part, mechanism in zip(parts, mechanisms, strict=True):
-            found += discovery_figures(part.tally, analysis_of(mechanism).commonest())
-    elif (
-        question.margin is None
-        and any(part.scheme.needs_candidates for part in parts)
-        and all(isinstance(each, FrequencyOracle) for each in mechanisms)
-    ):
-        for part in parts:
-            analysis = oracle_analysis(part.scheme.oracle)
-            found += figures([part.tally], analysis, none, Noise.none(none.shape), [1.0])[0]
-    else:
+    parts = question.informed
+    if question.pair or not any(_is_open(part.scheme) for part in parts):
         return Look.of(label, question.estimate())
-    return Look(label, question.n, parts[0].tally.scheme, (), none[0], none[0], tuple(found))
+    found = [
+        figure
+        for part in parts
+        if isinstance(mechanism := part.scheme.mechanism, (FrequencyOracle, PrefixTree))
+        for figure in figures([part.tally], analysis_of(mechanism), [1.0])[0]
+    ]
+    none = np.zeros(0)
+    return Look(label, question.n, parts[0].tally.scheme, (), none, none, tuple(found))
 
 
 def looks_in(selection: Selection, labels: Sequence[str]) -> Iterator[tuple[str, Look | None]]:
@@ -134,13 +127,18 @@ def look_at_each(labels: Sequence[str], questions: Sequence[Question]) -> list[L
     alike: dict[str, dict[str, Part]] = {}
     for label, question in zip(labels, questions, strict=True):
         parts = question.informed
-        if question.margin is None and len(parts) == 1 and _is_closed(parts[0].scheme):
+        if not question.pair and len(parts) == 1 and _is_closed(parts[0].scheme):
             alike.setdefault(parts[0].scheme.fingerprint, {})[label] = parts[0]
         else:
             found[label] = _look(label, question)
     for same in alike.values():
         found |= zip(same, _together([*same], [*same.values()]), strict=True)
     return [found[label] for label in labels]
+
+
+def _is_open(scheme: Scheme) -> bool:
+    """Whether its tallies are of strings that nobody has listed."""
+    return scheme.needs_candidates or isinstance(scheme.mechanism, PrefixTree)
 
 
 def _is_closed(scheme: Scheme) -> bool:
@@ -152,12 +150,10 @@ def _together(labels: Sequence[str], parts: Sequence[Part]) -> list[Look]:
     """The looks at tallies with reports of one scheme, of a closed list."""
     scheme, tallies = parts[0].scheme, [part.tally for part in parts]
     analysis = oracle_analysis(scheme.oracle)
-    values, items = asked_values(tallies[0], scheme)
-    for tally in tallies:
-        check_tally(tally, scheme)
+    values, items = asked_values(scheme)
     _, share, noise = analysis.shares(tallies, items)
     variance = noise.at(share)
-    seen = figures(tallies, analysis, share, noise, [1.0] * len(tallies))
+    seen = figures(tallies, analysis, [1.0] * len(tallies), (share, noise))
     return [
         Look(
             label,

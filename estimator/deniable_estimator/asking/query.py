@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 
@@ -217,8 +218,20 @@ def windows_within(
     ]
 
 
-def only_longer(metric: str, error: NotKept) -> OnlyLongerError:
-    """That single windows are gone, with the periods that can be asked for."""
+@contextmanager
+def telling_longer(metric: str) -> Iterator[None]:
+    """While windows of a metric are read.
+
+    Raises:
+        OnlyLongerError: single windows are gone; it names the periods that can be asked for.
+    """
+    try:
+        yield
+    except NotKept as error:
+        raise _only_longer(metric, error) from None
+
+
+def _only_longer(metric: str, error: NotKept) -> OnlyLongerError:
     first, last = error.windows[0], error.windows[-1]
     if not error.periods:
         told = message(

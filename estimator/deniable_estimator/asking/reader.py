@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,7 @@ from deniable_collector.stores.base import Store
 from deniable_collector.stores.errors import StoreError
 from deniable_collector.stores.sealed import DamagedBlock
 from deniable_collector.tally import Tally
+from deniable_estimator.asking.query import telling_longer
 
 _log = logging.getLogger("deniable.estimator")
 
@@ -72,13 +74,12 @@ class Unreadable:
         now = self.clock()
         with self._lock:
             for label in labels:
-                key, mark = (metric, scheme, label), self._marks.get((metric, scheme, label))
-                if label in found:
-                    if mark is None or not mark.unreadable:
-                        self._marks[key] = _new_mark(True, now)
+                key, bad = (metric, scheme, label), label in found
+                mark = self._marks.get(key)
+                if bad != (mark is not None and mark.unreadable):
+                    self._marks[key] = _new_mark(bad, now)
+                    if bad:
                         _log.warning("left out: %s", found[label])
-                elif mark is not None and mark.unreadable:
-                    self._marks[key] = _new_mark(False, now)
 
     def among(self, metric: str, scheme: str, labels: Iterable[str]) -> list[str]:
         """Which of these windows could not be read when that was last tried."""
@@ -135,9 +136,12 @@ class Reader:
         self.unreadable = unreadable or Unreadable()
         self.left_out: dict[str, set[str]] = {}
         """The windows that were asked for and cannot be read, by metric."""
-        self._schemes: dict[str, dict[str, Scheme]] | None = None
+        self.schemes: Callable[[], dict[str, dict[str, Scheme]]] = cache(store.schemes)
+        """All published schemes: metric -> fingerprint -> scheme."""
+        self.dropped: Callable[[str, str], list[str]] = cache(store.dropped)
+        """The windows of a metric and scheme that were dropped and whose reports are in kept sums,
+        oldest first."""
         self._windows: dict[tuple[str, str], list[str]] = {}
-        self._dropped: dict[tuple[str, str], list[str]] = {}
         self._tallies: dict[tuple[str, str], dict[str, Tally]] = {}
         self._room = _KEPT_COUNTERS
         self._versions: dict[tuple[str, str], dict[str, bytes]] = {}
@@ -145,12 +149,6 @@ class Reader:
     def renewed(self, until: float | None = None) -> Reader:
         """A reader of the store as it is now."""
         return Reader(self._store, self.unreadable, self._until if until is None else until)
-
-    def schemes(self) -> dict[str, dict[str, Scheme]]:
-        """All published schemes: metric -> fingerprint -> scheme."""
-        if self._schemes is None:
-            self._schemes = self._store.schemes()
-        return self._schemes
 
     def windows(self, metric: str, scheme: str) -> list[str]:
         """The windows with a tally of their own, oldest first."""
@@ -161,13 +159,6 @@ class Reader:
                 found = [label for label in found if windows.end(label) <= self._until]
             self._windows[key] = found
         return self._windows[key]
-
-    def dropped(self, metric: str, scheme: str) -> list[str]:
-        """The windows that were dropped and whose reports are in kept sums, oldest first."""
-        key = (metric, scheme)
-        if key not in self._dropped:
-            self._dropped[key] = self._store.dropped(metric, scheme)
-        return self._dropped[key]
 
     def all_windows(self, metric: str, scheme: str) -> list[str]:
         """The windows with reports, dropped or not, oldest first."""
@@ -183,18 +174,19 @@ class Reader:
         """The sum over those of these windows that can be read; it names the others.
 
         Raises:
-            NotKept: windows were dropped, and the sum that has them has others too.
+            OnlyLongerError: windows were dropped, and the sum that has them has others too.
             StoreUnavailable: the store cannot answer now.
         """
         labels = tuple(dict.fromkeys(labels))
-        try:
-            whole = self._store.tally(metric, scheme, labels)
-        except DamagedBlock as error:
-            bad = self._look(metric, scheme, labels)
-            if not bad:
-                return self._one_by_one(metric, scheme, labels, error)
-            rest = tuple(label for label in labels if label not in bad)
-            return replace(self._store.tally(metric, scheme, rest), unreadable=bad)
+        with telling_longer(metric):
+            try:
+                whole = self._store.tally(metric, scheme, labels)
+            except DamagedBlock as error:
+                bad = self._look(metric, scheme, labels)
+                if not bad:
+                    return self._one_by_one(metric, scheme, labels, error)
+                rest = tuple(label for label in labels if label not in bad)
+                return replace(self._store.tally(metric, scheme, rest), unreadable=bad)
         self._tried(metric, scheme, labels, {})
         return whole
 
@@ -205,7 +197,8 @@ class Reader:
         found: dict[str, Tally] = {}
         if asked:
             try:
-                found = self._store.each_tally(metric, scheme, asked)
+                with telling_longer(metric):
+                    found = self._store.each_tally(metric, scheme, asked)
             except DamagedBlock:
                 found = {label: self.tally(metric, scheme, [label]) for label in asked}
             else:

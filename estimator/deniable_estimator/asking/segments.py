@@ -8,29 +8,25 @@ months, whichever is the first in which half of the periods have enough reports.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from deniable import Metric, Registry, Scheme
 from deniable.protocol import windows
 from deniable.protocol.mechanisms import FrequencyOracle
 from deniable.protocol.mechanisms.number_range import Histogram
 from deniable.protocol.segments import LEAST_REPORTS
+from deniable_collector.tally import Tally
 from deniable_estimator.answers.base import Answer
 from deniable_estimator.answers.basis import Part
 from deniable_estimator.answers.csv_files import Filed, Table
-from deniable_estimator.answers.segmented import (
-    Group,
-    LabelledSegment,
-    Segmented,
-    name_of,
-    segmented,
-)
-from deniable_estimator.asking.fetch import Question, Selection, select, unfinished
+from deniable_estimator.answers.segmented import Group, Segmented, name_of
+from deniable_estimator.asking.fetch import Chosen, Question, Selection, select, unfinished
 from deniable_estimator.asking.query import Query, find_metric, sliced
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.trend import GROUPS, Trend, trend
@@ -38,7 +34,6 @@ from deniable_estimator.errors import EstimateError
 from deniable_estimator.forecasting.detection import LARGE_SHARE, reports_to_detect
 from deniable_estimator.forecasting.number_forecast import reports_for_quantile
 from deniable_estimator.messages import counted, message
-from deniable_estimator.statistics.participation import Participation
 
 UNIONS = {"day": (1, 7, 28), "week": (1, 4), "month": (1,)}
 """The newest windows that a segment is estimated from, if they have enough reports; else all."""
@@ -87,56 +82,6 @@ def enough_reports(scheme: Scheme) -> int:
     return _ENOUGH_FOR_MEAN
 
 
-def split(
-    selection: Selection, by: Sequence[str], *, recent: bool = False
-) -> tuple[list[tuple[dict[str, str], Question]], int]:
-    """The question of each combination of these segments, in the order of the current scheme, and
-    how many reports tell none of them.
-
-    With `recent`, a segment's question is over its newest windows of `UNIONS` that have enough
-    reports. Otherwise all are over the same windows, and each tally is read once.
-
-    Raises:
-        StoreUnavailable: the store cannot answer now.
-    """
-    reader, name = selection.reader, selection.metric.name
-    found: dict[tuple[str, ...], list[Part]] = {}
-    unsplit = 0
-    for each in selection.chosen:
-        scheme, fingerprint = each.scheme, each.scheme.fingerprint
-        groups: dict[tuple[str, ...], list[int]] = {}
-        for place in each.places:
-            labels = scheme.combinations[place]
-            if set(by) <= labels.keys():
-                groups.setdefault(tuple(labels[segment] for segment in by), []).append(place)
-        if not (each.published and each.windows):
-            for key in groups:
-                found.setdefault(key, [])
-            continue
-        counts = reader.segment_reports(name, fingerprint, each.windows)
-        if not groups:
-            unsplit += int(sum(reports[list(each.places)].sum() for reports in counts.values()))
-            continue
-        whole = {each.windows: selection.tally(each, each.windows)}
-        for key, places in groups.items():
-            chosen = each.windows
-            if recent:
-                # Of dropped windows the newest cannot be had alone.
-                apart = [label for label in counts if label not in each.dropped]
-                own = {label: int(counts[label][places].sum()) for label in apart or counts}
-                chosen = _newest(selection.metric, scheme, own)
-                if chosen not in whole:
-                    whole[chosen] = selection.tally(each, chosen)
-            reports = {label: int(counts[label][places].sum()) for label in chosen}
-            participation = selection.participation(each, reports)
-            tally = sliced(whole[chosen], scheme, places)
-            part = Part(tally, scheme, each.candidates, participation, selection.metric.type.unit)
-            found.setdefault(key, []).append(part)
-    return [
-        (dict(zip(by, key, strict=True)), Question(tuple(parts))) for key, parts in found.items()
-    ], unsplit
-
-
 def _newest(metric: Metric, scheme: Scheme, reports: Mapping[str, int]) -> tuple[str, ...]:
     """The newest windows with enough reports: one, then more of them, then all."""
     labels, enough = tuple(reports), enough_reports(scheme)
@@ -179,7 +124,10 @@ class SplitQuestion:
     where: Mapping[str, str]
     total: Question
     groups: tuple[tuple[dict[str, str], Question], ...]
+    rest: Question
+    """That of the small ones together."""
     unsplit: int
+    """Reports that tell none of the groups."""
     against: Mapping[str, str] | None
     recent: bool
 
@@ -195,20 +143,39 @@ class SplitQuestion:
             found = question.estimate(level=level)
             return found.marked(unfinished(found.windows, moment))
 
-        reported = [(labels, each) for labels, each in self.groups if each.n]
-        groups = [Group(labels, answer(each)) for labels, each in reported]
-        small = [each for _, each in reported if each.n < LEAST_REPORTS]
-        rest = answer(_merged(small)) if small and not self.recent else None
-        return segmented(
+        groups = [Group(labels, answer(each)) for labels, each in self.groups if each.n]
+        large = tuple(each for each in groups if each.answer.n >= LEAST_REPORTS)
+        small = tuple(each for each in groups if each.answer.n < LEAST_REPORTS)
+        rest = answer(self.rest) if self.rest.n and not self.recent else None
+        return Segmented(
             self.by,
             self.where,
             answer(self.total),
-            groups,
-            rest,
+            large,
+            small,
+            rest if rest is not None and rest.n >= LEAST_REPORTS else None,
             self.unsplit,
-            against=self.against,
-            together=not self.recent,
+            self._reference(large),
+            not self.recent,
         )
+
+    def _reference(self, large: Sequence[Group]) -> Group | None:
+        """What the others are compared with: the largest, if nothing else is asked for."""
+        compared = large
+        if self.against is not None:
+            compared = [each for each in large if dict(each.labels) == dict(self.against)]
+            if not compared:
+                raise EstimateError(
+                    message(
+                        "{segment} has fewer than {least} reports here: compare with another "
+                        "segment",
+                        segment=name_of(self.against),
+                        least=LEAST_REPORTS,
+                    )
+                )
+        if len(large) < 2 or self.recent:
+            return None
+        return max(compared, key=lambda each: each.answer.n)
 
 
 def split_question(
@@ -218,7 +185,10 @@ def split_question(
     against: Mapping[str, str] | None = None,
     recent: bool = False,
 ) -> SplitQuestion:
-    """The data of a selection of tallies by segments.
+    """The data of a selection of tallies by segments, in the order of the current scheme.
+
+    With `recent`, a segment's question is over its newest windows of `UNIONS` that have enough
+    reports. Otherwise all are over the same windows, and each tally is read once.
 
     Raises:
         EstimateError: `by` or `against` are no segments of the metric.
@@ -227,8 +197,47 @@ def split_question(
     check_names(selection.metric, by)
     if against is not None:
         _check_against(selection.metric, by, against)
-    groups, unsplit = split(selection, by, recent=recent)
-    given = selection.where, selection.read(), tuple(groups), unsplit, against, recent
+    reader = selection.reader
+    found: dict[tuple[str, ...], list[Part]] = {}
+    read = []
+    unsplit = 0
+    for each in selection.own:
+        scheme = each.scheme
+        groups: dict[tuple[str, ...], list[int]] = {}
+        for place in each.places:
+            labels = scheme.combinations[place]
+            if set(by) <= labels.keys():
+                groups.setdefault(tuple(labels[segment] for segment in by), []).append(place)
+        if not each.windows:
+            for key in groups:
+                found.setdefault(key, [])
+            continue
+        counts = reader.segment_reports(*each.named, each.windows)
+        if not groups:
+            unsplit += int(sum(reports[list(each.places)].sum() for reports in counts.values()))
+            continue
+        whole = {each.windows: reader.tally(*each.named, each.windows)}
+        read.append((each, whole[each.windows], counts, groups))
+        for key, places in groups.items():
+            chosen = each.windows
+            if recent:
+                # Of dropped windows the newest cannot be had alone.
+                apart = [label for label in counts if label not in each.dropped]
+                own = {label: int(counts[label][places].sum()) for label in apart or counts}
+                chosen = _newest(selection.metric, scheme, own)
+                if chosen not in whole:
+                    whole[chosen] = reader.tally(*each.named, chosen)
+            told = {label: counts[label] for label in chosen}
+            found.setdefault(key, []).append(_part(each, whole[chosen], told, places))
+    questions = {key: Question(tuple(parts)) for key, parts in found.items()}
+    small = {key for key, question in questions.items() if question.n < LEAST_REPORTS}
+    rest = tuple(
+        _part(each, tally, counts, places)
+        for each, tally, counts, groups in read
+        if (places := [place for key in groups if key in small for place in groups[key]])
+    )
+    split = tuple((dict(zip(by, key, strict=True)), each) for key, each in questions.items())
+    given = selection.query.where, selection.read(), split, Question(rest), unsplit, against, recent
     return SplitQuestion(tuple(by), *given)
 
 
@@ -249,73 +258,46 @@ def _check_against(metric: Metric, by: Sequence[str], against: Mapping[str, str]
         )
 
 
-def _merged(questions: Sequence[Question]) -> Question:
-    """The question of several segments together."""
-    parts: dict[str, list[Part]] = {}
-    for question in questions:
-        for part in question.parts:
-            parts.setdefault(part.scheme.fingerprint, []).append(part)
-    merged = []
-    for each in parts.values():
-        first = each[0]
-        tally = replace(
-            first.tally,
-            rows=tuple(
-                sum(rows[1:], rows[0])
-                for rows in zip(*(part.tally.rows for part in each), strict=True)
-            ),
-        )
-        reports = {
-            label: int(np.sum([part.participation.reports[label] for part in each]))
-            for label in first.participation.reports
-        }
-        participation: Participation = replace(first.participation, reports=reports)
-        merged.append(replace(first, tally=tally, participation=participation))
-    return Question(tuple(merged))
-
-
-@dataclass(frozen=True, eq=False)
-class SegmentTrend(LabelledSegment):
-    """The trend of one."""
-
-    trend: Trend
+def _part(
+    each: Chosen, tally: Tally, reports: Mapping[str, NDArray[np.int64]], places: Sequence[int]
+) -> Part:
+    """What some combinations have of a tally with these reports in each window."""
+    told = {label: int(counts[places].sum()) for label, counts in reports.items()}
+    return each.part(sliced(tally, each.scheme, places), told)
 
 
 @dataclass(frozen=True, eq=False)
 class SegmentTrends(Filed):
     """A metric over time by segments."""
 
-    metric: str
-    by: tuple[str, ...]
-    groups: tuple[SegmentTrend, ...]
-    small: tuple[tuple[Mapping[str, str], int], ...]
-    """The segments with fewer reports in the whole range than say anything, with their number."""
+    split: Segmented
+    """The answer over the whole range."""
+    trends: tuple[Trend, ...]
+    """That of each of its groups."""
 
-    @classmethod
-    def of(cls, found: Segmented, trend_of: Callable[[Group], Trend]) -> SegmentTrends:
-        """Those of an answer by segments, each as a function finds it."""
-        groups = tuple(SegmentTrend(each.labels, trend_of(each)) for each in found.groups)
-        small = tuple((each.labels, each.answer.n) for each in found.small)
-        return cls(found.metric, found.by, groups, small)
+    @property
+    def groups(self) -> list[tuple[Group, Trend]]:
+        """The segments that have enough reports, each with its trend."""
+        return list(zip(self.split.groups, self.trends, strict=True))
 
     @property
     def notes(self) -> tuple[str, ...]:
         """How to read it."""
         notes = [message("segments are not private: each report states its segment without noise")]
-        if len({each.trend.by for each in self.groups}) > 1:
+        if len({each.by for each in self.trends}) > 1:
             notes.append(
                 message("segments with fewer reports are shown by longer periods than the others")
             )
-        if self.small:
+        if small := self.split.small:
             notes.append(
                 counted(
                     "{count} segment with fewer than {least} reports in all is left out: "
                     "{segments}",
                     "{count} segments with fewer than {least} reports in all are left out: "
                     "{segments}",
-                    len(self.small),
+                    len(small),
                     least=LEAST_REPORTS,
-                    segments="; ".join(f"{name_of(each)} ({n:,})" for each, n in self.small),
+                    segments="; ".join(f"{each.name} ({each.answer.n:,})" for each in small),
                 )
             )
         return tuple(notes)
@@ -323,27 +305,28 @@ class SegmentTrends(Filed):
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {
-            "metric": self.metric,
-            "by": list(self.by),
+            "metric": self.split.metric,
+            "by": list(self.split.by),
             "notes": list(self.notes),
             "segments": [
-                {"segment": dict(each.labels), **each.trend.to_dict()} for each in self.groups
+                {"segment": dict(group.labels), **each.to_dict()} for group, each in self.groups
             ],
-            "small": [{"segment": dict(labels), "n": n} for labels, n in self.small],
+            "small": [
+                {"segment": dict(each.labels), "n": each.answer.n} for each in self.split.small
+            ],
         }
 
     def csv_table(self) -> Table:
         """The lines of each trend, with the segment and its period in front; at the end the name of
         the segment once more, in a column that is called the same for all segments."""
-        header: tuple[str, ...] = (*self.by, "by")
+        by = self.split.by
+        columns: Sequence[str] = ()
         rows: list[Sequence[Any]] = []
-        for each in self.groups:
-            columns, lines = each.trend.csv_table()
-            if len(header) == len(self.by) + 1:
-                header = (*header, *columns)
-            labels = [each.labels[name] for name in self.by]
-            rows += [(*labels, each.trend.by, *line, name_of(each.labels)) for line in lines]
-        return (*header, "segment"), rows
+        for group, each in self.groups:
+            columns, lines = each.csv_table()
+            labels = [group.labels[name] for name in by]
+            rows += [(*labels, each.by, *line, group.name) for line in lines]
+        return (*by, "by", *columns, "segment"), rows
 
 
 def period_of(window: windows.Kind, reports: Mapping[str, float], enough: int) -> windows.Kind:
@@ -379,4 +362,5 @@ def trends_by_segment(
         within = replace(query, where={**query.where, **group.labels})
         return trend(reader, registry, within, by=by or own, now=moment)
 
-    return SegmentTrends.of(by_segment(reader, registry, query, segments, now=moment), trend_of)
+    split = by_segment(reader, registry, query, segments, now=moment)
+    return SegmentTrends(split, tuple(map(trend_of, split.groups)))

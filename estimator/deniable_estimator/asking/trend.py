@@ -94,6 +94,11 @@ class Trend(Filed):
         return tuple(period for period in self.periods if period.estimate)
 
     @property
+    def answers(self) -> list[Answer]:
+        """Their estimates."""
+        return [each.estimate for each in self.periods if each.estimate]
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Notes on how to read the trend."""
         notes = []
@@ -172,7 +177,7 @@ class Trend(Filed):
     @property
     def unit(self) -> Unit:
         """That of its answers."""
-        return next((each.estimate.unit for each in self.periods if each.estimate), SHARES)
+        return self.answers[0].unit if self.answers else SHARES
 
     @property
     def leading(self) -> str:
@@ -181,23 +186,19 @@ class Trend(Filed):
         Raises:
             EstimateError: there are no reports.
         """
-        if not self.reported:
+        if not self.answers:
             raise EstimateError("there are no reports in that range: choose another")
-        newest = self.reported[-1].estimate
-        assert newest is not None
-        return newest.leading
+        return self.answers[-1].leading
 
     @property
     def kind(self) -> str | None:
         """That of its answers; None without reports."""
-        return next((each.estimate.kind for each in self.periods if each.estimate), None)
+        return self.answers[0].kind if self.answers else None
 
     @property
     def _header(self) -> tuple[str, ...]:
         """The columns of one series: without reports those of shares."""
-        names = ("value", "share")
-        if self.reported and self.reported[0].estimate:
-            names = self.reported[0].estimate.headings
+        names = self.answers[0].headings if self.answers else ("value", "share")
         return (*names, *_COLUMNS)
 
 

@@ -106,10 +106,9 @@ def _change(period: Period, value: str, alarmed: Collection[str]) -> WordedValue
 
 def _axis(trend: Trend, value: str) -> tuple[float, float]:
     """Where the bars of a series begin and end: from zero, or from below it if need be."""
-    answers = [each.estimate for each in trend.reported if each.estimate]
-    shown = [each.series.at(value) for each in answers if value in each.series.names]
+    shown = [each.series.at(value) for each in trend.answers if value in each.series.names]
     if not shown:
-        names = answers[-1].series.names if answers else ()
+        names = trend.answers[-1].series.names if trend.answers else ()
         known = f": choose one of {', '.join(names)}" if 0 < len(names) <= _FEW else ""
         raise EstimateError(f"{value!r} is not one of the values of {trend.metric}{known}")
     top = max((high for *_, high in shown if math.isfinite(high)), default=math.nan)

@@ -95,7 +95,35 @@ class Workers:
         """
         slot = self._free.get()
         try:
-            return self._run(slot, function, arguments, strings)
+            sent = _packed((function, arguments), strings)
+            source = None if strings is None else strings.source
+            if slot.process is not None and not slot.process.is_alive():
+                # It has died since its last task: that is not this one's fault.
+                self._end(slot)
+            if slot.process is None:
+                self._start(slot)
+            slot.tasks += 1
+            try:
+                slot.connection.send((self.seconds, source, sent))
+                kind, told = slot.connection.recv()
+            except (EOFError, OSError):
+                self._end(slot)
+                raise (
+                    WorkersClosed() if self._closed else TooHeavy(self.memory, self.seconds)
+                ) from None
+            if kind == "memory" or slot.tasks >= _TASKS:
+                self._end(slot)
+            if kind == "memory":
+                raise TooHeavy(self.memory, self.seconds)
+            found = _unpacked(told, strings)
+            if kind == "error":
+                error, texts, members = found
+                raised: Exception = error.__new__(error, *texts)
+                raised.args = texts
+                vars(raised).update(members)
+                raise raised
+            result: _T = found
+            return result
         finally:
             self._free.put(slot)
 
@@ -109,43 +137,6 @@ class Workers:
         for slot in [self._free.get() for _ in self._slots]:
             self._end(slot)
             self._free.put(slot)
-
-    def _run(
-        self,
-        slot: _Slot,
-        function: Callable[..., _T],
-        arguments: tuple[object, ...],
-        strings: Listed | None,
-    ) -> _T:
-        sent = _packed((function, arguments), strings)
-        source = None if strings is None else strings.source
-        if slot.process is not None and not slot.process.is_alive():
-            # It has died since its last task: that is not this one's fault.
-            self._end(slot)
-        if slot.process is None:
-            self._start(slot)
-        slot.tasks += 1
-        try:
-            slot.connection.send((self.seconds, source, sent))
-            kind, told = slot.connection.recv()
-        except (EOFError, OSError):
-            self._end(slot)
-            raise (
-                WorkersClosed() if self._closed else TooHeavy(self.memory, self.seconds)
-            ) from None
-        if kind == "memory" or slot.tasks >= _TASKS:
-            self._end(slot)
-        if kind == "memory":
-            raise TooHeavy(self.memory, self.seconds)
-        found = _unpacked(told, strings)
-        if kind == "error":
-            error, texts, members = found
-            raised: Exception = error.__new__(error, *texts)
-            raised.args = texts
-            vars(raised).update(members)
-            raise raised
-        result: _T = found
-        return result
 
     def _start(self, slot: _Slot) -> None:
         # Not a plain fork: a thread of this process may hold a lock that the child would need.

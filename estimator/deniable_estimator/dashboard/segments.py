@@ -14,7 +14,7 @@ from deniable_estimator.answers.segmented import Group, Segmented, shown_series
 from deniable_estimator.answers.words.formats import series_name
 from deniable_estimator.asking.comparison import chosen_series, compare
 from deniable_estimator.asking.segments import SegmentTrends
-from deniable_estimator.asking.trend import Period, Trend
+from deniable_estimator.asking.trend import Period
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.ranges import before
 from deniable_estimator.dashboard.timeline import SmallChart, toggled
@@ -60,49 +60,52 @@ def trends_of_segments(reading: PageReading, found: Segmented, by: windows.Kind)
     Raises:
         StillDecoding, TooManyDecodes: it takes longer than one may wait.
     """
+    return SegmentTrends(
+        found,
+        tuple(
+            replace(reading, where={**found.where, **group.labels}).trend(by).answer
+            for group in found.groups
+        ),
+    )
 
-    def trend_of(group: Group) -> Trend:
-        return replace(reading, where={**found.where, **group.labels}).trend(by).answer
 
-    return SegmentTrends.of(found, trend_of)
-
-
-def _farthest(found: Segmented, series: str) -> list[tuple[str, ...]]:
+def _farthest(groups: Sequence[Group], series: str) -> list[tuple[str, ...]]:
     """The largest segment, and the one whose number is farthest from its own."""
 
-    largest = max(found.groups, key=lambda each: each.answer.n)
-    number = {each.key: each.answer.series.at(series)[0] for each in found.groups}
+    largest = max(groups, key=lambda each: each.answer.n)
+    number = {each.key: each.answer.series.at(series)[0] for each in groups}
     apart = {key: abs(value - number[largest.key]) for key, value in number.items()}
     others = [key for key in apart if key != largest.key and math.isfinite(apart[key])]
     return [largest.key, *sorted(others, key=lambda key: -apart[key])[:1]]
 
 
 def over_time(
-    found: Segmented, trends: SegmentTrends, series: str, chosen: Sequence[tuple[str, ...]]
+    found: SegmentTrends, series: str, chosen: Sequence[tuple[str, ...]]
 ) -> OverTime | None:
     """The charts of one series; None where fewer than two periods have reports. Without a choice
     the largest segment is drawn, and the one that is farthest from it."""
-    if not trends.groups:
+    if not found.trends:
         return None
     # All are over the same days, but a trend begins with its first report.
-    longest = max((each.trend for each in trends.groups), key=lambda trend: len(trend.periods))
+    longest = max(found.trends, key=lambda trend: len(trend.periods))
     periods = longest.periods
-    if len({p.label for each in trends.groups for p in each.trend.reported}) < 2:
+    if len({p.label for each in found.trends for p in each.reported}) < 2:
         return None
     lines = []
-    for group, each in zip(found.groups, trends.groups, strict=True):
-        (line,) = lines_of(each.trend, [series])
+    for group, each in found.groups:
+        (line,) = lines_of(each, [series])
         known = {
             period.label: numbers
-            for period, numbers in zip(each.trend.periods, line.numbers, strict=True)
+            for period, numbers in zip(each.periods, line.numbers, strict=True)
         }
         lines.append(TrendLine(group.name, tuple(known.get(p.label) for p in periods)))
     axis = axis_of(longest.unit, lines)
     if axis is None:
         return None
-    own = [{each.label: each for each in group.trend.periods} for group in trends.groups]
-    keys = [each.key for each in found.groups]
-    drawn = [key for key in keys if key in chosen] or _farthest(found, series)
+    own = [{each.label: each for each in trend.periods} for trend in found.trends]
+    groups = found.split.groups
+    keys = [each.key for each in groups]
+    drawn = [key for key in keys if key in chosen] or _farthest(groups, series)
     drawn = [key for key in keys if key in drawn][:MOST_LINES]
     places = [keys.index(key) for key in drawn]
     chart = draw_trend(
@@ -114,7 +117,7 @@ def over_time(
     if chart is None:
         return None
     small = []
-    for place, (group, line) in enumerate(zip(found.groups, lines, strict=True)):
+    for place, (group, line) in enumerate(zip(groups, lines, strict=True)):
         alone = draw_trend(
             *(_counted(periods, [own[place]]), [line], axis),
             height=_SMALL_HEIGHT,

@@ -106,7 +106,7 @@ def segments_page(name: str) -> ResponseReturnValue:
                 trends = trends_of_segments(reading.over(days.around), found, kind)
                 over = request.args.getlist("over")
                 chosen = [each.key for each in found.groups if address_of(each.key) in over]
-                drawn = over_time(found, trends, series, chosen)
+                drawn = over_time(trends, series, chosen)
         except (RangeError, EstimateError) as error:
             refused = keep_form(error)
     reported = source.registry.unasked.get(metric.name, metric)

@@ -291,9 +291,9 @@ def _kept(metric: Metric) -> float:
         return 0.0
     if not isinstance(mechanism, FrequencyOracle):
         return 1.0  # cautious: nothing averages out
-    from deniable_estimator.analyses import memory_of  # it needs numpy
+    from deniable_estimator.analyses import analysis_of  # it needs numpy
 
-    p1, q1 = (float(each) for each in memory_of(mechanism).memo_channel())
+    p1, q1 = (float(each) for each in analysis_of(mechanism).memo_channel())
     p, q = float(mechanism.p), float(mechanism.q)
     return q1 * (1 - q1) / (p1 - q1) ** 2 / (q * (1 - q) / (p - q) ** 2)
 

@@ -16,7 +16,7 @@ from deniable.protocol.mechanisms import (
 )
 from deniable.protocol.mechanisms.choice import choose, loss
 from deniable.protocol.types.closed import Category
-from deniable_estimator.analyses import memory_of, oracle_analysis
+from deniable_estimator.analyses import analysis_of, oracle_analysis
 from deniable_estimator.document.document import Document, Fact, Note
 from deniable_estimator.document.units import SHARES
 from deniable_estimator.forecasting.detection import (
@@ -134,7 +134,7 @@ def lasting_error(mechanism: Memoizing[Any], share: float, devices: int) -> floa
     """The standard error of a share that remains over any number of windows, when the fresh noise
     has averaged out and the same devices report: sqrt(V1 / devices), with V1 from
     `deniable_estimator.analyses.memoized`."""
-    p1, q1 = (float(each) for each in memory_of(mechanism).memo_channel())
+    p1, q1 = (float(each) for each in analysis_of(mechanism).memo_channel())
     rate = q1 + share * (p1 - q1)
     return math.sqrt(rate * (1 - rate) / devices) / (p1 - q1)
 

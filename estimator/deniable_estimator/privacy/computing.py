@@ -23,8 +23,8 @@ from deniable import Metric, Registry
 from deniable.protocol.mechanisms import Memoizing
 from deniable.protocol.mechanisms.number_range import Numeric
 from deniable.protocol.windows import IN_A_YEAR
-from deniable_estimator.analyses import memory_of
-from deniable_estimator.analyses.base import MemoryAnalysis
+from deniable_estimator.analyses import analysis_of
+from deniable_estimator.analyses.base import Analysis
 from deniable_estimator.privacy.guarantees import (
     Bound,
     ChangeExample,
@@ -38,7 +38,7 @@ from deniable_estimator.privacy.guarantees import (
 _MOST_REPORTS = 1 << 16
 
 
-def reports_that_show(memory: MemoryAnalysis, epsilon: float) -> int | None:
+def reports_that_show(memory: Analysis[Any], epsilon: float) -> int | None:
     """The smallest even number of alternating reports that reveal more than `epsilon`.
 
     None if not even 65,536 do.
@@ -170,7 +170,7 @@ def _memory(
         bound = Bound.of(household * memos * memo)
         return bound if lifetime is None else min(bound, lifetime, key=lambda each: each.epsilon)
 
-    memory = memory_of(mechanism)
+    memory = analysis_of(mechanism)
     reports = reports_that_show(memory, float(2 * memo))
     change = None
     if reports is not None:

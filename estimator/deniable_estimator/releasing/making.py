@@ -114,9 +114,8 @@ def _columns_and_rows(prepared: Prepared, bits: Bits) -> tuple[list[str], list[l
 
 def _of_shares(prepared: Prepared) -> bool:
     """Whether the estimates are shares: those of a number are, if a pair of it is reported."""
-    margins = [piece.question.margin for piece in prepared.pieces]
-    by_pair = any(margin is not None and margin.question.n for margin in margins)
-    return prepared.metric.type.name != "number" or by_pair
+    pairs = [part for piece in prepared.pieces for part in piece.question.pair]
+    return prepared.metric.type.name != "number" or any(part.tally.reports for part in pairs)
 
 
 def _rows(prepared: Prepared, piece: Piece, bits: Bits) -> Iterator[list[Any]]:

@@ -48,17 +48,15 @@ class SumCell:
 def counted(chosen: Selection) -> Counted:
     """The reports of the sum of these windows, by where they are counted."""
     found: dict[str, dict[str, int]] = {}
-    name = chosen.metric.name
     for each in chosen.chosen:
-        if not each.published or not each.windows:
+        if not each.windows:
             continue
-        fingerprint = each.scheme.fingerprint
-        counts = chosen.reader.segment_reports(name, fingerprint, each.windows)
+        counts = chosen.reader.segment_reports(*each.named, each.windows)
         for label, by_place in counts.items():
             known = {str(place): int(by_place[place]) for place in each.places if by_place[place]}
             if known:
-                found[f"{name} {fingerprint} {label}"] = known
-    return {**found, **(counted(chosen.pair) if chosen.pair else {})}
+                found[" ".join((*each.named, label))] = known
+    return found
 
 
 def cells(

@@ -175,7 +175,7 @@ def _pieces(chosen: Selection, request: ReleaseRequest) -> list[Piece]:
                 "the range holds reports that were made under an earlier definition of "
                 f"{metric.name}: their guarantee is another. Begin it later with --from"
             )
-        unnamed = question.parts and question.parts[0].unnamed and question.margin is None
+        unnamed = question.parts and question.parts[0].unnamed and not question.pair
         if request.epsilon is None and unnamed and not isinstance(metric.type, Discovery):
             raise EstimateError(
                 f"{metric.name} takes any string: name those to look for with --candidates FILE"
@@ -189,8 +189,8 @@ def _pieces(chosen: Selection, request: ReleaseRequest) -> list[Piece]:
 
 def _noisy(metric: Metric, question: Question, method: Method) -> Statistic[Any]:
     """What of the data receives noise."""
-    if question.margin is not None and question.margin.question.n:
-        pair = question.margin.question.parts[0].tally.metric
+    if any(part.tally.reports for part in question.pair):
+        pair = question.pair[0].tally.metric
         raise EstimateError(
             f"{metric.name} is not reported by itself, but as a part of {pair}: release that with "
             "noise"

@@ -97,7 +97,7 @@ class SupportCounts(Statistic[OracleAnalysis[Any]]):
 
     def __init__(self, part: Part, analysis: OracleAnalysis[Any]) -> None:
         super().__init__(part, analysis)
-        self.values, self._items = asked_values(part.tally, part.scheme, part.candidates)
+        self.values, self._items = asked_values(part.scheme, part.candidates)
         self._places: NDArray[np.int64] | None = None
         if isinstance(analysis, HashedAnalysis):
             if len(self.values) > MOST_STRINGS:

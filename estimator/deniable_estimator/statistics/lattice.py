@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -85,15 +86,11 @@ class Summand:
         return total, (len(weights) + 16) * _UNIT
 
 
-_kept: dict[int, NDArray[np.complex128]] = {}
-
-
+@lru_cache(maxsize=1)
 def _roots(cells: int) -> NDArray[np.complex128]:
     """exp(-2 pi i j / cells) for all j, each from its exact argument."""
-    if cells not in _kept:
-        _kept.clear()
-        _kept[cells] = np.exp(-2j * np.pi / cells * np.arange(cells))
-    return _kept[cells]
+    roots: NDArray[np.complex128] = np.exp(-2j * np.pi / cells * np.arange(cells))
+    return roots
 
 
 def mean_and_variance(summands: Sequence[Summand], tilt: float) -> tuple[float, float]:

@@ -131,13 +131,13 @@ def trend_document(trend: Trend, value: str | None, step: str) -> Document:
 def trends_document(found: SegmentTrends, value: str | None) -> Document:
     """The same for each segment; with the same error."""
     frames = []
-    for each in found.groups:
-        told = value or each.trend.leading
-        title = f"{each.name}  ·  {told}  ·  by {each.trend.by}"
-        frames.append(trend_frame(each.trend, [told], title=title))
-    notes = dict.fromkeys(note for each in found.groups for note in each.trend.notes)
+    for group, trend in found.groups:
+        told = value or trend.leading
+        title = f"{group.name}  ·  {told}  ·  by {trend.by}"
+        frames.append(trend_frame(trend, [told], title=title))
+    notes = dict.fromkeys(note for trend in found.trends for note in trend.notes)
     told_notes = tuple(warned((*notes, *found.notes)))
-    return Document("trends", found.metric, Note(""), frames=tuple(frames), notes=told_notes)
+    return Document("trends", found.split.metric, Note(""), frames=tuple(frames), notes=told_notes)
 
 
 def segments_document(found: Segmented) -> Document:

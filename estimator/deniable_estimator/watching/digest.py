@@ -26,7 +26,6 @@ from deniable_estimator.annotations import Annotation, between
 from deniable_estimator.answers.base import NO_CHANGE, Answer, ChangeTest, Comparison
 from deniable_estimator.answers.words.formats import estimate_of
 from deniable_estimator.asking.comparison import (
-    Moment,
     compare,
     days_since,
     kept_from,
@@ -197,7 +196,7 @@ def _attention(metric: Metric, selection: Selection, rules: MetricRules, now: fl
     settled = newest_settled(selection.labels, now)
     if settled is not None:
         judged = Judgement(settled, selection.within([settled]).read().n)
-        found += findings_of(metric, judged, rules, own=selection.pair is None)
+        found += findings_of(metric, judged, rules, own=not selection.of_pair)
     return [each.text for each in found]
 
 
@@ -207,7 +206,7 @@ def _since(
     """What changed since an annotation; None where nothing did, nothing where that is unknown."""
     try:
         kept = kept_from(metric, last + timedelta(1))
-        days = days_since(Moment(noted.text, noted.day), metric.window, last, kept)
+        days = days_since(noted.text, noted.day, metric.window, last, kept)
     except EstimateError:
         return []
     found = _compared(selection, days, _answer(selection, days), family)

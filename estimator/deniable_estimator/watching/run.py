@@ -110,7 +110,7 @@ class Watcher:
                 state.judged[metric.name] = window
                 found += [
                     self._dated(metric, each)
-                    for each in findings_of(metric, judged, rules, own=selection.pair is None)
+                    for each in findings_of(metric, judged, rules, own=not selection.of_pair)
                 ]
                 kinds.add("few")
                 self._end_lasting(metric, state, judged, now)

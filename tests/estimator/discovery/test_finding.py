@@ -170,7 +170,7 @@ def test_a_tally_of_another_scheme_is_refused(code, crowd):
     """A tally must belong to its scheme."""
     other = Scheme("discovery", PrefixTree.design("others", 4.0, 5), ())
     with pytest.raises(EstimateError, match="was made under scheme"):
-        find_strings([Part(crowd, other, None, Participation.evenly(crowd))], Rule())
+        Part(crowd, other, None, Participation.evenly(crowd))
 
 
 def test_devices_that_report_again(code, crowd, finds):

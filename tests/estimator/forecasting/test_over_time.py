@@ -7,7 +7,7 @@ import pytest
 from tests.client.conftest import metrics_toml
 
 from deniable import Registry
-from deniable_estimator.analyses import memory_of
+from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.memoized import report_weight
 from deniable_estimator.forecasting.crowd_forecast import reports_over, seen, shows
 
@@ -28,7 +28,7 @@ def test_memos_count_as_the_estimator_counts_them():
     """Reports from memos count as what the estimator takes them for, where values are rare."""
     declared = metric(**MEMO)
     oracle = declared.scheme.oracle
-    channel = memory_of(oracle).memo_channel()
+    channel = analysis_of(oracle).memo_channel()
     for windows in (1, 7, 30):
         weight = reports_over(declared, windows) / (50_000 * windows)
         cautious = report_weight(channel, float(oracle.p), float(oracle.q), windows)

@@ -41,7 +41,6 @@ from deniable_estimator.analyses.base import (
     Counts,
     Finding,
     Items,
-    MemoryAnalysis,
     Ones,
     OracleAnalysis,
     Pull,
@@ -98,13 +97,24 @@ class CohortAnalysis(OracleAnalysis[AnyOracle]):
         Raises:
             EstimateError: so many candidates do not fit into memory.
         """
-        self._check_number(self.table(), len(items))
+        channel = self.table()
+        most = _MOST_CELLS // (channel.cohorts * channel.hashes)
+        if len(items) > most:
+            raise EstimateError(
+                message(
+                    "{count:,} candidates are too many for {mechanism}: ask for at most {most:,} "
+                    "at a time",
+                    count=len(items),
+                    mechanism=self.mechanism.name,
+                    most=most,
+                )
+            )
         each = [
             self._decode(tally, items, level, times)
             for tally, times in zip(tallies, repeats, strict=True)
         ]
         # Without memos a device reports from another cohort each time, which has no effect here.
-        kept = None if self.memory else self.kept_noise([found.n for found in each], repeats)
+        kept = None if self.remembers else self.kept_noise([found.n for found in each], repeats)
         if kept is not None:
             explained = kept.at(np.array([[found.explained_share] for found in each])).ravel()
             each = [
@@ -126,10 +136,10 @@ class CohortAnalysis(OracleAnalysis[AnyOracle]):
         return finding, np.array([[tally.reports] for tally in tallies])
 
     def _decode(self, tally: Tally, items: Items, level: float, repeats: float) -> Decoding:
-        channel, memory = self.table(), self.memory
+        channel = self.table()
         p11, p01 = float(channel.p11), float(channel.p01)
         # Memos have the same effect as fewer reports.
-        scale = report_weight(memory.memo_channel(), p11, p01, repeats) if memory else 1.0
+        scale = report_weight(self.memo_channel(), p11, p01, repeats) if self.remembers else 1.0
         return decode(
             np.array([row.cells for row in tally.rows]) * scale,
             np.array([row.reports for row in tally.rows]) * scale,
@@ -141,19 +151,6 @@ class CohortAnalysis(OracleAnalysis[AnyOracle]):
             fdr=1 - level,
             level=level,
         )
-
-    def _check_number(self, channel: Channel, candidates: int) -> None:
-        each = channel.cohorts * channel.hashes
-        if candidates * each > _MOST_CELLS:
-            raise EstimateError(
-                message(
-                    "{count:,} candidates are too many for {mechanism}: ask for at most {most:,} "
-                    "at a time",
-                    count=candidates,
-                    mechanism=self.mechanism.name,
-                    most=_MOST_CELLS // each,
-                )
-            )
 
 
 def _design(channel: Channel, items: Items) -> Design:
@@ -207,13 +204,10 @@ class CohortLocalHashingAnalysis(CohortAnalysis[AnyCohorts], HashedAnalysis[AnyC
         return Channel(mechanism.salt, *sizes, channel.p, channel.q, exclusive)
 
 
-class MemoizedLocalHashingAnalysis(
-    CohortLocalHashingAnalysis[MemoizedLocalHashing], MemoryAnalysis
-):
+class MemoizedLocalHashingAnalysis(CohortLocalHashingAnalysis[MemoizedLocalHashing]):
     """The same with memos, one for each column of the device's cohort."""
 
     channel_analysis = MemoizedSubsetSelectionAnalysis
-    channel: MemoizedSubsetSelectionAnalysis
 
     def memo_channel(self) -> tuple[Fraction, Fraction]:
         return self.channel.memo_channel()
@@ -286,7 +280,7 @@ class FilterAnalysis(CohortAnalysis[AnyFilter]):
         return tuple(rows)
 
 
-class RapporAnalysis(FilterAnalysis[Rappor], MemoryAnalysis):
+class RapporAnalysis(FilterAnalysis[Rappor]):
     """The same with memos, each of which is a filter."""
 
     @property

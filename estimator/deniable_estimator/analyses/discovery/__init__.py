@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -21,8 +22,6 @@ from deniable_estimator.analyses.discovery.prefix_tree import Supported, candida
 from deniable_estimator.analyses.discovery.prior import Prior
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
 from deniable_estimator.statistics.significance import step_up
-
-__all__ = ["DecodedRows", "FoundHead", "PrefixTreeAnalysis"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +54,9 @@ class DecodedRows:
     def __init__(self, mechanism: PrefixTree, tally: Tally) -> None:
         self.mechanism = mechanism
         self.reports = [row.reports for row in tally.rows]
-        self._rows = tally.rows
-        self._supports: dict[int, Counts] = {}
-        self.channel = ProjectiveGeometryAnalysis(mechanism.channel)
-
-    def row(self, number: int) -> Counts:
+        self.channel = channel = ProjectiveGeometryAnalysis(mechanism.channel)
+        self.row: Callable[[int], Counts] = cache(lambda at: channel.places(tally.rows[at].cells))
         """The support of each cell of a row, shape (width,)."""
-        found = self._supports.get(number)
-        if found is None:
-            found = self._supports[number] = self.channel.places(self._rows[number].cells)
-        return found
 
     def find(
         self,

@@ -155,30 +155,21 @@ def _grown(
     parents, tokens, shares, noises, scores = (
         np.concatenate(column) for column in zip(*columns, strict=True)
     )
-    chosen = np.argsort(-scores, kind="stable")[:KEPT]
-    return [
-        _child(live[parents[at]], int(tokens[at]), shares[at], noises[at], scores[at], allowed)
-        for at in chosen
-    ]
-
-
-def _child(
-    parent: Candidate,
-    token: int,
-    share: float,
-    noise: float,
-    score: float,
-    allowed: NDArray[np.int8],
-) -> Candidate:
-    lower = share < parent.cap
-    return Candidate(
-        parent.head + token.to_bytes(2, "big").rstrip(b"\0"),
-        int(allowed[parent.state, token]),
-        token & 255,
-        float(share) if lower else parent.cap,
-        float(noise) if lower else parent.cap_variance,
-        float(score),
-    )
+    found = []
+    for at in np.argsort(-scores, kind="stable")[:KEPT].tolist():
+        parent, token = live[parents[at]], int(tokens[at])
+        lower = shares[at] < parent.cap
+        found.append(
+            Candidate(
+                parent.head + token.to_bytes(2, "big").rstrip(b"\0"),
+                int(allowed[parent.state, token]),
+                token & 255,
+                float(shares[at]) if lower else parent.cap,
+                float(noises[at]) if lower else parent.cap_variance,
+                float(scores[at]),
+            )
+        )
+    return found
 
 
 DEAD = -1

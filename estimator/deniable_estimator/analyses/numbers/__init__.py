@@ -28,7 +28,7 @@ from deniable.protocol.mechanisms.rappor import Rounds
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.anomalies import Figure, Found, of_scheme
-from deniable_estimator.analyses.base import Analysis, Counts, Items, MemoryAnalysis
+from deniable_estimator.analyses.base import Analysis, Counts, Items
 from deniable_estimator.analyses.memoized import alternating_bits
 from deniable_estimator.analyses.numbers.bits import BitPart, bit_noise, cell_shares
 from deniable_estimator.analyses.numbers.cell_sums import LEAST_ROW, CellSums
@@ -156,7 +156,7 @@ class HistogramAnalysis(NumberAnalysis[AnyHistogram]):
         return np.searchsorted(np.array(self.mechanism.edges), positions, side="right")
 
 
-class DBitFlipAnalysis(HistogramAnalysis[DBitFlip], MemoryAnalysis):
+class DBitFlipAnalysis(HistogramAnalysis[DBitFlip]):
     """A distribution, and the mean of the middles of its cells."""
 
     def sample_rows(

@@ -180,7 +180,7 @@ def newest_findings(reading: PageReading, family: int) -> tuple[MetricFinding, .
 
     def work() -> list[MetricFinding]:
         found = judge(*(lambda each: selection.within(each).read(), labels, window, RULES, level))
-        own = selection.pair is None
+        own = not selection.of_pair
         return list(findings_of(metric, found, RULES, own=own)) if found else []
 
     found = source.results.get(digest(*known), work)
