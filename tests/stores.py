@@ -247,3 +247,9 @@ def home(request, tmp_path):
 def store(home):
     """An empty store of those kinds."""
     return home.open()
+
+
+def window_reports(store, of, labels):
+    """The reports of each of these windows, dropped or not."""
+    found = store.segment_reports(*of, labels)
+    return {label: int(reports.sum()) for label, reports in found.items()}

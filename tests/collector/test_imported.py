@@ -3,6 +3,7 @@
 from contextlib import closing
 
 import pytest
+from tests.stores import window_reports
 
 from deniable.protocol import windows
 from deniable_collector.stores import open_store
@@ -54,7 +55,7 @@ def origin(scheme, new_id, noon, tmp_path):
 def counted(store, scheme):
     """The reports of each window of a store, whatever has them."""
     labels = store.all_windows("m", scheme.fingerprint)
-    return store.reports("m", scheme.fingerprint, labels)
+    return window_reports(store, ("m", scheme.fingerprint), labels)
 
 
 ALL = dict.fromkeys(DAYS, 1)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import redis
 from tests.ports import until
+from tests.stores import window_reports
 
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 from deniable_collector.stores.commits import TallyKey
@@ -97,7 +98,7 @@ def collect_everything(store, scheme, batches, noon):
     assert scheme.fingerprint in store.schemes()["m"]
     store.scheme("m", scheme.fingerprint)
     store.tally("m", scheme.fingerprint, labels)
-    store.reports("m", scheme.fingerprint, labels)
+    store.segment_reports("m", scheme.fingerprint, labels)
     store.versions({"m": labels})
     assert store.drop(noon) == len(labels) == len(batches)
     store.clear_journal(0.0)
@@ -114,8 +115,8 @@ def read_everything(store, scheme, batches, noon):
     store.scheme("m", scheme.fingerprint)
     labels = store.windows("m", scheme.fingerprint)
     store.tally("m", scheme.fingerprint, labels)
-    store.reports("m", scheme.fingerprint, labels)
-    store.version("m", scheme.fingerprint, labels)
+    store.segment_reports("m", scheme.fingerprint, labels)
+    store.each_version("m", scheme.fingerprint, labels)
     store.versions({"m": labels})
 
 
@@ -145,7 +146,7 @@ def test_each_right_is_needed_and_named(guarded, scheme, noon, role, act):
             store.publish({"m": [scheme]})
             fold_all(store, scheme, batches, noon)
             labels = store.windows("m", scheme.fingerprint)
-            counted = store.reports("m", scheme.fingerprint, labels)
+            counted = window_reports(store, ("m", scheme.fingerprint), labels)
             assert set(counted.values()) <= {1}, right
             assert len(counted) == len(batches) or right in AFTER_COMMITS
             store.drop(noon)

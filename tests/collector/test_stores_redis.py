@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager
 
 import pytest
 import redis
+from tests.stores import window_reports
 
 from deniable_collector.stores import StoreError, StoreUnavailable, ids, open_store
 from deniable_collector.stores.commits import Commit, TallyKey
@@ -190,7 +191,8 @@ def test_many_tallies_are_merged_at_once(redis_server, scheme, new_id, noon, mon
     with opened(redis_server, "together", scheme) as store:
         for _ in range(4):
             assert not store.fold(Commit((new_id(),), parts), noon)
-        assert store.reports("m", scheme.fingerprint, days) == dict.fromkeys(days, 4)
+        of = "m", scheme.fingerprint
+        assert window_reports(store, of, days) == dict.fromkeys(days, 4)
 
 
 def test_a_swap_that_is_always_overtaken(redis_server, scheme, new_id, noon, monkeypatch):

@@ -9,6 +9,7 @@ from datetime import date, timedelta
 import numpy as np
 import pytest
 from tests.registries import declared
+from tests.stores import window_reports
 
 from deniable import Registry
 from deniable.protocol import windows
@@ -72,7 +73,7 @@ class Crowd:
         right = sum((self.truth[day] for day in days), np.zeros(WIDTH + 1, np.int64))
         assert row.reports == right[0]
         assert np.array_equal(row.cells, right[1:])
-        reports = (store or self.store).reports("m", self.scheme, days)
+        reports = window_reports(store or self.store, ("m", self.scheme), days)
         assert reports == {day: self.truth[day][0] for day in days}
 
     def drop(self, before, *calendars):

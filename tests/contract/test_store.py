@@ -42,6 +42,7 @@ from tests.stores import (  # noqa: F401  (fixtures)
     redis_server,
     shelf,
     store,
+    window_reports,
 )
 from tests.stores import parametrize_home as pytest_generate_tests  # noqa: F401  (a hook)
 
@@ -108,7 +109,7 @@ class Course(RuleBasedStateMachine):
         self.seen_version = self.version()
 
     def version(self):
-        return self.store.version(self.metric, self.scheme, DAYS)
+        return self.store.each_version(self.metric, self.scheme, DAYS)
 
     def batch(self, number):
         """An id that is new in each course, and in the same shard each time."""
@@ -240,8 +241,8 @@ class Course(RuleBasedStateMachine):
         self.check(self.store, self.summed)
         found = self.store.sealed(self.metric, self.scheme, DAYS)
         assert found == {day for day in DAYS if self.parts.get(day) and not self.open[day]}
-        each = self.store.each_version(self.metric, self.scheme, DAYS)
-        assert each == {day: self.store.version(self.metric, self.scheme, [day]) for day in DAYS}
+        for day, version in self.version().items():
+            assert self.store.each_version(self.metric, self.scheme, [day]) == {day: version}
 
     def check(self, store, summed):
         """Whether a store has exactly these counts, however it is asked; `summed` is the shards
@@ -253,7 +254,7 @@ class Course(RuleBasedStateMachine):
         nothing = np.zeros(2 + sum(WIDTHS), np.int64)
         right = {day: self.own.get(day, nothing) + self.kept.get(day, nothing) for day in DAYS}
         reports = {day: int(each[:2].sum()) for day, each in right.items()}
-        assert store.reports(*of, DAYS) == reports
+        assert window_reports(store, of, DAYS) == reports
         for asked in (DAYS[:3], DAYS[3:], DAYS[1:2], DAYS[4:2:-1]):
             total = sum(right[day] for day in asked)
             # The sum of a month has all days of its shard.
@@ -548,7 +549,7 @@ def test_rows_of_different_widths(store, shelf, new_id, noon):
     found = read(store, scheme)
     assert found[:3] == [(0, {}), (8, dense), (9, sparse)]
     assert found[1_202] == (4, {2: 1})
-    assert store.reports("m", scheme.fingerprint, [WINDOW]) == {WINDOW: 21}
+    assert window_reports(store, ("m", scheme.fingerprint), [WINDOW]) == {WINDOW: 21}
     beyond = Addition(np.array([75_506]), np.array([1]), 0)
     with pytest.raises(StoreError, match="fewer counters in its scheme"):
         store.fold(Commit((new_id(),), {tally: beyond}), noon)
@@ -590,7 +591,11 @@ def test_published_schemes_are_read_back(store, shelf):
         for scheme in each:
             assert schemes[metric][scheme.fingerprint].canonical() == scheme.canonical()
             assert store.scheme(metric, scheme.fingerprint).fingerprint == scheme.fingerprint
-    for ask in (store.scheme, lambda *of: store.tally(*of, []), lambda *of: store.reports(*of, [])):
+    for ask in (
+        store.scheme,
+        lambda *of: store.tally(*of, []),
+        lambda *of: store.segment_reports(*of, []),
+    ):
         with pytest.raises(StoreError, match="start the collector"):
             ask("a", "0" * 12)
     with pytest.raises(StoreError, match="start the collector"):
@@ -606,11 +611,11 @@ def test_merging_changes_no_sum(home, store, scheme, make, new_id, noon):
         merging = [pool.submit(other.merge) for _ in range(40)]
         assert not any(pool.map(lambda each: store.fold(each, noon), work))
         assert not any(each.result() for each in merging)
-    version = store.version("m", scheme.fingerprint, [WINDOW])
+    version = store.each_version("m", scheme.fingerprint, [WINDOW])
     for _ in range(2):
         assert read(store, scheme) == [(200, dict.fromkeys(range(8), 25))]
         store.merge()
-    assert store.version("m", scheme.fingerprint, [WINDOW]) == version
+    assert store.each_version("m", scheme.fingerprint, [WINDOW]) == version
     assert store.sealed("m", scheme.fingerprint, [WINDOW]) == frozenset()
 
 
@@ -682,12 +687,12 @@ def test_refusal_at_the_top_adds_nothing(store, shelf, new_id, noon, cells, repo
     store.fold(Commit((new_id(),), {tally: added(scheme, {0: good, 1: good})}), noon)
     if sealed:
         store.seal(tally)
-    version = store.version("m", scheme.fingerprint, [WINDOW])
+    version = store.each_version("m", scheme.fingerprint, [WINDOW])
     parts = {tally: added(scheme, {0: good, 1: (reports, cells)})}
     with pytest.raises(StoreError, match=f"metric m, window {WINDOW} .*nothing was added"):
         store.fold(Commit((batch,), parts), noon)
     assert read(store, scheme) == [(1, {1: 1, 3: 2})] * 2
-    assert store.version("m", scheme.fingerprint, [WINDOW]) == version
+    assert store.each_version("m", scheme.fingerprint, [WINDOW]) == version
     assert store.sealed("m", scheme.fingerprint, [WINDOW]) == ({WINDOW} if sealed else set())
     top = added(scheme, {0: (1, {3: MAX_CELL - 2})})
     assert store.fold(Commit((batch,), {tally: top}), noon) == frozenset()
@@ -710,10 +715,11 @@ def test_a_version_changes_with_its_tallies(home, store, shelf, make, scheme, ne
 
     def versions():
         told = {
-            name: store.version("m", one.fingerprint, some) for name, (one, some) in asked.items()
+            name: store.each_version("m", one.fingerprint, some)
+            for name, (one, some) in asked.items()
         }
         assert told == {
-            name: other.version("m", one.fingerprint, reversed(some))
+            name: other.each_version("m", one.fingerprint, reversed(some))
             for name, (one, some) in asked.items()
         }
         return told
@@ -735,20 +741,25 @@ def test_a_version_changes_with_its_tallies(home, store, shelf, make, scheme, ne
         one = commit(wide, new_id(), cells=cells)
         assert changed(lambda one=one: store.fold(one, noon)) == {"wide"}
     assert changed(lambda: store.publish({"m": [scheme]})) == set()
-    assert store.version("n", scheme.fingerprint, ["2026-11-20"]) not in versions().values()
+    (mine,) = store.each_version("n", scheme.fingerprint, ["2026-11-20"]).values()
+    assert mine not in itertools.chain.from_iterable(each.values() for each in versions().values())
 
 
 def test_a_version_never_comes_back(home, store, scheme, make, new_id, noon):
     """A tally that was dropped and begun again with as many commits has another version, also
     where it holds the same."""
     some = ["2026-11-17", "2026-11-20"]
-    known = {store.version("m", scheme.fingerprint, some)}
+
+    def version():
+        return tuple(store.each_version("m", scheme.fingerprint, some).values())
+
+    known = {version()}
     for times in range(1, 4):
         for _ in range(2):
             store.fold(make([new_id()], {0: 1}, window="2026-11-17"), noon)
-            known.add(store.version("m", scheme.fingerprint, some))
+            known.add(version())
         assert store.drop(1_795_046_400.0) == 1
-        known.add(store.version("m", scheme.fingerprint, some))
+        known.add(version())
         # Of nothing there is one version.
         assert len(known) == 1 + 2 * times
 

@@ -12,6 +12,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 from tests.ports import until
+from tests.stores import window_reports
 from tests.tools import leave_out
 
 from deniable_collector.stores import open_store
@@ -62,7 +63,7 @@ def counted(store, metric, window=""):
     with closing(open_store(store)) as opened:
         scheme = metric.scheme.fingerprint
         windows = [window] if window else opened.windows(metric.name, scheme)
-        return sum(opened.reports(metric.name, scheme, windows).values())
+        return sum(window_reports(opened, (metric.name, scheme), windows).values())
 
 
 def ran(command, folder, environ, timeout=600):

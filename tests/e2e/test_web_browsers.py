@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from tests.stores import window_reports
 from tests.tools import need
 
 from deniable import Registry
@@ -76,7 +77,7 @@ def counted(settings):
             (metric.name, window): number
             for metric in Registry.load(HERE / "registry.toml")
             for of in [(metric.name, metric.scheme.fingerprint)]
-            for window, number in store.reports(*of, store.windows(*of)).items()
+            for window, number in window_reports(store, of, store.windows(*of)).items()
         })  # fmt: skip
 
 

@@ -123,19 +123,6 @@ class Store(StoreContract):
             for label, total in totals.items()
         }
 
-    def reports(self, metric: str, scheme: str, windows: Iterable[str]) -> dict[str, int]:
-        """The number of reports in each of these windows, in the order given.
-
-        Raises:
-            StoreError: the scheme was never published.
-        """
-        found = self.segment_reports(metric, scheme, windows)
-        if not found:
-            return {}
-        # All together, because numpy takes longer for the call than for the sum.
-        counts: list[int] = np.array(list(found.values())).sum(axis=1).tolist()
-        return dict(zip(found, counts, strict=True))
-
     def segment_reports(
         self, metric: str, scheme: str, windows: Iterable[str]
     ) -> dict[str, NDArray[np.int64]]:
@@ -166,8 +153,9 @@ class Store(StoreContract):
             self.read(shard, of, [each for each in found if each not in told], take)
         return found
 
-    def version(self, metric: str, scheme: str, windows: Iterable[str]) -> bytes:
-        """The version of the tallies over these windows: 20 bytes that change with them.
+    def each_version(self, metric: str, scheme: str, windows: Iterable[str]) -> dict[str, bytes]:
+        """The version of each of these windows alone, all read at once: 20 bytes that change with
+        its tally.
 
         Each commit gives each tally that it changes a new random stamp, and the digest of the
         stamps is the version. So equal versions mean equal tallies, even if a tally was dropped
@@ -175,23 +163,15 @@ class Store(StoreContract):
         different versions. Read the version before the tally: if the tally changes in between,
         the result is then cached under an outdated version, which nobody asks for.
         """
-        return version_of(metric, scheme, self._stamps(metric, scheme, list(windows)))
-
-    def each_version(self, metric: str, scheme: str, windows: Iterable[str]) -> dict[str, bytes]:
-        """The version of each of these windows alone, all read at once."""
         found: dict[str, list[tuple[object, ...]]] = {label: [] for label in windows}
-        for stamp in self._stamps(metric, scheme, list(found)):
-            found[str(stamp[0])].append(stamp)
+        for part in self.sums.parts((metric, scheme)):
+            for label, head in part.heads(list(found)).items():
+                found[label].append((label, part.shard, head.stamp))
+            there = part.kept(found)
+            for name, record in there.sums.items():
+                for label in found.keys() & record.reports.keys():
+                    found[label].append((label, f"{part.shard} {name}", there.stamps[name]))
         return {label: version_of(metric, scheme, each) for label, each in found.items()}
-
-    def _stamps(self, metric: str, scheme: str, windows: Sequence[str]) -> list[tuple[object, ...]]:
-        """Window, shard and stamp of each existing part of these tallies, and of the kept sums that
-        have windows of them."""
-        return [
-            (label, part.shard, head.stamp)
-            for part in self.sums.parts((metric, scheme))
-            for label, head in part.heads(windows).items()
-        ] + self.sums.stamps((metric, scheme), windows)
 
     def versions(self, asked: Mapping[str, Iterable[str]]) -> dict[str, bytes]:
         """The same for many metrics at once: metric -> the version of its tallies, of all its

@@ -102,18 +102,6 @@ class Sums:
                 found.setdefault(label, set()).update(name.calendar for name in names)
         return found
 
-    def stamps(self, of: Of, asked: Iterable[str]) -> list[tuple[object, ...]]:
-        """Window, shard and stamp of each kept sum that has one of these windows."""
-        wanted, found = set(asked), list[tuple[object, ...]]()
-        for part in self.parts(of):
-            there = part.kept(wanted)
-            found += [
-                (label, f"{part.shard} {name}", there.stamps[name])
-                for name, record in there.sums.items()
-                for label in sorted(wanted.intersection(record.reports))
-            ]
-        return found
-
     def add_up(self, of: Of, kind: str, period: str) -> int:
         """Make the copy of a period, or bring it up to date. It is calculated from the windows
         themselves, and goes where it would be of no use. Returns the bytes that were written.
