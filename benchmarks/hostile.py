@@ -170,7 +170,7 @@ def dense(quick: bool) -> Iterator[Table]:
         for store, address in (("SQLite", ""), ("Redis", url)):
             with collecting(metrics, address, pid) as (server, pool, honest):
                 with closing(open_store(address or server.store)) as filled:
-                    filled.publish({metric.name: [metric.scheme]})
+                    filled.publish([(metric.name, metric.scheme)])
                     fill_densely(filled, metric)
                 honest(2)
                 alone = honest(seconds).latency(0.99)
@@ -270,7 +270,7 @@ def fill(folder: Path) -> None:
     """Days of 20,000 reports of the first metric."""
     rng, metric = np.random.default_rng(1), Registry.parse(METRICS)["city"]
     with closing(open_store(f"sqlite:///{folder}/store.db")) as store:
-        store.publish({metric.name: [metric.scheme]})
+        store.publish([(metric.name, metric.scheme)])
         for day in days():
             counts = rng.multinomial(20_000, [1 / len(metric.values)] * len(metric.values))
             tally = sample_tally(metric.scheme, counts, rng, metric=metric.name, window=f"{day}")

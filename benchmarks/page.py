@@ -81,7 +81,7 @@ def registry() -> Registry:
 
 
 def fill(store: Store, declared: Registry, days: int) -> None:
-    store.publish({metric.name: [metric.scheme] for metric in declared})
+    store.publish((metric.name, metric.scheme) for metric in declared)
     rng = np.random.default_rng(1)
     drawn: dict[tuple[int, int], TallyRow] = {}
     for ago in range(1, days + 1):

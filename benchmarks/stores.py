@@ -163,7 +163,7 @@ def opened() -> Iterator[tuple[Server, Path, redis.Redis, Store, Store]]:
         closing(open_store(f"sqlite:///{name}/store.db")) as in_sqlite,
     ):
         for store in (in_redis, in_sqlite):
-            store.publish({metric: [scheme] for metric, scheme in SCHEMES.items()})
+            store.publish(SCHEMES.items())
         yield Server(pid), Path(name), client, in_redis, in_sqlite
 
 

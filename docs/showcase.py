@@ -247,7 +247,7 @@ def build(folder: Path) -> dict[str, str]:
     registry = Registry.load(folder / "metrics.toml")
     url = f"sqlite:///{folder}/tallies.db"
     store = open_store(url)
-    store.publish({metric.name: [metric.scheme] for metric in registry})
+    store.publish((metric.name, metric.scheme) for metric in registry)
     rng = np.random.default_rng(7)
     today = datetime.now(UTC).date()
     for ago in range(DAYS, 0, -1):

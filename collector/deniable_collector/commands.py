@@ -35,7 +35,7 @@ def collect(**options: str | None) -> None:
     with closing(store_of(settings)) as store:
         try:
             # Now, so that a mistake is reported here once, and not by every worker.
-            store.publish({metric.name: [metric.scheme] for metric in found.registry})
+            store.publish((metric.name, metric.scheme) for metric in found.registry)
         except StoreUnavailable as error:
             # Devices keep their batches meanwhile; the workers try again.
             announce(settings.log_format, "store-away", str(error), warning=True)

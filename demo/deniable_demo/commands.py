@@ -108,7 +108,7 @@ def _run(
     path = _registry(folder, newest)
     store_url, registry = f"sqlite:///{folder}/tallies.db", Registry.load(path)
     store = stack.enter_context(closing(open_store(store_url)))
-    store.publish({metric.name: [metric.scheme] for metric in registry})
+    store.publish((metric.name, metric.scheme) for metric in registry)
     population = draw(devices, np.random.default_rng())
     _draw_weeks(store, registry, population, newest, read_only, console)
     tried = None if once or read_only else stack.enter_context(try_it(port and port + 1))

@@ -51,7 +51,7 @@ def seal_one(url, registry, new_id):
     scheme = registry["browser"].scheme
     tally = TallyKey("browser", scheme.fingerprint, SEALED)
     with closing(open_store(url)) as store:
-        store.publish({"browser": [scheme]})
+        store.publish([("browser", scheme)])
         addition = added(scheme, {0: (9, {column: column + 1 for column in range(5)})})
         store.fold(Commit((new_id(),), {tally: addition}), 1_750_000_000.0)
         assert store.seal(tally) is not None

@@ -141,7 +141,7 @@ def test_sqlite_paths(tmp_path, monkeypatch):
     for url in ("sqlite:///relative.db", f"sqlite:///{str(absolute).replace(' ', '%20')}"):
         with closing(open_store(url)) as store:
             assert isinstance(store, SqliteStore)
-            store.publish({})
+            store.publish(())
     assert Path("relative.db").exists()
     assert absolute.exists()
 

@@ -30,7 +30,7 @@ class Origin:
         self.url = url
         self.store = open_store(url)
         self.of = "m", scheme.fingerprint
-        self.store.publish({"m": [scheme]})
+        self.store.publish([("m", scheme)])
         for day in DAYS:
             self.store.fold(commit(scheme, new_id(), window=day), noon)
 

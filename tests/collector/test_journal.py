@@ -128,7 +128,7 @@ def test_processes_share_the_rewrites(new_redis, scheme, add):
         with closing(redis.Redis.from_url(server.url)) as client:
             return client.info()["aof_rewrites"]
 
-    stores[0].publish({"m": [scheme]})
+    stores[0].publish([("m", scheme)])
     for store in stores:
         until(lambda store=store: store.clear_journal(0.0) is None, "it is never cleared")
     for _ in range(2):
@@ -153,7 +153,7 @@ def test_a_redis_that_was_restarted_is_rewritten(new_redis, scheme, add):
     server = new_redis()
     server.need_7()
     with closing(open_store(server.url)) as store, closing(open_store(server.url)) as gone:
-        store.publish({"m": [scheme]})
+        store.publish([("m", scheme)])
         until(lambda: store.clear_journal(0.0) is None, "it is never cleared")
         add(gone)
         assert store.clear_journal(60.0) is None
@@ -171,7 +171,7 @@ def test_redis_learns_no_time_of_a_commit(new_redis, scheme, add):
     server = new_redis(*shipped_options())
     server.need_7()
     with closing(open_store(server.url)) as store:
-        store.publish({"m": [scheme]})
+        store.publish([("m", scheme)])
         for _ in range(3):
             add(store)
             store.ping()
@@ -187,11 +187,11 @@ def test_an_import_leaves_sums(tmp_path, scheme, new_id, noon):
     the file open, and no temporary file is left."""
     source, target = (f"sqlite:///{tmp_path / name}.db" for name in ("source", "target"))
     with closing(open_store(source)) as store:
-        store.publish({"m": [scheme]})
+        store.publish([("m", scheme)])
         for window in ("2026-11-18", "2026-11-19"):
             store.fold(commit(scheme, new_id(), window=window), noon)
     with closing(open_store(target)) as dashboard:
-        dashboard.publish({})
+        dashboard.publish(())
         dashboard.schemes()
         file = str(tmp_path / "tallies.gz")
         for command in (["export", file, "--store", source], ["import", file, "--store", target]):

@@ -28,8 +28,8 @@ def lines(text):
 def test_what_is_published_again_is_no_news(tmp_path, registry, caplog):
     """Schemes are published every minute, and told of when they are others than before."""
     caplog.set_level("INFO", "deniable_collector")
-    one = {"browser": [registry["browser"].scheme]}
-    both = {**one, "dark_mode": [registry["dark_mode"].scheme]}
+    one = [("browser", registry["browser"].scheme)]
+    both = [*one, ("dark_mode", registry["dark_mode"].scheme)]
     with closing(WatchedStore(open_store(f"sqlite:///{tmp_path / 'store.db'}"))) as store:
         for schemes in (one, one, both, both):
             store.publish(schemes)

@@ -25,7 +25,7 @@ PLACES = st.one_of(
 @pytest.fixture
 def scheme(store, shelf):
     scheme = shelf(*[WIDTH] * ROWS)
-    store.publish({"m": [scheme]})
+    store.publish([("m", scheme)])
     return scheme
 
 

@@ -53,10 +53,10 @@ def test_a_reader_can_change_nothing(guarded, scheme, new_id, noon):
         closing(open_store(as_user(url, "collector"), **options)) as store,
         closing(open_store(as_user(url, "dashboard"), **options)) as reader,
     ):
-        store.publish({"m": [scheme]})
+        store.publish([("m", scheme)])
         store.fold(commit(scheme, new_id()), noon)
         for act in (
-            lambda: reader.publish({"m": [scheme]}),
+            lambda: reader.publish([("m", scheme)]),
             lambda: reader.fold(commit(scheme, new_id()), noon),
             lambda: reader.drop(noon),
         ):
@@ -73,7 +73,7 @@ def test_a_reader_can_change_nothing(guarded, scheme, new_id, noon):
     ):
         refused = open_store(as_user(url, "collector"), **options | other)
         with closing(refused), pytest.raises(StoreUnavailable, match=told) as caught:
-            refused.publish({"m": [scheme]})
+            refused.publish([("m", scheme)])
         assert "hush" not in str(caught.value)
 
 
@@ -87,7 +87,7 @@ def fold_all(store, scheme, batches, noon):
 
 def collect_everything(store, scheme, batches, noon):
     """All that collectors and their commands do."""
-    store.publish({"m": [scheme]})
+    store.publish([("m", scheme)])
     store.ping()
     fold_all(store, scheme, batches, noon)
     labels = store.windows("m", scheme.fingerprint)
@@ -95,7 +95,7 @@ def collect_everything(store, scheme, batches, noon):
         assert store.seal(TallyKey("m", scheme.fingerprint, label))
     assert store.sealed("m", scheme.fingerprint, labels) == set(labels)
     assert store.sums.add_up(("m", scheme.fingerprint), "day", "2026-10")
-    assert scheme.fingerprint in store.schemes()["m"]
+    assert ("m", scheme.fingerprint) in store.schemes()
     store.scheme("m", scheme.fingerprint)
     store.tally("m", scheme.fingerprint, labels)
     store.segment_reports("m", scheme.fingerprint, labels)
@@ -132,7 +132,7 @@ def test_each_right_is_needed_and_named(guarded, scheme, noon, role, act):
         batches = [secrets.token_hex(16) for _ in range(2)]
         with closing(open_store(as_user(url, "collector"), **options)) as store:
             if role == "dashboard":
-                store.publish({"m": [scheme]})
+                store.publish([("m", scheme)])
                 fold_all(store, scheme, batches, noon)
                 store.seal(TallyKey("m", scheme.fingerprint, "2026-10-01"))
             everywhere("SCRIPT", "FLUSH")
@@ -143,7 +143,7 @@ def test_each_right_is_needed_and_named(guarded, scheme, noon, role, act):
                 assert f"+{right}" in str(caught.value), str(caught.value)
             everywhere("ACL", "SETUSER", role, f"+{right}")
         with closing(open_store(as_user(url, "collector"), **options)) as store:
-            store.publish({"m": [scheme]})
+            store.publish([("m", scheme)])
             fold_all(store, scheme, batches, noon)
             labels = store.windows("m", scheme.fingerprint)
             counted = window_reports(store, ("m", scheme.fingerprint), labels)

@@ -97,7 +97,7 @@ def prefix():
 
 def publish(url, prefix, scheme):
     with closing(open_store(url, prefix=prefix, shards=SHARDS)) as store:
-        store.publish({"m": [scheme]})
+        store.publish([("m", scheme)])
 
 
 def test_resharding_under_load(new_cluster, scheme, prefix, noon):

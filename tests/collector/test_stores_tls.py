@@ -36,7 +36,7 @@ def address(new_redis, certificates):
 def test_a_store_over_tls(address, scheme, new_id, noon):
     """With the CA, a certificate and its key, everything goes over TLS."""
     with closing(open_store(address(), prefix="tls")) as store:
-        store.publish({"m": [scheme]})
+        store.publish([("m", scheme)])
         assert store.fold(commit(scheme, new_id()), noon) == frozenset()
         assert reports_in(store, scheme) == 1
 

@@ -46,7 +46,7 @@ class Crowd:
     def __init__(self, store, scheme, new_id, noon, days=DAYS):
         self.store, self.scheme, self.new_id, self.noon = store, scheme.fingerprint, new_id, noon
         self.truth = {}
-        store.publish({"m": [scheme]})
+        store.publish([("m", scheme)])
         for _ in range(2 * store.shards):
             self.add_many({
                 day: (number + 1, number % WIDTH, number + 5) for number, day in enumerate(days)

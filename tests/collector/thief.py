@@ -94,15 +94,14 @@ def _commands(data):
 def contents(store):
     """All that a store counts."""
     cells: Counter[Any] = Counter()
-    for metric, schemes in store.schemes().items():
-        for scheme in schemes:
-            for window in store.windows(metric, scheme):
-                for number, row in enumerate(store.tally(metric, scheme, [window]).rows):
-                    cells[metric, window, number, -1] += row.reports
-                    cells.update({
-                        (metric, window, number, column): int(row.cells[column])
-                        for column in row.cells.nonzero()[0].tolist()
-                    })  # fmt: skip
+    for metric, scheme in store.schemes():
+        for window in store.windows(metric, scheme):
+            for number, row in enumerate(store.tally(metric, scheme, [window]).rows):
+                cells[metric, window, number, -1] += row.reports
+                cells.update({
+                    (metric, window, number, column): int(row.cells[column])
+                    for column in row.cells.nonzero()[0].tolist()
+                })  # fmt: skip
     return +cells
 
 

@@ -84,7 +84,7 @@ def build(folder):
     (folder / "lists" / "plugins.txt").write_text("".join(f"{each}\n" for each in PLUGINS))
     known = schemes()
     store = open_store(f"sqlite:///{folder / STORE}")
-    store.publish({name: list(found.values()) for name, found in known.items()})
+    store.publish((name, each) for name, found in known.items() for each in found.values())
     with np.load(SUMS) as kept:
         sums = {name: kept[name] for name in kept.files}
     additions = iter(_additions(sums, known))
@@ -103,7 +103,7 @@ def _draw_mechanisms(folder, name, drawn):
     rng = np.random.default_rng(22)
     declared = Registry.load(FILES / "mechanisms.toml")
     store = open_store(f"sqlite:///{folder / name}")
-    store.publish({each.name: [each.scheme] for each in declared})
+    store.publish((each.name, each.scheme) for each in declared)
     found = {}
     for metric in declared:
         last = windows.window_at(metric.window, windows.start(LAST_DAY))

@@ -57,7 +57,7 @@ def build(folder):
     shutil.copytree(FILES, folder)
     registry = Registry.load(folder / "metrics.toml")
     store = open_store(f"sqlite:///{folder / STORE}")
-    store.publish({metric.name: [metric.scheme] for metric in registry})
+    store.publish((metric.name, metric.scheme) for metric in registry)
     for number, metric in enumerate(registry):
         scheme = metric.scheme.fingerprint
         keys = {TallyKey(metric.name, scheme, label): rows for label, rows in _drawn(metric)}

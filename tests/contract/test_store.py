@@ -98,7 +98,7 @@ class Course(RuleBasedStateMachine):
         self.store = self.home.open(self.shards)
         scheme = self.shelf(*WIDTHS)
         self.scheme = scheme.fingerprint
-        self.schemes = {self.metric: [scheme]}
+        self.schemes = [(self.metric, scheme)]
         self.store.publish(self.schemes)
         self.known = set()
         self.own, self.kept = {}, {}
@@ -123,7 +123,7 @@ class Course(RuleBasedStateMachine):
         shard = shard_of(ids[0], self.shards)
         ids = tuple(each for each in ids if shard_of(each, self.shards) == shard)
         additions = {
-            TallyKey(self.metric, self.scheme, day): added(self.schemes[self.metric][0], rows)
+            TallyKey(self.metric, self.scheme, day): added(self.schemes[0][1], rows)
             for day, rows in rows_of.items()
         }
         seen = self.store.fold(Commit(ids, additions, shard), NOON)
@@ -323,7 +323,7 @@ def read(store, scheme, windows=(WINDOW,)):
 def scheme(store, shelf):
     """A published scheme of one row of 8 columns."""
     scheme = shelf(8)
-    store.publish({"m": [scheme]})
+    store.publish([("m", scheme)])
     return scheme
 
 
@@ -502,7 +502,7 @@ store.close()
 def known(store):
     """A published scheme of one row of 5 columns that every process can read."""
     scheme = Registry.parse(METRICS)["browser"].scheme
-    store.publish({"m": [scheme]})
+    store.publish([("m", scheme)])
     return scheme
 
 
@@ -540,7 +540,7 @@ def test_a_fork_does_not_share_a_connection(home, store, known, noon):
 def test_rows_of_different_widths(store, shelf, new_id, noon):
     """Each row has its own width, reports and cells, however wide it is and where it is set."""
     scheme = shelf(3, 700, 70_000, *[3] * 1_200)
-    store.publish({"m": [scheme]})
+    store.publish([("m", scheme)])
     tally = TallyKey("m", scheme.fingerprint, WINDOW)
     sparse = {0: 1, 255: 2, 256: 3, 600: 4, 35_000: 5, 69_999: 6}
     dense = {column: column % 7 + 1 for column in range(700)}
@@ -559,7 +559,7 @@ def test_windows_schemes_and_metrics_are_apart(store, shelf, scheme, make, new_i
     """Tallies of other windows, schemes and metrics never mix; asked-for windows are added once
     each, and named in the order asked. Windows of each kind end by their own calendar."""
     other = shelf(9)
-    store.publish({"m": [other], "n": [scheme]})
+    store.publish([("m", other), ("n", scheme)])
     ended = ["2026-11-17", "2026-11-18", "2026-W46"]
     for number, window in enumerate((*ended, "2026-11-19", "2026-11")):
         store.fold(make([new_id()], {0: 2**number}, window=window), noon)
@@ -581,16 +581,14 @@ def test_windows_schemes_and_metrics_are_apart(store, shelf, scheme, make, new_i
 def test_published_schemes_are_read_back(store, shelf):
     """Schemes come back with their fingerprint, once each, whoever publishes them again; one that
     was never published cannot be read, and the error says what to do."""
-    published = {"a": [shelf(3), shelf(4)], "b": [shelf(3)]}
+    published = [("a", shelf(3)), ("a", shelf(4)), ("b", shelf(3))]
     for _ in range(2):
         store.publish(published)
     schemes = store.schemes()
-    assert set(schemes) == {"a", "b"}
-    for metric, each in published.items():
-        assert set(schemes[metric]) == {scheme.fingerprint for scheme in each}
-        for scheme in each:
-            assert schemes[metric][scheme.fingerprint].canonical() == scheme.canonical()
-            assert store.scheme(metric, scheme.fingerprint).fingerprint == scheme.fingerprint
+    assert schemes.keys() == {(metric, scheme.fingerprint) for metric, scheme in published}
+    for metric, scheme in published:
+        assert schemes[metric, scheme.fingerprint].canonical() == scheme.canonical()
+        assert store.scheme(metric, scheme.fingerprint).fingerprint == scheme.fingerprint
     for ask in (
         store.scheme,
         lambda *of: store.tally(*of, []),
@@ -640,7 +638,7 @@ def test_increments_do_not_pile_up(store, shelf, new_id, noon):
     """A tally takes no more room than its counters and as many increments, without a merge from
     outside."""
     scheme = shelf(20_000)
-    store.publish({"m": [scheme]})
+    store.publish([("m", scheme)])
     for number in range(60):
         cells = dict.fromkeys(range(number % 10, 20_000, 10), 1)
         assert not store.fold(commit(scheme, new_id(), cells=cells), noon)
@@ -658,7 +656,7 @@ def test_cells_beyond_32_bits(store, shelf, new_id, noon, step):
     times = 2 if step < 2**52 else 1
     for width in (8, 3_000):
         scheme = shelf(width)
-        store.publish({"m": [scheme]})
+        store.publish([("m", scheme)])
         store.fold(commit(scheme, new_id(), cells={0: 1, 3: 1, 7: 5}), noon)
         for _ in range(times):
             store.fold(commit(scheme, new_id(), cells={3: step, 4: 1}, reports=step), noon)
@@ -681,7 +679,7 @@ def test_refusal_at_the_top_adds_nothing(store, shelf, new_id, noon, cells, repo
     """When one cell cannot take its count, no cell of any row is touched, no id is kept and no
     window is opened; up to its top a cell takes every count."""
     scheme = shelf(8, 8)
-    store.publish({"m": [scheme]})
+    store.publish([("m", scheme)])
     tally, batch = TallyKey("m", scheme.fingerprint, WINDOW), new_id()
     good = 1, {1: 1, 3: 2}
     store.fold(Commit((new_id(),), {tally: added(scheme, {0: good, 1: good})}), noon)
@@ -703,7 +701,7 @@ def test_a_version_changes_with_its_tallies(home, store, shelf, make, scheme, ne
     """A fold into a window, sparse or dense, changes the versions of what is asked over it and of
     nothing else, as every process sees; a batch that was seen changes none, nor does publishing."""
     wide = shelf(20_000)
-    store.publish({"m": [wide], "n": [scheme]})
+    store.publish([("m", wide), ("n", scheme)])
     other = home.open()
     asked = {
         "day": (scheme, ["2026-11-20"]),
@@ -740,7 +738,7 @@ def test_a_version_changes_with_its_tallies(home, store, shelf, make, scheme, ne
     for cells in (dense, {3: 1}, dense):
         one = commit(wide, new_id(), cells=cells)
         assert changed(lambda one=one: store.fold(one, noon)) == {"wide"}
-    assert changed(lambda: store.publish({"m": [scheme]})) == set()
+    assert changed(lambda: store.publish([("m", scheme)])) == set()
     (mine,) = store.each_version("n", scheme.fingerprint, ["2026-11-20"]).values()
     assert mine not in itertools.chain.from_iterable(each.values() for each in versions().values())
 
@@ -767,7 +765,7 @@ def test_a_version_never_comes_back(home, store, scheme, make, new_id, noon):
 def test_versions_of_many_metrics_at_once(store, scheme, make, new_id, noon):
     """A fold into a window changes the version of its metric, if the window was asked for, and of
     no other metric; metrics and windows without reports have none."""
-    store.publish({"m": [scheme], "n": [scheme]})
+    store.publish([("m", scheme), ("n", scheme)])
     asked = {"m": ["2026-11-19", "2026-11-20"], "n": ["2026-11-20"], "nobody": ["2026-11-20"]}
     assert store.versions(asked) == store.versions({}) == {}
     store.fold(make([new_id()], {0: 1}), noon)
@@ -788,7 +786,7 @@ def test_each_tally_of_a_commit_has_a_stamp_of_its_own(home, store, shelf, new_i
     """Two tallies that one commit added to are not marked as such: their versions, but for what
     they are asked of, have nothing in common, and neither is that of another store's."""
     schemes = [shelf(8), shelf(20_000)]
-    store.publish({"m": schemes})
+    store.publish(("m", each) for each in schemes)
     found = set()
     for columns in (range(8), (1,)):
         additions = {

@@ -58,7 +58,7 @@ def accepted(body):
 def published(path, registry=REGISTRY):
     """A store with the schemes of a registry."""
     with closing(open_store(f"sqlite:///{path}")) as store:
-        store.publish({metric.name: [metric.scheme] for metric in registry})
+        store.publish((metric.name, metric.scheme) for metric in registry)
         yield store
 
 

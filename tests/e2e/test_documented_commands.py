@@ -271,7 +271,7 @@ def report(folder):
                 tally = Tally(metric.name, metric.scheme.fingerprint, (window,), tuple(rows))
                 fold_tally(store, tally, time.time())
     with contextlib.closing(open_store(f"sqlite:///{folder}/other.db")) as store:
-        store.publish({metric.name: [metric.scheme] for metric in registry})
+        store.publish((metric.name, metric.scheme) for metric in registry)
 
 
 def drawn_windows(metric, rng):

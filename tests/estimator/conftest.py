@@ -71,7 +71,7 @@ def store_url(tmp_path):
     """The address of a real, empty SQLite store."""
     url = f"sqlite:///{tmp_path / 'store.db'}"
     opened = open_store(url)
-    opened.publish({})
+    opened.publish(())
     opened.close()
     return url
 
@@ -89,7 +89,7 @@ def fill(store):
     ids = itertools.count()
 
     def fold(tally, scheme):
-        store.publish({tally.metric: [scheme]})
+        store.publish([(tally.metric, scheme)])
         (window,) = tally.windows
         key = TallyKey(tally.metric, tally.scheme, window)
         addition = addition_of(store.shape(key[:2]), dict(enumerate(tally.rows)))

@@ -45,7 +45,7 @@ def filled(path):
     additions = {}
     for registry, days in ((EARLIER, DAYS[:20] + DAYS[44:50]), (REGISTRY, DAYS[15:40] + DAYS[43:])):
         scheme = registry["dark"].scheme
-        store.publish({"dark": [scheme]})
+        store.publish([("dark", scheme)])
         for number, day in enumerate(days):
             rows = {
                 row: TallyRow(reports, draw.multinomial(reports, [0.6, 0.4]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
@@ -55,7 +55,7 @@ class WatchedStore(Store):
         self._failed_at = 0.0
         self._failing: set[int] = set()
         self._causes: set[str] = set()
-        self._published: dict[str, set[str]] = {}
+        self._published: set[Of] = set()
         self._pinging = threading.Lock()
         self._pinged_at: float | None = None
         self._ping: StoreUnavailable | None = None
@@ -76,16 +76,17 @@ class WatchedStore(Store):
         prometheus.count_commit(commit, seen, time.perf_counter() - began)
         return seen
 
-    def publish(self, schemes: Mapping[str, Iterable[Scheme]]) -> None:
-        listed = {metric: list(each) for metric, each in schemes.items()}
+    def publish(self, schemes: Iterable[tuple[str, Scheme]]) -> None:
+        listed = list(schemes)
         with self._contact():
             self._store.publish(listed)
-        schemes_of = {name: {each.fingerprint for each in listed[name]} for name in listed}
+        published = {(metric, each.fingerprint) for metric, each in listed}
         # The same schemes are published again every minute, which is not logged.
-        if schemes_of != self._published:
-            self._published = schemes_of
-            tell("info", "published", f"published the schemes of {counted(len(listed), 'metric')}",
-                 metrics=len(listed))  # fmt: skip
+        if published != self._published:
+            self._published = published
+            metrics = len({metric for metric, _ in listed})
+            tell("info", "published", f"published the schemes of {counted(metrics, 'metric')}",
+                 metrics=metrics)  # fmt: skip
 
     schemes = _watched(StoreContract.schemes)
     identity = _watched(StoreContract.identity)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from deniable.protocol.windows import start
 from deniable_collector.stores.commits import TallyKey, version_of
-from deniable_collector.stores.contract import Of, StoreContract
+from deniable_collector.stores.contract import StoreContract
 from deniable_collector.stores.errors import StoreUnavailable
 from deniable_collector.stores.increments import Held
 from deniable_collector.stores.life import Sealing, by_combination
@@ -36,11 +36,6 @@ class Store(StoreContract):
     def sums(self) -> Sums:
         """The sums over weeks, months and quarters."""
         return Sums(self)
-
-    def each_scheme(self) -> list[Of]:
-        """Metric and scheme of each published scheme, in their order."""
-        published = sorted(self.schemes().items())
-        return [(metric, scheme) for metric, schemes in published for scheme in sorted(schemes)]
 
     def windows(self, metric: str, scheme: str) -> list[str]:
         """The windows with a tally of their own of this metric and scheme, oldest first.
@@ -178,7 +173,7 @@ class Store(StoreContract):
         schemes, over the windows asked for. Metrics without any of them are left out.
         """
         wanted = {metric: list(labels) for metric, labels in asked.items()}
-        keys = {of: wanted[of[0]] for of in self.each_scheme() if of[0] in wanted}
+        keys = {of: wanted[of[0]] for of in sorted(self.schemes()) if of[0] in wanted}
         found: defaultdict[str, list[tuple[object, ...]]] = defaultdict(list)
         for shard in range(self.shards):
             for (metric, scheme), heads in self.heads(shard, keys).items():
@@ -219,7 +214,7 @@ class Store(StoreContract):
         Returns how many tallies and kept sums were deleted.
         """
         gone = 0
-        for of in self.each_scheme():
+        for of in sorted(self.schemes()):
             if metrics is None or of[0] in metrics:
                 parts = self.sums.parts(of)
                 gone += len(set().union(*(part.drop_ended(before) for part in parts)))

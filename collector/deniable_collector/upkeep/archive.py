@@ -155,7 +155,7 @@ def export(
     """
     chosen = [
         (of[0], store.scheme(*of), names)
-        for of in store.each_scheme()
+        for of in sorted(store.schemes())
         if (names := _names(store, *of, selection))
     ]
     total, done = sum(len(names) for *_, names in chosen), 0

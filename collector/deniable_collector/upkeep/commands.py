@@ -98,7 +98,7 @@ def info(store: str | None, as_json: bool) -> None:
     with _opened_store(store) as (opened, kind), _progress("reading", as_json) as advance:
         metrics: list[dict[str, Any]] = []
         damaged: list[str] = []
-        published = opened.each_scheme()
+        published = sorted(opened.schemes())
         for number, (metric, fingerprint) in enumerate(published, 1):
             scheme = opened.scheme(metric, fingerprint)
             labels = opened.windows(metric, fingerprint)
@@ -201,7 +201,7 @@ def drop(before: datetime, dry_run: bool, store: str | None, yes: bool, as_json:
 
     moment = _midnight(before)
     with _opened_store(store) as (opened, _):
-        schemes = opened.each_scheme()
+        schemes = sorted(opened.schemes())
         found = [
             (*of, label)
             for of in schemes
@@ -272,7 +272,7 @@ def export_tallies(
     if file.exists() and not force:
         raise click.ClickException(f"{file} is there already: name another file, or --force")
     with _opened_store(store) as (opened, _), _progress("exporting", as_json) as advance:
-        _check_metrics(selection, opened.schemes())
+        _check_metrics(selection, {metric for metric, _ in opened.schemes()})
         contents = export(opened, file, selection, advance=advance)
     if as_json:
         _print_json({"file": str(file), "bytes": file.stat().st_size, **_facts(contents)})
@@ -304,7 +304,7 @@ def import_tallies(
     with _progress("importing", as_json) as advance:
         if dry_run:
             contents, outcome = check(file, advance=advance), None
-            _check_metrics(selection, dict(contents.schemes))
+            _check_metrics(selection, {metric for metric, _ in contents.schemes})
         else:
             again = "; what this command has added is not added twice"
             with _opened_store(store, again) as (opened, _):
@@ -318,9 +318,9 @@ def import_tallies(
         click.echo(f"{file} is sound: {_summary(contents)}")
 
 
-def _check_metrics(selection: TallySelection, known: dict[str, Any]) -> None:
+def _check_metrics(selection: TallySelection, known: set[str]) -> None:
     """Refuse metrics that do not exist."""
-    if unknown := sorted(selection.metrics - known.keys()):
+    if unknown := sorted(selection.metrics - known):
         listed = ", ".join(sorted(known)) or "none"
         raise click.ClickException(f"no metric {', '.join(unknown)} here; there is: {listed}")
 

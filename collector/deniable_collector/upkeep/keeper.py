@@ -20,7 +20,7 @@ import random
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
@@ -34,6 +34,7 @@ from deniable_collector.batches.catalogue import SKEW
 from deniable_collector.operation.events import tell
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import TallyKey
+from deniable_collector.stores.contract import Of
 from deniable_collector.stores.errors import StoreUnavailable
 from deniable_collector.stores.life import Dropped
 from deniable_collector.stores.sums import SumName
@@ -146,7 +147,7 @@ class Keeper(Upkeep):
         now = self._clock()
         try:
             published = self._store.schemes()
-            plain = [metric for metric in published if metric not in self._rules]
+            plain = {metric for metric, _ in published} - self._rules.keys()
             if self._days and plain:
                 gone = self._store.drop(now - self._days * _DAY, plain)
                 if gone:
@@ -156,17 +157,16 @@ class Keeper(Upkeep):
             for metric, rule in self._rules.items():
                 if self._ended.is_set():
                     return _RETRY_SECONDS
-                self._apply(metric, rule, now, published.get(metric, {}))
+                self._apply(metric, rule, now, [of for of in published if of[0] == metric])
         except DeniableError as error:
             tell("error", "retention-failed", f"windows that are too old stay: {error}")
             return _RETRY_SECONDS if isinstance(error, StoreUnavailable) else _DAY
         return _DAY
 
-    def _apply(self, metric: str, rule: KeepRule, now: float, schemes: Iterable[str]) -> None:
+    def _apply(self, metric: str, rule: KeepRule, now: float, schemes: Iterable[Of]) -> None:
         """Drop what the rule of one metric says."""
         sums, found = self._store.sums, list[Dropped]()
-        for scheme in schemes:
-            of = metric, scheme
+        for of in schemes:
             if rule.windows:
                 before = min(now - rule.windows * _DAY, now - SETTLED)
                 found.append(sums.drop_windows(of, before, rule.calendars))
@@ -215,68 +215,56 @@ def seal_all(
     """
     outcome = Outcome()
 
-    def each(items: list[tuple[str, ...]], work: Callable[[tuple[str, ...]], None]) -> None:
-        # Processes that begin at the same moment would otherwise all take the same one.
-        random.shuffle(items)
-        for item in items:
-            began = time.perf_counter()
-            try:
-                work(item)
-            except StoreUnavailable:
-                raise
-            except DeniableError as error:
-                outcome.failed += ((TallyKey(item[0], item[1], item[-1]), str(error)),)
-            if rest(time.perf_counter() - began):
-                return
-
-    def seal(tally: tuple[str, ...]) -> None:
-        sealing = store.seal(TallyKey(*tally))
+    def seal(of: Of, label: str) -> None:
+        sealing = store.seal(TallyKey(*of, label))
         if sealing is not None:
             outcome.tallies += 1
             outcome.before += sealing.before
             outcome.after += sealing.after
 
-    def add_up(period: tuple[str, ...]) -> None:
-        metric, scheme, kind, label = period
-        written = store.sums.add_up((metric, scheme), kind, label)
+    def add_up(of: Of, period: str, kind: str) -> None:
+        written = store.sums.add_up(of, kind, period)
         outcome.sums += written > 0
         outcome.sum_bytes += written
 
-    each(_open_tallies(store, now), seal)
-    each(_settled_periods(store, now), add_up)
+    steps: list[tuple[Callable[..., None], Callable[[Store, Of, float], list[tuple[str, ...]]]]]
+    steps = [(seal, _open_windows), (add_up, _settled_periods)]
+    for work, due in steps:
+        items = [(of, each) for of in store.schemes() for each in due(store, of, now)]
+        # Processes that begin at the same moment would otherwise all take the same one.
+        random.shuffle(items)
+        for of, each in items:
+            began = time.perf_counter()
+            try:
+                work(of, *each)
+            except StoreUnavailable:
+                raise
+            except DeniableError as error:
+                outcome.failed += ((TallyKey(*of, each[0]), str(error)),)
+            if rest(time.perf_counter() - began):
+                return outcome
     return outcome
 
 
-def _each_scheme(store: Store) -> Iterator[tuple[str, str, list[str], frozenset[str]]]:
-    """Each metric and scheme with its windows, and those of them that are sealed."""
-    for metric, scheme in store.each_scheme():
-        labels = store.windows(metric, scheme)
-        sealed = store.sealed(metric, scheme, labels) if labels else frozenset[str]()
-        yield metric, scheme, labels, sealed
+def _open_windows(store: Store, of: Of, now: float) -> list[tuple[str, ...]]:
+    """The windows that accept no more reports at `now` and are not sealed."""
+    labels = store.windows(*of)
+    ended = [label for label in labels if windows.end(label) + SETTLED <= now]
+    sealed = store.sealed(*of, ended)
+    return [(label,) for label in ended if label not in sealed]
 
 
-def _open_tallies(store: Store, now: float) -> list[tuple[str, ...]]:
-    """The tallies that accept no more reports at `now` and are not sealed."""
+def _settled_periods(store: Store, of: Of, now: float) -> list[tuple[str, ...]]:
+    """Each week, month and quarter that accepts no more reports at `now`, whose windows are sealed,
+    and whose copy is missing, old or of no use; and the kind of these windows."""
+    labels, parts = store.windows(*of), store.sums.parts(of)
+    sealed = store.sealed(*of, labels)
+    due = set[SumName]().union(*(part.copies_due(now - SETTLED) for part in parts))
     return [
-        (metric, scheme, label)
-        for metric, scheme, labels, sealed in _each_scheme(store)
-        for label in labels
-        if label not in sealed and windows.end(label) + SETTLED <= now
+        (copy.period, copy.kind)
+        for copy in due
+        if sealed.issuperset(label for label in labels if copy.covers(label))
     ]
-
-
-def _settled_periods(store: Store, now: float) -> list[tuple[str, ...]]:
-    """Metric, scheme, kind of window and period of each week, month and quarter that accepts no
-    more reports at `now`, whose windows are sealed, and whose copy is missing, old or of no use."""
-    found = list[tuple[str, ...]]()
-    for metric, scheme, labels, sealed in _each_scheme(store):
-        parts = store.sums.parts((metric, scheme))
-        found += [
-            (metric, scheme, copy.kind, copy.period)
-            for copy in set[SumName]().union(*(part.copies_due(now - SETTLED) for part in parts))
-            if sealed.issuperset(label for label in labels if copy.covers(label))
-        ]
-    return found
 
 
 class Sealer(Upkeep):

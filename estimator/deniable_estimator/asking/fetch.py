@@ -386,7 +386,7 @@ def select(reader: Reader, registry: Registry, query: Query) -> Selection:
     check_days(query.days)
     without = set(query.days.without)
     current = declared.scheme.fingerprint
-    published = reader.schemes().get(metric, {})
+    published = {of[1]: scheme for of, scheme in reader.schemes().items() if of[0] == metric}
     schemes: dict[str, Scheme] = {current: declared.scheme, **published}
     chosen = []
     for fingerprint, scheme in schemes.items():

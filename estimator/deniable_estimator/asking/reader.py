@@ -135,7 +135,7 @@ class Reader:
         self.unreadable = unreadable or Unreadable()
         self.left_out: dict[str, set[str]] = {}
         """The windows that were asked for and cannot be read, by metric."""
-        self._schemes: dict[str, dict[str, Scheme]] | None = None
+        self._schemes: dict[tuple[str, str], Scheme] | None = None
         self._windows: dict[tuple[str, str], list[str]] = {}
         self._dropped: dict[tuple[str, str], list[str]] = {}
         self._tallies: dict[tuple[str, str], dict[str, Tally]] = {}
@@ -146,8 +146,8 @@ class Reader:
         """A reader of the store as it is now."""
         return Reader(self._store, self.unreadable, self._until if until is None else until)
 
-    def schemes(self) -> dict[str, dict[str, Scheme]]:
-        """All published schemes: metric -> fingerprint -> scheme."""
+    def schemes(self) -> dict[tuple[str, str], Scheme]:
+        """All published schemes, by metric and fingerprint."""
         if self._schemes is None:
             self._schemes = self._store.schemes()
         return self._schemes

@@ -250,7 +250,7 @@ def known_figures():
 @pytest.fixture
 def empty_store(tmp_path, registry):
     store = open_store(f"sqlite:///{tmp_path}/tallies.db")
-    store.publish({metric.name: [metric.scheme] for metric in registry})
+    store.publish((metric.name, metric.scheme) for metric in registry)
     yield store
     store.close()
 
@@ -284,7 +284,7 @@ def shared_browser(tmp_path_factory):
     """A signed-in browser on a dashboard that all tests of a file only read."""
     registry = Registry.parse(REGISTRY)
     store = open_store(f"sqlite:///{tmp_path_factory.mktemp('shared')}/tallies.db")
-    store.publish({metric.name: [metric.scheme] for metric in registry})
+    store.publish((metric.name, metric.scheme) for metric in registry)
     fill_usual(store, registry)
     yield browser_of(dashboard_of(store, registry))
     store.close()

@@ -78,7 +78,7 @@ def registry():
 def hostile_app(tmp_path_factory, registry):
     """A dashboard; every value has been reported, the first one most."""
     store = open_store(f"sqlite:///{tmp_path_factory.mktemp('hostile')}/tallies.db")
-    store.publish({"hostile": [registry["hostile"].scheme]})
+    store.publish([("hostile", registry["hostile"].scheme)])
     shares = [0.2, *([0.1] * 8)]
     fill(store, registry, "hostile", shares, 50_000, "2026-11-13")
     fill(store, registry, "hostile", shares[::-1], 50_000, "2026-11-20")

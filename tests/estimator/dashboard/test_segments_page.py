@@ -24,7 +24,7 @@ def segmented(tmp_path_factory):
     """A day of each metric, with as many reports of each segment, and a day before it."""
     registry = Registry.parse(SEGMENTS)
     store = open_store(f"sqlite:///{tmp_path_factory.mktemp('segments')}/store.db")
-    store.publish({each.name: [each.scheme] for each in registry})
+    store.publish((each.name, each.scheme) for each in registry)
     for place in range(3):
         for day in ("2026-11-12", "2026-11-20"):
             for name in ("theme", "crashed"):
@@ -90,7 +90,7 @@ def test_the_headline_names_the_finding(empty_store, shares, told):
     that are named."""
     crashed = {"type": "boolean", "epsilon": 4.0, "segments": ["system"]}
     registry = Registry.parse(declared({"system": ["web", "desktop", "tv"]}, crashed=crashed))
-    empty_store.publish({"crashed": [registry["crashed"].scheme]})
+    empty_store.publish([("crashed", registry["crashed"].scheme)])
     for place, share in enumerate(shares):
         fill(empty_store, registry, "crashed", [share, 1 - share], 50_000, segment=place)
     reader = browser_of(dashboard_of(empty_store, registry))

@@ -27,7 +27,7 @@ class Damage:
         self.url = f"sqlite:///{self.path}"
         self.registry = Registry.parse(REGISTRY)
         with self.opened() as store:
-            store.publish({each.name: [each.scheme] for each in self.registry})
+            store.publish((each.name, each.scheme) for each in self.registry)
             for day in DAYS:
                 fill(store, self.registry, "dark_mode", SHARES, EACH, day=day)
                 store.seal(TallyKey("dark_mode", self.scheme, day))

@@ -178,7 +178,7 @@ class RedisStore(Store):
         new = increments.merged(tally, shape, forms.held_in(old, tally), addition)
         return (old or b"")[: forms.HEADER.size], forms.value_of(stamp, *new)
 
-    def publish(self, schemes: Mapping[str, Iterable[Scheme]]) -> None:
+    def publish(self, schemes: Iterable[tuple[str, Scheme]]) -> None:
         layout: dict[str, str | bytes] = {
             "version": _LAYOUT,
             "shards": str(self._wished_shards),
@@ -194,22 +194,18 @@ class RedisStore(Store):
                 f"this store was laid out with {counted(self.shards, 'shard')}, which cannot "
                 f"change: set DENIABLE_SHARDS={self.shards}"
             )
-        fields = {
-            f"{metric}:{scheme.fingerprint}": scheme.canonical()
-            for metric, each in schemes.items()
-            for scheme in each
-        }
+        fields = {f"{metric}:{each.fingerprint}": each.canonical() for metric, each in schemes}
         if fields:
             with translated():
                 self._client.hset(self._schemes_key, mapping=cast(Any, fields))
 
-    def schemes(self) -> dict[str, dict[str, Scheme]]:
+    def schemes(self) -> dict[Of, Scheme]:
         with translated():
-            found = self._client.hgetall(self._schemes_key)
-        published: dict[str, dict[str, Scheme]] = {}
-        for name, definition in cast(dict[bytes, bytes], found).items():
+            found = cast(dict[bytes, bytes], self._client.hgetall(self._schemes_key))
+        published: dict[Of, Scheme] = {}
+        for name, definition in found.items():
             metric, fingerprint = name.decode().split(":")
-            published.setdefault(metric, {})[fingerprint] = read_scheme(definition)
+            published[metric, fingerprint] = read_scheme(definition)
         return published
 
     def names(self, shard: int, of: Of) -> list[str]:
