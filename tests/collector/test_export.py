@@ -10,6 +10,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from deniable_collector.settings import Settings
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 from deniable_collector.upkeep.archive import ArchiveError, export
 from deniable_collector.upkeep.importing import load
@@ -27,14 +28,14 @@ GOLDEN = """\
 
 @pytest.fixture
 def target(tmp_path):
-    with closing(open_store(f"sqlite:///{tmp_path / 'target.db'}")) as store:
+    with closing(open_store(Settings(store=f"sqlite:///{tmp_path / 'target.db'}"))) as store:
         yield store
 
 
 @pytest.fixture
 def small(tmp_path, shelf, new_id, noon):
     """A small file, and its lines."""
-    with closing(open_store(f"sqlite:///{tmp_path / 'small.db'}")) as store:
+    with closing(open_store(Settings(store=f"sqlite:///{tmp_path / 'small.db'}"))) as store:
         scheme = shelf(3, 4, 2)
         store.publish([("m", scheme)])
         store.fold(commit(scheme, new_id(), cells={1: 5, 2: 2**32 + 1}, reports=7), noon)

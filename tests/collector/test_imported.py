@@ -6,6 +6,7 @@ import pytest
 from tests.stores import window_reports
 
 from deniable.protocol import windows
+from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 from deniable_collector.stores.summing import (
     TALLY,
@@ -28,7 +29,7 @@ class Origin:
 
     def __init__(self, url, scheme, new_id, noon):
         self.url = url
-        self.store = open_store(url)
+        self.store = open_store(Settings(store=url))
         self.of = "m", scheme.fingerprint
         self.store.publish([("m", scheme)])
         for day in DAYS:

@@ -12,6 +12,7 @@ from deniable import Registry
 from deniable.protocol import wire
 from deniable_collector.batches.catalogue import Catalogue
 from deniable_collector.intake import Intake
+from deniable_collector.settings import Settings
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.life import Dropped
@@ -131,8 +132,8 @@ def test_a_store_that_lost_its_memory_gets_the_schemes_again(
     commits, schemes of earlier registries too, and readers find their way again."""
     server, now = new_redis(), [noon]
     with (
-        closing(open_store(server.url, shards=2)) as store,
-        closing(open_store(server.url, shards=2)) as reader,
+        closing(open_store(Settings(store=server.url, shards=2))) as store,
+        closing(open_store(Settings(store=server.url, shards=2))) as reader,
         closing(redis.Redis.from_url(server.url)) as client,
     ):
         earlier, browser = shelf(8), registry["browser"]

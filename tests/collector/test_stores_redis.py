@@ -9,6 +9,7 @@ import pytest
 import redis
 from tests.stores import window_reports
 
+from deniable_collector.settings import Settings
 from deniable_collector.stores import StoreError, StoreUnavailable, ids, open_store
 from deniable_collector.stores.commits import Commit, TallyKey
 from deniable_collector.stores.redis import driver
@@ -19,7 +20,7 @@ from .filling import added, commit, reports_in
 @contextmanager
 def opened(server, prefix="own", *schemes, **options):
     """A store with these schemes of the metric `m`."""
-    with closing(open_store(server.url, prefix=prefix, **options)) as store:
+    with closing(open_store(Settings(store=server.url, redis_prefix=prefix, **options))) as store:
         if schemes:
             store.publish(("m", each) for each in schemes)
         yield store
@@ -239,7 +240,7 @@ def test_replicas_that_are_not_there(own_server, scheme, new_id, noon, monkeypat
     """A batch that must reach a replica is not acknowledged without one, and counted once."""
     monkeypatch.setattr(driver, "_WAIT_MILLISECONDS", 100)
     batch = new_id()
-    with opened(own_server, "own", scheme, replicas=1) as store:
+    with opened(own_server, "own", scheme, redis_replicas=1) as store:
         for _ in range(2):
             with pytest.raises(StoreUnavailable, match="DENIABLE_REDIS_REPLICAS"):
                 store.fold(commit(scheme, batch), noon)

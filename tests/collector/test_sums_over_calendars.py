@@ -13,6 +13,7 @@ from tests.stores import window_reports
 
 from deniable import Registry
 from deniable.protocol import windows
+from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, TallyKey, shard_of
 from deniable_collector.stores.contract import Change
@@ -197,7 +198,7 @@ def test_sums_of_other_calendars_are_refused(crowd, tmp_path, noon, shelf):
     they are in sums of months; the days that it has in tallies are added where they are chosen."""
     crowd.drop("2026-02-03", "month")
     path = tmp_path / "tallies.gz"
-    with closing(open_store(f"sqlite:///{tmp_path}/other.db")) as other:
+    with closing(open_store(Settings(store=f"sqlite:///{tmp_path}/other.db"))) as other:
         weeks = Crowd(other, shelf(WIDTH), crowd.new_id, noon)
         weeks.drop("2026-01-05", "week")
         export(other, path)

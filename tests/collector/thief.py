@@ -12,6 +12,7 @@ from collections import Counter
 from contextlib import closing
 from typing import Any, TypeAlias
 
+from deniable_collector.settings import Settings
 from deniable_collector.stores import StoreError, open_store
 
 Cells: TypeAlias = "Counter[tuple[str, str, int, int]]"
@@ -52,7 +53,7 @@ def _read_image(image, path):
     # Bytes 18 and 19 are 1 where a database has no log.
     path.write_bytes(image[:18] + b"\1\1" + image[20:])
     try:
-        with closing(open_store(f"sqlite:///{path}")) as store:
+        with closing(open_store(Settings(store=f"sqlite:///{path}"))) as store:
             return contents(store)
     except StoreError:
         return Counter()

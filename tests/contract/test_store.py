@@ -48,6 +48,7 @@ from tests.stores import parametrize_home as pytest_generate_tests  # noqa: F401
 
 from deniable import Registry
 from deniable.protocol import windows
+from deniable_collector.settings import Settings
 from deniable_collector.stores import Store, StoreError, open_store
 from deniable_collector.stores.commits import (
     ID_RETENTION,
@@ -219,7 +220,7 @@ class Course(RuleBasedStateMachine):
             assert contents.reports == sum(int(each[:2].sum()) for each in self.own.values())
             if not contents.schemes:
                 return
-            with closing(open_store(f"sqlite:///{folder}/other.db")) as other:
+            with closing(open_store(Settings(store=f"sqlite:///{folder}/other.db"))) as other:
                 assert load(file, other, NOON).added.reports == contents.reports
                 together = {key: {0} for key in self.kept}
                 self.check(other, together)
@@ -456,12 +457,13 @@ def test_threads_that_race_with_one_batch(home, store, scheme, make, new_id, noo
 
 PROCESS = """
 import os, signal, sys
+from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 import numpy as np
 from deniable_collector.stores.commits import Addition, Commit, TallyKey
 
 url, prefix, scheme, window, now = sys.argv[1:]
-store = open_store(url, prefix=prefix)
+store = open_store(Settings(store=url, redis_prefix=prefix))
 key = TallyKey("m", scheme, window)
 
 def fold(number, column):

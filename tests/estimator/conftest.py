@@ -12,6 +12,7 @@ from tests.registries import declared
 
 from deniable import Registry, Scheme
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
+from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, TallyKey
 from deniable_collector.stores.vectors import addition_of
@@ -70,7 +71,7 @@ def registry(registry_file):
 def store_url(tmp_path):
     """The address of a real, empty SQLite store."""
     url = f"sqlite:///{tmp_path / 'store.db'}"
-    opened = open_store(url)
+    opened = open_store(Settings(store=url))
     opened.publish(())
     opened.close()
     return url
@@ -78,7 +79,7 @@ def store_url(tmp_path):
 
 @pytest.fixture
 def store(store_url):
-    opened = open_store(store_url)
+    opened = open_store(Settings(store=store_url))
     yield opened
     opened.close()
 

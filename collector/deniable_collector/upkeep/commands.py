@@ -58,11 +58,11 @@ def _selection(
 def _opened_store(address: str | None, again: str = "") -> Iterator[tuple[Store, str]]:
     """The store at that address, or of the environment, with its kind. `again` is what to know for
     another try, if the store is away."""
-    from deniable_collector.stores import StoreUnavailable, store_of
+    from deniable_collector.stores import StoreUnavailable, open_store
 
     settings = Settings.from_env()
     settings = dataclasses.replace(settings, store=address or settings.store)
-    opened = store_of(settings)
+    opened = open_store(settings)
     try:
         yield opened, settings.store.partition(":")[0]
     except StoreUnavailable as error:

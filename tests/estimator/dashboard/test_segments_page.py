@@ -6,6 +6,7 @@ import pytest
 from tests.registries import declared
 
 from deniable import Registry
+from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 
 from .conftest import browser_of, dashboard_of, fill, text_of
@@ -23,7 +24,7 @@ SEGMENTS = declared(
 def segmented(tmp_path_factory):
     """A day of each metric, with as many reports of each segment, and a day before it."""
     registry = Registry.parse(SEGMENTS)
-    store = open_store(f"sqlite:///{tmp_path_factory.mktemp('segments')}/store.db")
+    store = open_store(Settings(store=f"sqlite:///{tmp_path_factory.mktemp('segments')}/store.db"))
     store.publish((each.name, each.scheme) for each in registry)
     for place in range(3):
         for day in ("2026-11-12", "2026-11-20"):

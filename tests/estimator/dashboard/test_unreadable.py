@@ -6,6 +6,7 @@ from contextlib import closing
 import pytest
 
 from deniable import Registry
+from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import TallyKey
 from deniable_estimator.asking.reader import Reader, Unreadable
@@ -46,7 +47,7 @@ class Damage:
         return self.registry["dark_mode"].scheme.fingerprint
 
     def opened(self):  # type: ignore[no-untyped-def]
-        return closing(open_store(self.url))
+        return closing(open_store(Settings(store=self.url)))
 
     def restore(self):
         self.write(self.right)

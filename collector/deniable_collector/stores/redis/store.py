@@ -23,6 +23,7 @@ import redis
 
 from deniable import Scheme
 from deniable.protocol.coded_message import counted
+from deniable_collector.settings import Settings
 from deniable_collector.stores import ids, increments
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import Addition, Commit, TallyKey, read_scheme
@@ -58,18 +59,18 @@ _PINGED = 3
 
 
 class RedisStore(Store):
-    """Tallies in the Redis behind `driver`, under `prefix`.
+    """Tallies in the Redis that the settings name.
 
-    `shards` is how many shards a new store is laid out with; a store that exists keeps
-    its own number, because a retry must meet the shard that knows its id.
+    Their shards are how many a new store is laid out with; a store that exists keeps its own
+    number, because a retry must meet the shard that knows its id.
     """
 
-    def __init__(self, driver: Driver, *, prefix: str = "deniable", shards: int = 1) -> None:
+    def __init__(self, settings: Settings) -> None:
         super().__init__()
-        self._driver = driver
-        self._prefix = prefix
+        self._driver = driver = Driver(settings)
+        self._prefix = prefix = settings.redis_prefix
         self._layout_key, self._schemes_key = f"{prefix}:layout", f"{prefix}:schemes"
-        self._wished_shards = shards
+        self._wished_shards = settings.shards
         self._found_shards: int | None = None
         self._fold = driver.script(_script("fold.lua"))
         self._change = driver.script(_script("change.lua"))
