@@ -62,12 +62,8 @@ class WatchedStore(Store):
 
     @property
     def shards(self) -> int:
-        # Called for every batch, and answered from memory once it is known.
-        try:
+        with self._contact():
             return self._store.shards
-        except StoreUnavailable as error:
-            self._lose(error)
-            raise
 
     def fold(self, commit: Commit, now: float) -> frozenset[str]:
         began = time.perf_counter()

@@ -80,7 +80,8 @@ class Store(StoreContract):
                 found = self.add(part.shard, part.of, dict.fromkeys(plan, vector))
                 names = part.names()
                 whole = found.keys() >= set(filter(is_sum, plan))
-                if whole and there.kept_stamps == part.kept(labels, names).stamps:
+                kept = {name: stamp for name, stamp in there.stamps.items() if name.kept}
+                if whole and kept == part.kept(labels, names).stamps:
                     break
                 # Windows were dropped meanwhile, or a copy of them.
             else:

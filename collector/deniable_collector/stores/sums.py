@@ -145,11 +145,6 @@ class Holding:
     stamps: Mapping[SumName, str] = field(default_factory=dict)
     """Of these sums."""
 
-    @property
-    def kept_stamps(self) -> dict[SumName, str]:
-        """The stamps of the kept sums: they are others where windows were dropped."""
-        return {name: stamp for name, stamp in self.stamps.items() if name.kept}
-
     @cached_property
     def dropped(self) -> dict[str, list[int]]:
         """The windows that kept sums have, each with its reports. Imports may have brought sums of
