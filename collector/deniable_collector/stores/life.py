@@ -184,12 +184,12 @@ class ShardPart:
                 str(name) for name in self.sums() if not name.kept and any(map(name.covers, read))
             ]
             targets: dict[SumName, list[str]] = {}
-            known = self.having(read)
+            known = self.kept(read).sums
             for label in read:
                 kind = windows.kind_of(label)
                 # A window that was dropped before stays in the sums that have it, even if `keep`
                 # names others now: sums that have different parts of it could not be read.
-                named = known.get(label) or [
+                named = [name for name, record in known.items() if label in record.reports] or [
                     SumName("kept", kind, period_of(calendar, label))
                     for calendar in calendars
                     if calendar != kind
@@ -261,15 +261,6 @@ class ShardPart:
             else:
                 there[text] = head.stamp
         return Holding(there, records, stamps)
-
-    def having(self, asked: Collection[str] | None = None) -> dict[str, list[SumName]]:
-        """Each dropped window with the kept sums that have it: of those with a part of the range of
-        these windows, or of all."""
-        found: dict[str, list[SumName]] = {}
-        for name, record in self.kept(asked).sums.items():
-            for label in record.reports:
-                found.setdefault(label, []).append(name)
-        return found
 
     def kept(
         self, asked: Collection[str] | None = None, names: Iterable[str] | None = None

@@ -86,8 +86,7 @@ class Sums:
 
     def parts(self, of: Of) -> list[ShardPart]:
         """The parts of the tallies of a metric and scheme, of each shard."""
-        shards = range(self._store.shards)
-        return [ShardPart(self._store, shard, of) for shard in shards]
+        return [ShardPart(self._store, shard, of) for shard in range(self._store.shards)]
 
     def names(self, of: Of) -> list[SumName]:
         """All sums, in the order of their periods."""
@@ -98,8 +97,9 @@ class Sums:
         """Each dropped window with the calendars whose kept sums have it."""
         found: dict[str, set[str]] = {}
         for part in self.parts(of):
-            for label, names in part.having().items():
-                found.setdefault(label, set()).update(name.calendar for name in names)
+            for name, record in part.kept().sums.items():
+                for label in record.reports:
+                    found.setdefault(label, set()).add(name.calendar)
         return found
 
     def add_up(self, of: Of, kind: str, period: str) -> int:

@@ -23,12 +23,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import chain
-from typing import NamedTuple
 
 from deniable import DeniableError, Metric
 from deniable.protocol import windows
 from deniable.protocol.coded_message import counted
-from deniable.protocol.keep import CALENDARS
 from deniable.protocol.wire import LATEST
 from deniable_collector.batches.catalogue import SKEW
 from deniable_collector.operation.events import tell
@@ -94,35 +92,9 @@ _DAY = 86_400.0
 _RETRY_SECONDS = 600.0
 
 
-class KeepRule(NamedTuple):
-    """How long the windows of one metric are kept, and their sums."""
-
-    windows: int
-    """Days for which windows are kept; 0 for ever."""
-    calendars: tuple[str, ...]
-    """The calendars whose sums stay when windows go."""
-    sums: list[tuple[str, int]]
-    """Those whose sums go too, each after so many days; finer ones first."""
-
-
-def rules_of(metrics: Iterable[Metric], days: int) -> dict[str, KeepRule]:
-    """The rules of the metrics that declare one; `days` is that of DENIABLE_KEEP_DAYS."""
-    known = {each for calendars in CALENDARS.values() for each in calendars}
-    found = {}
-    for metric in metrics:
-        if metric.keep:
-            own = dict(metric.keep).get(metric.window, days)
-            # The sums of a month metric's windows are quarters, and not its months.
-            sums = [each for each in metric.keep if each[0] != metric.window and each[0] in known]
-            going = [(calendar, kept) for calendar, kept in sums if kept]
-            rule = KeepRule(own or 0, tuple(calendar for calendar, _ in sums), going)
-            found[metric.name] = rule
-    return found
-
-
 class Keeper(Upkeep):
-    """Keeps each window of `store` for `days` after its end (0: for ever), and those of metrics
-    that have a rule by that."""
+    """Keeps each window of `store` for `days` after its end (0: for ever), and what `keep` of one
+    of the `metrics` names by that."""
 
     name = "retention"
 
@@ -135,11 +107,11 @@ class Keeper(Upkeep):
     ) -> None:
         super().__init__(store, clock)
         self._days = days
-        self._rules = rules_of(metrics, days)
+        self._ruled = {metric.name: metric for metric in metrics if metric.keep}
 
     def start(self) -> None:
         # Where nothing is ever dropped, there is nothing to do.
-        if self._days or self._rules:
+        if self._days or self._ruled:
             super().start()
 
     def apply(self) -> float:
@@ -147,35 +119,39 @@ class Keeper(Upkeep):
         now = self._clock()
         try:
             published = self._store.schemes()
-            plain = {metric for metric, _ in published} - self._rules.keys()
+            plain = {metric for metric, _ in published} - self._ruled.keys()
             if self._days and plain:
                 gone = self._store.drop(now - self._days * _DAY, plain)
                 if gone:
                     tell("info", "retention",
                          f"dropped {counted(gone, 'tally', 'tallies')} that ended "
                          f"{counted(self._days, 'day')} ago or earlier", tallies=gone)  # fmt: skip
-            for metric, rule in self._rules.items():
+            for name, metric in self._ruled.items():
                 if self._ended.is_set():
                     return _RETRY_SECONDS
-                self._apply(metric, rule, now, [of for of in published if of[0] == metric])
+                self._apply(metric, now, [of for of in published if of[0] == name])
         except DeniableError as error:
             tell("error", "retention-failed", f"windows that are too old stay: {error}")
             return _RETRY_SECONDS if isinstance(error, StoreUnavailable) else _DAY
         return _DAY
 
-    def _apply(self, metric: str, rule: KeepRule, now: float, schemes: Iterable[Of]) -> None:
-        """Drop what the rule of one metric says."""
+    def _apply(self, metric: Metric, now: float, schemes: Iterable[Of]) -> None:
+        """Drop what `keep` of one metric says: its windows, and sums, finer ones first."""
         sums, found = self._store.sums, list[Dropped]()
+        calendars = dict(metric.keep)
+        own = calendars.pop(metric.window, self._days)
         for of in schemes:
-            if rule.windows:
-                before = min(now - rule.windows * _DAY, now - SETTLED)
-                found.append(sums.drop_windows(of, before, rule.calendars))
-            for calendar, days in rule.sums:
-                found.append(sums.drop_sums(of, calendar, now - days * _DAY, rule.calendars))
+            if own:
+                before = min(now - own * _DAY, now - SETTLED)
+                found.append(sums.drop_windows(of, before, [*calendars]))
+            for calendar, days in calendars.items():
+                if days:
+                    before = now - days * _DAY
+                    found.append(sums.drop_sums(of, calendar, before, [*calendars]))
         self.tell_failed("retention-failed", chain.from_iterable(each.failed for each in found))
         if gone := sum(each.tallies for each in found):
-            tell("info", "retention", f"dropped {gone} tallies and sums of {metric}, as "
-                 "its `keep` says", tallies=gone, metric=metric)  # fmt: skip
+            tell("info", "retention", f"dropped {gone} tallies and sums of {metric.name}, as "
+                 "its `keep` says", tallies=gone, metric=metric.name)  # fmt: skip
 
 
 _AGAIN_SECONDS = 3_600.0
