@@ -27,12 +27,8 @@ from deniable_collector.stores.vectors import shape_of
 SKEW = 86_400.0
 """Seconds by which a device's clock may run ahead of ours."""
 
-_LONGEST: dict[windows.Kind, float] = {
-    "day": 86_400.0,
-    "week": 7 * 86_400.0,
-    "month": 31 * 86_400.0,
-}
-"""Seconds of the longest window of each kind."""
+_LONGEST: dict[windows.Kind, int] = {"day": 1, "week": 7, "month": 31}
+"""Days of the longest window of each kind."""
 
 _REFRESH_SECONDS = 60.0
 _OPEN_TALLIES = 10_000
@@ -183,7 +179,7 @@ class Catalogue:
 
 def _longest_acceptance(metric: Metric) -> float:
     """For how many seconds any window of the metric accepts reports, at most."""
-    lasts = _LONGEST[metric.window] if metric.answer == "at_once" else 0.0
+    lasts = 86_400.0 * _LONGEST[metric.window] if metric.answer == "at_once" else 0.0
     return lasts + SKEW + LATEST
 
 

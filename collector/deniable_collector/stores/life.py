@@ -246,6 +246,8 @@ class ShardPart:
     def holding(self, sums: Sequence[SumName], names: Iterable[str] | None = None) -> Holding:
         """All windows, with the stamps of those that these copies may rest on, and these sums.
         Sums that are gone are left out."""
+        if not sums:
+            return Holding({})
         labels = sorted(filterfalse(is_sum, self.names() if names is None else names))
         copied = [bounds(name.period) for name in sums if not name.kept]
         first, last = min(copied, default=(0, 0))[0], max((end for _, end in copied), default=0)
@@ -271,12 +273,11 @@ class ShardPart:
         texts = [name for name in names if name.startswith("kept")]
         if asked is not None:
             return self.around(asked, texts)
-        return self.holding(list(map(SumName.parse, texts)), texts) if texts else Holding({})
+        return self.holding(list(map(SumName.parse, texts)), texts)
 
     def around(self, asked: Iterable[str], names: Sequence[str]) -> Holding:
         """What a reader of these windows must know of sums; `names` are those of all tallies."""
-        sums = relevant(names, asked)
-        return self.holding(sums, names) if sums else Holding({})
+        return self.holding(relevant(names, asked), names)
 
 
 def by_combination(shape: Shape, counters: NDArray[np.int64]) -> list[int]:

@@ -9,7 +9,7 @@ in which form each window of another store came, as a tally or in a sum.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from hashlib import sha256
 from itertools import groupby
@@ -194,10 +194,9 @@ class Sums:
         """In which forms windows were imported into this store."""
         return _imports(self._memory(of))[1]
 
-    def note_imports(self, of: Of, imports: Iterable[Imported]) -> None:
+    def note_imports(self, of: Of, imports: Collection[Imported]) -> None:
         """Remember that windows are imported in these forms."""
-        new = list(imports)
-        self._change_imports(of, lambda known: [*dict.fromkeys([*known, *new])])
+        self._change_imports(of, lambda known: [*dict.fromkeys([*known, *imports])])
 
     def forget_imports(self, of: Of, before: float) -> None:
         """Forget the imports of which nothing can be left, when all was dropped that had ended by

@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +50,7 @@ def _selection(
         )
     from deniable_collector.upkeep.archive import TallySelection
 
-    first, last = (None if day is None else _midnight(day) for day in (since, before))
+    first, last = (None if day is None else windows.midnight(day) for day in (since, before))
     return TallySelection(frozenset(metric), first, last)
 
 
@@ -199,7 +199,7 @@ def drop(before: datetime, dry_run: bool, store: str | None, yes: bool, as_json:
     """
     from deniable_collector.upkeep.keeper import SETTLED
 
-    moment = _midnight(before)
+    moment = windows.midnight(before)
     with _opened_store(store) as (opened, _):
         schemes = sorted(opened.schemes())
         found = [
@@ -370,8 +370,3 @@ def _print_outcome(outcome: ImportResult, source: str, as_json: bool) -> None:
 def _print_json(document: dict[str, Any]) -> None:
     """Print a document as JSON."""
     click.echo(json.dumps(document, indent=2, ensure_ascii=False))
-
-
-def _midnight(day: datetime) -> float:
-    """The POSIX time at which a day (UTC) begins."""
-    return day.replace(tzinfo=UTC).timestamp()

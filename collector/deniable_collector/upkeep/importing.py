@@ -101,7 +101,7 @@ def load(
     if contents.origin:
         # Before anything is added.
         for of, windows in brought.items():
-            store.sums.note_imports(of, [*windows])
+            store.sums.note_imports(of, windows)
     added, known = Amount(), Amount()
     for part in ArchiveReader(path, lambda share: advance(0.5 + share / 2)).parts():
         if not selection.takes(part.metric, part.period):

@@ -151,19 +151,9 @@ def _unavailable(kind: str, why: str = "") -> StoreUnavailable:
 
 
 def _refused(error: redis.RedisError) -> StoreError:
-    # Only the kind of an error is repeated: its message may hold keys, or what was sent.
-    kind = type(error).__name__
-    if forbidden := _not_allowed(str(error)):
-        return forbidden
-    if isinstance(error, _TEMPORARY):
-        return _unavailable(kind)
-    if found := _TEMPORARY_CODE.search(str(error)):
-        return _unavailable(found[1])
-    return StoreError(f"Redis refused ({kind}): check its version and its keys")
-
-
-def _not_allowed(words: str) -> StoreUnavailable | None:
-    """What an ACL forbids. A command's name is repeated, and nothing else of what was sent."""
+    # Only the kind of an error is repeated, and a command's name: its message may hold keys, or
+    # what was sent.
+    kind, words = type(error).__name__, str(error)
     if found := _COMMAND.search(words):
         return lacks_right(found[1])
     if words.startswith("EXEC without MULTI"):
@@ -172,7 +162,11 @@ def _not_allowed(words: str) -> StoreUnavailable | None:
         return _unavailable("NoPermissionError", _FOREIGN)
     if _IN_SCRIPT.search(words):
         return _unavailable("NoPermissionError", _NOT_NAMED)
-    return None
+    if isinstance(error, _TEMPORARY):
+        return _unavailable(kind)
+    if found := _TEMPORARY_CODE.search(words):
+        return _unavailable(found[1])
+    return StoreError(f"Redis refused ({kind}): check its version and its keys")
 
 
 def _no_cluster(error: Exception) -> StoreUnavailable:

@@ -71,7 +71,7 @@ class RedisStore(Store):
         self._prefix = prefix = settings.redis_prefix
         self._layout_key, self._schemes_key = f"{prefix}:layout", f"{prefix}:schemes"
         self._wished_shards = settings.shards
-        self._found_shards: int | None = None
+        self._layout: dict[bytes, bytes] = {}
         self._fold = driver.script(_script("fold.lua"))
         self._change = driver.script(_script("change.lua"))
         self._files = AppendOnlyFiles(driver)
@@ -82,7 +82,7 @@ class RedisStore(Store):
 
     @property
     def shards(self) -> int:
-        return self._laid_out() or self._wished_shards
+        return int(self._laid_out().get(b"shards", self._wished_shards))
 
     @property
     def _client(self) -> redis.Redis:
@@ -90,15 +90,15 @@ class RedisStore(Store):
         self._laid_out()
         return self._driver.client
 
-    def _laid_out(self) -> int | None:
-        """How many shards the store has; None if nobody has published to it.
+    def _laid_out(self) -> dict[bytes, bytes]:
+        """How the store is laid out; empty if nobody has published to it.
 
         Raises:
             StoreError: another version of deniable has written the store.
         """
         # Nothing is remembered of a store that is not laid out yet: its writer may still choose
         # another number.
-        if self._found_shards is None:
+        if not self._layout:
             with translated():
                 found = cast(dict[bytes, bytes], self._driver.client.hgetall(self._layout_key))
             if found and found.get(b"version") != _LAYOUT:
@@ -106,13 +106,11 @@ class RedisStore(Store):
                     "another version of deniable has written this store: set another "
                     "DENIABLE_REDIS_PREFIX, or install that version"
                 )
-            self._found_shards = int(found[b"shards"]) if found else None
-        return self._found_shards
+            self._layout = found
+        return self._layout
 
     def identity(self) -> str:
-        with translated():
-            found = cast(dict[bytes, bytes], self._client.hgetall(self._layout_key))
-        return found.get(b"identity", b"").decode()
+        return self._laid_out().get(b"identity", b"").decode()
 
     def fold(self, commit: Commit, now: float) -> frozenset[str]:
         self.check(commit)
