@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar, cast
 
 from deniable import Scheme
@@ -15,7 +15,7 @@ from deniable_collector.operation import prometheus
 from deniable_collector.operation.events import tell
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import Commit
-from deniable_collector.stores.contract import Change, Of, StoreContract
+from deniable_collector.stores.contract import Of, StoreContract
 from deniable_collector.stores.errors import StoreUnavailable
 
 _CALM = 5.0
@@ -30,18 +30,18 @@ _PING_SECONDS = 1.0
 /readyz."""
 
 
-_Reads = TypeVar("_Reads", bound=Callable[..., Any])
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
-def _watched(method: _Reads) -> _Reads:
-    """The method of a store, which reads: it calls that of the store behind, and watches the
-    call."""
+def _forwarded(method: _Method, watched: bool = True) -> _Method:
+    """The method of a store: it calls that of the store behind. A call that is `watched` only
+    reads."""
 
     def call(self: WatchedStore, *arguments: Any) -> Any:
-        with self._contact():
+        with self._contact() if watched else nullcontext():
             return getattr(self._store, method.__name__)(*arguments)
 
-    return cast("_Reads", call)
+    return cast("_Method", call)
 
 
 class WatchedStore(Store):
@@ -84,15 +84,17 @@ class WatchedStore(Store):
             tell("info", "published", f"published the schemes of {counted(metrics, 'metric')}",
                  metrics=metrics)  # fmt: skip
 
-    schemes = _watched(StoreContract.schemes)
-    identity = _watched(StoreContract.identity)
-    names = _watched(StoreContract.names)
-    heads = _watched(StoreContract.heads)
-    read = _watched(StoreContract.read)
-
-    def change(self, shard: int, of: Of, change: Change) -> bool:
-        # Where no window can be sealed or dropped now, the store may take commits all the same.
-        return self._store.change(shard, of, change)
+    schemes = _forwarded(StoreContract.schemes)
+    identity = _forwarded(StoreContract.identity)
+    names = _forwarded(StoreContract.names)
+    heads = _forwarded(StoreContract.heads)
+    read = _forwarded(StoreContract.read)
+    # Where no window can be sealed or dropped now, or the journal not be cleared, the store may
+    # take commits all the same.
+    change = _forwarded(StoreContract.change, watched=False)
+    merge = _forwarded(StoreContract.merge, watched=False)
+    clear_journal = _forwarded(StoreContract.clear_journal, watched=False)
+    close = _forwarded(StoreContract.close, watched=False)
 
     def ping(self) -> None:
         with self._pinging:
@@ -107,16 +109,6 @@ class WatchedStore(Store):
                 self._pinged_at = time.monotonic()
             if self._ping is not None:
                 raise StoreUnavailable(str(self._ping), self._ping.retry_after)
-
-    def merge(self) -> None:
-        self._store.merge()
-
-    def clear_journal(self, older_than: float) -> float | None:
-        # A journal that cannot be cleared now does not mean that the store is lost.
-        return self._store.clear_journal(older_than)
-
-    def close(self) -> None:
-        self._store.close()
 
     @contextmanager
     def _contact(self, shard: int | None = None) -> Iterator[None]:

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,13 +62,11 @@ def _opened_store(address: str | None, again: str = "") -> Iterator[tuple[Store,
 
     settings = Settings.from_env()
     settings = dataclasses.replace(settings, store=address or settings.store)
-    opened = open_store(settings)
-    try:
-        yield opened, settings.store.partition(":")[0]
-    except StoreUnavailable as error:
-        raise click.ClickException(f"{error}: try again later{again}") from error
-    finally:
-        opened.close()
+    with closing(open_store(settings)) as opened:
+        try:
+            yield opened, settings.store.partition(":")[0]
+        except StoreUnavailable as error:
+            raise click.ClickException(f"{error}: try again later{again}") from error
 
 
 @contextmanager
