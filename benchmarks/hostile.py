@@ -38,6 +38,7 @@ from common.tables import Table, run
 from deniable import Metric, Registry
 from deniable.protocol import wire
 from deniable.protocol.mechanisms import Report
+from deniable_collector.settings import Settings
 from deniable_collector.stores import Store, open_store
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import sample_tally
@@ -169,8 +170,8 @@ def dense(quick: bool) -> Iterator[Table]:
     with tempfile.TemporaryDirectory() as name, redis(Path(name)) as (url, pid):
         for store, address in (("SQLite", ""), ("Redis", url)):
             with collecting(metrics, address, pid) as (server, pool, honest):
-                with closing(open_store(address or server.store)) as filled:
-                    filled.publish({metric.name: [metric.scheme]})
+                with closing(open_store(Settings(store=address or server.store))) as filled:
+                    filled.publish([(metric.name, metric.scheme)])
                     fill_densely(filled, metric)
                 honest(2)
                 alone = honest(seconds).latency(0.99)
@@ -269,8 +270,8 @@ def dashboard() -> Iterator[Place]:
 def fill(folder: Path) -> None:
     """Days of 20,000 reports of the first metric."""
     rng, metric = np.random.default_rng(1), Registry.parse(METRICS)["city"]
-    with closing(open_store(f"sqlite:///{folder}/store.db")) as store:
-        store.publish({metric.name: [metric.scheme]})
+    with closing(open_store(Settings(store=f"sqlite:///{folder}/store.db"))) as store:
+        store.publish([(metric.name, metric.scheme)])
         for day in days():
             counts = rng.multinomial(20_000, [1 / len(metric.values)] * len(metric.values))
             tally = sample_tally(metric.scheme, counts, rng, metric=metric.name, window=f"{day}")

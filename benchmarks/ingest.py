@@ -31,6 +31,7 @@ from common.tables import Table, run
 from deniable import Metric, Registry
 from deniable.protocol import windows, wire
 from deniable.protocol.mechanisms import Report
+from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 
 CONNECTIONS = 512
@@ -339,7 +340,7 @@ def redis(folder: Path) -> Iterator[tuple[str, int]]:
 
 def counted(store: str, metrics: list[Metric]) -> int:
     """Reports in the store."""
-    with closing(open_store(store)) as opened:
+    with closing(open_store(Settings(store=store))) as opened:
         return sum(
             opened.tally(each.name, each.scheme.fingerprint, [WINDOW]).reports for each in metrics
         )

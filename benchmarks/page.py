@@ -26,6 +26,7 @@ from flask.testing import FlaskClient
 
 from common.tables import Table, run
 from deniable import Registry
+from deniable_collector.settings import Settings
 from deniable_collector.stores import Store, open_store
 from deniable_collector.stores.commits import Commit, TallyKey
 from deniable_collector.stores.vectors import addition_of
@@ -81,7 +82,7 @@ def registry() -> Registry:
 
 
 def fill(store: Store, declared: Registry, days: int) -> None:
-    store.publish({metric.name: [metric.scheme] for metric in declared})
+    store.publish((metric.name, metric.scheme) for metric in declared)
     rng = np.random.default_rng(1)
     drawn: dict[tuple[int, int], TallyRow] = {}
     for ago in range(1, days + 1):
@@ -147,7 +148,10 @@ def pages(quick: bool) -> Iterator[Table]:
     table = Table("page", "CPU of a page in milliseconds, and kilobytes of a response")
     rounds = 1 if quick else ROUNDS
     with tempfile.TemporaryDirectory() as folder:
-        store, declared = open_store(f"sqlite:///{Path(folder)}/tallies.db"), registry()
+        store, declared = (
+            open_store(Settings(store=f"sqlite:///{Path(folder)}/tallies.db")),
+            registry(),
+        )
         fill(store, declared, 28 if quick else 365)
         baselines: dict[str, Callable[[], object]] = {"1,000,000 additions": additions}
         for days in (28, 364):

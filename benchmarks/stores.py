@@ -23,6 +23,7 @@ import redis
 
 from common.tables import Table, run
 from deniable import Registry, Scheme
+from deniable_collector.settings import Settings
 from deniable_collector.stores import Store, open_store
 from deniable_collector.stores.commits import Addition, Commit, TallyKey
 from deniable_collector.stores.vectors import addition_of, shape_of
@@ -159,11 +160,11 @@ def opened() -> Iterator[tuple[Server, Path, redis.Redis, Store, Store]]:
         tempfile.TemporaryDirectory() as name,
         started_redis(Path(name)) as (url, pid),
         closing(redis.Redis.from_url(url)) as client,
-        closing(open_store(url, prefix="ours")) as in_redis,
-        closing(open_store(f"sqlite:///{name}/store.db")) as in_sqlite,
+        closing(open_store(Settings(store=url, redis_prefix="ours"))) as in_redis,
+        closing(open_store(Settings(store=f"sqlite:///{name}/store.db"))) as in_sqlite,
     ):
         for store in (in_redis, in_sqlite):
-            store.publish({metric: [scheme] for metric, scheme in SCHEMES.items()})
+            store.publish(SCHEMES.items())
         yield Server(pid), Path(name), client, in_redis, in_sqlite
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from deniable import Metric, Registry
 from deniable.protocol.types.number import Number
+from deniable_collector.settings import Settings
 from deniable_collector.stores import Store, open_store
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of, sample_tally
@@ -246,8 +247,8 @@ def build(folder: Path) -> dict[str, str]:
     (folder / "candidates" / "search_engine.txt").write_text("\n".join(sites), encoding="utf-8")
     registry = Registry.load(folder / "metrics.toml")
     url = f"sqlite:///{folder}/tallies.db"
-    store = open_store(url)
-    store.publish({metric.name: [metric.scheme] for metric in registry})
+    store = open_store(Settings(store=url))
+    store.publish((metric.name, metric.scheme) for metric in registry)
     rng = np.random.default_rng(7)
     today = datetime.now(UTC).date()
     for ago in range(DAYS, 0, -1):

@@ -24,6 +24,7 @@ from deniable import Scheme
 from deniable.protocol import mechanisms
 from deniable.protocol.mechanisms import Mechanism, Packing, Row
 from deniable.protocol.types import TYPES
+from deniable_collector.settings import Settings
 from deniable_collector.stores import Store, open_store
 
 NOON = 1_795_262_400.0
@@ -202,7 +203,7 @@ class Home:
     opened: list[Store] = field(default_factory=list)
 
     def open(self, shards=1):
-        store = open_store(self.url, prefix=self.prefix, shards=shards)
+        store = open_store(Settings(store=self.url, redis_prefix=self.prefix, shards=shards))
         self.opened.append(store)
         return store
 
@@ -247,3 +248,9 @@ def home(request, tmp_path):
 def store(home):
     """An empty store of those kinds."""
     return home.open()
+
+
+def window_reports(store, of, labels):
+    """The reports of each of these windows, dropped or not."""
+    found = store.segment_reports(*of, labels)
+    return {label: int(reports.sum()) for label, reports in found.items()}

@@ -31,7 +31,7 @@ from deniable_collector.serving.group import GroupCommit
 from deniable_collector.serving.http import HttpServer, Request
 from deniable_collector.serving.pages import PageHandler
 from deniable_collector.serving.responses import HttpResponse, problem_of
-from deniable_collector.stores import Store, store_of
+from deniable_collector.stores import Store, open_store
 from deniable_collector.upkeep.journal_clearing import JournalKeeper
 from deniable_collector.upkeep.keeper import Keeper, Sealer, Upkeep
 
@@ -58,7 +58,7 @@ class Collector(PageHandler):
         settings = held.settings
         super().__init__(settings, QUEUE)
         self._registry = held.registry
-        self._store = store = WatchedStore(store_of(settings) if store is None else store)
+        self._store = store = WatchedStore(open_store(settings) if store is None else store)
         self._intake = Intake(held.registry, store, max_reports=settings.max_reports)
         self._batch_reader = BatchReader(self._intake, settings)
         self._resources: dict[bytes, BatchReader | Gateway] = {REPORTS: self._batch_reader}

@@ -18,7 +18,7 @@ from deniable_collector.options import (
 )
 from deniable_collector.serving.gunicorn import become, check_addresses, environment
 from deniable_collector.settings import SettingsError
-from deniable_collector.stores import StoreUnavailable, store_of
+from deniable_collector.stores import StoreUnavailable, open_store
 
 
 @command("deniable collect --registry metrics.toml --bind 127.0.0.1:8080")
@@ -32,10 +32,10 @@ def collect(**options: str | None) -> None:
     found = read_all(environ)
     settings = found.settings
     check_addresses(settings.addresses)
-    with closing(store_of(settings)) as store:
+    with closing(open_store(settings)) as store:
         try:
             # Now, so that a mistake is reported here once, and not by every worker.
-            store.publish({metric.name: [metric.scheme] for metric in found.registry})
+            store.publish((metric.name, metric.scheme) for metric in found.registry)
         except StoreUnavailable as error:
             # Devices keep their batches meanwhile; the workers try again.
             announce(settings.log_format, "store-away", str(error), warning=True)

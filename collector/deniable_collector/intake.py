@@ -136,13 +136,10 @@ class Intake:
             if len(batches) == 1:
                 return [error]
         outcomes: list[Receipt | Exception] = []
-        for place, batch in enumerate(batches):
-            try:
-                outcomes += self._fold(shard, [batch])
-            except StoreUnavailable as error:
-                return outcomes + [error] * (len(batches) - place)
-            except Exception as error:
-                outcomes.append(error)
+        for batch in batches:
+            outcomes += self._take_together(shard, [batch])
+            if isinstance(outcomes[-1], StoreUnavailable):
+                return outcomes + outcomes[-1:] * (len(batches) - len(outcomes))
         return outcomes
 
     def _fold(self, shard: int, batches: Sequence[Batch]) -> list[Receipt]:

@@ -262,9 +262,7 @@ class Settings:
         """
         environ = os.environ if environ is None else environ
         values: dict[str, Any] = {}
-        problems = [f"{name} is no setting: write {meant}"
-                    for name, meant, sure in cls._unknown(environ) if sure
-                    ]  # fmt: skip
+        problems = [told for told, sure in cls._unknown(environ) if sure]
         for each in fields(cls):
             name = _PREFIX + each.name.upper()
             try:
@@ -285,16 +283,12 @@ class Settings:
     def strangers(cls, environ: Mapping[str, str] | None = None) -> list[str]:
         """What to tell of variables that begin as settings do and are none; `from_env` refuses
         those that are nearly a setting's name."""
-        return [
-            f"{name} is no setting, and is ignored" + (f": did you mean {meant}?" if meant else "")
-            for name, meant, sure in cls._unknown(os.environ if environ is None else environ)
-            if not sure
-        ]
+        environ = os.environ if environ is None else environ
+        return [told for told, sure in cls._unknown(environ) if not sure]
 
     @classmethod
-    def _unknown(cls, environ: Mapping[str, str]) -> Iterator[tuple[str, str, bool]]:
-        """Each variable that is no setting, with the nearest one, if any, and whether it is surely
-        meant."""
+    def _unknown(cls, environ: Mapping[str, str]) -> Iterator[tuple[str, bool]]:
+        """What to tell of each variable that is no setting, and whether one is surely meant."""
         known = [each.name.upper() for each in fields(cls)]
         for name in sorted(each for each in environ if each.startswith(_PREFIX)):
             bare = name.removesuffix("_FILE")
@@ -303,7 +297,11 @@ class Settings:
                 continue
             near = get_close_matches(short, known, 1, _LIKELY)
             meant = _PREFIX + near[0] + name[len(bare) :] if near else ""
-            yield name, meant, bool(get_close_matches(short, known, 1, _SURE))
+            if get_close_matches(short, known, 1, _SURE):
+                yield f"{name} is no setting: write {meant}", True
+            else:
+                asked = meant and f": did you mean {meant}?"
+                yield f"{name} is no setting, and is ignored{asked}", False
 
     @property
     def addresses(self) -> dict[str, str]:

@@ -24,6 +24,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from deniable import Registry
 from deniable.tools.command_line import command
+from deniable_collector.settings import Settings
 from deniable_collector.stores import Store, open_store
 from deniable_demo import fleet, services
 from deniable_demo.history import DAYS, write_history, write_weeks
@@ -107,8 +108,8 @@ def _run(
     newest = datetime.now(UTC).date() - timedelta(days=1)
     path = _registry(folder, newest)
     store_url, registry = f"sqlite:///{folder}/tallies.db", Registry.load(path)
-    store = stack.enter_context(closing(open_store(store_url)))
-    store.publish({metric.name: [metric.scheme] for metric in registry})
+    store = stack.enter_context(closing(open_store(Settings(store=store_url))))
+    store.publish((metric.name, metric.scheme) for metric in registry)
     population = draw(devices, np.random.default_rng())
     _draw_weeks(store, registry, population, newest, read_only, console)
     tried = None if once or read_only else stack.enter_context(try_it(port and port + 1))

@@ -58,7 +58,7 @@ def reports_in(store, scheme):
 def scheme(store, shelf):
     """A published scheme of these windows."""
     scheme = shelf(WIDTH)
-    store.publish({"m": [scheme]})
+    store.publish([("m", scheme)])
     return scheme
 
 

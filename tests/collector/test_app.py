@@ -7,6 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from deniable_collector.settings import Settings
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 
 MARKER = "marker-7f3a"
@@ -83,7 +84,7 @@ def test_a_store_that_is_down(client, store, body, monkeypatch):
 def test_a_store_that_is_away_at_the_start(serve, registry, tmp_path, body):
     """The collector starts without its store, and takes batches as soon as it is there."""
     folder = tmp_path / "later"
-    with closing(open_store(f"sqlite:///{folder / 'store.db'}")) as store:
+    with closing(open_store(Settings(store=f"sqlite:///{folder / 'store.db'}"))) as store:
         client = serve(registry, store)
         assert client.get("/healthz").status_code == 200
         problem(post(client, body), 503, "store-unavailable")

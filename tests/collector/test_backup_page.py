@@ -12,6 +12,7 @@ from tests.e2e.running import run, with_program
 from tests.ports import free_port
 from tests.tools import need
 
+from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, TallyKey
 
@@ -50,8 +51,8 @@ def seal_one(url, registry, new_id):
     """A sealed window of last year."""
     scheme = registry["browser"].scheme
     tally = TallyKey("browser", scheme.fingerprint, SEALED)
-    with closing(open_store(url)) as store:
-        store.publish({"browser": [scheme]})
+    with closing(open_store(Settings(store=url))) as store:
+        store.publish([("browser", scheme)])
         addition = added(scheme, {0: (9, {column: column + 1 for column in range(5)})})
         store.fold(Commit((new_id(),), {tally: addition}), 1_750_000_000.0)
         assert store.seal(tally) is not None
@@ -59,7 +60,7 @@ def seal_one(url, registry, new_id):
 
 
 def cells(url, tally):
-    with closing(open_store(url)) as store:
+    with closing(open_store(Settings(store=url))) as store:
         return store.tally(*tally[:2], [tally.window]).rows[0].cells.tolist()
 
 
@@ -99,7 +100,7 @@ def rehearse(registry, new_collector, new_id, shell):
         again = [answer for _, (_, answer) in send_again(collector, devices.batches)]
         # What came after the copy was lost with its ids, and is counted when it comes again.
         assert sum(answer["accepted"] > 0 for answer in again) > 0
-        with closing(open_store(restored)) as store:
+        with closing(open_store(Settings(store=restored))) as store:
             devices.check(store)
         collector.stop()
 

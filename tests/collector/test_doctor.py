@@ -404,14 +404,15 @@ def test_how_redis_is_set_up(monkeypatch, config, info, off, levels, told):
     driver = mock.Mock(**{"nodes.return_value": {"10.0.0.7:6379": node}})
     made = mock.Mock(return_value=driver)
     monkeypatch.setattr(operator_checks, "Driver", made)
-    monkeypatch.setattr(operator_checks, "store_of", lambda _: mock.Mock())
+    monkeypatch.setattr(operator_checks, "open_store", lambda _: mock.Mock())
     monkeypatch.setenv("DENIABLE_STORE", "redis://127.0.0.1:1/0")
     monkeypatch.setenv("DENIABLE_REDIS_REPLICAS", "1")
     found = {code: each for (_, code), each in run("--operator")[1].items()}
     of_nodes = {code: e for code, e in found.items() if "10.0.0.7" in e["message"]}
     assert {code: each["level"] for code, each in of_nodes.items()} == levels
     assert told in " ".join(each["message"] for each in of_nodes.values())
-    made.assert_called_once_with("redis://127.0.0.1:1/0", "", 1)
+    (settings,) = made.call_args.args
+    assert (settings.store, settings.redis_replicas) == ("redis://127.0.0.1:1/0", 1)
     driver.close.assert_called_once_with()
 
 

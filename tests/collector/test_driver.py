@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 import pytest
 import redis
 
+from deniable_collector.settings import Settings
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 from deniable_collector.stores.redis import driver
 from deniable_collector.stores.redis.driver import Driver
@@ -17,7 +18,8 @@ from deniable_collector.stores.sqlite.store import SqliteStore
 
 def options(url, password=""):
     """What each connection of one server is made with."""
-    return Driver(url, password).client.connection_pool.connection_kwargs
+    settings = Settings(store=url, redis_password=password)
+    return Driver(settings).client.connection_pool.connection_kwargs
 
 
 def test_what_an_address_becomes():
@@ -51,18 +53,18 @@ def test_tls_always_asks_for_a_certificate(tmp_path, scheme, monkeypatch):
     path.write_text("")
     files = dict.fromkeys(("ssl_ca_certs", "ssl_certfile", "ssl_keyfile"), str(path))
     for given in ({}, files):
-        one = Driver(f"{scheme}://example.test?{urlencode(given)}").client
+        one = Driver(Settings(store=f"{scheme}://example.test?{urlencode(given)}")).client
         found = made[-1] if made else one.connection_pool.connection_kwargs
         assert {name: found[name] for name in given} == given
         assert found["ssl_cert_reqs"] == "required"
         assert found["ssl_check_hostname"] is True
     for name in files:
         with pytest.raises(StoreError, match=f"^{name} is for TLS"):
-            Driver(f"{scheme[:5]}{scheme[6:]}://example.test?{name}={path}")
+            Driver(Settings(store=f"{scheme[:5]}{scheme[6:]}://example.test?{name}={path}"))
         with pytest.raises(StoreError, match=f"^{name} names no file"):
-            Driver(f"{scheme}://example.test?{name}={tmp_path}")
+            Driver(Settings(store=f"{scheme}://example.test?{name}={tmp_path}"))
     with pytest.raises(StoreError, match="always checked"):
-        Driver(f"{scheme}://example.test?ssl_cert_reqs=none")
+        Driver(Settings(store=f"{scheme}://example.test?ssl_cert_reqs=none"))
 
 
 @pytest.mark.parametrize(
@@ -83,8 +85,7 @@ def test_what_a_cluster_is_made_with(scheme, rest, nodes, named, monkeypatch):
     others."""
     made = []
     monkeypatch.setattr(driver, "_Cluster", lambda **options: made.append(options) or "client")
-    asked = Driver(f"{scheme}://{rest}")
-    assert asked.cluster
+    asked = Driver(Settings(store=f"{scheme}://{rest}"))
     assert made == []
     assert asked.client == asked.client == "client"
     (found,) = made
@@ -99,7 +100,7 @@ def test_what_a_cluster_is_made_with(scheme, rest, nodes, named, monkeypatch):
 @pytest.mark.parametrize("reached", [1, 2, 3])
 def test_a_commit_waits_for_its_replicas(reached):
     """Two seconds for as many as are asked for; fewer are too few."""
-    one = Driver("redis://example.test", replicas=2)
+    one = Driver(Settings(store="redis://example.test", redis_replicas=2))
     one._made = server = MagicMock()
     pipeline = server.pipeline.return_value.__enter__.return_value
     pipeline.execute.return_value = [True, reached]
@@ -128,10 +129,10 @@ def test_one_password():
     """Two of them do not go together, which is told before anything is sent."""
     for url in ("redis://me:hush@localhost", "redis+cluster://:hush@localhost"):
         with pytest.raises(StoreError, match="keep one of them") as caught:
-            open_store(url, password="other")
+            open_store(Settings(store=url, redis_password="other"))
         assert "hush" not in str(caught.value)
     with pytest.raises(StoreError, match="cannot be read"):
-        open_store("rediss+cluster://localhost?db=1")
+        open_store(Settings(store="rediss+cluster://localhost?db=1"))
 
 
 def test_sqlite_paths(tmp_path, monkeypatch):
@@ -139,9 +140,9 @@ def test_sqlite_paths(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     absolute = tmp_path / "with space.db"
     for url in ("sqlite:///relative.db", f"sqlite:///{str(absolute).replace(' ', '%20')}"):
-        with closing(open_store(url)) as store:
+        with closing(open_store(Settings(store=url))) as store:
             assert isinstance(store, SqliteStore)
-            store.publish({})
+            store.publish(())
     assert Path("relative.db").exists()
     assert absolute.exists()
 
@@ -149,7 +150,7 @@ def test_sqlite_paths(tmp_path, monkeypatch):
 @pytest.mark.parametrize("url", ["redis://localhost", "rediss://u:p@host:1/2", "unix:///run/r"])
 def test_redis_addresses(url):
     """Redis addresses open no connection yet."""
-    with closing(open_store(url)) as store:
+    with closing(open_store(Settings(store=url))) as store:
         assert isinstance(store, RedisStore)
 
 
@@ -168,6 +169,6 @@ def test_redis_addresses(url):
 def test_anything_else_is_refused_without_repeating_it(url):
     """An address that names no store is an error that says what to write, not what was written."""
     with pytest.raises(StoreError, match="redis://") as caught:
-        open_store(url)
+        open_store(Settings(store=url))
     assert "hush" not in str(caught.value)
     assert caught.value.__cause__ is None

@@ -10,6 +10,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from deniable_collector.settings import Settings
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 from deniable_collector.upkeep.archive import ArchiveError, export
 from deniable_collector.upkeep.importing import load
@@ -27,16 +28,16 @@ GOLDEN = """\
 
 @pytest.fixture
 def target(tmp_path):
-    with closing(open_store(f"sqlite:///{tmp_path / 'target.db'}")) as store:
+    with closing(open_store(Settings(store=f"sqlite:///{tmp_path / 'target.db'}"))) as store:
         yield store
 
 
 @pytest.fixture
 def small(tmp_path, shelf, new_id, noon):
     """A small file, and its lines."""
-    with closing(open_store(f"sqlite:///{tmp_path / 'small.db'}")) as store:
+    with closing(open_store(Settings(store=f"sqlite:///{tmp_path / 'small.db'}"))) as store:
         scheme = shelf(3, 4, 2)
-        store.publish({"m": [scheme]})
+        store.publish([("m", scheme)])
         store.fold(commit(scheme, new_id(), cells={1: 5, 2: 2**32 + 1}, reports=7), noon)
         store.fold(commit(scheme, new_id(), row=2), noon)
         path = tmp_path / "small.gz"
@@ -142,7 +143,7 @@ def test_files_that_make_no_sense(small, target, noon, change, words):
 def test_a_file_is_there_whole_or_not_at_all(target, tmp_path, shelf, new_id, noon):
     """An export that fails in the middle leaves the file that was there, and nothing else."""
     scheme = shelf(3)
-    target.publish({"m": [scheme]})
+    target.publish([("m", scheme)])
     target.fold(commit(scheme, new_id()), noon)
     folder = tmp_path / "exports"
     folder.mkdir()

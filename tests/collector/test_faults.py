@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 from tests.ports import until
 
+from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 
 from .devices import Devices
@@ -41,7 +42,9 @@ def disturbed(new_collector, registry):
         devices.start()
         devices.disturb(times, lambda: trouble(collector, devices.statuses))
         prefix = environ.get("DENIABLE_REDIS_PREFIX", "deniable")
-        with closing(open_store(environ["DENIABLE_STORE"], prefix=prefix)) as store:
+        with closing(
+            open_store(Settings(store=environ["DENIABLE_STORE"], redis_prefix=prefix))
+        ) as store:
             devices.check(store)
 
     return disturbed

@@ -259,7 +259,7 @@ def test_damaged_batches_are_counted_as_the_plain_reader_counts_them(tmp_path, n
     reader = PlainReader(registry, noon)
     sender = Sender(reader, draw)
     truth, known, refused = Counter(), set(), 0
-    with closing(open_store(f"sqlite:///{tmp_path / 'store.db'}")) as store:
+    with closing(open_store(Settings(store=f"sqlite:///{tmp_path / 'store.db'}"))) as store:
         intake = Intake(registry, store, max_reports=MAX_REPORTS, clock=lambda: noon)
         intake.prepare()
         bodies = BatchReader(intake, Settings(max_reports=MAX_REPORTS))

@@ -11,12 +11,11 @@ from deniable import TransportError, oblivious
 from deniable.device.transport import Reply
 from deniable.oblivious import ObliviousTransport
 from deniable.protocol.oblivious.binary_http import InnerRequest, InnerResponse, padded
-from deniable.protocol.oblivious.capsules import NoKey, seal_request
+from deniable.protocol.oblivious.capsules import NoKey, open_request, seal_request
 from deniable.protocol.oblivious.signed_keys import PATH
-from deniable_collector.oblivious.gateway import Gateway, key_refused, seal
+from deniable_collector.oblivious.gateway import key_refused, seal
 from deniable_collector.oblivious.key_file import KeyFile
 from deniable_collector.serving.responses import HttpResponse
-from deniable_collector.settings import Settings
 
 from .test_admission import hashed
 
@@ -45,7 +44,7 @@ def test_a_sealed_response(key_file, body, size, retry_after):
     """The device reads status, type and Retry-After, and nothing else of the header. Outside of the
     seal all responses are alike: 200, and a power of two with a nonce and a tag."""
     sealed = seal_request(key_file.keys[0].configuration, request())
-    opened = Gateway(Settings(), key_file, None).open(CAPSULE, sealed.capsule)
+    opened = open_request({key_file.keys[0].id: key_file.keys[0]}, sealed.capsule)
     inner = HttpResponse(429, body, "application/problem+json", retry_after)
     found = seal(opened, inner)
     assert found == HttpResponse(200, found.body, "message/ohttp-res")
@@ -133,7 +132,7 @@ def test_bad_capsules_are_refused_in_the_clear(client, sealed, new_body, store):
         found = post(client, capsule, kind)
         assert (found.status_code, found.json["type"]) == (status, code)
         assert found.content_type == "application/problem+json"
-    assert store.schemes().keys() == {"dark_mode", "browser", "country"}
+    assert {metric for metric, _ in store.schemes()} == {"dark_mode", "browser", "country"}
 
 
 def test_bad_requests_are_refused_under_seal(client, sealed, new_body):
@@ -196,9 +195,8 @@ class Relay:
         assert headers == {"Content-Type": "message/ohttp-req"}
         if self.answer is not None:
             return self.answer, {}
-        gateway = Gateway(Settings(), self.keys, None)
         try:
-            opened = gateway.open(CAPSULE, body)
+            opened = open_request({each.id: each for each in self.keys.keys}, body)
         except NoKey as error:
             refused = key_refused(error)
             return Reply(refused.status, refused.body), {}

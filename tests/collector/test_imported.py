@@ -3,8 +3,10 @@
 from contextlib import closing
 
 import pytest
+from tests.stores import window_reports
 
 from deniable.protocol import windows
+from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 from deniable_collector.stores.summing import (
     TALLY,
@@ -27,9 +29,9 @@ class Origin:
 
     def __init__(self, url, scheme, new_id, noon):
         self.url = url
-        self.store = open_store(url)
+        self.store = open_store(Settings(store=url))
         self.of = "m", scheme.fingerprint
-        self.store.publish({"m": [scheme]})
+        self.store.publish([("m", scheme)])
         for day in DAYS:
             self.store.fold(commit(scheme, new_id(), window=day), noon)
 
@@ -54,7 +56,7 @@ def origin(scheme, new_id, noon, tmp_path):
 def counted(store, scheme):
     """The reports of each window of a store, whatever has them."""
     labels = store.all_windows("m", scheme.fingerprint)
-    return store.reports("m", scheme.fingerprint, labels)
+    return window_reports(store, ("m", scheme.fingerprint), labels)
 
 
 ALL = dict.fromkeys(DAYS, 1)

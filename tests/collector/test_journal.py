@@ -18,6 +18,7 @@ from click.testing import CliRunner
 from tests.ports import until
 
 from deniable.tools.command_line import find
+from deniable_collector.settings import Settings
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 from deniable_collector.upkeep import journal_clearing
 from deniable_collector.upkeep.journal_clearing import JournalKeeper
@@ -122,13 +123,13 @@ def test_processes_share_the_rewrites(new_redis, scheme, add):
     rewrite of their own; nor does anybody when nobody writes any more."""
     server = new_redis(*shipped_options())
     server.need_7()
-    stores = [open_store(server.url) for _ in range(6)]
+    stores = [open_store(Settings(store=server.url)) for _ in range(6)]
 
     def rewrites():
         with closing(redis.Redis.from_url(server.url)) as client:
             return client.info()["aof_rewrites"]
 
-    stores[0].publish({"m": [scheme]})
+    stores[0].publish([("m", scheme)])
     for store in stores:
         until(lambda store=store: store.clear_journal(0.0) is None, "it is never cleared")
     for _ in range(2):
@@ -152,8 +153,11 @@ def test_a_redis_that_was_restarted_is_rewritten(new_redis, scheme, add):
     the commits in it are those of another collector that is gone."""
     server = new_redis()
     server.need_7()
-    with closing(open_store(server.url)) as store, closing(open_store(server.url)) as gone:
-        store.publish({"m": [scheme]})
+    with (
+        closing(open_store(Settings(store=server.url))) as store,
+        closing(open_store(Settings(store=server.url))) as gone,
+    ):
+        store.publish([("m", scheme)])
         until(lambda: store.clear_journal(0.0) is None, "it is never cleared")
         add(gone)
         assert store.clear_journal(60.0) is None
@@ -170,8 +174,8 @@ def test_redis_learns_no_time_of_a_commit(new_redis, scheme, add):
     expire, by a date weeks ahead."""
     server = new_redis(*shipped_options())
     server.need_7()
-    with closing(open_store(server.url)) as store:
-        store.publish({"m": [scheme]})
+    with closing(open_store(Settings(store=server.url))) as store:
+        store.publish([("m", scheme)])
         for _ in range(3):
             add(store)
             store.ping()
@@ -186,12 +190,12 @@ def test_an_import_leaves_sums(tmp_path, scheme, new_id, noon):
     """After `deniable store import` the log of the SQLite file is empty, though a dashboard has
     the file open, and no temporary file is left."""
     source, target = (f"sqlite:///{tmp_path / name}.db" for name in ("source", "target"))
-    with closing(open_store(source)) as store:
-        store.publish({"m": [scheme]})
+    with closing(open_store(Settings(store=source))) as store:
+        store.publish([("m", scheme)])
         for window in ("2026-11-18", "2026-11-19"):
             store.fold(commit(scheme, new_id(), window=window), noon)
-    with closing(open_store(target)) as dashboard:
-        dashboard.publish({})
+    with closing(open_store(Settings(store=target))) as dashboard:
+        dashboard.publish(())
         dashboard.schemes()
         file = str(tmp_path / "tallies.gz")
         for command in (["export", file, "--store", source], ["import", file, "--store", target]):

@@ -12,6 +12,7 @@ from deniable import Registry
 from deniable.protocol import wire
 from deniable_collector.batches.catalogue import Catalogue
 from deniable_collector.intake import Intake
+from deniable_collector.settings import Settings
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.life import Dropped
@@ -29,7 +30,7 @@ DAY = 86_400.0
 @pytest.fixture
 def scheme(store, shelf):
     scheme = shelf(8)
-    store.publish({"m": [scheme]})
+    store.publish([("m", scheme)])
     return scheme
 
 
@@ -81,7 +82,7 @@ def test_rules_and_days_together(store, shelf, new_id, noon, monkeypatch, caplog
     """Metrics with a rule keep their sums, others go by the days, if there are any; a window that
     cannot be read stays, and is named once."""
     scheme, names = shelf(8), ("alpha", "beta", "other")
-    store.publish({name: [scheme] for name in names})
+    store.publish((name, scheme) for name in names)
     for name in names:
         for window in ("2026-08-11", "2026-08-12"):
             store.fold(commit(scheme, new_id(), metric=name, window=window), noon)
@@ -110,7 +111,7 @@ def test_rules_and_days_together(store, shelf, new_id, noon, monkeypatch, caplog
 @pytest.mark.stores("sqlite")
 def test_a_process_that_ends_leaves_the_rest(store, shelf, noon, monkeypatch):
     """Stopping waits for one metric, and not for all that are left."""
-    store.publish({name: [shelf(8)] for name in ("alpha", "beta", "gamma")})
+    store.publish((name, shelf(8)) for name in ("alpha", "beta", "gamma"))
     ending = Keeper(store, 0, lambda: noon, rules("alpha", "beta", "gamma"))
     asked = []
 
@@ -131,12 +132,12 @@ def test_a_store_that_lost_its_memory_gets_the_schemes_again(
     commits, schemes of earlier registries too, and readers find their way again."""
     server, now = new_redis(), [noon]
     with (
-        closing(open_store(server.url, shards=2)) as store,
-        closing(open_store(server.url, shards=2)) as reader,
+        closing(open_store(Settings(store=server.url, shards=2))) as store,
+        closing(open_store(Settings(store=server.url, shards=2))) as reader,
         closing(redis.Redis.from_url(server.url)) as client,
     ):
         earlier, browser = shelf(8), registry["browser"]
-        reader.publish({"browser": [earlier]})
+        reader.publish([("browser", earlier)])
         intake = Intake(registry, store, clock=lambda: now[0])
         report = wire.SealedReport("browser", browser.scheme.fingerprint, "2026-11-20", 0, 1)
 
@@ -151,7 +152,8 @@ def test_a_store_that_lost_its_memory_gets_the_schemes_again(
         now[0] += 61
         send()
         assert reader.tally("browser", browser.scheme.fingerprint, ["2026-11-20"]).reports == 2
-        assert set(reader.schemes()["browser"]) == {earlier.fingerprint, browser.scheme.fingerprint}
+        found = {scheme for metric, scheme in reader.schemes() if metric == "browser"}
+        assert found == {earlier.fingerprint, browser.scheme.fingerprint}
         assert client.hget("deniable:layout", "shards") == b"2"
 
 
@@ -163,5 +165,5 @@ def test_publishing_again_does_not_stop_commits(registry, noon):
     for seconds in (0, 59, 61, 62, 122):
         now[0] = noon + seconds
         catalogue.prepare()
-    asked = [set(call.args[0]) for call in store.publish.call_args_list]
+    asked = [{metric for metric, _ in call.args[0]} for call in store.publish.call_args_list]
     assert asked == [set(registry.metrics)] * 3

@@ -8,6 +8,7 @@ from contextlib import closing
 import pytest
 
 from deniable.protocol import windows
+from deniable_collector.settings import Settings
 from deniable_collector.stores import base, life, open_store, sealed, summing
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.redis import store as redis_store
@@ -28,7 +29,7 @@ def killed(home, line, modules, work):
     """Whether a process that works on a store was killed when it came to that line."""
 
     def child():
-        mine = open_store(home.url, prefix=home.prefix)
+        mine = open_store(Settings(store=home.url, redis_prefix=home.prefix))
         kill_at(line, {each.__file__ for each in modules})
         work(mine)
 
@@ -47,7 +48,7 @@ def test_while_it_seals(home, scheme, fill):
                 for month in range(1, 13) for day in range(1, 29))  # fmt: skip
     step = {"sqlite": 3, "redis": 3, "cluster": 7}[home.kind]
     line, sealed, name = 1 - step, 0, scheme.fingerprint
-    with closing(open_store(home.url, prefix=home.prefix)) as reader:
+    with closing(open_store(Settings(store=home.url, redis_prefix=home.prefix))) as reader:
         goes_on = True
         while goes_on:
             line += step
@@ -71,7 +72,7 @@ def test_while_it_adds_up(home, scheme, fill):
     step = {"sqlite": 97, "redis": 97, "cluster": 151}[home.kind]
     line, dropped, name = 1 - step, 0, scheme.fingerprint
     years = iter(range(1971, 2026))
-    with closing(open_store(home.url, prefix=home.prefix)) as reader:
+    with closing(open_store(Settings(store=home.url, redis_prefix=home.prefix))) as reader:
         goes_on = True
         while goes_on:
             line += step

@@ -10,6 +10,7 @@ import pytest
 
 from deniable_collector.operation.events import EventFormatter, announce, listen, tell
 from deniable_collector.operation.store_watch import WatchedStore
+from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 
 SCHEMA = {"time": str, "level": str, "event": str, "message": str, "process": int}
@@ -28,9 +29,11 @@ def lines(text):
 def test_what_is_published_again_is_no_news(tmp_path, registry, caplog):
     """Schemes are published every minute, and told of when they are others than before."""
     caplog.set_level("INFO", "deniable_collector")
-    one = {"browser": [registry["browser"].scheme]}
-    both = {**one, "dark_mode": [registry["dark_mode"].scheme]}
-    with closing(WatchedStore(open_store(f"sqlite:///{tmp_path / 'store.db'}"))) as store:
+    one = [("browser", registry["browser"].scheme)]
+    both = [*one, ("dark_mode", registry["dark_mode"].scheme)]
+    with closing(
+        WatchedStore(open_store(Settings(store=f"sqlite:///{tmp_path / 'store.db'}")))
+    ) as store:
         for schemes in (one, one, both, both):
             store.publish(schemes)
     told = [each for each in caplog.records if getattr(each, "event", "") == "published"]

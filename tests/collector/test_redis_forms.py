@@ -25,7 +25,7 @@ PLACES = st.one_of(
 @pytest.fixture
 def scheme(store, shelf):
     scheme = shelf(*[WIDTH] * ROWS)
-    store.publish({"m": [scheme]})
+    store.publish([("m", scheme)])
     return scheme
 
 
@@ -101,7 +101,7 @@ def test_unknown_forms_are_refused_in_words(store, home, scheme, fold):
             client.set(key, value)
             for act in (
                 lambda: store.tally(*of, [WINDOW]),
-                lambda: store.reports(*of, [WINDOW]),
+                lambda: store.segment_reports(*of, [WINDOW]),
                 lambda: store.seal(TallyKey(*of, WINDOW)),
                 lambda: fold({1: 2}),
             ):

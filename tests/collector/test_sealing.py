@@ -73,7 +73,7 @@ def test_a_damaged_block_is_refused_in_words(home, store, scheme, fill, new_id, 
     of = "m", scheme.fingerprint
     for read in (
         lambda: store.tally(*of, DAYS),
-        lambda: store.reports(*of, DAYS),
+        lambda: store.segment_reports(*of, DAYS),
         lambda: store.each_tally(*of, DAYS),
         lambda: fill(DAYS[1]),
         lambda: store.sums.add_up(of, "day", "2026-11"),

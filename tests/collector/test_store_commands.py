@@ -28,7 +28,7 @@ def run(home):
 @pytest.fixture
 def scheme(store, registry):
     scheme = registry["browser"].scheme
-    store.publish({"browser": [scheme], "dark_mode": [registry["dark_mode"].scheme]})
+    store.publish([("browser", scheme), ("dark_mode", registry["dark_mode"].scheme)])
     return scheme
 
 

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 import redis
 from tests.ports import until
+from tests.stores import window_reports
 
+from deniable_collector.settings import Settings
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 from deniable_collector.stores.commits import TallyKey
 
@@ -40,7 +42,7 @@ def guarded(redis_server):
         for role in ("collector", "dashboard"):
             rules = [each.replace("deniable:", f"{prefix}:") for each in rights(role)]
             client.execute_command("ACL", "SETUSER", role, "reset", "on", f">{PASSWORD}", *rules)
-        options = {"prefix": prefix, "password": PASSWORD}
+        options = {"redis_prefix": prefix, "redis_password": PASSWORD}
         yield redis_server.url, options, client.execute_command
 
 
@@ -49,13 +51,13 @@ def test_a_reader_can_change_nothing(guarded, scheme, new_id, noon):
     journal. Keys of another prefix, and another password, are refused with what to do."""
     url, options, _ = guarded
     with (
-        closing(open_store(as_user(url, "collector"), **options)) as store,
-        closing(open_store(as_user(url, "dashboard"), **options)) as reader,
+        closing(open_store(Settings(store=as_user(url, "collector"), **options))) as store,
+        closing(open_store(Settings(store=as_user(url, "dashboard"), **options))) as reader,
     ):
-        store.publish({"m": [scheme]})
+        store.publish([("m", scheme)])
         store.fold(commit(scheme, new_id()), noon)
         for act in (
-            lambda: reader.publish({"m": [scheme]}),
+            lambda: reader.publish([("m", scheme)]),
             lambda: reader.fold(commit(scheme, new_id()), noon),
             lambda: reader.drop(noon),
         ):
@@ -67,12 +69,12 @@ def test_a_reader_can_change_nothing(guarded, scheme, new_id, noon):
         with pytest.raises(StoreError, match=r"\+info and \+bgrewriteaof"):
             reader.clear_journal(0.0)
     for other, told in (
-        ({"prefix": "other"}, r"give it ~PREFIX:\*"),
-        ({"password": "hush"}, "check those in the address"),
+        ({"redis_prefix": "other"}, r"give it ~PREFIX:\*"),
+        ({"redis_password": "hush"}, "check those in the address"),
     ):
-        refused = open_store(as_user(url, "collector"), **options | other)
+        refused = open_store(Settings(store=as_user(url, "collector"), **options | other))
         with closing(refused), pytest.raises(StoreUnavailable, match=told) as caught:
-            refused.publish({"m": [scheme]})
+            refused.publish([("m", scheme)])
         assert "hush" not in str(caught.value)
 
 
@@ -86,7 +88,7 @@ def fold_all(store, scheme, batches, noon):
 
 def collect_everything(store, scheme, batches, noon):
     """All that collectors and their commands do."""
-    store.publish({"m": [scheme]})
+    store.publish([("m", scheme)])
     store.ping()
     fold_all(store, scheme, batches, noon)
     labels = store.windows("m", scheme.fingerprint)
@@ -94,10 +96,10 @@ def collect_everything(store, scheme, batches, noon):
         assert store.seal(TallyKey("m", scheme.fingerprint, label))
     assert store.sealed("m", scheme.fingerprint, labels) == set(labels)
     assert store.sums.add_up(("m", scheme.fingerprint), "day", "2026-10")
-    assert scheme.fingerprint in store.schemes()["m"]
+    assert ("m", scheme.fingerprint) in store.schemes()
     store.scheme("m", scheme.fingerprint)
     store.tally("m", scheme.fingerprint, labels)
-    store.reports("m", scheme.fingerprint, labels)
+    store.segment_reports("m", scheme.fingerprint, labels)
     store.versions({"m": labels})
     assert store.drop(noon) == len(labels) == len(batches)
     store.clear_journal(0.0)
@@ -114,8 +116,8 @@ def read_everything(store, scheme, batches, noon):
     store.scheme("m", scheme.fingerprint)
     labels = store.windows("m", scheme.fingerprint)
     store.tally("m", scheme.fingerprint, labels)
-    store.reports("m", scheme.fingerprint, labels)
-    store.version("m", scheme.fingerprint, labels)
+    store.segment_reports("m", scheme.fingerprint, labels)
+    store.each_version("m", scheme.fingerprint, labels)
     store.versions({"m": labels})
 
 
@@ -129,25 +131,25 @@ def test_each_right_is_needed_and_named(guarded, scheme, noon, role, act):
     listed = {right[1:] for right in rights(role) if right.startswith("+")}
     for right in sorted(listed - ONCE - {"wait"}):
         batches = [secrets.token_hex(16) for _ in range(2)]
-        with closing(open_store(as_user(url, "collector"), **options)) as store:
+        with closing(open_store(Settings(store=as_user(url, "collector"), **options))) as store:
             if role == "dashboard":
-                store.publish({"m": [scheme]})
+                store.publish([("m", scheme)])
                 fold_all(store, scheme, batches, noon)
                 store.seal(TallyKey("m", scheme.fingerprint, "2026-10-01"))
             everywhere("SCRIPT", "FLUSH")
             everywhere("ACL", "SETUSER", role, f"-{right}")
-            with closing(open_store(as_user(url, role), **options)) as limited:
+            with closing(open_store(Settings(store=as_user(url, role), **options))) as limited:
                 with pytest.raises(StoreError) as caught:
                     act(limited, scheme, batches, noon)
                 assert f"+{right}" in str(caught.value), str(caught.value)
             everywhere("ACL", "SETUSER", role, f"+{right}")
-        with closing(open_store(as_user(url, "collector"), **options)) as store:
-            store.publish({"m": [scheme]})
+        with closing(open_store(Settings(store=as_user(url, "collector"), **options))) as store:
+            store.publish([("m", scheme)])
             fold_all(store, scheme, batches, noon)
             labels = store.windows("m", scheme.fingerprint)
-            counted = store.reports("m", scheme.fingerprint, labels)
+            counted = window_reports(store, ("m", scheme.fingerprint), labels)
             assert set(counted.values()) <= {1}, right
             assert len(counted) == len(batches) or right in AFTER_COMMITS
             store.drop(noon)
-    with closing(open_store(as_user(url, role), **options)) as store:
+    with closing(open_store(Settings(store=as_user(url, role), **options))) as store:
         act(store, scheme, [secrets.token_hex(16) for _ in range(2)], noon)

@@ -9,6 +9,7 @@ from contextlib import closing
 import pytest
 from tests.ports import until
 
+from deniable_collector.settings import Settings
 from deniable_collector.stores import StoreUnavailable, open_store
 from deniable_collector.stores.commits import shard_of
 
@@ -43,7 +44,9 @@ class Writers:
     def run(self, url, prefix, scheme, now, options):
         draw = random.Random(threading.get_ident())
         try:
-            with closing(open_store(url, prefix=prefix, shards=SHARDS, **options)) as store:
+            with closing(
+                open_store(Settings(store=url, redis_prefix=prefix, shards=SHARDS, **options))
+            ) as store:
                 while not self.stopped.is_set():
                     batch, column = secrets.token_hex(16), draw.randrange(8)
                     if (shard := shard_of(batch, SHARDS)) not in self.shards:
@@ -81,7 +84,7 @@ class Writers:
 
 
 def sums(url, prefix, scheme):
-    with closing(open_store(url, prefix=prefix)) as store:
+    with closing(open_store(Settings(store=url, redis_prefix=prefix))) as store:
         tally = store.tally("m", scheme.fingerprint, [WINDOW])
     return tally.reports, tally.rows[0].cells.tolist()
 
@@ -96,8 +99,8 @@ def prefix():
 
 
 def publish(url, prefix, scheme):
-    with closing(open_store(url, prefix=prefix, shards=SHARDS)) as store:
-        store.publish({"m": [scheme]})
+    with closing(open_store(Settings(store=url, redis_prefix=prefix, shards=SHARDS))) as store:
+        store.publish([("m", scheme)])
 
 
 def test_resharding_under_load(new_cluster, scheme, prefix, noon):
@@ -131,7 +134,7 @@ def test_a_master_that_is_killed(new_cluster, scheme, prefix, noon):
     master = cluster.owner(f"{prefix}:{{0}}:x")
     replica = cluster.replica_of(master)
     with (
-        Writers(cluster.url, prefix, scheme, noon, replicas=1, patient=False) as sure,
+        Writers(cluster.url, prefix, scheme, noon, redis_replicas=1, patient=False) as sure,
         Writers(cluster.url, other, scheme, noon) as unsure,
     ):
         sure.progress()

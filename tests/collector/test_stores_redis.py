@@ -7,7 +7,9 @@ from contextlib import closing, contextmanager
 
 import pytest
 import redis
+from tests.stores import window_reports
 
+from deniable_collector.settings import Settings
 from deniable_collector.stores import StoreError, StoreUnavailable, ids, open_store
 from deniable_collector.stores.commits import Commit, TallyKey
 from deniable_collector.stores.redis import driver
@@ -18,9 +20,9 @@ from .filling import added, commit, reports_in
 @contextmanager
 def opened(server, prefix="own", *schemes, **options):
     """A store with these schemes of the metric `m`."""
-    with closing(open_store(server.url, prefix=prefix, **options)) as store:
+    with closing(open_store(Settings(store=server.url, redis_prefix=prefix, **options))) as store:
         if schemes:
-            store.publish({"m": schemes})
+            store.publish(("m", each) for each in schemes)
         yield store
 
 
@@ -41,13 +43,13 @@ def own_server(new_redis):
 def test_the_number_of_shards_cannot_change(redis_server, scheme):
     """A retry must meet the shard that knows its id, so another number is refused."""
     with opened(redis_server, "fixed", shards=4) as store:
-        store.publish({})
+        store.publish(())
     # A reader need not be told the number of shards: the store knows.
     with opened(redis_server, "fixed") as reader:
         assert reader.shards == 4
     with opened(redis_server, "fixed", shards=3) as store:
         with pytest.raises(StoreError, match="DENIABLE_SHARDS=4"):
-            store.publish({"m": [scheme]})
+            store.publish([("m", scheme)])
         assert store.schemes() == {}
 
 
@@ -55,7 +57,7 @@ def test_a_reader_from_before_the_first_publish(redis_server, scheme, new_id, no
     """A reader that looked at an empty store finds the shards that come later."""
     with opened(redis_server, "early") as reader, opened(redis_server, "early", shards=2) as store:
         assert reader.windows("m", scheme.fingerprint) == []
-        store.publish({"m": [scheme]})
+        store.publish([("m", scheme)])
         store.fold(commit(scheme, new_id(), shard=1), noon)
         assert reports_in(reader, scheme) == 1
 
@@ -67,7 +69,7 @@ def test_another_layout_is_refused(redis_server, client, scheme, version):
     client.hset(f"{prefix}:layout", mapping={"version": version, "shards": 1})
     with opened(redis_server, prefix) as store:
         for act in (
-            lambda: store.publish({"m": [scheme]}),
+            lambda: store.publish([("m", scheme)]),
             store.schemes,
             lambda: store.windows("m", scheme.fingerprint),
             lambda: store.shards,
@@ -155,7 +157,7 @@ def test_stores_agree_on_the_seed_of_ids(own_server, scheme, new_id, noon):
     ids: the first commit decides how ids are spread."""
     with opened(own_server) as one, opened(own_server) as other:
         for _ in range(2):
-            one.publish({"m": [scheme]})
+            one.publish([("m", scheme)])
             first, second = new_id(), new_id()
             assert not one.fold(commit(scheme, first), noon)
             assert other.fold(commit(scheme, first), noon) == {first}
@@ -190,7 +192,8 @@ def test_many_tallies_are_merged_at_once(redis_server, scheme, new_id, noon, mon
     with opened(redis_server, "together", scheme) as store:
         for _ in range(4):
             assert not store.fold(Commit((new_id(),), parts), noon)
-        assert store.reports("m", scheme.fingerprint, days) == dict.fromkeys(days, 4)
+        of = "m", scheme.fingerprint
+        assert window_reports(store, of, days) == dict.fromkeys(days, 4)
 
 
 def test_a_swap_that_is_always_overtaken(redis_server, scheme, new_id, noon, monkeypatch):
@@ -237,7 +240,7 @@ def test_replicas_that_are_not_there(own_server, scheme, new_id, noon, monkeypat
     """A batch that must reach a replica is not acknowledged without one, and counted once."""
     monkeypatch.setattr(driver, "_WAIT_MILLISECONDS", 100)
     batch = new_id()
-    with opened(own_server, "own", scheme, replicas=1) as store:
+    with opened(own_server, "own", scheme, redis_replicas=1) as store:
         for _ in range(2):
             with pytest.raises(StoreUnavailable, match="DENIABLE_REDIS_REPLICAS"):
                 store.fold(commit(scheme, batch), noon)

@@ -20,7 +20,7 @@ from .filling import WINDOW, added, commit, reports_in
 @pytest.fixture
 def one(store, scheme):
     """Makes a commit of one report to a published scheme."""
-    store.publish({"m": [scheme]})
+    store.publish([("m", scheme)])
     return lambda *batches: commit(scheme, *batches)
 
 
@@ -86,7 +86,7 @@ def test_pieces_follow_from_the_sum_alone(tmp_path, shelf, new_id, noon):
     for number, size in enumerate((8, 40, 350)):
         path = tmp_path / f"{number}.db"
         store = SqliteStore(path)
-        store.publish({"m": [scheme]})
+        store.publish([("m", scheme)])
         earlier = set()
         chosen = random.permutation(reports)
         for place, part in enumerate(np.array_split(chosen, -(-len(chosen) // size))):
@@ -116,7 +116,7 @@ def test_a_scattered_commit_writes_little(store, path, shelf, new_id, noon):
     """A commit to a thousand counters far from each other writes a few pages of the file, not one
     for each counter; what is merged later is read in one go."""
     scheme = shelf(500_000)
-    store.publish({"m": [scheme]})
+    store.publish([("m", scheme)])
     store.fold(commit(scheme, new_id(), cells=dict.fromkeys(range(0, 500_000, 2), 1)), noon)
     store.clear_journal(0.0)
     store.fold(commit(scheme, new_id(), cells=dict.fromkeys(range(0, 500_000, 500), 1)), noon)
@@ -211,14 +211,14 @@ def test_another_program_s_file_is_refused(store, path, version):
     """A database of something else, or of another version, is refused in words and not written
     to, whatever number it has."""
     if version == 3:
-        store.publish({})
+        store.publish(())
         store.close()
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE songs (title TEXT)")
         connection.execute(f"PRAGMA user_version = {version}")
         before = list(connection.iterdump())
     with pytest.raises(StoreError, match="no store of this version"):
-        store.publish({})
+        store.publish(())
     with closing(sqlite3.connect(path)) as connection:
         assert list(connection.iterdump()) == before
 

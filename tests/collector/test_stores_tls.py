@@ -6,6 +6,7 @@ from urllib.parse import urlencode
 import pytest
 from tests.ports import free_port
 
+from deniable_collector.settings import Settings
 from deniable_collector.stores import StoreUnavailable, open_store
 
 from .filling import commit, reports_in
@@ -35,8 +36,8 @@ def address(new_redis, certificates):
 
 def test_a_store_over_tls(address, scheme, new_id, noon):
     """With the CA, a certificate and its key, everything goes over TLS."""
-    with closing(open_store(address(), prefix="tls")) as store:
-        store.publish({"m": [scheme]})
+    with closing(open_store(Settings(store=address(), redis_prefix="tls"))) as store:
+        store.publish([("m", scheme)])
         assert store.fold(commit(scheme, new_id()), noon) == frozenset()
         assert reports_in(store, scheme) == 1
 
@@ -63,7 +64,7 @@ OURS = "does not accept our certificate: check ssl_certfile and ssl_keyfile"
 def test_who_cannot_show_who_he_is(address, host, changes, words):
     """A server with another name or another CA, and a client without a good certificate, do not
     meet; the error says where to look and not where to."""
-    with closing(open_store(address(host, **changes))) as store:
+    with closing(open_store(Settings(store=address(host, **changes)))) as store:
         with pytest.raises(StoreUnavailable, match=words) as caught:
             store.ping()
         assert host not in str(caught.value)

@@ -5,19 +5,23 @@ That a sum is that of its windows, also when they are gone, is in `tests/contrac
 
 from contextlib import closing
 from datetime import date, timedelta
+from unittest.mock import Mock, call
 
 import numpy as np
 import pytest
 from tests.registries import declared
+from tests.stores import window_reports
 
 from deniable import Registry
 from deniable.protocol import windows
+from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, TallyKey, shard_of
 from deniable_collector.stores.contract import Change
+from deniable_collector.stores.life import Dropped
 from deniable_collector.upkeep.archive import ArchiveError, TallySelection, export
 from deniable_collector.upkeep.importing import load
-from deniable_collector.upkeep.keeper import Keeper, rules_of
+from deniable_collector.upkeep.keeper import Keeper
 
 from .filling import added
 
@@ -45,7 +49,7 @@ class Crowd:
     def __init__(self, store, scheme, new_id, noon, days=DAYS):
         self.store, self.scheme, self.new_id, self.noon = store, scheme.fingerprint, new_id, noon
         self.truth = {}
-        store.publish({"m": [scheme]})
+        store.publish([("m", scheme)])
         for _ in range(2 * store.shards):
             self.add_many({
                 day: (number + 1, number % WIDTH, number + 5) for number, day in enumerate(days)
@@ -72,7 +76,7 @@ class Crowd:
         right = sum((self.truth[day] for day in days), np.zeros(WIDTH + 1, np.int64))
         assert row.reports == right[0]
         assert np.array_equal(row.cells, right[1:])
-        reports = (store or self.store).reports("m", self.scheme, days)
+        reports = window_reports(store or self.store, ("m", self.scheme), days)
         assert reports == {day: self.truth[day][0] for day in days}
 
     def drop(self, before, *calendars):
@@ -178,17 +182,29 @@ def test_sums_are_kept_for_their_time(crowd, home):
     crowd.check(months("2026-01", "2026-02", "2026-03"))
 
 
-def test_a_rule_for_each_metric():
-    """A rule has the days of its windows and the calendars whose sums stay."""
-    (rule,) = rules_of(keeping('{ month = "forever" }'), 400).values()
-    assert (rule.windows, rule.calendars, rule.sums) == (400, ("month",), [])
-    (rule,) = rules_of(keeping('{ day = "90 days", month = "5 years" }'), 400).values()
-    assert (rule.windows, rule.calendars, rule.sums) == (90, ("month",), [("month", 1830)])
-    (rule,) = rules_of(keeping('{ day = "forever" }'), 400).values()
-    assert (rule.windows, rule.calendars, rule.sums) == (0, (), [])
-    (rule,) = rules_of(keeping('{ month = "2 years", quarter = "forever" }', "month"), 0).values()
-    assert (rule.windows, rule.calendars, rule.sums) == (732, ("quarter",), [])
-    assert rules_of(Registry.parse(declared(m={"type": "boolean"})), 9) == {}
+@pytest.mark.parametrize(
+    ("keep", "window", "days", "own", "calendars", "ending"),
+    [
+        ('{ month = "forever" }', "day", 400, 400, ["month"], {}),
+        ('{ day = "90 days", month = "5 years" }', "day", 400, 90, ["month"], {"month": 1830}),
+        ('{ day = "forever" }', "day", 400, None, [], {}),
+        ('{ month = "2 years", quarter = "forever" }', "month", 0, 732, ["quarter"], {}),
+        ('{ quarter = "3 years" }', "month", 0, None, ["quarter"], {"quarter": 1098}),
+    ],
+)
+def test_what_a_metric_keeps(keep, window, days, own, calendars, ending):
+    """Its windows go by its own rule, or else by the setting; sums of calendars that it names stay,
+    as long as it says."""
+    of, dropped = ("m", "scheme"), Dropped()
+    store = Mock(**{"schemes.return_value": {of: None}, "sums.drop_windows.return_value": dropped})
+    store.sums.drop_sums.return_value = dropped
+    Keeper(store, days, lambda: 0.0, keeping(keep, window)).apply()
+    wanted = [call(of, -own * DAY, calendars)] if own else []
+    assert store.sums.drop_windows.call_args_list == wanted
+    assert store.sums.drop_sums.call_args_list == [
+        call(of, calendar, -days * DAY, calendars) for calendar, days in ending.items()
+    ]
+    store.drop.assert_not_called()
 
 
 def test_sums_of_other_calendars_are_refused(crowd, tmp_path, noon, shelf):
@@ -196,7 +212,7 @@ def test_sums_of_other_calendars_are_refused(crowd, tmp_path, noon, shelf):
     they are in sums of months; the days that it has in tallies are added where they are chosen."""
     crowd.drop("2026-02-03", "month")
     path = tmp_path / "tallies.gz"
-    with closing(open_store(f"sqlite:///{tmp_path}/other.db")) as other:
+    with closing(open_store(Settings(store=f"sqlite:///{tmp_path}/other.db"))) as other:
         weeks = Crowd(other, shelf(WIDTH), crowd.new_id, noon)
         weeks.drop("2026-01-05", "week")
         export(other, path)

@@ -9,6 +9,7 @@ from deniable_collector.operation import store_watch
 from deniable_collector.operation.store_watch import WatchedStore
 from deniable_collector.stores import StoreUnavailable
 from deniable_collector.stores.commits import Commit
+from deniable_collector.stores.contract import Change
 
 
 @pytest.fixture
@@ -124,6 +125,23 @@ def test_a_store_that_could_not_be_read_is_back_when_it_answers(store, moody, cl
     moody.moods = {}
     store.ping()
     assert [event for event, _ in told()] == ["store-lost", "store-recovered"]
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments"),
+    [("change", (0, ("m", "scheme"), Change())), ("merge", ()), ("clear_journal", (60.0,))],
+)
+def test_upkeep_that_fails_does_not_mean_that_the_store_is_lost(
+    store, moody, told, call, arguments
+):
+    """A window that cannot be dropped and a journal that cannot be cleared now say nothing of
+    commits; the call goes on to the store as it was made."""
+    made = getattr(moody, call)
+    made.side_effect = StoreUnavailable("a reader holds the file")
+    with pytest.raises(StoreUnavailable):
+        getattr(store, call)(*arguments)
+    made.assert_called_once_with(*arguments)
+    assert told() == []
 
 
 def test_a_ping_stands_for_a_second(store, moody, clock):

@@ -12,6 +12,7 @@ from collections import Counter
 from contextlib import closing
 from typing import Any, TypeAlias
 
+from deniable_collector.settings import Settings
 from deniable_collector.stores import StoreError, open_store
 
 Cells: TypeAlias = "Counter[tuple[str, str, int, int]]"
@@ -52,7 +53,7 @@ def _read_image(image, path):
     # Bytes 18 and 19 are 1 where a database has no log.
     path.write_bytes(image[:18] + b"\1\1" + image[20:])
     try:
-        with closing(open_store(f"sqlite:///{path}")) as store:
+        with closing(open_store(Settings(store=f"sqlite:///{path}"))) as store:
             return contents(store)
     except StoreError:
         return Counter()
@@ -94,15 +95,14 @@ def _commands(data):
 def contents(store):
     """All that a store counts."""
     cells: Counter[Any] = Counter()
-    for metric, schemes in store.schemes().items():
-        for scheme in schemes:
-            for window in store.windows(metric, scheme):
-                for number, row in enumerate(store.tally(metric, scheme, [window]).rows):
-                    cells[metric, window, number, -1] += row.reports
-                    cells.update({
-                        (metric, window, number, column): int(row.cells[column])
-                        for column in row.cells.nonzero()[0].tolist()
-                    })  # fmt: skip
+    for metric, scheme in store.schemes():
+        for window in store.windows(metric, scheme):
+            for number, row in enumerate(store.tally(metric, scheme, [window]).rows):
+                cells[metric, window, number, -1] += row.reports
+                cells.update({
+                    (metric, window, number, column): int(row.cells[column])
+                    for column in row.cells.nonzero()[0].tolist()
+                })  # fmt: skip
     return +cells
 
 

@@ -137,7 +137,7 @@ class Dashboard:
         )
         self.folder = folder
         self._link = ""
-        self.store = open_store(f"sqlite:///{folder / crowd.STORE}")
+        self.store = open_store(Settings(store=f"sqlite:///{folder / crowd.STORE}"))
         self.registry = Registry.load(folder / "metrics.toml")
         self.app = create_app(
             settings,

@@ -21,6 +21,7 @@ import numpy as np
 from deniable import Client, Registry, Scheme
 from deniable.device.transport import Reply
 from deniable.protocol import windows
+from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Addition, Commit, TallyKey
 from deniable_collector.stores.vectors import addition_of, shape_of
@@ -83,8 +84,8 @@ def build(folder):
     (folder / "lists" / "two.txt").write_text(f"{STRINGS['crash_site'][1]}\ncomic sans\n")
     (folder / "lists" / "plugins.txt").write_text("".join(f"{each}\n" for each in PLUGINS))
     known = schemes()
-    store = open_store(f"sqlite:///{folder / STORE}")
-    store.publish({name: list(found.values()) for name, found in known.items()})
+    store = open_store(Settings(store=f"sqlite:///{folder / STORE}"))
+    store.publish((name, each) for name, found in known.items() for each in found.values())
     with np.load(SUMS) as kept:
         sums = {name: kept[name] for name in kept.files}
     additions = iter(_additions(sums, known))
@@ -102,8 +103,8 @@ def _draw_mechanisms(folder, name, drawn):
     """Fill a store with four windows of each mechanism."""
     rng = np.random.default_rng(22)
     declared = Registry.load(FILES / "mechanisms.toml")
-    store = open_store(f"sqlite:///{folder / name}")
-    store.publish({each.name: [each.scheme] for each in declared})
+    store = open_store(Settings(store=f"sqlite:///{folder / name}"))
+    store.publish((each.name, each.scheme) for each in declared)
     found = {}
     for metric in declared:
         last = windows.window_at(metric.window, windows.start(LAST_DAY))

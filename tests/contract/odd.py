@@ -18,6 +18,7 @@ from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
 from deniable.protocol.types.number import Number
 from deniable.protocol.types.retention import Retention
+from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, TallyKey
 from deniable_collector.stores.vectors import addition_of
@@ -56,8 +57,8 @@ def build(folder):
     """Put its registry and all that goes with it into a folder."""
     shutil.copytree(FILES, folder)
     registry = Registry.load(folder / "metrics.toml")
-    store = open_store(f"sqlite:///{folder / STORE}")
-    store.publish({metric.name: [metric.scheme] for metric in registry})
+    store = open_store(Settings(store=f"sqlite:///{folder / STORE}"))
+    store.publish((metric.name, metric.scheme) for metric in registry)
     for number, metric in enumerate(registry):
         scheme = metric.scheme.fingerprint
         keys = {TallyKey(metric.name, scheme, label): rows for label, rows in _drawn(metric)}

@@ -63,7 +63,7 @@ def test_every_problem_has_a_vector():
 
 def test_every_route_is_described_and_no_other(tmp_path):
     """The paths and methods are those of the app, and /metrics at its own address."""
-    with closing(open_store(f"sqlite:///{tmp_path / 'store.db'}")) as store:
+    with closing(open_store(Settings(store=f"sqlite:///{tmp_path / 'store.db'}"))) as store:
         app = Collector(Inherited(Settings(), Registry.parse(METRICS)), store)
     routes = {(path.decode(), "get") for path in app.pages}
     described = {(path, method) for path, method, _ in operations()}
@@ -132,7 +132,7 @@ def test_each_response_is_one_that_the_document_has(tmp_path):
     document gives to that status, on the path that serves them."""
     hashed = (hashlib.sha256(KEY.encode()).digest(),)
     limits = Settings(rate="off", max_body=4096, max_reports=20, ingest_keys=hashed)
-    with closing(open_store(f"sqlite:///{tmp_path / 'store.db'}")) as store:
+    with closing(open_store(Settings(store=f"sqlite:///{tmp_path / 'store.db'}"))) as store:
         client = SocketClient(Collector(Inherited(limits, Registry.parse(METRICS)), store))
         with closing(client):
             for path, method, data, headers, status in REQUESTS:

@@ -42,11 +42,13 @@ from tests.stores import (  # noqa: F401  (fixtures)
     redis_server,
     shelf,
     store,
+    window_reports,
 )
 from tests.stores import parametrize_home as pytest_generate_tests  # noqa: F401  (a hook)
 
 from deniable import Registry
 from deniable.protocol import windows
+from deniable_collector.settings import Settings
 from deniable_collector.stores import Store, StoreError, open_store
 from deniable_collector.stores.commits import (
     ID_RETENTION,
@@ -97,7 +99,7 @@ class Course(RuleBasedStateMachine):
         self.store = self.home.open(self.shards)
         scheme = self.shelf(*WIDTHS)
         self.scheme = scheme.fingerprint
-        self.schemes = {self.metric: [scheme]}
+        self.schemes = [(self.metric, scheme)]
         self.store.publish(self.schemes)
         self.known = set()
         self.own, self.kept = {}, {}
@@ -108,7 +110,7 @@ class Course(RuleBasedStateMachine):
         self.seen_version = self.version()
 
     def version(self):
-        return self.store.version(self.metric, self.scheme, DAYS)
+        return self.store.each_version(self.metric, self.scheme, DAYS)
 
     def batch(self, number):
         """An id that is new in each course, and in the same shard each time."""
@@ -122,7 +124,7 @@ class Course(RuleBasedStateMachine):
         shard = shard_of(ids[0], self.shards)
         ids = tuple(each for each in ids if shard_of(each, self.shards) == shard)
         additions = {
-            TallyKey(self.metric, self.scheme, day): added(self.schemes[self.metric][0], rows)
+            TallyKey(self.metric, self.scheme, day): added(self.schemes[0][1], rows)
             for day, rows in rows_of.items()
         }
         seen = self.store.fold(Commit(ids, additions, shard), NOON)
@@ -218,7 +220,7 @@ class Course(RuleBasedStateMachine):
             assert contents.reports == sum(int(each[:2].sum()) for each in self.own.values())
             if not contents.schemes:
                 return
-            with closing(open_store(f"sqlite:///{folder}/other.db")) as other:
+            with closing(open_store(Settings(store=f"sqlite:///{folder}/other.db"))) as other:
                 assert load(file, other, NOON).added.reports == contents.reports
                 together = {key: {0} for key in self.kept}
                 self.check(other, together)
@@ -240,8 +242,8 @@ class Course(RuleBasedStateMachine):
         self.check(self.store, self.summed)
         found = self.store.sealed(self.metric, self.scheme, DAYS)
         assert found == {day for day in DAYS if self.parts.get(day) and not self.open[day]}
-        each = self.store.each_version(self.metric, self.scheme, DAYS)
-        assert each == {day: self.store.version(self.metric, self.scheme, [day]) for day in DAYS}
+        for day, version in self.version().items():
+            assert self.store.each_version(self.metric, self.scheme, [day]) == {day: version}
 
     def check(self, store, summed):
         """Whether a store has exactly these counts, however it is asked; `summed` is the shards
@@ -253,7 +255,7 @@ class Course(RuleBasedStateMachine):
         nothing = np.zeros(2 + sum(WIDTHS), np.int64)
         right = {day: self.own.get(day, nothing) + self.kept.get(day, nothing) for day in DAYS}
         reports = {day: int(each[:2].sum()) for day, each in right.items()}
-        assert store.reports(*of, DAYS) == reports
+        assert window_reports(store, of, DAYS) == reports
         for asked in (DAYS[:3], DAYS[3:], DAYS[1:2], DAYS[4:2:-1]):
             total = sum(right[day] for day in asked)
             # The sum of a month has all days of its shard.
@@ -322,7 +324,7 @@ def read(store, scheme, windows=(WINDOW,)):
 def scheme(store, shelf):
     """A published scheme of one row of 8 columns."""
     scheme = shelf(8)
-    store.publish({"m": [scheme]})
+    store.publish([("m", scheme)])
     return scheme
 
 
@@ -455,12 +457,13 @@ def test_threads_that_race_with_one_batch(home, store, scheme, make, new_id, noo
 
 PROCESS = """
 import os, signal, sys
+from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 import numpy as np
 from deniable_collector.stores.commits import Addition, Commit, TallyKey
 
 url, prefix, scheme, window, now = sys.argv[1:]
-store = open_store(url, prefix=prefix)
+store = open_store(Settings(store=url, redis_prefix=prefix))
 key = TallyKey("m", scheme, window)
 
 def fold(number, column):
@@ -501,7 +504,7 @@ store.close()
 def known(store):
     """A published scheme of one row of 5 columns that every process can read."""
     scheme = Registry.parse(METRICS)["browser"].scheme
-    store.publish({"m": [scheme]})
+    store.publish([("m", scheme)])
     return scheme
 
 
@@ -539,7 +542,7 @@ def test_a_fork_does_not_share_a_connection(home, store, known, noon):
 def test_rows_of_different_widths(store, shelf, new_id, noon):
     """Each row has its own width, reports and cells, however wide it is and where it is set."""
     scheme = shelf(3, 700, 70_000, *[3] * 1_200)
-    store.publish({"m": [scheme]})
+    store.publish([("m", scheme)])
     tally = TallyKey("m", scheme.fingerprint, WINDOW)
     sparse = {0: 1, 255: 2, 256: 3, 600: 4, 35_000: 5, 69_999: 6}
     dense = {column: column % 7 + 1 for column in range(700)}
@@ -548,7 +551,7 @@ def test_rows_of_different_widths(store, shelf, new_id, noon):
     found = read(store, scheme)
     assert found[:3] == [(0, {}), (8, dense), (9, sparse)]
     assert found[1_202] == (4, {2: 1})
-    assert store.reports("m", scheme.fingerprint, [WINDOW]) == {WINDOW: 21}
+    assert window_reports(store, ("m", scheme.fingerprint), [WINDOW]) == {WINDOW: 21}
     beyond = Addition(np.array([75_506]), np.array([1]), 0)
     with pytest.raises(StoreError, match="fewer counters in its scheme"):
         store.fold(Commit((new_id(),), {tally: beyond}), noon)
@@ -558,7 +561,7 @@ def test_windows_schemes_and_metrics_are_apart(store, shelf, scheme, make, new_i
     """Tallies of other windows, schemes and metrics never mix; asked-for windows are added once
     each, and named in the order asked. Windows of each kind end by their own calendar."""
     other = shelf(9)
-    store.publish({"m": [other], "n": [scheme]})
+    store.publish([("m", other), ("n", scheme)])
     ended = ["2026-11-17", "2026-11-18", "2026-W46"]
     for number, window in enumerate((*ended, "2026-11-19", "2026-11")):
         store.fold(make([new_id()], {0: 2**number}, window=window), noon)
@@ -580,17 +583,19 @@ def test_windows_schemes_and_metrics_are_apart(store, shelf, scheme, make, new_i
 def test_published_schemes_are_read_back(store, shelf):
     """Schemes come back with their fingerprint, once each, whoever publishes them again; one that
     was never published cannot be read, and the error says what to do."""
-    published = {"a": [shelf(3), shelf(4)], "b": [shelf(3)]}
+    published = [("a", shelf(3)), ("a", shelf(4)), ("b", shelf(3))]
     for _ in range(2):
         store.publish(published)
     schemes = store.schemes()
-    assert set(schemes) == {"a", "b"}
-    for metric, each in published.items():
-        assert set(schemes[metric]) == {scheme.fingerprint for scheme in each}
-        for scheme in each:
-            assert schemes[metric][scheme.fingerprint].canonical() == scheme.canonical()
-            assert store.scheme(metric, scheme.fingerprint).fingerprint == scheme.fingerprint
-    for ask in (store.scheme, lambda *of: store.tally(*of, []), lambda *of: store.reports(*of, [])):
+    assert schemes.keys() == {(metric, scheme.fingerprint) for metric, scheme in published}
+    for metric, scheme in published:
+        assert schemes[metric, scheme.fingerprint].canonical() == scheme.canonical()
+        assert store.scheme(metric, scheme.fingerprint).fingerprint == scheme.fingerprint
+    for ask in (
+        store.scheme,
+        lambda *of: store.tally(*of, []),
+        lambda *of: store.segment_reports(*of, []),
+    ):
         with pytest.raises(StoreError, match="start the collector"):
             ask("a", "0" * 12)
     with pytest.raises(StoreError, match="start the collector"):
@@ -606,11 +611,11 @@ def test_merging_changes_no_sum(home, store, scheme, make, new_id, noon):
         merging = [pool.submit(other.merge) for _ in range(40)]
         assert not any(pool.map(lambda each: store.fold(each, noon), work))
         assert not any(each.result() for each in merging)
-    version = store.version("m", scheme.fingerprint, [WINDOW])
+    version = store.each_version("m", scheme.fingerprint, [WINDOW])
     for _ in range(2):
         assert read(store, scheme) == [(200, dict.fromkeys(range(8), 25))]
         store.merge()
-    assert store.version("m", scheme.fingerprint, [WINDOW]) == version
+    assert store.each_version("m", scheme.fingerprint, [WINDOW]) == version
     assert store.sealed("m", scheme.fingerprint, [WINDOW]) == frozenset()
 
 
@@ -635,7 +640,7 @@ def test_increments_do_not_pile_up(store, shelf, new_id, noon):
     """A tally takes no more room than its counters and as many increments, without a merge from
     outside."""
     scheme = shelf(20_000)
-    store.publish({"m": [scheme]})
+    store.publish([("m", scheme)])
     for number in range(60):
         cells = dict.fromkeys(range(number % 10, 20_000, 10), 1)
         assert not store.fold(commit(scheme, new_id(), cells=cells), noon)
@@ -653,7 +658,7 @@ def test_cells_beyond_32_bits(store, shelf, new_id, noon, step):
     times = 2 if step < 2**52 else 1
     for width in (8, 3_000):
         scheme = shelf(width)
-        store.publish({"m": [scheme]})
+        store.publish([("m", scheme)])
         store.fold(commit(scheme, new_id(), cells={0: 1, 3: 1, 7: 5}), noon)
         for _ in range(times):
             store.fold(commit(scheme, new_id(), cells={3: step, 4: 1}, reports=step), noon)
@@ -676,18 +681,18 @@ def test_refusal_at_the_top_adds_nothing(store, shelf, new_id, noon, cells, repo
     """When one cell cannot take its count, no cell of any row is touched, no id is kept and no
     window is opened; up to its top a cell takes every count."""
     scheme = shelf(8, 8)
-    store.publish({"m": [scheme]})
+    store.publish([("m", scheme)])
     tally, batch = TallyKey("m", scheme.fingerprint, WINDOW), new_id()
     good = 1, {1: 1, 3: 2}
     store.fold(Commit((new_id(),), {tally: added(scheme, {0: good, 1: good})}), noon)
     if sealed:
         store.seal(tally)
-    version = store.version("m", scheme.fingerprint, [WINDOW])
+    version = store.each_version("m", scheme.fingerprint, [WINDOW])
     parts = {tally: added(scheme, {0: good, 1: (reports, cells)})}
     with pytest.raises(StoreError, match=f"metric m, window {WINDOW} .*nothing was added"):
         store.fold(Commit((batch,), parts), noon)
     assert read(store, scheme) == [(1, {1: 1, 3: 2})] * 2
-    assert store.version("m", scheme.fingerprint, [WINDOW]) == version
+    assert store.each_version("m", scheme.fingerprint, [WINDOW]) == version
     assert store.sealed("m", scheme.fingerprint, [WINDOW]) == ({WINDOW} if sealed else set())
     top = added(scheme, {0: (1, {3: MAX_CELL - 2})})
     assert store.fold(Commit((batch,), {tally: top}), noon) == frozenset()
@@ -698,7 +703,7 @@ def test_a_version_changes_with_its_tallies(home, store, shelf, make, scheme, ne
     """A fold into a window, sparse or dense, changes the versions of what is asked over it and of
     nothing else, as every process sees; a batch that was seen changes none, nor does publishing."""
     wide = shelf(20_000)
-    store.publish({"m": [wide], "n": [scheme]})
+    store.publish([("m", wide), ("n", scheme)])
     other = home.open()
     asked = {
         "day": (scheme, ["2026-11-20"]),
@@ -710,10 +715,11 @@ def test_a_version_changes_with_its_tallies(home, store, shelf, make, scheme, ne
 
     def versions():
         told = {
-            name: store.version("m", one.fingerprint, some) for name, (one, some) in asked.items()
+            name: store.each_version("m", one.fingerprint, some)
+            for name, (one, some) in asked.items()
         }
         assert told == {
-            name: other.version("m", one.fingerprint, reversed(some))
+            name: other.each_version("m", one.fingerprint, reversed(some))
             for name, (one, some) in asked.items()
         }
         return told
@@ -734,21 +740,26 @@ def test_a_version_changes_with_its_tallies(home, store, shelf, make, scheme, ne
     for cells in (dense, {3: 1}, dense):
         one = commit(wide, new_id(), cells=cells)
         assert changed(lambda one=one: store.fold(one, noon)) == {"wide"}
-    assert changed(lambda: store.publish({"m": [scheme]})) == set()
-    assert store.version("n", scheme.fingerprint, ["2026-11-20"]) not in versions().values()
+    assert changed(lambda: store.publish([("m", scheme)])) == set()
+    (mine,) = store.each_version("n", scheme.fingerprint, ["2026-11-20"]).values()
+    assert mine not in itertools.chain.from_iterable(each.values() for each in versions().values())
 
 
 def test_a_version_never_comes_back(home, store, scheme, make, new_id, noon):
     """A tally that was dropped and begun again with as many commits has another version, also
     where it holds the same."""
     some = ["2026-11-17", "2026-11-20"]
-    known = {store.version("m", scheme.fingerprint, some)}
+
+    def version():
+        return tuple(store.each_version("m", scheme.fingerprint, some).values())
+
+    known = {version()}
     for times in range(1, 4):
         for _ in range(2):
             store.fold(make([new_id()], {0: 1}, window="2026-11-17"), noon)
-            known.add(store.version("m", scheme.fingerprint, some))
+            known.add(version())
         assert store.drop(1_795_046_400.0) == 1
-        known.add(store.version("m", scheme.fingerprint, some))
+        known.add(version())
         # Of nothing there is one version.
         assert len(known) == 1 + 2 * times
 
@@ -756,7 +767,7 @@ def test_a_version_never_comes_back(home, store, scheme, make, new_id, noon):
 def test_versions_of_many_metrics_at_once(store, scheme, make, new_id, noon):
     """A fold into a window changes the version of its metric, if the window was asked for, and of
     no other metric; metrics and windows without reports have none."""
-    store.publish({"m": [scheme], "n": [scheme]})
+    store.publish([("m", scheme), ("n", scheme)])
     asked = {"m": ["2026-11-19", "2026-11-20"], "n": ["2026-11-20"], "nobody": ["2026-11-20"]}
     assert store.versions(asked) == store.versions({}) == {}
     store.fold(make([new_id()], {0: 1}), noon)
@@ -777,7 +788,7 @@ def test_each_tally_of_a_commit_has_a_stamp_of_its_own(home, store, shelf, new_i
     """Two tallies that one commit added to are not marked as such: their versions, but for what
     they are asked of, have nothing in common, and neither is that of another store's."""
     schemes = [shelf(8), shelf(20_000)]
-    store.publish({"m": schemes})
+    store.publish(("m", each) for each in schemes)
     found = set()
     for columns in (range(8), (1,)):
         additions = {

@@ -12,8 +12,10 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 from tests.ports import until
+from tests.stores import window_reports
 from tests.tools import leave_out
 
+from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 
 
@@ -59,10 +61,10 @@ def calculated(dashboard, token):
 
 def counted(store, metric, window=""):
     """How many reports of a metric a store has, in one window or in all."""
-    with closing(open_store(store)) as opened:
+    with closing(open_store(Settings(store=store))) as opened:
         scheme = metric.scheme.fingerprint
         windows = [window] if window else opened.windows(metric.name, scheme)
-        return sum(opened.reports(metric.name, scheme, windows).values())
+        return sum(window_reports(opened, (metric.name, scheme), windows).values())
 
 
 def ran(command, folder, environ, timeout=600):

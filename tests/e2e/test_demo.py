@@ -21,6 +21,7 @@ from deniable import Registry
 from deniable.device.transport import Reply
 from deniable.protocol.types.pair import Pair
 from deniable_collector.intake import Intake
+from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 from deniable_demo import fleet, history
 from deniable_demo.commands import chunks
@@ -57,8 +58,8 @@ def accepted(body):
 @contextmanager
 def published(path, registry=REGISTRY):
     """A store with the schemes of a registry."""
-    with closing(open_store(f"sqlite:///{path}")) as store:
-        store.publish({metric.name: [metric.scheme] for metric in registry})
+    with closing(open_store(Settings(store=f"sqlite:///{path}"))) as store:
+        store.publish((metric.name, metric.scheme) for metric in registry)
         yield store
 
 

@@ -27,6 +27,7 @@ from tests.tools import need
 
 from deniable import Registry
 from deniable.protocol.segments import combinations
+from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of, sample_tally
@@ -265,13 +266,13 @@ def report(folder):
     that come back, drawn with seed 1, and an empty store beside it."""
     rng = np.random.default_rng(1)
     registry = Registry.load(folder / "metrics.toml")
-    with contextlib.closing(open_store(f"sqlite:///{folder}/deniable.db")) as store:
+    with contextlib.closing(open_store(Settings(store=f"sqlite:///{folder}/deniable.db"))) as store:
         for metric in registry:
             for window, rows in drawn_windows(metric, rng):
                 tally = Tally(metric.name, metric.scheme.fingerprint, (window,), tuple(rows))
                 fold_tally(store, tally, time.time())
-    with contextlib.closing(open_store(f"sqlite:///{folder}/other.db")) as store:
-        store.publish({metric.name: [metric.scheme] for metric in registry})
+    with contextlib.closing(open_store(Settings(store=f"sqlite:///{folder}/other.db"))) as store:
+        store.publish((metric.name, metric.scheme) for metric in registry)
 
 
 def drawn_windows(metric, rng):

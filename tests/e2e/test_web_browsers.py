@@ -11,9 +11,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from tests.stores import window_reports
 from tests.tools import need
 
 from deniable import Registry
+from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 
 from .running import run
@@ -71,12 +73,12 @@ def found_by(script, settings, seconds):
 
 def counted(settings):
     """How many reports the collector's store has, by metric and window."""
-    with closing(open_store(settings["store"])) as store:
+    with closing(open_store(Settings(store=settings["store"]))) as store:
         return Counter({
             (metric.name, window): number
             for metric in Registry.load(HERE / "registry.toml")
             for of in [(metric.name, metric.scheme.fingerprint)]
-            for window, number in store.reports(*of, store.windows(*of)).items()
+            for window, number in window_reports(store, of, store.windows(*of)).items()
         })  # fmt: skip
 
 

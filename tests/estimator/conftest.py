@@ -12,6 +12,7 @@ from tests.registries import declared
 
 from deniable import Registry, Scheme
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
+from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, TallyKey
 from deniable_collector.stores.vectors import addition_of
@@ -70,15 +71,15 @@ def registry(registry_file):
 def store_url(tmp_path):
     """The address of a real, empty SQLite store."""
     url = f"sqlite:///{tmp_path / 'store.db'}"
-    opened = open_store(url)
-    opened.publish({})
+    opened = open_store(Settings(store=url))
+    opened.publish(())
     opened.close()
     return url
 
 
 @pytest.fixture
 def store(store_url):
-    opened = open_store(store_url)
+    opened = open_store(Settings(store=store_url))
     yield opened
     opened.close()
 
@@ -89,7 +90,7 @@ def fill(store):
     ids = itertools.count()
 
     def fold(tally, scheme):
-        store.publish({tally.metric: [scheme]})
+        store.publish([(tally.metric, scheme)])
         (window,) = tally.windows
         key = TallyKey(tally.metric, tally.scheme, window)
         addition = addition_of(store.shape(key[:2]), dict(enumerate(tally.rows)))

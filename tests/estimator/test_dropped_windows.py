@@ -10,6 +10,7 @@ import tests.registries
 
 from deniable import Registry
 from deniable.protocol import windows
+from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, TallyKey
 from deniable_collector.stores.vectors import addition_of
@@ -41,12 +42,12 @@ REGISTRY, EARLIER = declared(1.0), declared(2.0)
 def filled(path):
     """A store with some reports a day, more of `paid` and hardly any on each seventh; an
     earlier scheme overlaps with that of now."""
-    store = open_store(f"sqlite:///{path}")
+    store = open_store(Settings(store=f"sqlite:///{path}"))
     draw = np.random.default_rng(7)
     additions = {}
     for registry, days in ((EARLIER, DAYS[:20] + DAYS[44:50]), (REGISTRY, DAYS[15:40] + DAYS[43:])):
         scheme = registry["dark"].scheme
-        store.publish({"dark": [scheme]})
+        store.publish([("dark", scheme)])
         for number, day in enumerate(days):
             rows = {
                 row: TallyRow(reports, draw.multinomial(reports, [0.6, 0.4]))

@@ -11,6 +11,7 @@ from deniable import Registry
 from deniable.protocol.mechanisms import Memoizing
 from deniable_estimator.asking.fetch import read, select
 from deniable_estimator.asking.query import Days, Query
+from deniable_estimator.asking.reader import Reader
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.statistics.participation import Participation
 
@@ -69,7 +70,8 @@ def test_who_may_have_reported_again(ledger, store, registry, fill, make_tally):
     (part,) = select(store, declared, Query("browser", Days(last, last))).read().parts
     assert part.participation == Participation({"2026-11-16": 4000}, 0.5, budget, cost)
     other = replace(declared, lifetime_epsilon=13.0)
-    versions = {select(store, each, Query("browser")).version() for each in (declared, other)}
+    reader = Reader(store)
+    versions = {select(reader, each, Query("browser")).version() for each in (declared, other)}
     assert len(versions) == 2
 
 

@@ -16,6 +16,7 @@ from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.asking.fetch import read, select
 from deniable_estimator.asking.query import Days, Query
+from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.segments import by_segment, enough_reports, trends_by_segment
 from deniable_estimator.errors import EstimateError
 
@@ -60,7 +61,7 @@ class World:
 @pytest.fixture
 def world(store, fill):
     registry = Registry.parse(REGISTRY)
-    store.publish({each.name: [each.scheme] for each in registry})
+    store.publish((each.name, each.scheme) for each in registry)
     return World(store, registry, fill, np.random.default_rng(7))
 
 
@@ -103,7 +104,7 @@ def test_one_segment_is_its_rows_alone(dark):
         assert alone.n == 3 * SIZES[each.name]
         assert set(alone.participation.reports.values()) == {SIZES[each.name]}
     versions = {
-        select(dark.store, dark.registry, Query("dark_mode", where=where)).version()
+        select(Reader(dark.store), dark.registry, Query("dark_mode", where=where)).version()
         for where in ({}, {"platform": "ios"}, {"platform": "web"})
     }
     assert len(versions) == 3

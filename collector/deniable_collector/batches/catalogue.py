@@ -20,18 +20,15 @@ from deniable_collector.batches.bodies import reader
 from deniable_collector.batches.folding import RowPlace
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import ID_RETENTION, TallyKey
+from deniable_collector.stores.contract import Of
 from deniable_collector.stores.errors import StoreUnavailable
 from deniable_collector.stores.vectors import shape_of
 
 SKEW = 86_400.0
 """Seconds by which a device's clock may run ahead of ours."""
 
-_LONGEST: dict[windows.Kind, float] = {
-    "day": 86_400.0,
-    "week": 7 * 86_400.0,
-    "month": 31 * 86_400.0,
-}
-"""Seconds of the longest window of each kind."""
+_LONGEST: dict[windows.Kind, int] = {"day": 1, "week": 7, "month": 31}
+"""Days of the longest window of each kind."""
 
 _REFRESH_SECONDS = 60.0
 _OPEN_TALLIES = 10_000
@@ -74,7 +71,7 @@ class Catalogue:
         self._clock = clock
         self._lock = threading.Lock()
         self._failure: StoreUnavailable | None = None
-        self._schemes: Mapping[str, Mapping[str, Scheme]] | None = None
+        self._schemes: Mapping[Of, Scheme] | None = None
         self._refreshed = 0.0
         self._published = 0.0
         self._open_tallies: dict[tuple[str, str, str], OpenTally] = {}
@@ -103,7 +100,7 @@ class Catalogue:
                 self._published = self._clock()
             # Known schemes need not wait for a shard that is away; the commit will fail then.
             with suppress(StoreUnavailable):
-                self._store.publish({metric: each.values() for metric, each in known.items()})
+                self._store.publish((metric, each) for (metric, _), each in known.items())
 
     def find(
         self, name: str, fingerprint: str, window: str, now: float, wait: bool = True
@@ -124,7 +121,7 @@ class Catalogue:
         if metric is None:
             raise Refused("unknown_metric", "the registry declares no metric of that name")
         opens, closes = _check_window(metric, window, now)
-        scheme = self._scheme(name, fingerprint)
+        scheme = self._scheme((name, fingerprint))
         if scheme is None:
             raise Refused("unknown_scheme", "the metric has never had a scheme of that name")
         key = TallyKey(name, fingerprint, window)
@@ -139,15 +136,13 @@ class Catalogue:
         self._open_tallies[key] = tally
         return tally
 
-    def _scheme(self, metric: str, fingerprint: str) -> Scheme | None:
-        known = self._known().get(metric, {})
-        if fingerprint not in known:
+    def _scheme(self, of: Of) -> Scheme | None:
+        if of not in self._known():
             # Another collector with a newer registry may have published it meanwhile.
             with self._asking():
                 if abs(self._clock() - self._refreshed) >= _REFRESH_SECONDS:
                     self._refresh()
-            known = self._known().get(metric, {})
-        return known.get(fingerprint)
+        return self._known().get(of)
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
@@ -164,31 +159,27 @@ class Catalogue:
                 self._failure = error
                 raise
 
-    def _known(self) -> Mapping[str, Mapping[str, Scheme]]:
+    def _known(self) -> Mapping[Of, Scheme]:
         if self._schemes is None:
             with self._asking():
                 if self._schemes is None:
                     # A scheme is published before the first tally of it exists.
-                    self._store.publish({each.name: [each.scheme] for each in self._registry})
+                    self._store.publish((each.name, each.scheme) for each in self._registry)
                     self._published = self._clock()
                     self._refresh()
         assert self._schemes is not None
         return self._schemes
 
     def _refresh(self) -> None:
-        published = self._store.schemes()
-        for name, schemes in (self._schemes or {}).items():
-            # A scheme that was published once stays known, even if the store has lost it.
-            published[name] = {**schemes, **published.get(name, {})}
-        for metric in self._registry:
-            published.setdefault(metric.name, {})[metric.scheme.fingerprint] = metric.scheme
-        self._schemes = published
+        declared = {(each.name, each.scheme.fingerprint): each.scheme for each in self._registry}
+        # A scheme that was published once stays known, even if the store has lost it.
+        self._schemes = {**(self._schemes or {}), **self._store.schemes(), **declared}
         self._refreshed = self._clock()
 
 
 def _longest_acceptance(metric: Metric) -> float:
     """For how many seconds any window of the metric accepts reports, at most."""
-    lasts = _LONGEST[metric.window] if metric.answer == "at_once" else 0.0
+    lasts = 86_400.0 * _LONGEST[metric.window] if metric.answer == "at_once" else 0.0
     return lasts + SKEW + LATEST
 
 

@@ -73,31 +73,23 @@ class Gateway:
         content_type = headers.get(b"content-type", b"").decode("latin-1")
         return Expected(self._max_capsule, partial(self.read, content_type))
 
-    def open(self, content_type: str, capsule: bytes) -> Opened:
-        """Open a capsule.
-
-        Raises:
-            IntakeError: it is none, or too large.
-            NoKey: there is no key for it, or it is damaged.
-        """
-        if media_type(content_type) != REQUEST_TYPE:
-            raise IntakeError("http-415", f"send Content-Type: {REQUEST_TYPE}")
-        try:
-            return open_request(self._keys, capsule)
-        except NoKey:
-            raise
-        except WireError as error:
-            raise IntakeError("bad-capsule", str(error)) from None
-
     def read(self, content_type: str, capsule: bytes, wait: bool) -> ReadBody:
         """The batch in a capsule, whose response is sealed, also where it is no batch; without
         `wait`, if that needs no waiting.
 
         Raises:
-            IntakeError, NoKey: as `open` does.
+            IntakeError: it is none, or too large.
+            NoKey: there is no key for it, or it is damaged.
             MustWait: as `Expected.read` does.
         """
-        opened = self.open(content_type, capsule)
+        if media_type(content_type) != REQUEST_TYPE:
+            raise IntakeError("http-415", f"send Content-Type: {REQUEST_TYPE}")
+        try:
+            opened = open_request(self._keys, capsule)
+        except NoKey:
+            raise
+        except WireError as error:
+            raise IntakeError("bad-capsule", str(error)) from None
         try:
             reading = self._read(opened, wait)
         except MustWait:

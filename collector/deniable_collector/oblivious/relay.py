@@ -13,30 +13,27 @@ import time
 from collections.abc import Iterable
 
 import aiohttp
-from prometheus_client import Gauge, Histogram
 from prometheus_client.core import Metric
 
 from deniable.protocol.oblivious.capsules import REQUEST_TYPE, RESPONSE_TYPE
 from deniable.protocol.oblivious.signed_keys import KEYS_TYPE, PATH, SIGNATURE
 from deniable_collector.oblivious.relay_settings import RelaySettings
-from deniable_collector.operation.prometheus import OWN, build_info, summed
+from deniable_collector.operation.prometheus import build_info, gauge, histogram, summed
 from deniable_collector.refusals import IntakeError, too_large
 from deniable_collector.serving.admission import Admission, Cors, origin_refused
 from deniable_collector.serving.http import HttpServer, Request, is_text, media_type
 from deniable_collector.serving.pages import PageHandler
 from deniable_collector.serving.responses import HttpResponse, lines_of
 
-GATEWAY_SECONDS = Histogram(
+GATEWAY_SECONDS = histogram(
     "deniable_relay_gateway_seconds",
     "How long the gateway took to respond to a capsule.",
     buckets=(0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10),
-    registry=OWN,
 )
-HELD = Gauge(
+HELD = gauge(
     "deniable_relay_held_bytes",
     "Bytes of capsules that wait for the gateway.",
     multiprocess_mode="livesum",
-    registry=OWN,
 )
 
 

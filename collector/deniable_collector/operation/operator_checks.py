@@ -11,6 +11,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -24,7 +25,7 @@ from deniable.tools.doctor.device_checks import read_registry
 from deniable.tools.doctor.endpoint import LARGEST_REGISTRY, skew_of
 from deniable.tools.doctor.result import CheckResult, listed
 from deniable_collector.settings import Settings, SettingsError
-from deniable_collector.stores import StoreError, store_of
+from deniable_collector.stores import StoreError, open_store
 from deniable_collector.stores.redis.driver import Driver
 from deniable_collector.stores.redis.errors import translated
 
@@ -96,11 +97,8 @@ def _store(settings: Settings) -> Iterator[CheckResult]:
             yield from _no_file(path)
             return
     try:
-        store = store_of(settings)
-        try:
+        with closing(open_store(settings)) as store:
             store.ping()
-        finally:
-            store.close()
     except StoreError as error:
         yield CheckResult(
             "store", "store_away", "error", f"the store cannot take a commit: {error}",
@@ -154,18 +152,13 @@ def _disk(folder: Path) -> Iterator[CheckResult]:
 
 def _redis(settings: Settings) -> Iterator[CheckResult]:
     """What a crash of Redis, a full memory and its clock would do."""
-    driver = Driver(settings.store, settings.redis_password, settings.redis_replicas)
-    try:
-        with translated():
-            nodes = driver.nodes()
-            for name, node in nodes.items():
-                where = f"Redis {name}".strip()
-                yield from _durability(where, node.config_get("*"))
-                yield from _failover(where, node.info("replication"), settings.redis_replicas)
-                seconds, micros = node.time()
-                yield from _clock(f"{where}: its clock", time.time() - seconds - micros / 1e6)
-    finally:
-        driver.close()
+    with closing(Driver(settings)) as driver, translated():
+        for name, node in driver.nodes().items():
+            where = f"Redis {name}".strip()
+            yield from _durability(where, node.config_get("*"))
+            yield from _failover(where, node.info("replication"), settings.redis_replicas)
+            seconds, micros = node.time()
+            yield from _clock(f"{where}: its clock", time.time() - seconds - micros / 1e6)
 
 
 def _durability(where: str, config: Mapping[Any, Any]) -> Iterator[CheckResult]:

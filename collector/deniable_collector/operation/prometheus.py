@@ -11,6 +11,7 @@ import platform
 from collections import Counter as Tallied
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -28,60 +29,52 @@ from deniable_collector.stores.errors import StoreError
 OWN = CollectorRegistry()
 """What this process counts."""
 
-REQUESTS = Counter(
+counter, gauge = partial(Counter, registry=OWN), partial(Gauge, registry=OWN)
+histogram = partial(Histogram, registry=OWN)
+
+REQUESTS = counter(
     "deniable_requests",
     "Requests that were answered, by status and, for problems, by code.",
     ["status", "problem"],
-    registry=OWN,
 )
-BATCHES = Counter(
+BATCHES = counter(
     "deniable_batches",
     "Batches that were acknowledged: accepted, duplicate, or empty of good reports.",
     ["outcome"],
-    registry=OWN,
 )
-REPORTS = Counter(
+REPORTS = counter(
     "deniable_reports",
     "Reports of acknowledged batches: accepted, duplicate or rejected.",
     ["outcome"],
-    registry=OWN,
 )
-REJECTED = Counter(
-    "deniable_reports_rejected", "Reports that were rejected, by reason.", ["reason"], registry=OWN
+REJECTED = counter(
+    "deniable_reports_rejected", "Reports that were rejected, by reason.", ["reason"]
 )
-BY_METRIC = Counter(
+BY_METRIC = counter(
     "deniable_metric_reports",
     "Reports in the store's commits, by metric of the registry.",
     ["metric"],
-    registry=OWN,
 )
-COMMIT_SECONDS = Histogram(
+COMMIT_SECONDS = histogram(
     "deniable_commit_seconds",
     "How long the store took for a commit.",
     buckets=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5),
-    registry=OWN,
 )
-COMMIT_BATCHES = Histogram(
+COMMIT_BATCHES = histogram(
     "deniable_commit_batches",
     "How many batches a commit held.",
     buckets=(1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000),
-    registry=OWN,
 )
-STORE_FAILURES = Counter(
-    "deniable_store_failures", "Calls of the store that found it unavailable.", registry=OWN
-)
-QUEUE = Gauge(
+STORE_FAILURES = counter("deniable_store_failures", "Calls of the store that found it unavailable.")
+QUEUE = gauge(
     "deniable_queue_bytes",
     "Bytes of bodies that wait for their commit.",
     multiprocess_mode="livesum",
-    registry=OWN,
 )
-
-JOURNAL = Gauge(
+JOURNAL = gauge(
     "deniable_journal_seconds",
     "Age of the oldest single commit in the store's journal in seconds, at most.",
     multiprocess_mode="livemax",
-    registry=OWN,
 )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar, cast
 
 from deniable import Scheme
@@ -15,7 +15,7 @@ from deniable_collector.operation import prometheus
 from deniable_collector.operation.events import tell
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import Commit
-from deniable_collector.stores.contract import Change, Of, StoreContract
+from deniable_collector.stores.contract import Of, StoreContract
 from deniable_collector.stores.errors import StoreUnavailable
 
 _CALM = 5.0
@@ -30,18 +30,18 @@ _PING_SECONDS = 1.0
 /readyz."""
 
 
-_Reads = TypeVar("_Reads", bound=Callable[..., Any])
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
-def _watched(method: _Reads) -> _Reads:
-    """The method of a store, which reads: it calls that of the store behind, and watches the
-    call."""
+def _forwarded(method: _Method, watched: bool = True) -> _Method:
+    """The method of a store: it calls that of the store behind. A call that is `watched` only
+    reads."""
 
     def call(self: WatchedStore, *arguments: Any) -> Any:
-        with self._contact():
+        with self._contact() if watched else nullcontext():
             return getattr(self._store, method.__name__)(*arguments)
 
-    return cast("_Reads", call)
+    return cast("_Method", call)
 
 
 class WatchedStore(Store):
@@ -55,19 +55,15 @@ class WatchedStore(Store):
         self._failed_at = 0.0
         self._failing: set[int] = set()
         self._causes: set[str] = set()
-        self._published: dict[str, set[str]] = {}
+        self._published: set[Of] = set()
         self._pinging = threading.Lock()
         self._pinged_at: float | None = None
         self._ping: StoreUnavailable | None = None
 
     @property
     def shards(self) -> int:
-        # Called for every batch, and answered from memory once it is known.
-        try:
+        with self._contact():
             return self._store.shards
-        except StoreUnavailable as error:
-            self._lose(error)
-            raise
 
     def fold(self, commit: Commit, now: float) -> frozenset[str]:
         began = time.perf_counter()
@@ -76,26 +72,29 @@ class WatchedStore(Store):
         prometheus.count_commit(commit, seen, time.perf_counter() - began)
         return seen
 
-    def publish(self, schemes: Mapping[str, Iterable[Scheme]]) -> None:
-        listed = {metric: list(each) for metric, each in schemes.items()}
+    def publish(self, schemes: Iterable[tuple[str, Scheme]]) -> None:
+        listed = list(schemes)
         with self._contact():
             self._store.publish(listed)
-        schemes_of = {name: {each.fingerprint for each in listed[name]} for name in listed}
+        published = {(metric, each.fingerprint) for metric, each in listed}
         # The same schemes are published again every minute, which is not logged.
-        if schemes_of != self._published:
-            self._published = schemes_of
-            tell("info", "published", f"published the schemes of {counted(len(listed), 'metric')}",
-                 metrics=len(listed))  # fmt: skip
+        if published != self._published:
+            self._published = published
+            metrics = len({metric for metric, _ in listed})
+            tell("info", "published", f"published the schemes of {counted(metrics, 'metric')}",
+                 metrics=metrics)  # fmt: skip
 
-    schemes = _watched(StoreContract.schemes)
-    identity = _watched(StoreContract.identity)
-    names = _watched(StoreContract.names)
-    heads = _watched(StoreContract.heads)
-    read = _watched(StoreContract.read)
-
-    def change(self, shard: int, of: Of, change: Change) -> bool:
-        # Where no window can be sealed or dropped now, the store may take commits all the same.
-        return self._store.change(shard, of, change)
+    schemes = _forwarded(StoreContract.schemes)
+    identity = _forwarded(StoreContract.identity)
+    names = _forwarded(StoreContract.names)
+    heads = _forwarded(StoreContract.heads)
+    read = _forwarded(StoreContract.read)
+    # Where no window can be sealed or dropped now, or the journal not be cleared, the store may
+    # take commits all the same.
+    change = _forwarded(StoreContract.change, watched=False)
+    merge = _forwarded(StoreContract.merge, watched=False)
+    clear_journal = _forwarded(StoreContract.clear_journal, watched=False)
+    close = _forwarded(StoreContract.close, watched=False)
 
     def ping(self) -> None:
         with self._pinging:
@@ -110,16 +109,6 @@ class WatchedStore(Store):
                 self._pinged_at = time.monotonic()
             if self._ping is not None:
                 raise StoreUnavailable(str(self._ping), self._ping.retry_after)
-
-    def merge(self) -> None:
-        self._store.merge()
-
-    def clear_journal(self, older_than: float) -> float | None:
-        # A journal that cannot be cleared now does not mean that the store is lost.
-        return self._store.clear_journal(older_than)
-
-    def close(self) -> None:
-        self._store.close()
 
     @contextmanager
     def _contact(self, shard: int | None = None) -> Iterator[None]:

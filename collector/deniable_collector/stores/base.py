@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from deniable.protocol.windows import start
 from deniable_collector.stores.commits import TallyKey, version_of
-from deniable_collector.stores.contract import Of, StoreContract
+from deniable_collector.stores.contract import StoreContract
 from deniable_collector.stores.errors import StoreUnavailable
 from deniable_collector.stores.increments import Held
 from deniable_collector.stores.life import Sealing, by_combination
@@ -36,11 +36,6 @@ class Store(StoreContract):
     def sums(self) -> Sums:
         """The sums over weeks, months and quarters."""
         return Sums(self)
-
-    def each_scheme(self) -> list[Of]:
-        """Metric and scheme of each published scheme, in their order."""
-        published = sorted(self.schemes().items())
-        return [(metric, scheme) for metric, schemes in published for scheme in sorted(schemes)]
 
     def windows(self, metric: str, scheme: str) -> list[str]:
         """The windows with a tally of their own of this metric and scheme, oldest first.
@@ -85,7 +80,8 @@ class Store(StoreContract):
                 found = self.add(part.shard, part.of, dict.fromkeys(plan, vector))
                 names = part.names()
                 whole = found.keys() >= set(filter(is_sum, plan))
-                if whole and there.kept_stamps == part.kept(labels, names).stamps:
+                kept = {name: stamp for name, stamp in there.stamps.items() if name.kept}
+                if whole and kept == part.kept(labels, names).stamps:
                     break
                 # Windows were dropped meanwhile, or a copy of them.
             else:
@@ -123,19 +119,6 @@ class Store(StoreContract):
             for label, total in totals.items()
         }
 
-    def reports(self, metric: str, scheme: str, windows: Iterable[str]) -> dict[str, int]:
-        """The number of reports in each of these windows, in the order given.
-
-        Raises:
-            StoreError: the scheme was never published.
-        """
-        found = self.segment_reports(metric, scheme, windows)
-        if not found:
-            return {}
-        # All together, because numpy takes longer for the call than for the sum.
-        counts: list[int] = np.array(list(found.values())).sum(axis=1).tolist()
-        return dict(zip(found, counts, strict=True))
-
     def segment_reports(
         self, metric: str, scheme: str, windows: Iterable[str]
     ) -> dict[str, NDArray[np.int64]]:
@@ -166,8 +149,9 @@ class Store(StoreContract):
             self.read(shard, of, [each for each in found if each not in told], take)
         return found
 
-    def version(self, metric: str, scheme: str, windows: Iterable[str]) -> bytes:
-        """The version of the tallies over these windows: 20 bytes that change with them.
+    def each_version(self, metric: str, scheme: str, windows: Iterable[str]) -> dict[str, bytes]:
+        """The version of each of these windows alone, all read at once: 20 bytes that change with
+        its tally.
 
         Each commit gives each tally that it changes a new random stamp, and the digest of the
         stamps is the version. So equal versions mean equal tallies, even if a tally was dropped
@@ -175,30 +159,22 @@ class Store(StoreContract):
         different versions. Read the version before the tally: if the tally changes in between,
         the result is then cached under an outdated version, which nobody asks for.
         """
-        return version_of(metric, scheme, self._stamps(metric, scheme, list(windows)))
-
-    def each_version(self, metric: str, scheme: str, windows: Iterable[str]) -> dict[str, bytes]:
-        """The version of each of these windows alone, all read at once."""
         found: dict[str, list[tuple[object, ...]]] = {label: [] for label in windows}
-        for stamp in self._stamps(metric, scheme, list(found)):
-            found[str(stamp[0])].append(stamp)
+        for part in self.sums.parts((metric, scheme)):
+            for label, head in part.heads(list(found)).items():
+                found[label].append((label, part.shard, head.stamp))
+            there = part.kept(found)
+            for name, record in there.sums.items():
+                for label in found.keys() & record.reports.keys():
+                    found[label].append((label, f"{part.shard} {name}", there.stamps[name]))
         return {label: version_of(metric, scheme, each) for label, each in found.items()}
-
-    def _stamps(self, metric: str, scheme: str, windows: Sequence[str]) -> list[tuple[object, ...]]:
-        """Window, shard and stamp of each existing part of these tallies, and of the kept sums that
-        have windows of them."""
-        return [
-            (label, part.shard, head.stamp)
-            for part in self.sums.parts((metric, scheme))
-            for label, head in part.heads(windows).items()
-        ] + self.sums.stamps((metric, scheme), windows)
 
     def versions(self, asked: Mapping[str, Iterable[str]]) -> dict[str, bytes]:
         """The same for many metrics at once: metric -> the version of its tallies, of all its
         schemes, over the windows asked for. Metrics without any of them are left out.
         """
         wanted = {metric: list(labels) for metric, labels in asked.items()}
-        keys = {of: wanted[of[0]] for of in self.each_scheme() if of[0] in wanted}
+        keys = {of: wanted[of[0]] for of in sorted(self.schemes()) if of[0] in wanted}
         found: defaultdict[str, list[tuple[object, ...]]] = defaultdict(list)
         for shard in range(self.shards):
             for (metric, scheme), heads in self.heads(shard, keys).items():
@@ -239,7 +215,7 @@ class Store(StoreContract):
         Returns how many tallies and kept sums were deleted.
         """
         gone = 0
-        for of in self.each_scheme():
+        for of in sorted(self.schemes()):
             if metrics is None or of[0] in metrics:
                 parts = self.sums.parts(of)
                 gone += len(set().union(*(part.drop_ended(before) for part in parts)))

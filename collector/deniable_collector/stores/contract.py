@@ -84,8 +84,7 @@ class StoreContract(ABC):
             StoreError: it was never published.
         """
         if (metric, fingerprint) not in self._schemes:
-            for name, published in self.schemes().items():
-                self._schemes |= {(name, each): scheme for each, scheme in published.items()}
+            self._schemes |= self.schemes()
         try:
             return self._schemes[metric, fingerprint]
         except KeyError:
@@ -130,12 +129,12 @@ class StoreContract(ABC):
         publish. Files that it exports call it their origin."""
 
     @abstractmethod
-    def publish(self, schemes: Mapping[str, Iterable[Scheme]]) -> None:
-        """Store the schemes of each metric, so that their tallies stay readable."""
+    def publish(self, schemes: Iterable[tuple[str, Scheme]]) -> None:
+        """Store schemes, each with its metric, so that their tallies stay readable."""
 
     @abstractmethod
-    def schemes(self) -> dict[str, dict[str, Scheme]]:
-        """All published schemes: metric -> fingerprint -> scheme."""
+    def schemes(self) -> dict[Of, Scheme]:
+        """All published schemes, by metric and fingerprint."""
 
     @abstractmethod
     def fold(self, commit: Commit, now: float) -> frozenset[str]:

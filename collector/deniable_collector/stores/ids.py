@@ -76,10 +76,7 @@ def term_of(seconds: float) -> int:
     Raises:
         ValueError: none is so long.
     """
-    for number, term in enumerate(TERMS):
-        if seconds <= term:
-            return number
-    raise ValueError(f"ids are remembered for {TERMS[-1]:.0f} seconds at most, not {seconds:.0f}")
+    return TERMS.index(min(term for term in TERMS if term >= seconds))
 
 
 def terms_of(commit: Commit) -> list[int]:

@@ -184,12 +184,12 @@ class ShardPart:
                 str(name) for name in self.sums() if not name.kept and any(map(name.covers, read))
             ]
             targets: dict[SumName, list[str]] = {}
-            known = self.having(read)
+            known = self.kept(read).sums
             for label in read:
                 kind = windows.kind_of(label)
                 # A window that was dropped before stays in the sums that have it, even if `keep`
                 # names others now: sums that have different parts of it could not be read.
-                named = known.get(label) or [
+                named = [name for name, record in known.items() if label in record.reports] or [
                     SumName("kept", kind, period_of(calendar, label))
                     for calendar in calendars
                     if calendar != kind
@@ -246,6 +246,8 @@ class ShardPart:
     def holding(self, sums: Sequence[SumName], names: Iterable[str] | None = None) -> Holding:
         """All windows, with the stamps of those that these copies may rest on, and these sums.
         Sums that are gone are left out."""
+        if not sums:
+            return Holding({})
         labels = sorted(filterfalse(is_sum, self.names() if names is None else names))
         copied = [bounds(name.period) for name in sums if not name.kept]
         first, last = min(copied, default=(0, 0))[0], max((end for _, end in copied), default=0)
@@ -262,15 +264,6 @@ class ShardPart:
                 there[text] = head.stamp
         return Holding(there, records, stamps)
 
-    def having(self, asked: Collection[str] | None = None) -> dict[str, list[SumName]]:
-        """Each dropped window with the kept sums that have it: of those with a part of the range of
-        these windows, or of all."""
-        found: dict[str, list[SumName]] = {}
-        for name, record in self.kept(asked).sums.items():
-            for label in record.reports:
-                found.setdefault(label, []).append(name)
-        return found
-
     def kept(
         self, asked: Collection[str] | None = None, names: Iterable[str] | None = None
     ) -> Holding:
@@ -280,12 +273,11 @@ class ShardPart:
         texts = [name for name in names if name.startswith("kept")]
         if asked is not None:
             return self.around(asked, texts)
-        return self.holding(list(map(SumName.parse, texts)), texts) if texts else Holding({})
+        return self.holding(list(map(SumName.parse, texts)), texts)
 
     def around(self, asked: Iterable[str], names: Sequence[str]) -> Holding:
         """What a reader of these windows must know of sums; `names` are those of all tallies."""
-        sums = relevant(names, asked)
-        return self.holding(sums, names) if sums else Holding({})
+        return self.holding(relevant(names, asked), names)
 
 
 def by_combination(shape: Shape, counters: NDArray[np.int64]) -> list[int]:

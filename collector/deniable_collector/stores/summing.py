@@ -9,7 +9,7 @@ in which form each window of another store came, as a tally or in a sum.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from hashlib import sha256
 from itertools import groupby
@@ -86,8 +86,7 @@ class Sums:
 
     def parts(self, of: Of) -> list[ShardPart]:
         """The parts of the tallies of a metric and scheme, of each shard."""
-        shards = range(self._store.shards)
-        return [ShardPart(self._store, shard, of) for shard in shards]
+        return [ShardPart(self._store, shard, of) for shard in range(self._store.shards)]
 
     def names(self, of: Of) -> list[SumName]:
         """All sums, in the order of their periods."""
@@ -98,20 +97,9 @@ class Sums:
         """Each dropped window with the calendars whose kept sums have it."""
         found: dict[str, set[str]] = {}
         for part in self.parts(of):
-            for label, names in part.having().items():
-                found.setdefault(label, set()).update(name.calendar for name in names)
-        return found
-
-    def stamps(self, of: Of, asked: Iterable[str]) -> list[tuple[object, ...]]:
-        """Window, shard and stamp of each kept sum that has one of these windows."""
-        wanted, found = set(asked), list[tuple[object, ...]]()
-        for part in self.parts(of):
-            there = part.kept(wanted)
-            found += [
-                (label, f"{part.shard} {name}", there.stamps[name])
-                for name, record in there.sums.items()
-                for label in sorted(wanted.intersection(record.reports))
-            ]
+            for name, record in part.kept().sums.items():
+                for label in record.reports:
+                    found.setdefault(label, set()).add(name.calendar)
         return found
 
     def add_up(self, of: Of, kind: str, period: str) -> int:
@@ -206,10 +194,9 @@ class Sums:
         """In which forms windows were imported into this store."""
         return _imports(self._memory(of))[1]
 
-    def note_imports(self, of: Of, imports: Iterable[Imported]) -> None:
+    def note_imports(self, of: Of, imports: Collection[Imported]) -> None:
         """Remember that windows are imported in these forms."""
-        new = list(imports)
-        self._change_imports(of, lambda known: [*dict.fromkeys([*known, *new])])
+        self._change_imports(of, lambda known: [*dict.fromkeys([*known, *imports])])
 
     def forget_imports(self, of: Of, before: float) -> None:
         """Forget the imports of which nothing can be left, when all was dropped that had ended by

@@ -35,6 +35,9 @@ from deniable_collector.stores.errors import NotKept
 _FEWEST = 2
 """Windows of a copy."""
 
+_MARKED = {"W": "week", "Q": "quarter"}
+"""Calendars by the letter behind the year of a period."""
+
 _QUARTER = re.compile(r"(\d{4})-Q([1-4])", re.ASCII)
 
 
@@ -68,8 +71,7 @@ def bounds(period: str) -> tuple[float, float]:
         after = date(year + quarter // 4, 3 * quarter % 12 + 1, 1)
     except ValueError as error:
         raise WindowError(period) from error
-    start, end = (datetime(day.year, day.month, 1, tzinfo=UTC) for day in (first, after))
-    return start.timestamp(), end.timestamp()
+    return windows.midnight(first), windows.midnight(after)
 
 
 def is_sum(name: str) -> bool:
@@ -102,10 +104,7 @@ class SumName(NamedTuple):
     @property
     def calendar(self) -> str:
         """The calendar of the period."""
-        for mark, calendar in (("W", "week"), ("Q", "quarter")):
-            if mark in self.period:
-                return calendar
-        return "month"
+        return _MARKED.get(self.period[5:6], "month")
 
     def ended(self, before: float) -> bool:
         """Whether the period had ended by a POSIX time."""
@@ -144,11 +143,6 @@ class Holding:
     sums: Mapping[SumName, SumRecord] = field(default_factory=dict)
     stamps: Mapping[SumName, str] = field(default_factory=dict)
     """Of these sums."""
-
-    @property
-    def kept_stamps(self) -> dict[SumName, str]:
-        """The stamps of the kept sums: they are others where windows were dropped."""
-        return {name: stamp for name, stamp in self.stamps.items() if name.kept}
 
     @cached_property
     def dropped(self) -> dict[str, list[int]]:

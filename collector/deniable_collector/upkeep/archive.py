@@ -155,7 +155,7 @@ def export(
     """
     chosen = [
         (of[0], store.scheme(*of), names)
-        for of in store.each_scheme()
+        for of in sorted(store.schemes())
         if (names := _names(store, *of, selection))
     ]
     total, done = sum(len(names) for *_, names in chosen), 0
@@ -386,16 +386,18 @@ class ArchiveReader:
         return *in_order(line.window), line.row
 
     def _check_sum(self, scheme: Scheme, line: SumLine) -> None:
-        groups = len(scheme.combinations)
+        calendar, groups = line.name.calendar, len(scheme.combinations)
         try:
-            known = line.kind in windows.KINDS and any(
-                period_of(calendar, window) == line.period
-                for window in list(line.reports)[:1]
-                for calendar in CALENDARS[line.kind]
-            )
-            fine = known and all(
-                line.name.covers(window) and len(reports) == groups
-                for window, reports in line.reports.items()
+            fine = line.kind in windows.KINDS and calendar in CALENDARS[line.kind]
+            fine = (
+                fine
+                and bool(line.reports)
+                and all(
+                    windows.kind_of(window) == line.kind
+                    and period_of(calendar, window) == line.period
+                    and len(reports) == groups
+                    for window, reports in line.reports.items()
+                )
             )
         except WindowError:
             fine = False

@@ -6,8 +6,8 @@ import dataclasses
 import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime
+from contextlib import closing, contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +50,7 @@ def _selection(
         )
     from deniable_collector.upkeep.archive import TallySelection
 
-    first, last = (None if day is None else _midnight(day) for day in (since, before))
+    first, last = (None if day is None else windows.midnight(day) for day in (since, before))
     return TallySelection(frozenset(metric), first, last)
 
 
@@ -58,17 +58,15 @@ def _selection(
 def _opened_store(address: str | None, again: str = "") -> Iterator[tuple[Store, str]]:
     """The store at that address, or of the environment, with its kind. `again` is what to know for
     another try, if the store is away."""
-    from deniable_collector.stores import StoreUnavailable, store_of
+    from deniable_collector.stores import StoreUnavailable, open_store
 
     settings = Settings.from_env()
     settings = dataclasses.replace(settings, store=address or settings.store)
-    opened = store_of(settings)
-    try:
-        yield opened, settings.store.partition(":")[0]
-    except StoreUnavailable as error:
-        raise click.ClickException(f"{error}: try again later{again}") from error
-    finally:
-        opened.close()
+    with closing(open_store(settings)) as opened:
+        try:
+            yield opened, settings.store.partition(":")[0]
+        except StoreUnavailable as error:
+            raise click.ClickException(f"{error}: try again later{again}") from error
 
 
 @contextmanager
@@ -98,7 +96,7 @@ def info(store: str | None, as_json: bool) -> None:
     with _opened_store(store) as (opened, kind), _progress("reading", as_json) as advance:
         metrics: list[dict[str, Any]] = []
         damaged: list[str] = []
-        published = opened.each_scheme()
+        published = sorted(opened.schemes())
         for number, (metric, fingerprint) in enumerate(published, 1):
             scheme = opened.scheme(metric, fingerprint)
             labels = opened.windows(metric, fingerprint)
@@ -199,9 +197,9 @@ def drop(before: datetime, dry_run: bool, store: str | None, yes: bool, as_json:
     """
     from deniable_collector.upkeep.keeper import SETTLED
 
-    moment = _midnight(before)
+    moment = windows.midnight(before)
     with _opened_store(store) as (opened, _):
-        schemes = opened.each_scheme()
+        schemes = sorted(opened.schemes())
         found = [
             (*of, label)
             for of in schemes
@@ -272,7 +270,7 @@ def export_tallies(
     if file.exists() and not force:
         raise click.ClickException(f"{file} is there already: name another file, or --force")
     with _opened_store(store) as (opened, _), _progress("exporting", as_json) as advance:
-        _check_metrics(selection, opened.schemes())
+        _check_metrics(selection, {metric for metric, _ in opened.schemes()})
         contents = export(opened, file, selection, advance=advance)
     if as_json:
         _print_json({"file": str(file), "bytes": file.stat().st_size, **_facts(contents)})
@@ -304,7 +302,7 @@ def import_tallies(
     with _progress("importing", as_json) as advance:
         if dry_run:
             contents, outcome = check(file, advance=advance), None
-            _check_metrics(selection, dict(contents.schemes))
+            _check_metrics(selection, {metric for metric, _ in contents.schemes})
         else:
             again = "; what this command has added is not added twice"
             with _opened_store(store, again) as (opened, _):
@@ -318,9 +316,9 @@ def import_tallies(
         click.echo(f"{file} is sound: {_summary(contents)}")
 
 
-def _check_metrics(selection: TallySelection, known: dict[str, Any]) -> None:
+def _check_metrics(selection: TallySelection, known: set[str]) -> None:
     """Refuse metrics that do not exist."""
-    if unknown := sorted(selection.metrics - known.keys()):
+    if unknown := sorted(selection.metrics - known):
         listed = ", ".join(sorted(known)) or "none"
         raise click.ClickException(f"no metric {', '.join(unknown)} here; there is: {listed}")
 
@@ -370,8 +368,3 @@ def _print_outcome(outcome: ImportResult, source: str, as_json: bool) -> None:
 def _print_json(document: dict[str, Any]) -> None:
     """Print a document as JSON."""
     click.echo(json.dumps(document, indent=2, ensure_ascii=False))
-
-
-def _midnight(day: datetime) -> float:
-    """The POSIX time at which a day (UTC) begins."""
-    return day.replace(tzinfo=UTC).timestamp()

@@ -80,18 +80,18 @@ def load(
     if unknown := selection.metrics - {metric for metric, _ in contents.schemes}:
         raise ArchiveError(f"{path} has no metric {', '.join(sorted(unknown))}")
     # Creates the store, if it is new, and checks its number of shards.
-    store.publish({})
-    schemes: dict[str, list[Scheme]] = {}
+    store.publish(())
+    schemes: list[tuple[str, Scheme]] = []
     published = store.schemes()
     for metric, scheme in contents.schemes:
         if not selection.metrics or metric in selection.metrics:
-            theirs = published.get(metric, {}).get(scheme.fingerprint, scheme)
+            theirs = published.get((metric, scheme.fingerprint), scheme)
             if theirs.canonical() != scheme.canonical():
                 raise ArchiveError(
                     f"scheme {scheme.fingerprint} of metric {metric} is another one in the store: "
                     "their tallies cannot be added"
                 )
-            schemes.setdefault(metric, []).append(scheme)
+            schemes.append((metric, scheme))
     own = contents.origin == store.identity()
     for of, windows in brought.items():
         _check(path, store, of, windows)
@@ -101,7 +101,7 @@ def load(
     if contents.origin:
         # Before anything is added.
         for of, windows in brought.items():
-            store.sums.note_imports(of, [*windows])
+            store.sums.note_imports(of, windows)
     added, known = Amount(), Amount()
     for part in ArchiveReader(path, lambda share: advance(0.5 + share / 2)).parts():
         if not selection.takes(part.metric, part.period):

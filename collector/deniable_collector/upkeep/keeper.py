@@ -20,20 +20,19 @@ import random
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import chain
-from typing import NamedTuple
 
 from deniable import DeniableError, Metric
 from deniable.protocol import windows
 from deniable.protocol.coded_message import counted
-from deniable.protocol.keep import CALENDARS
 from deniable.protocol.wire import LATEST
 from deniable_collector.batches.catalogue import SKEW
 from deniable_collector.operation.events import tell
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import TallyKey
+from deniable_collector.stores.contract import Of
 from deniable_collector.stores.errors import StoreUnavailable
 from deniable_collector.stores.life import Dropped
 from deniable_collector.stores.sums import SumName
@@ -93,35 +92,9 @@ _DAY = 86_400.0
 _RETRY_SECONDS = 600.0
 
 
-class KeepRule(NamedTuple):
-    """How long the windows of one metric are kept, and their sums."""
-
-    windows: int
-    """Days for which windows are kept; 0 for ever."""
-    calendars: tuple[str, ...]
-    """The calendars whose sums stay when windows go."""
-    sums: list[tuple[str, int]]
-    """Those whose sums go too, each after so many days; finer ones first."""
-
-
-def rules_of(metrics: Iterable[Metric], days: int) -> dict[str, KeepRule]:
-    """The rules of the metrics that declare one; `days` is that of DENIABLE_KEEP_DAYS."""
-    known = {each for calendars in CALENDARS.values() for each in calendars}
-    found = {}
-    for metric in metrics:
-        if metric.keep:
-            own = dict(metric.keep).get(metric.window, days)
-            # The sums of a month metric's windows are quarters, and not its months.
-            sums = [each for each in metric.keep if each[0] != metric.window and each[0] in known]
-            going = [(calendar, kept) for calendar, kept in sums if kept]
-            rule = KeepRule(own or 0, tuple(calendar for calendar, _ in sums), going)
-            found[metric.name] = rule
-    return found
-
-
 class Keeper(Upkeep):
-    """Keeps each window of `store` for `days` after its end (0: for ever), and those of metrics
-    that have a rule by that."""
+    """Keeps each window of `store` for `days` after its end (0: for ever), and what `keep` of one
+    of the `metrics` names by that."""
 
     name = "retention"
 
@@ -134,11 +107,11 @@ class Keeper(Upkeep):
     ) -> None:
         super().__init__(store, clock)
         self._days = days
-        self._rules = rules_of(metrics, days)
+        self._ruled = {metric.name: metric for metric in metrics if metric.keep}
 
     def start(self) -> None:
         # Where nothing is ever dropped, there is nothing to do.
-        if self._days or self._rules:
+        if self._days or self._ruled:
             super().start()
 
     def apply(self) -> float:
@@ -146,36 +119,39 @@ class Keeper(Upkeep):
         now = self._clock()
         try:
             published = self._store.schemes()
-            plain = [metric for metric in published if metric not in self._rules]
+            plain = {metric for metric, _ in published} - self._ruled.keys()
             if self._days and plain:
                 gone = self._store.drop(now - self._days * _DAY, plain)
                 if gone:
                     tell("info", "retention",
                          f"dropped {counted(gone, 'tally', 'tallies')} that ended "
                          f"{counted(self._days, 'day')} ago or earlier", tallies=gone)  # fmt: skip
-            for metric, rule in self._rules.items():
+            for name, metric in self._ruled.items():
                 if self._ended.is_set():
                     return _RETRY_SECONDS
-                self._apply(metric, rule, now, published.get(metric, {}))
+                self._apply(metric, now, [of for of in published if of[0] == name])
         except DeniableError as error:
             tell("error", "retention-failed", f"windows that are too old stay: {error}")
             return _RETRY_SECONDS if isinstance(error, StoreUnavailable) else _DAY
         return _DAY
 
-    def _apply(self, metric: str, rule: KeepRule, now: float, schemes: Iterable[str]) -> None:
-        """Drop what the rule of one metric says."""
+    def _apply(self, metric: Metric, now: float, schemes: Iterable[Of]) -> None:
+        """Drop what `keep` of one metric says: its windows, and sums, finer ones first."""
         sums, found = self._store.sums, list[Dropped]()
-        for scheme in schemes:
-            of = metric, scheme
-            if rule.windows:
-                before = min(now - rule.windows * _DAY, now - SETTLED)
-                found.append(sums.drop_windows(of, before, rule.calendars))
-            for calendar, days in rule.sums:
-                found.append(sums.drop_sums(of, calendar, now - days * _DAY, rule.calendars))
+        calendars = dict(metric.keep)
+        own = calendars.pop(metric.window, self._days)
+        for of in schemes:
+            if own:
+                before = min(now - own * _DAY, now - SETTLED)
+                found.append(sums.drop_windows(of, before, [*calendars]))
+            for calendar, days in calendars.items():
+                if days:
+                    before = now - days * _DAY
+                    found.append(sums.drop_sums(of, calendar, before, [*calendars]))
         self.tell_failed("retention-failed", chain.from_iterable(each.failed for each in found))
         if gone := sum(each.tallies for each in found):
-            tell("info", "retention", f"dropped {gone} tallies and sums of {metric}, as "
-                 "its `keep` says", tallies=gone, metric=metric)  # fmt: skip
+            tell("info", "retention", f"dropped {gone} tallies and sums of {metric.name}, as "
+                 "its `keep` says", tallies=gone, metric=metric.name)  # fmt: skip
 
 
 _AGAIN_SECONDS = 3_600.0
@@ -215,68 +191,56 @@ def seal_all(
     """
     outcome = Outcome()
 
-    def each(items: list[tuple[str, ...]], work: Callable[[tuple[str, ...]], None]) -> None:
-        # Processes that begin at the same moment would otherwise all take the same one.
-        random.shuffle(items)
-        for item in items:
-            began = time.perf_counter()
-            try:
-                work(item)
-            except StoreUnavailable:
-                raise
-            except DeniableError as error:
-                outcome.failed += ((TallyKey(item[0], item[1], item[-1]), str(error)),)
-            if rest(time.perf_counter() - began):
-                return
-
-    def seal(tally: tuple[str, ...]) -> None:
-        sealing = store.seal(TallyKey(*tally))
+    def seal(of: Of, label: str) -> None:
+        sealing = store.seal(TallyKey(*of, label))
         if sealing is not None:
             outcome.tallies += 1
             outcome.before += sealing.before
             outcome.after += sealing.after
 
-    def add_up(period: tuple[str, ...]) -> None:
-        metric, scheme, kind, label = period
-        written = store.sums.add_up((metric, scheme), kind, label)
+    def add_up(of: Of, period: str, kind: str) -> None:
+        written = store.sums.add_up(of, kind, period)
         outcome.sums += written > 0
         outcome.sum_bytes += written
 
-    each(_open_tallies(store, now), seal)
-    each(_settled_periods(store, now), add_up)
+    steps: list[tuple[Callable[..., None], Callable[[Store, Of, float], list[tuple[str, ...]]]]]
+    steps = [(seal, _open_windows), (add_up, _settled_periods)]
+    for work, due in steps:
+        items = [(of, each) for of in store.schemes() for each in due(store, of, now)]
+        # Processes that begin at the same moment would otherwise all take the same one.
+        random.shuffle(items)
+        for of, each in items:
+            began = time.perf_counter()
+            try:
+                work(of, *each)
+            except StoreUnavailable:
+                raise
+            except DeniableError as error:
+                outcome.failed += ((TallyKey(*of, each[0]), str(error)),)
+            if rest(time.perf_counter() - began):
+                return outcome
     return outcome
 
 
-def _each_scheme(store: Store) -> Iterator[tuple[str, str, list[str], frozenset[str]]]:
-    """Each metric and scheme with its windows, and those of them that are sealed."""
-    for metric, scheme in store.each_scheme():
-        labels = store.windows(metric, scheme)
-        sealed = store.sealed(metric, scheme, labels) if labels else frozenset[str]()
-        yield metric, scheme, labels, sealed
+def _open_windows(store: Store, of: Of, now: float) -> list[tuple[str, ...]]:
+    """The windows that accept no more reports at `now` and are not sealed."""
+    labels = store.windows(*of)
+    ended = [label for label in labels if windows.end(label) + SETTLED <= now]
+    sealed = store.sealed(*of, ended)
+    return [(label,) for label in ended if label not in sealed]
 
 
-def _open_tallies(store: Store, now: float) -> list[tuple[str, ...]]:
-    """The tallies that accept no more reports at `now` and are not sealed."""
+def _settled_periods(store: Store, of: Of, now: float) -> list[tuple[str, ...]]:
+    """Each week, month and quarter that accepts no more reports at `now`, whose windows are sealed,
+    and whose copy is missing, old or of no use; and the kind of these windows."""
+    labels, parts = store.windows(*of), store.sums.parts(of)
+    sealed = store.sealed(*of, labels)
+    due = set[SumName]().union(*(part.copies_due(now - SETTLED) for part in parts))
     return [
-        (metric, scheme, label)
-        for metric, scheme, labels, sealed in _each_scheme(store)
-        for label in labels
-        if label not in sealed and windows.end(label) + SETTLED <= now
+        (copy.period, copy.kind)
+        for copy in due
+        if sealed.issuperset(label for label in labels if copy.covers(label))
     ]
-
-
-def _settled_periods(store: Store, now: float) -> list[tuple[str, ...]]:
-    """Metric, scheme, kind of window and period of each week, month and quarter that accepts no
-    more reports at `now`, whose windows are sealed, and whose copy is missing, old or of no use."""
-    found = list[tuple[str, ...]]()
-    for metric, scheme, labels, sealed in _each_scheme(store):
-        parts = store.sums.parts((metric, scheme))
-        found += [
-            (metric, scheme, copy.kind, copy.period)
-            for copy in set[SumName]().union(*(part.copies_due(now - SETTLED) for part in parts))
-            if sealed.issuperset(label for label in labels if copy.covers(label))
-        ]
-    return found
 
 
 class Sealer(Upkeep):

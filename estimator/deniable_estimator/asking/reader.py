@@ -136,8 +136,8 @@ class Reader:
         self.unreadable = unreadable or Unreadable()
         self.left_out: dict[str, set[str]] = {}
         """The windows that were asked for and cannot be read, by metric."""
-        self.schemes: Callable[[], dict[str, dict[str, Scheme]]] = cache(store.schemes)
-        """All published schemes: metric -> fingerprint -> scheme."""
+        self.schemes: Callable[[], dict[tuple[str, str], Scheme]] = cache(store.schemes)
+        """All published schemes, by metric and fingerprint."""
         self.dropped: Callable[[str, str], list[str]] = cache(store.dropped)
         """The windows of a metric and scheme that were dropped and whose reports are in kept sums,
         oldest first."""

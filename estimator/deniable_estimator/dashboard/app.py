@@ -19,7 +19,7 @@ import deniable
 from deniable import DeniableError, Registry, SchemeError, ValueListError
 from deniable.protocol import windows
 from deniable_collector.settings import SettingsError
-from deniable_collector.stores import Store, StoreError, StoreUnavailable, store_of
+from deniable_collector.stores import Store, StoreError, StoreUnavailable, open_store
 from deniable_estimator.answers.words import formats
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.results import Results, StillDecoding, TooManyDecodes
@@ -116,7 +116,7 @@ def create_app(
     app.url_map.merge_slashes = False
     app.config["DENIABLE_SETTINGS"] = settings
     app.extensions["deniable_source"] = DataSource(
-        Reader(store or store_of(settings)),
+        Reader(store or open_store(settings)),
         # An empty registry is one as well.
         Registry.load(settings.registry) if registry is None else registry,
         clock,

@@ -10,7 +10,7 @@ from deniable import Registry
 from deniable.tools.command_line import command
 from deniable_collector.options import bind_option, server_registry_option, store_option
 from deniable_collector.serving.gunicorn import become, check_addresses, environment
-from deniable_collector.stores import store_of
+from deniable_collector.stores import open_store
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.files import DATA_FOLDER, DATA_SETTING
 
@@ -32,7 +32,7 @@ def dashboard(registry: str | None, store: str | None, bind: str | None) -> None
     settings = DashboardSettings.from_env(environ)
     Registry.load(settings.registry)
     check_addresses({"DENIABLE_DASHBOARD_BIND": settings.dashboard_bind})
-    store_of(settings).close()
+    open_store(settings).close()
     for told in DashboardSettings.strangers(environ):
         click.echo(f"warning: {told}", err=True)
     if not settings.dashboard_token:

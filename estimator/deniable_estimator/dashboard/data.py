@@ -171,8 +171,9 @@ class DataSource:
         return [
             label
             for name in (metric.name, *((pair.name,) if pair else ()))
-            for scheme in self.reader.schemes().get(name, {})
-            for label in self.reader.all_windows(name, scheme)
+            for of in self.reader.schemes()
+            if of[0] == name
+            for label in self.reader.all_windows(*of)
         ]
 
     def version_of(self, selection: Selection) -> bytes:

@@ -180,7 +180,7 @@ class Gate:
         """Take reports by another registry from now on."""
         self._registry = registry
         # Before the first report, so that pages can read the store.
-        self._store.publish({metric.name: [metric.scheme] for metric in registry})
+        self._store.publish((metric.name, metric.scheme) for metric in registry)
         known = at_once(registry)
         self._documents = documents(known, self._settings.metrics_bind)
         self._intake = Intake(known, self._store, max_reports=self._settings.max_reports)

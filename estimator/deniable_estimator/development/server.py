@@ -79,7 +79,7 @@ class DevelopmentApp:
             **({} if candidates is None else {"DENIABLE_CANDIDATES_DIR": str(candidates)}),
         }
         self.settings = settings = DashboardSettings.from_env(environ)
-        self.store = open_store(settings.store)
+        self.store = open_store(settings)
         self.crowd = SimulatedCrowd()
         self._gate = Gate(settings, self.store, file.registry, self.arrivals, origins)
         self._dashboard = create_app(settings, store=self.store, registry=file.registry)

@@ -172,11 +172,11 @@ _NAMED = 5
 def opened(address: str | None) -> Iterator[Reader]:
     """A reader of the store at that address, or of the environment, which is closed afterwards."""
     from deniable_collector.settings import Settings
-    from deniable_collector.stores import store_of
+    from deniable_collector.stores import open_store
     from deniable_estimator.asking.reader import Reader
 
     settings = Settings.from_env()
-    store = store_of(replace(settings, store=address) if address else settings)
+    store = open_store(replace(settings, store=address) if address else settings)
     reader = Reader(store)
     try:
         yield reader

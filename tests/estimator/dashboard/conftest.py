@@ -18,6 +18,7 @@ from tests.registries import declared
 
 from deniable import Registry
 from deniable.protocol.types.number import Number
+from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
@@ -249,8 +250,8 @@ def known_figures():
 
 @pytest.fixture
 def empty_store(tmp_path, registry):
-    store = open_store(f"sqlite:///{tmp_path}/tallies.db")
-    store.publish({metric.name: [metric.scheme] for metric in registry})
+    store = open_store(Settings(store=f"sqlite:///{tmp_path}/tallies.db"))
+    store.publish((metric.name, metric.scheme) for metric in registry)
     yield store
     store.close()
 
@@ -283,8 +284,8 @@ def browser(anybody):
 def shared_browser(tmp_path_factory):
     """A signed-in browser on a dashboard that all tests of a file only read."""
     registry = Registry.parse(REGISTRY)
-    store = open_store(f"sqlite:///{tmp_path_factory.mktemp('shared')}/tallies.db")
-    store.publish({metric.name: [metric.scheme] for metric in registry})
+    store = open_store(Settings(store=f"sqlite:///{tmp_path_factory.mktemp('shared')}/tallies.db"))
+    store.publish((metric.name, metric.scheme) for metric in registry)
     fill_usual(store, registry)
     yield browser_of(dashboard_of(store, registry))
     store.close()

@@ -22,7 +22,7 @@ REGISTRY = declared(
 def odd(empty_store):
     """A signed-in browser at a metric whose values are formulas, over two days."""
     registry = Registry.parse(REGISTRY)
-    empty_store.publish({metric.name: [metric.scheme] for metric in registry})
+    empty_store.publish((metric.name, metric.scheme) for metric in registry)
     for day in ("2026-11-19", "2026-11-20"):
         fill(empty_store, registry, "odd", [0.3, 0.2, 0.2, 0.2, 0.1], 5000, day)
     return browser_of(dashboard_of(empty_store, registry), accept="")

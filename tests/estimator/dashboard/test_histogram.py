@@ -26,7 +26,7 @@ def ask(empty_store):
     """Stores numbers of a metric, and answers with their distribution."""
 
     def ask(registry, name, numbers):
-        empty_store.publish({name: [registry[name].scheme]})
+        empty_store.publish([(name, registry[name].scheme)])
         fill_numbers(empty_store, registry, name, numbers)
         found = read(empty_store, registry, Query(name))
         assert isinstance(found, Distribution)

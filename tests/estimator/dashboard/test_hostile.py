@@ -11,6 +11,7 @@ import pytest
 from tests.registries import declared
 
 from deniable import Registry
+from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 
 from .conftest import browser_of, dashboard_of, fill, page_of
@@ -77,8 +78,8 @@ def registry():
 @pytest.fixture(scope="module")
 def hostile_app(tmp_path_factory, registry):
     """A dashboard; every value has been reported, the first one most."""
-    store = open_store(f"sqlite:///{tmp_path_factory.mktemp('hostile')}/tallies.db")
-    store.publish({"hostile": [registry["hostile"].scheme]})
+    store = open_store(Settings(store=f"sqlite:///{tmp_path_factory.mktemp('hostile')}/tallies.db"))
+    store.publish([("hostile", registry["hostile"].scheme)])
     shares = [0.2, *([0.1] * 8)]
     fill(store, registry, "hostile", shares, 50_000, "2026-11-13")
     fill(store, registry, "hostile", shares[::-1], 50_000, "2026-11-20")

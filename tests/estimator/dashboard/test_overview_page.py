@@ -30,7 +30,7 @@ def declared(*names, more=""):
 
 def visit(store, registry, folder=""):
     """A signed-in browser at a dashboard that has calculated nothing."""
-    store.publish({metric.name: [metric.scheme] for metric in registry})
+    store.publish((metric.name, metric.scheme) for metric in registry)
     return browser_of(dashboard_of(store, registry, candidates_dir=str(folder)))
 
 

@@ -16,7 +16,7 @@ def test_a_long_table_is_listed_on_request(empty_store):
     """Of 1,000 values a page lists the largest and links to all; each is then there once."""
     names = [f"value {number}" for number in range(1000)]
     registry = Registry.parse(declared(many={"type": "category", "values": names}))
-    empty_store.publish({"many": [registry["many"].scheme]})
+    empty_store.publish([("many", registry["many"].scheme)])
     fill(empty_store, registry, "many", [0.2, 0.2, 0.1] + [0.001] * 500 + [0.0] * 497, 100_000)
     client = browser_of(dashboard_of(empty_store, registry), accept="")
     page = client.get("/metric/many").text
@@ -33,7 +33,7 @@ def test_after_its_first_day_an_app_that_reports_at_once_shows_whole_days(empty_
     """With reports of whole days the page shows these, and today is one click away."""
     at_once = {"type": "boolean", "answer": "at_once", "aggregate": "first"}
     registry = Registry.parse(declared(m=at_once))
-    empty_store.publish({"m": [registry["m"].scheme]})
+    empty_store.publish([("m", registry["m"].scheme)])
     fill(empty_store, registry, "m", [0.5, 0.5], 3000, "2026-11-21")
     fill(empty_store, registry, "m", [0.5, 0.5], 5000, "2026-11-20")
     page = text_of(browser_of(dashboard_of(empty_store, registry)), "/metric/m")
@@ -109,7 +109,7 @@ def test_a_failure_shows_nothing_of_itself(registry):
 def test_three_devices_bound_no_median(empty_store):
     """Of a distribution of too few the page says so, and draws nothing."""
     numbers = Registry.parse(NUMBERS)
-    empty_store.publish({"load": [numbers["load"].scheme]})
+    empty_store.publish([("load", numbers["load"].scheme)])
     fill_numbers(empty_store, numbers, "load", [1.0, 2.0, 3.0])
     page = text_of(browser_of(dashboard_of(empty_store, numbers)), "/metric/load")
     assert "Too few devices have reported to tell where half of them" in page

@@ -18,7 +18,7 @@ def test_the_api_names_the_ranges_of_a_forgotten_number(empty_store):
         both={"type": "pair", "of": ["plan", "minutes"], "forget": "marginals"},
     )
     registry = Registry.parse(f"{text}[metrics.both.bins]\nminutes = [15]\n")
-    empty_store.publish({"both": [registry["both"].scheme]})
+    empty_store.publish([("both", registry["both"].scheme)])
     for day in ("2026-11-13", "2026-11-18", "2026-11-19", YESTERDAY):
         fill_drawn(empty_store, registry, "both", CELLS, day)
     ask = program_of(dashboard_of(empty_store, registry))

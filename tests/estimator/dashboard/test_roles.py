@@ -103,7 +103,7 @@ def test_pages_offer_what_the_role_allows(people_app):
 def test_a_reader_cannot_name_strings_in_an_address(empty_store, people_file):
     """To look for strings of one's own takes an analyst, sent as a list or named one by one."""
     registry = Registry.parse(SITE)
-    empty_store.publish({"site": [registry["site"].scheme]})
+    empty_store.publish([("site", registry["site"].scheme)])
     app = dashboard_of(empty_store, registry, data=str(people_file.parent))
     for role, status in ((Role.READER, 403), (Role.ANALYST, 200)):
         client = program_of(app, TOKENS[role])

@@ -6,6 +6,7 @@ import pytest
 from tests.registries import declared
 
 from deniable import Registry
+from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 
 from .conftest import browser_of, dashboard_of, fill, text_of
@@ -23,8 +24,8 @@ SEGMENTS = declared(
 def segmented(tmp_path_factory):
     """A day of each metric, with as many reports of each segment, and a day before it."""
     registry = Registry.parse(SEGMENTS)
-    store = open_store(f"sqlite:///{tmp_path_factory.mktemp('segments')}/store.db")
-    store.publish({each.name: [each.scheme] for each in registry})
+    store = open_store(Settings(store=f"sqlite:///{tmp_path_factory.mktemp('segments')}/store.db"))
+    store.publish((each.name, each.scheme) for each in registry)
     for place in range(3):
         for day in ("2026-11-12", "2026-11-20"):
             for name in ("theme", "crashed"):
@@ -90,7 +91,7 @@ def test_the_headline_names_the_finding(empty_store, shares, told):
     that are named."""
     crashed = {"type": "boolean", "epsilon": 4.0, "segments": ["system"]}
     registry = Registry.parse(declared({"system": ["web", "desktop", "tv"]}, crashed=crashed))
-    empty_store.publish({"crashed": [registry["crashed"].scheme]})
+    empty_store.publish([("crashed", registry["crashed"].scheme)])
     for place, share in enumerate(shares):
         fill(empty_store, registry, "crashed", [share, 1 - share], 50_000, segment=place)
     reader = browser_of(dashboard_of(empty_store, registry))

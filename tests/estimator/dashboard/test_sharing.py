@@ -87,7 +87,7 @@ VIEW_PAGES = {
 def test_a_link_says_what_it_holds_back(empty_store, registry):
     """Where all windows still take reports, the form warns and says from when on the link shows
     something; the page says what it holds back and never that no device has reported."""
-    empty_store.publish({metric.name: [metric.scheme] for metric in registry})
+    empty_store.publish((metric.name, metric.scheme) for metric in registry)
     fill(empty_store, registry, "dark_mode", [0.5, 0.5], 20_000, "2026-11-20")
     app = dashboard_of(empty_store, registry)
     client, stranger = browser_of(app), browser_of(app, "")
@@ -366,7 +366,7 @@ def test_strings_of_a_session_are_not_shared(empty_store, clock):
     """A page with the reader's own list offers no link; whoever opens a link sees the operator's
     list or none, also with a list of one's own."""
     registry = Registry.parse(SITE)
-    empty_store.publish({"site": [registry["site"].scheme]})
+    empty_store.publish([("site", registry["site"].scheme)])
     app = dashboard_of(empty_store, registry, clock)
     client = browser_of(app)
     assert "/share?" in text_of(client, "/metric/site")

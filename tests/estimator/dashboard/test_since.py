@@ -32,7 +32,7 @@ def test_the_segment_that_moved_most_is_named(light, told, empty_store):
     names = ("web", "desktop", "tv", "car")[: len(light)]
     platforms = SEGMENTED.replace('["web", "desktop"]', str([*names]))
     registry = Registry.parse(REGISTRY + platforms)
-    empty_store.publish({"theme": [registry["theme"].scheme]})
+    empty_store.publish([("theme", registry["theme"].scheme)])
     for day in days(21):
         for segment, later in enumerate(light):
             share = later if day > RELEASE else 0.6

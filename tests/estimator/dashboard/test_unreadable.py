@@ -6,6 +6,7 @@ from contextlib import closing
 import pytest
 
 from deniable import Registry
+from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import TallyKey
 from deniable_estimator.asking.reader import Reader, Unreadable
@@ -27,7 +28,7 @@ class Damage:
         self.url = f"sqlite:///{self.path}"
         self.registry = Registry.parse(REGISTRY)
         with self.opened() as store:
-            store.publish({each.name: [each.scheme] for each in self.registry})
+            store.publish((each.name, each.scheme) for each in self.registry)
             for day in DAYS:
                 fill(store, self.registry, "dark_mode", SHARES, EACH, day=day)
                 store.seal(TallyKey("dark_mode", self.scheme, day))
@@ -46,7 +47,7 @@ class Damage:
         return self.registry["dark_mode"].scheme.fingerprint
 
     def opened(self):  # type: ignore[no-untyped-def]
-        return closing(open_store(self.url))
+        return closing(open_store(Settings(store=self.url)))
 
     def restore(self):
         self.write(self.right)

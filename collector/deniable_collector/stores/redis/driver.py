@@ -19,6 +19,7 @@ from redis.cluster import ClusterNode, RedisCluster
 from redis.retry import Retry
 
 from deniable.protocol.coded_message import counted
+from deniable_collector.settings import Settings
 from deniable_collector.stores.errors import StoreError, StoreUnavailable
 
 CLUSTER = ("redis+cluster", "rediss+cluster")
@@ -39,19 +40,15 @@ _WAIT_MILLISECONDS = 2_000
 
 
 class Driver:
-    """The client of one Redis or of one cluster, created on first use.
-
-    `password` is the password of the address's user, unless the address has it. `replicas` is how
-    many replicas must have a commit before it counts as done.
+    """The client of the Redis or of the cluster that the settings name, created on first use.
 
     Raises:
         StoreError: the address cannot be read.
     """
 
-    def __init__(self, url: str, password: str = "", replicas: int = 0) -> None:
-        self.cluster = url.partition("://")[0] in CLUSTER
-        self._replicas = replicas
-        self._make = _maker(url, password)
+    def __init__(self, settings: Settings) -> None:
+        self._replicas = settings.redis_replicas
+        self._make = _maker(settings.store, settings.redis_password)
         self._made: redis.Redis | None = None
         self._lock = threading.Lock()
 

@@ -43,6 +43,7 @@ _HELP = {
     "WRONGPASS": _LOGIN,
     "BusyLoadingError": "it still reads its files",
     "MISCONF": "it cannot write to its disk, as its own log says",
+    "MovedError": "if it is a cluster, its address must begin with redis+cluster://",
     "NoPermissionError": "its user lacks a right: docs/reference/store-export.md lists them",
     "OutOfMemoryError": _MEMORY,
     "OOM": _MEMORY,
@@ -55,6 +56,12 @@ _COMMAND = re.compile(r"permissions to run the '([a-z|-]+)' command")
 _KEY = re.compile(r"permissions to access (?:one of the keys|a key)|can't access at least one")
 _IN_SCRIPT = re.compile(r"can't run this command")
 """How Redis says what a user may not do; Redis 7.0 does not name a command inside a script."""
+
+_FOREIGN = (
+    "its user may not use these keys: give it ~PREFIX:* for the prefix in DENIABLE_REDIS_PREFIX, "
+    "or %R~PREFIX:* if it only reads"
+)
+_NOT_NAMED = "its user lacks a right that a script needs: docs/reference/store-export.md lists them"
 
 _ANNOUNCE = (
     "its certificate does not name the host of the address; or, in a cluster, a node announces "
@@ -87,10 +94,8 @@ _TLS = {
 
 def lacks_right(command: str) -> StoreUnavailable:
     """The error for a command that Redis's user may not call."""
-    return StoreUnavailable(
-        f"Redis cannot answer now (NoPermissionError): its user lacks the right +{command}: "
-        "docs/reference/store-export.md lists all"
-    )
+    why = f"its user lacks the right +{command}: docs/reference/store-export.md lists all"
+    return _unavailable("NoPermissionError", why)
 
 
 @contextmanager
@@ -140,45 +145,28 @@ def _reason(error: Exception) -> str:
     return os.strerror(number).lower() if number else "the connection ended"
 
 
-def _unavailable(kind: str) -> StoreUnavailable:
-    why = f": {_HELP[kind]}" if kind in _HELP else ""
-    return StoreUnavailable(f"Redis cannot answer now ({kind}){why}")
+def _unavailable(kind: str, why: str = "") -> StoreUnavailable:
+    why = why or _HELP.get(kind, "")
+    return StoreUnavailable(f"Redis cannot answer now ({kind})" + (why and f": {why}"))
 
 
 def _refused(error: redis.RedisError) -> StoreError:
-    # Only the kind of an error is repeated: its message may hold keys, or what was sent.
-    kind = type(error).__name__
-    if forbidden := _not_allowed(str(error)):
-        return forbidden
-    if isinstance(error, redis.exceptions.MovedError):
-        return StoreUnavailable(
-            f"Redis cannot answer now ({kind}): if it is a cluster, its address must begin "
-            "with redis+cluster://"
-        )
-    if isinstance(error, _TEMPORARY):
-        return _unavailable(kind)
-    if found := _TEMPORARY_CODE.search(str(error)):
-        return _unavailable(found[1])
-    return StoreError(f"Redis refused ({kind}): check its version and its keys")
-
-
-def _not_allowed(words: str) -> StoreUnavailable | None:
-    """What an ACL forbids. A command's name is repeated, and nothing else of what was sent."""
+    # Only the kind of an error is repeated, and a command's name: its message may hold keys, or
+    # what was sent.
+    kind, words = type(error).__name__, str(error)
     if found := _COMMAND.search(words):
         return lacks_right(found[1])
     if words.startswith("EXEC without MULTI"):
         return lacks_right("multi")
     if _KEY.search(words):
-        return StoreUnavailable(
-            "Redis cannot answer now (NoPermissionError): its user may not use these keys: give it "
-            "~PREFIX:* for the prefix in DENIABLE_REDIS_PREFIX, or %R~PREFIX:* if it only reads"
-        )
+        return _unavailable("NoPermissionError", _FOREIGN)
     if _IN_SCRIPT.search(words):
-        return StoreUnavailable(
-            "Redis cannot answer now (NoPermissionError): its user lacks a right that a script "
-            "needs: docs/reference/store-export.md lists them"
-        )
-    return None
+        return _unavailable("NoPermissionError", _NOT_NAMED)
+    if isinstance(error, _TEMPORARY):
+        return _unavailable(kind)
+    if found := _TEMPORARY_CODE.search(words):
+        return _unavailable(found[1])
+    return StoreError(f"Redis refused ({kind}): check its version and its keys")
 
 
 def _no_cluster(error: Exception) -> StoreUnavailable:

@@ -23,6 +23,7 @@ import redis
 
 from deniable import Scheme
 from deniable.protocol.coded_message import counted
+from deniable_collector.settings import Settings
 from deniable_collector.stores import ids, increments
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import Addition, Commit, TallyKey, read_scheme
@@ -58,19 +59,19 @@ _PINGED = 3
 
 
 class RedisStore(Store):
-    """Tallies in the Redis behind `driver`, under `prefix`.
+    """Tallies in the Redis that the settings name.
 
-    `shards` is how many shards a new store is laid out with; a store that exists keeps
-    its own number, because a retry must meet the shard that knows its id.
+    Their shards are how many a new store is laid out with; a store that exists keeps its own
+    number, because a retry must meet the shard that knows its id.
     """
 
-    def __init__(self, driver: Driver, *, prefix: str = "deniable", shards: int = 1) -> None:
+    def __init__(self, settings: Settings) -> None:
         super().__init__()
-        self._driver = driver
-        self._prefix = prefix
+        self._driver = driver = Driver(settings)
+        self._prefix = prefix = settings.redis_prefix
         self._layout_key, self._schemes_key = f"{prefix}:layout", f"{prefix}:schemes"
-        self._wished_shards = shards
-        self._found_shards: int | None = None
+        self._wished_shards = settings.shards
+        self._layout: dict[bytes, bytes] = {}
         self._fold = driver.script(_script("fold.lua"))
         self._change = driver.script(_script("change.lua"))
         self._files = AppendOnlyFiles(driver)
@@ -81,7 +82,7 @@ class RedisStore(Store):
 
     @property
     def shards(self) -> int:
-        return self._laid_out() or self._wished_shards
+        return int(self._laid_out().get(b"shards", self._wished_shards))
 
     @property
     def _client(self) -> redis.Redis:
@@ -89,15 +90,15 @@ class RedisStore(Store):
         self._laid_out()
         return self._driver.client
 
-    def _laid_out(self) -> int | None:
-        """How many shards the store has; None if nobody has published to it.
+    def _laid_out(self) -> dict[bytes, bytes]:
+        """How the store is laid out; empty if nobody has published to it.
 
         Raises:
             StoreError: another version of deniable has written the store.
         """
         # Nothing is remembered of a store that is not laid out yet: its writer may still choose
         # another number.
-        if self._found_shards is None:
+        if not self._layout:
             with translated():
                 found = cast(dict[bytes, bytes], self._driver.client.hgetall(self._layout_key))
             if found and found.get(b"version") != _LAYOUT:
@@ -105,13 +106,11 @@ class RedisStore(Store):
                     "another version of deniable has written this store: set another "
                     "DENIABLE_REDIS_PREFIX, or install that version"
                 )
-            self._found_shards = int(found[b"shards"]) if found else None
-        return self._found_shards
+            self._layout = found
+        return self._layout
 
     def identity(self) -> str:
-        with translated():
-            found = cast(dict[bytes, bytes], self._client.hgetall(self._layout_key))
-        return found.get(b"identity", b"").decode()
+        return self._laid_out().get(b"identity", b"").decode()
 
     def fold(self, commit: Commit, now: float) -> frozenset[str]:
         self.check(commit)
@@ -178,7 +177,7 @@ class RedisStore(Store):
         new = increments.merged(tally, shape, forms.held_in(old, tally), addition)
         return (old or b"")[: forms.HEADER.size], forms.value_of(stamp, *new)
 
-    def publish(self, schemes: Mapping[str, Iterable[Scheme]]) -> None:
+    def publish(self, schemes: Iterable[tuple[str, Scheme]]) -> None:
         layout: dict[str, str | bytes] = {
             "version": _LAYOUT,
             "shards": str(self._wished_shards),
@@ -194,22 +193,18 @@ class RedisStore(Store):
                 f"this store was laid out with {counted(self.shards, 'shard')}, which cannot "
                 f"change: set DENIABLE_SHARDS={self.shards}"
             )
-        fields = {
-            f"{metric}:{scheme.fingerprint}": scheme.canonical()
-            for metric, each in schemes.items()
-            for scheme in each
-        }
+        fields = {f"{metric}:{each.fingerprint}": each.canonical() for metric, each in schemes}
         if fields:
             with translated():
                 self._client.hset(self._schemes_key, mapping=cast(Any, fields))
 
-    def schemes(self) -> dict[str, dict[str, Scheme]]:
+    def schemes(self) -> dict[Of, Scheme]:
         with translated():
-            found = self._client.hgetall(self._schemes_key)
-        published: dict[str, dict[str, Scheme]] = {}
-        for name, definition in cast(dict[bytes, bytes], found).items():
+            found = cast(dict[bytes, bytes], self._client.hgetall(self._schemes_key))
+        published: dict[Of, Scheme] = {}
+        for name, definition in found.items():
             metric, fingerprint = name.decode().split(":")
-            published.setdefault(metric, {})[fingerprint] = read_scheme(definition)
+            published[metric, fingerprint] = read_scheme(definition)
         return published
 
     def names(self, shard: int, of: Of) -> list[str]:

@@ -74,25 +74,18 @@ class SqliteStore(Store):
                     add_to(connection, tally, self.shape(tally[:2]), addition)
         return seen
 
-    def publish(self, schemes: Mapping[str, Iterable[Scheme]]) -> None:
+    def publish(self, schemes: Iterable[tuple[str, Scheme]]) -> None:
         with self._file.transaction("IMMEDIATE", create=True) as connection:
             connection.executemany(
                 "INSERT OR IGNORE INTO schemes VALUES (?, ?, ?)",
-                [
-                    (metric, scheme.fingerprint, scheme.canonical())
-                    for metric, each in schemes.items()
-                    for scheme in each
-                ],
+                [(metric, each.fingerprint, each.canonical()) for metric, each in schemes],
             )
 
-    def schemes(self) -> dict[str, dict[str, Scheme]]:
+    def schemes(self) -> dict[Of, Scheme]:
         with self._file.transaction("DEFERRED") as connection:
             found = connection.execute("SELECT metric, fingerprint, definition FROM schemes")
             definitions = found.fetchall()
-        published: dict[str, dict[str, Scheme]] = {}
-        for metric, fingerprint, definition in definitions:
-            published.setdefault(metric, {})[fingerprint] = read_scheme(definition)
-        return published
+        return {(metric, of): read_scheme(definition) for metric, of, definition in definitions}
 
     def names(self, shard: int, of: Of) -> list[str]:
         with self._file.transaction("DEFERRED") as connection:

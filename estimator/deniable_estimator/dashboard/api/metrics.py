@@ -110,7 +110,8 @@ def metric(asked: Asked, form: Form, reading: PageReading) -> Response:
             "windows": reader.windows(name, fingerprint),
             "sums": reader.kept_sums(name, fingerprint),
         }
-        for fingerprint, scheme in reader.schemes().get(name, {}).items()
+        for (declared, fingerprint), scheme in reader.schemes().items()
+        if declared == name
     ]
     document = {
         **_listed(reading),
