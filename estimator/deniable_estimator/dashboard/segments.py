@@ -98,8 +98,6 @@ def over_time(
         }
         lines.append(TrendLine(group.name, tuple(known.get(p.label) for p in periods)))
     axis = axis_of(longest.unit, lines)
-    if axis is None:
-        return None
     own = [{each.label: each for each in group.trend.periods} for group in trends.groups]
     keys = [each.key for each in found.groups]
     drawn = [key for key in keys if key in chosen] or _farthest(found, series)

@@ -34,7 +34,7 @@ from deniable_estimator.dashboard.ranges import check_names
 from deniable_estimator.dashboard.recent import headline_of
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.timeline import trend_of
-from deniable_estimator.dashboard.trends import chart_of_lines, lines_of
+from deniable_estimator.dashboard.trends import axis_of, draw_trend, lines_of
 from deniable_estimator.dashboard.view import View, read_view
 from deniable_estimator.document.document import Frame, Picture
 from deniable_estimator.document.plot.marks import LineChart
@@ -185,7 +185,8 @@ def _trend(
         return None
     found, alarmed = charted
     lines, name = lines_of(found, shown), f"item-{drawn.number}"
-    chart = chart_of_lines(found, lines, height=_HEIGHT, name=name, alarmed=alarmed)
+    drawn_on = found.periods, lines, axis_of(found.unit, lines)
+    chart = draw_trend(*drawn_on, height=_HEIGHT, name=name, alarmed=alarmed)
     if chart is None:
         return None
     noted = annotated(reading.metric, reading.days.around, reading.source.today, found.periods)
