@@ -51,9 +51,9 @@ def test_uneven_weeks_are_told(store, registry, report):
 HOSTILE = WeeklyDigest(
     date(2026, 10, 12),
     date(2026, 10, 18),
-    (DigestLine("a", "<script>alert(1)</script> & up", "https://d.example/metric/a?x=1&y=2"),),
-    (),
-    (),
+    changed=[
+        DigestLine("a", "<script>alert(1)</script> & up", "https://d.example/metric/a?x=1&y=2")
+    ],
 )
 
 
