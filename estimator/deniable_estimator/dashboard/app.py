@@ -49,7 +49,7 @@ from deniable_estimator.dashboard.problems import (
     waiting_page,
     waiting_problem,
 )
-from deniable_estimator.dashboard.ranges import RangeError, day_at, is_day
+from deniable_estimator.dashboard.ranges import RangeError, is_day
 from deniable_estimator.dashboard.release_pages import released
 from deniable_estimator.dashboard.segments_page import segments
 from deniable_estimator.dashboard.settings import DashboardSettings
@@ -141,8 +141,7 @@ def create_app(
     keep_annotations(app, settings.kept(ANNOTATIONS))
     offer_boards(app, settings.boards, app.extensions["deniable_source"].registry)
     app.before_request(_limit)
-    door = _door(settings, clock)
-    guard(app, settings.dashboard_token, door, public_url=settings.public_url)
+    guard(app, settings.dashboard_token, _door(settings, clock))
     most_bytes = MOST_OF_THE_LARGEST * settings.dashboard_upload
     offer_uploads(app, _opened(lambda path: Uploads(path, clock, most_bytes), settings.kept(LISTS)))
     for each in (access, pages, comparing, segments, discovering, planner, api, pictures, sharing,
@@ -163,8 +162,7 @@ def create_app(
     app.register_error_handler(TooManyDecodes, _still_decoding)
     app.register_error_handler(Exception, _failure)
     offer_languages(app)
-    links = _opened(SharedLinks, settings.kept(LINKS))
-    open_links(app, links, lambda: day_at(clock()), door.people)
+    open_links(app, _opened(SharedLinks, settings.kept(LINKS)))
     app.jinja_env.globals.update(
         offer_share=offer_share,
         held_until=held_until,

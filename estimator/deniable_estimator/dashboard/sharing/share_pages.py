@@ -99,7 +99,7 @@ def make() -> ResponseReturnValue:
         )
     except LinksError as error:
         return _page(sent, str(error), status=409)
-    public: str = current_app.config["DENIABLE_PUBLIC_URL"] or request.host_url.rstrip("/")
+    public = settings_in_force().public_url or request.host_url.rstrip("/")
     return render_template(
         "share.html",
         link=link,
