@@ -172,17 +172,17 @@ def create_app(
     )
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.filters.update(
-        number=words.number,
+        number="{:,}".format,
         chance=words.chance,
         day=formats.day,
         days=words.days_of,
         kind=formats.kind,
-        type=words.type_name,
-        ask=words.asked_for,
+        type=words.TYPES.get,
+        ask=words.ASKED.get,
         example=words.example,
         range=words.range_of,
         role=role_name,
-        too_short=words.too_short,
+        too_short=words.TOO_SHORT.get,
         period=formats.period,
         window=formats.window,
         isolated=isolated,

@@ -8,7 +8,7 @@ An alarm has the level of a metric's page, shared by all metrics.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -59,17 +59,6 @@ class LeadingSeries:
     """Its interval of 95%."""
 
 
-@dataclass(frozen=True, slots=True)
-class CardFinds:
-    """What a card shows of a discovery."""
-
-    count: int
-    top: tuple[tuple[str, str], ...]
-    """The commonest strings, each with its share."""
-    explained: str
-    """Which part of all reports the finds are; empty without any."""
-
-
 _ON_CARD = 3
 
 
@@ -99,8 +88,9 @@ class MetricSummary:
     """What `deniable watch` would tell of the newest window; of the latest days alone."""
     decoding: bool = False
     """Some of it is still being calculated."""
-    finds: CardFinds | None = None
-    """Of a discovery with reports: what was found."""
+    finds: Mapping[str, Any] | None = None
+    """Of a discovery with reports: how many strings were found (`count`), the commonest with their
+    shares (`top`), and which part of all reports they are (`explained`)."""
 
 
 def summarize(reading: PageReading, family: int, *, latest: bool) -> MetricSummary:
@@ -186,17 +176,13 @@ def _summarize_discovery(reading: PageReading) -> MetricSummary:
     )
 
 
-def _card_of_finds(found: Finds) -> CardFinds:
-    texts = [
-        series_text(SHARES, each.share, each.low, each.high).estimate
+def _card_of_finds(found: Finds) -> dict[str, Any]:
+    top = [
+        (each.name, series_text(SHARES, each.share, each.low, each.high).estimate)
         for each in found.finds[:_ON_CARD]
     ]
     explained = series_text(SHARES, *found.explained).estimate if found.finds else ""
-    return CardFinds(
-        len(found.finds),
-        tuple(zip((each.name for each in found.finds), texts, strict=False)),
-        explained,
-    )
+    return {"count": len(found.finds), "top": top, "explained": explained}
 
 
 def _alarming(alarm: Alarm | None, answer: Answer | None) -> str | None:
