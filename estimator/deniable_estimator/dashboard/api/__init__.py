@@ -28,11 +28,9 @@ api = Blueprint("api", __name__, url_prefix="/api/v1")
 
 
 def _add(endpoint: Endpoint) -> None:
-    parameters = endpoint.parameters
-
     def respond(**named: str) -> Response:
         require(endpoint.scope)
-        asked = read_parameters(parameters, request.args)
+        asked = read_parameters(endpoint.takes, request.args)
         form = form_of(asked["format"], asked["raw"], *endpoint.forms)
         if "name" not in named:
             return endpoint.respond(asked, form, **named)
