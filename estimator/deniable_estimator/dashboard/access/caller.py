@@ -98,6 +98,12 @@ def caller() -> Person | None:
     return person
 
 
+def has_role(needed: Role) -> bool:
+    """Whether this request is of a person with that role."""
+    person = caller()
+    return person is not None and person.role >= needed
+
+
 _EVERYTHING = ApiToken("", "", frozenset(SCOPES))
 """What people may read: it has all scopes, and no limit."""
 
@@ -110,8 +116,8 @@ def token_shown() -> ApiToken:
 
 def allows(endpoint: str, method: str = "GET") -> bool:
     """Whether the person may use a route, so that pages offer what is allowed."""
-    needed, person = needed_role(method, endpoint), caller()
-    return needed is None or (person is not None and person.role >= needed)
+    needed = needed_role(method, endpoint)
+    return needed is None or has_role(needed)
 
 
 def require_role(needed: Role) -> None:

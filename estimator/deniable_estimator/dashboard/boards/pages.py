@@ -22,7 +22,7 @@ from deniable_estimator.answers.words.base import Kind, Shown
 from deniable_estimator.answers.words.numbers import series_frame
 from deniable_estimator.answers.words.share_charts import bar_chart
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
-from deniable_estimator.dashboard.access.caller import caller
+from deniable_estimator.dashboard.access.caller import has_role
 from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of
 from deniable_estimator.dashboard.annotation_file import annotated
@@ -191,7 +191,9 @@ def current_boards() -> BoardFolder:
 def boards_page() -> ResponseReturnValue:
     """All boards."""
     check_names(request.args, ())
-    return render_template("boards.html", found=current_boards().all(), writing=_writing())
+    return render_template(
+        "boards.html", found=current_boards().all(), writing=has_role(Role.ANALYST)
+    )
 
 
 @boards.get("/boards/<name>")
@@ -213,7 +215,7 @@ def show_board(name: str, *, bare: bool = False) -> ResponseReturnValue:
             )
         raise NotFound(told) from None
     lines: list[str] = []
-    if mistakes and _writing():
+    if mistakes and has_role(Role.ANALYST):
         # The name of the file's folder is not told.
         source = Path(mistakes.source).name
         lines = [each.describe(source) for each in mistakes.problems[:20]]
@@ -230,9 +232,3 @@ def show_board(name: str, *, bare: bool = False) -> ResponseReturnValue:
     if any("waiting" in each for each in items):
         page.headers["Refresh"] = str(REFRESH)
     return page
-
-
-def _writing() -> bool:
-    """Whether mistakes are told to whoever asks."""
-    person = caller()
-    return person is not None and person.role >= Role.ANALYST
