@@ -42,7 +42,7 @@ from deniable_estimator.dashboard.language import offer_languages
 from deniable_estimator.dashboard.pages import pages
 from deniable_estimator.dashboard.pictures import embedding, frames_lack, offer_plots, pictures
 from deniable_estimator.dashboard.planner import planner
-from deniable_estimator.dashboard.privacy_label import label_filters
+from deniable_estimator.dashboard.privacy_label import LABEL_FILTERS
 from deniable_estimator.dashboard.problems import (
     ApiProblem,
     told_error,
@@ -150,7 +150,6 @@ def create_app(
     for name in ("pages.metric_page", "pages.metric_upload"):
         app.view_functions[name] = _with_room(app.view_functions[name])
     app.add_url_rule("/healthz", "healthz", lambda: {"status": "ok"})
-    app.context_processor(_unreadable)
     app.after_request(_tell_unreadable)
     app.after_request(_protect)
     app.after_request(_compress)
@@ -165,6 +164,7 @@ def create_app(
     open_links(app, _opened(SharedLinks, settings.kept(LINKS)))
     app.jinja_env.globals.update(
         offer_share=offer_share,
+        unreadable_windows=_left_out,
         held_until=held_until,
         held_from=held_from,
         frames_lack=frames_lack(settings),
@@ -187,7 +187,7 @@ def create_app(
         window=formats.window,
         isolated=isolated,
         is_day=is_day,
-        **label_filters(),
+        **LABEL_FILTERS,
     )
     offer_plots(app)
     if settings.trusted_proxies:
@@ -284,10 +284,6 @@ def _left_out() -> list[tuple[str, list[str]]]:
     """The windows that this request asked for and that cannot be read, by metric."""
     found: dict[str, set[str]] = g.source.reader.left_out if "source" in g else {}
     return [(metric, sorted(labels, key=windows.start)) for metric, labels in sorted(found.items())]
-
-
-def _unreadable() -> dict[str, Any]:
-    return {"unreadable_windows": _left_out}
 
 
 def _tell_unreadable(response: Response) -> Response:

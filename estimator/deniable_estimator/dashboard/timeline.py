@@ -191,8 +191,6 @@ def trend_of(
 
 
 def _stepped(metric: Metric, found: Trend, value: str) -> str | None:
-    if not found.periods:
-        return None
     noted = annotations_of(metric, Days(found.periods[0].first, found.periods[-1].last))
     step = step_of(found, value, noted or ())
     return step.told(window) if step else None

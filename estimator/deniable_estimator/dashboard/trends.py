@@ -20,7 +20,7 @@ from deniable_estimator.answers.words.formats import window, with_ends
 from deniable_estimator.asking.trend import Period, Trend
 from deniable_estimator.dashboard.language import LANGUAGES
 from deniable_estimator.document.plot.lines import Numbers, apart, line_of
-from deniable_estimator.document.plot.marks import MOST_LINES, LineChart, Point
+from deniable_estimator.document.plot.marks import LineChart, Point
 from deniable_estimator.document.plot.scales import Axis
 from deniable_estimator.document.plot.ticks import Tick, date_labels, date_ticks
 from deniable_estimator.document.units import Unit
@@ -61,13 +61,9 @@ def draw_trend(
     small: bool = False,
 ) -> LineChart | None:
     """The chart of these lines on this axis; None without it, and where none of them has a number.
-    The periods `alarmed` are marked. A `small` one is drawn without the axis.
-
-    Raises:
-        ValueError: there are more than `MOST_LINES` of them.
+    The periods `alarmed` are marked. A `small` one is drawn without the axis. There are styles for
+    `MOST_LINES` lines.
     """
-    if len(lines) > MOST_LINES:
-        raise ValueError(f"a chart has {MOST_LINES} lines at most, not {len(lines)}")
     known = [
         (style, line)
         for style, line in enumerate(lines, 1)

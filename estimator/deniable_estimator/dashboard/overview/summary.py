@@ -22,7 +22,7 @@ from deniable_estimator.answers.words.formats import series_name, series_text
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard import words
-from deniable_estimator.dashboard.alarms import Alarm, alarm_of, looks_of, windowwise
+from deniable_estimator.dashboard.alarms import alarm_of, looks_of, windowwise
 from deniable_estimator.dashboard.calculations import LIGHT
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.discovery import finds_at
@@ -153,7 +153,7 @@ def _summarize(reading: PageReading, family: int, latest: bool) -> MetricSummary
         chart=kind.card(answered) if kind else None,
         spark=_spark(reading, answered) if answered else None,
         change=change,
-        alarm=_alarming(alarm, answer),
+        alarm=alarm.text if alarm else answer and kind_of(answer).unsound(answer),
         notes=(*mistakes, *answer_notes(source, metric, answer)),
         findings=newest_findings(followed, family) if latest else (),
         decoding=decoding,
@@ -183,12 +183,6 @@ def _card_of_finds(found: Finds) -> dict[str, Any]:
     ]
     explained = series_text(SHARES, *found.explained).estimate if found.finds else ""
     return {"count": len(found.finds), "top": top, "explained": explained}
-
-
-def _alarming(alarm: Alarm | None, answer: Answer | None) -> str | None:
-    if alarm:
-        return alarm.text
-    return kind_of(answer).unsound(answer) if answer is not None else None
 
 
 def answer_notes(source: DataSource, metric: Metric, answer: Answer | None) -> list[str]:
