@@ -14,7 +14,7 @@ from tests.registries import declared as registry_text
 from deniable import Registry, RegistryError
 from deniable.protocol.exact import exp_below
 from deniable.protocol.mechanisms import Memoizing, Packing, Report
-from deniable_estimator.dashboard.privacy_label import label_filters, privacy_label
+from deniable_estimator.dashboard.privacy_label import LABEL_FILTERS, privacy_label
 from deniable_estimator.document.terminal import document_view
 from deniable_estimator.privacy.computing import guarantee, guarantee_in, together
 from deniable_estimator.privacy.guarantees import Bound
@@ -176,7 +176,7 @@ def test_each_label_can_be_read(registry):
     for metric in registry:
         console.print(document_view(privacy_document(guarantee_in(registry, metric))))
         given = privacy_label(metric, registry).given
-        memory, filters = given.memory, label_filters()
+        memory, filters = given.memory, LABEL_FILTERS
         memos = (memory.memo, memory.edited) if memory else ()
         for each in (given.report, given.each, given.typical_year, given.worst_year,
                      given.lifetime, *memos):  # fmt: skip

@@ -17,7 +17,7 @@ from deniable import Metric
 from deniable_estimator.annotations import Annotation, between, load_annotations
 from deniable_estimator.asking.query import LENGTHS, Days
 from deniable_estimator.asking.trend import Period
-from deniable_estimator.dashboard.access.caller import caller
+from deniable_estimator.dashboard.access.caller import has_role
 from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.document.plot.marks import Flag
 from deniable_estimator.files import LastGood
@@ -107,8 +107,7 @@ def annotated(
         first, last = periods[0].first, periods[-1].last
     found = between(known, first, last, metric.name)
     listed = found[-MOST_LISTED:]
-    person = caller()
-    writing = person is not None and person.role >= Role.ANALYST
+    writing = has_role(Role.ANALYST)
     fresh = (today - last) <= LENGTHS[metric.window]
     return AnnotatedTrend(
         listed=listed,
@@ -147,18 +146,14 @@ def flags_of(periods: Sequence[Period], annotations: Sequence[Annotation]) -> tu
 
 def _flag(group: Sequence[tuple[int, float, Annotation]]) -> Flag:
     number, at, first = group[0]
-    last = group[-1][0]
+    last, told = group[-1][0], first.told()
+    if more := len(group) - 1:
+        told = counted("{told}, and {count} more", "{told}, and {count} more", more, told=told)
     return Flag(
         text=f"{number}" if number == last else f"{number}–{last}",
         number=number,
         at=at,
         lines=tuple(each for _, each, _ in group),
-        told=_and_more(first.told(), len(group) - 1),
+        told=told,
         anchor="start" if at < _SIDE else "end" if at > 100 - _SIDE else "middle",
     )
-
-
-def _and_more(told: str, more: int) -> str:
-    if not more:
-        return told
-    return counted("{told}, and {count} more", "{told}, and {count} more", more, told=told)

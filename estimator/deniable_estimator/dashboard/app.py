@@ -42,14 +42,14 @@ from deniable_estimator.dashboard.language import offer_languages
 from deniable_estimator.dashboard.pages import pages
 from deniable_estimator.dashboard.pictures import embedding, frames_lack, offer_plots, pictures
 from deniable_estimator.dashboard.planner import planner
-from deniable_estimator.dashboard.privacy_label import label_filters
+from deniable_estimator.dashboard.privacy_label import LABEL_FILTERS
 from deniable_estimator.dashboard.problems import (
     ApiProblem,
     told_error,
     waiting_page,
     waiting_problem,
 )
-from deniable_estimator.dashboard.ranges import RangeError, day_at, is_day
+from deniable_estimator.dashboard.ranges import RangeError, is_day
 from deniable_estimator.dashboard.release_pages import released
 from deniable_estimator.dashboard.segments_page import segments
 from deniable_estimator.dashboard.settings import DashboardSettings
@@ -141,8 +141,7 @@ def create_app(
     keep_annotations(app, settings.kept(ANNOTATIONS))
     offer_boards(app, settings.boards, app.extensions["deniable_source"].registry)
     app.before_request(_limit)
-    door = _door(settings, clock)
-    guard(app, settings.dashboard_token, door, public_url=settings.public_url)
+    guard(app, settings.dashboard_token, _door(settings, clock))
     most_bytes = MOST_OF_THE_LARGEST * settings.dashboard_upload
     offer_uploads(app, _opened(lambda path: Uploads(path, clock, most_bytes), settings.kept(LISTS)))
     for each in (access, pages, comparing, segments, discovering, planner, api, pictures, sharing,
@@ -151,7 +150,6 @@ def create_app(
     for name in ("pages.metric_page", "pages.metric_upload"):
         app.view_functions[name] = _with_room(app.view_functions[name])
     app.add_url_rule("/healthz", "healthz", lambda: {"status": "ok"})
-    app.context_processor(_unreadable)
     app.after_request(_tell_unreadable)
     app.after_request(_protect)
     app.after_request(_compress)
@@ -163,10 +161,10 @@ def create_app(
     app.register_error_handler(TooManyDecodes, _still_decoding)
     app.register_error_handler(Exception, _failure)
     offer_languages(app)
-    links = _opened(SharedLinks, settings.kept(LINKS))
-    open_links(app, links, lambda: day_at(clock()), door.people)
+    open_links(app, _opened(SharedLinks, settings.kept(LINKS)))
     app.jinja_env.globals.update(
         offer_share=offer_share,
+        unreadable_windows=_left_out,
         held_until=held_until,
         held_from=held_from,
         frames_lack=frames_lack(settings),
@@ -174,22 +172,22 @@ def create_app(
     )
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.filters.update(
-        number=words.number,
+        number="{:,}".format,
         chance=words.chance,
         day=formats.day,
         days=words.days_of,
         kind=formats.kind,
-        type=words.type_name,
-        ask=words.asked_for,
+        type=words.TYPES.get,
+        ask=words.ASKED.get,
         example=words.example,
         range=words.range_of,
         role=role_name,
-        too_short=words.too_short,
+        too_short=words.TOO_SHORT.get,
         period=formats.period,
         window=formats.window,
         isolated=isolated,
         is_day=is_day,
-        **label_filters(),
+        **LABEL_FILTERS,
     )
     offer_plots(app)
     if settings.trusted_proxies:
@@ -286,10 +284,6 @@ def _left_out() -> list[tuple[str, list[str]]]:
     """The windows that this request asked for and that cannot be read, by metric."""
     found: dict[str, set[str]] = g.source.reader.left_out if "source" in g else {}
     return [(metric, sorted(labels, key=windows.start)) for metric, labels in sorted(found.items())]
-
-
-def _unreadable() -> dict[str, Any]:
-    return {"unreadable_windows": _left_out}
 
 
 def _tell_unreadable(response: Response) -> Response:

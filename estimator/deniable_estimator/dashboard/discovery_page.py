@@ -24,7 +24,7 @@ from deniable_estimator.dashboard.pictures import rows_picture, send_picture
 from deniable_estimator.dashboard.ranges import RangeError, check_names
 from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.timeline import grouping, grouping_asked
-from deniable_estimator.dashboard.trends import chart_of_lines, lines_of
+from deniable_estimator.dashboard.trends import axis_of, draw_trend, lines_of
 from deniable_estimator.document.document import Column, Frame
 from deniable_estimator.document.plot.marks import LineChart
 from deniable_estimator.errors import EstimateError
@@ -143,4 +143,6 @@ def _target(found: Finds) -> str | None:
 def _chart(trend: Trend, name: str) -> LineChart | None:
     if len(trend.reported) < 2:
         return None
-    return chart_of_lines(trend, lines_of(trend, [name]), height=_HEIGHT, name="trend")
+    lines = lines_of(trend, [name])
+    axis = axis_of(trend.unit, lines)
+    return draw_trend(trend.periods, lines, axis, height=_HEIGHT, name="trend")

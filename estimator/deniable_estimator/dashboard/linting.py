@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from deniable import Registry
@@ -17,20 +17,26 @@ def check_files(
     # Most who lint have none of these files, and need not wait for what reads them.
     annotations, people = (file_in_folder(name, environ) for name in (ANNOTATIONS, PEOPLE))
     if annotations.exists():
-        yield str(annotations), _annotations(annotations, registry)
+        from deniable_estimator.annotations import load_annotations, warnings_of
+
+        wrong = _problems(load_annotations, annotations)
+        told = wrong or warnings_of(load_annotations(annotations), registry.metrics)
+        yield str(annotations), told
     if path := environ.get("DENIABLE_BOARDS"):
         yield from _boards(Path(path), registry)
     if people.exists():
-        yield str(people), _people(people)
+        from deniable_estimator.dashboard.access.people import load_people
+
+        yield str(people), _problems(load_people, people)
 
 
-def _annotations(path: Path, registry: Registry) -> Sequence[Problem]:
-    from deniable_estimator.annotations import load_annotations, warnings_of
-
+def _problems(read: Callable[..., object], *given: object) -> Sequence[Problem]:
+    """What is wrong with a file for its reader."""
     try:
-        return warnings_of(load_annotations(path), registry.metrics)
+        read(*given)
     except MistakesError as error:
         return error.problems
+    return ()
 
 
 def _boards(folder: Path, registry: Registry) -> Iterator[tuple[str, Sequence[Problem]]]:
@@ -48,19 +54,4 @@ def _boards(folder: Path, registry: Registry) -> Iterator[tuple[str, Sequence[Pr
         yield str(folder / name), [Problem(None, "", told)]
     for name in kept.names:
         path = folder / f"{name}.toml"
-        try:
-            load_board(path, registry)
-        except MistakesError as error:
-            yield str(path), error.problems
-        else:
-            yield str(path), ()
-
-
-def _people(path: Path) -> Sequence[Problem]:
-    from deniable_estimator.dashboard.access.people import load_people
-
-    try:
-        load_people(path)
-    except MistakesError as error:
-        return error.problems
-    return ()
+        yield str(path), _problems(load_board, path, registry)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from flask import Blueprint, Flask, Response, render_template, request
 from flask.typing import ResponseReturnValue
-from werkzeug.exceptions import BadRequest, NotFound
+from werkzeug.exceptions import BadRequest
 
 from deniable import Metric
 from deniable_estimator.answers.base import Answer
@@ -254,10 +254,7 @@ def embedded(name: str) -> ResponseReturnValue:
     """The chart of a metric with its caption."""
     source, metric = current_source(), declared_metric(name)
     if settings_in_force().share_releases:
-        numbers = newest_view(name)
-        if numbers is None:
-            raise NotFound(message("Nothing has been released of this metric."))
-        return render_template("released.html", view=numbers, bare=True)
+        return render_template("released.html", view=newest_view(name), bare=True)
     view = read_view(request.args, metric, source.seen_until)
     reading = PageReading(source, metric, view.days, source.candidates(metric))
     estimate = reading.answer

@@ -32,7 +32,7 @@ from deniable_estimator.document.plot.lines import path
 from deniable_estimator.document.plot.marks import DrawnLine, LineChart, RuleLine, Spot
 from deniable_estimator.document.plot.ticks import Tick
 from deniable_estimator.forecasting.detection import detectable_share
-from deniable_estimator.inputs import Asked, Field, InputError, read_form
+from deniable_estimator.inputs import Asked, InputError, read_form
 from deniable_estimator.messages import counted, message
 from deniable_estimator.planning.kinds import PLANS, PlanKind, make
 from deniable_estimator.planning.lifetime_crowd import LifetimeChoice
@@ -67,7 +67,10 @@ def _page(kind: PlanKind) -> Callable[[], ResponseReturnValue]:
             except DeniableError as error:
                 # What is refused without the name of an input is about the memory of the devices.
                 name = error.name if isinstance(error, InputError) else "lifetime_epsilon"
-                fields = _marked(fields, name, str(error))
+                fields = [
+                    replace(each, mistake=str(error)) if each.input.name == name else each
+                    for each in fields
+                ]
         page = render_template(
             "plan.html",
             kind=kind,
@@ -85,10 +88,6 @@ for _each in PLANS.values():
     planner.add_url_rule(
         "/plan" if _each.name == "values" else f"/plan/{_each.name}", _each.name, _page(_each)
     )
-
-
-def _marked(fields: list[Field], name: str, mistake: str) -> list[Field]:
-    return [replace(each, mistake=mistake) if each.input.name == name else each for each in fields]
 
 
 def _calculated(kind: PlanKind, asked: Asked) -> dict[str, Any]:

@@ -8,7 +8,7 @@ others.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -78,27 +78,26 @@ def label_of(metric: Metric) -> PrivacyLabel:
     return PrivacyLabel(guarantee(metric, None), metric.scheme.mechanism)
 
 
-def label_filters() -> dict[str, Callable[..., Any]]:
-    """How templates write a bound of the label, an exact number, and what a guarantee says."""
-    return {
-        "epsilon": lambda bound: rounded_up(bound.epsilon, 2) if bound.useful else f"> {USEFUL:g}",
-        "factor": factor,
-        "guess": chance,
-        "after": _after,
-        "about": lambda number: f"{float(number):.{_DIGITS}f}",
-        "mechanism": mechanism_words,
-        "pace": pace,
-        "typical_reports": typical_reports,
-        "in_clear": in_clear,
-        "shared_words": shared_words,
-    }
-
-
 def _after(bound: Bound, before: int) -> str:
     """The largest belief after a report, in 100, by that before it: the odds grow by e**epsilon at
     most."""
     odds = bound.odds * Fraction(before, 100 - before)
     return rounded_up(100 * odds / (odds + 1), 1)
+
+
+LABEL_FILTERS: Mapping[str, Callable[..., Any]] = {
+    "epsilon": lambda bound: rounded_up(bound.epsilon, 2) if bound.useful else f"> {USEFUL:g}",
+    "factor": factor,
+    "guess": chance,
+    "after": _after,
+    "about": lambda number: f"{float(number):.{_DIGITS}f}",
+    "mechanism": mechanism_words,
+    "pace": pace,
+    "typical_reports": typical_reports,
+    "in_clear": in_clear,
+    "shared_words": shared_words,
+}
+"""How templates write a bound of the label, an exact number, and what a guarantee says."""
 
 
 SIZES = (1_000, 10_000, 100_000)

@@ -215,10 +215,13 @@ def newest_file(name: str, form: str) -> ResponseReturnValue:
     return _file(_newest(name), form)
 
 
-def newest_view(metric: str) -> dict[str, Any] | None:
-    """The newest release of a metric for a frame; None if there is none."""
-    found = _from_ledger(lambda path: newest_release(path, metric))
-    return None if found is None else view_of(found, _SHOWN)
+def newest_view(metric: str) -> dict[str, Any]:
+    """The newest release of a metric for a frame.
+
+    Raises:
+        NotFound: there is none.
+    """
+    return view_of(_newest(metric), _SHOWN)
 
 
 def _page(found: KeptRelease, name: str, file: str) -> str:

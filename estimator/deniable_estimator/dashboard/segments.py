@@ -100,8 +100,6 @@ def over_time(
         }
         lines.append(TrendLine(group.name, tuple(known.get(p.label) for p in periods)))
     axis = axis_of(longest.unit, lines)
-    if axis is None:
-        return None
     own = [{each.label: each for each in trend.periods} for trend in found.trends]
     groups = found.split.groups
     keys = [each.key for each in groups]

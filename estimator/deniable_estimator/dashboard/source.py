@@ -14,10 +14,9 @@ from deniable.protocol import windows
 from deniable_collector.upkeep.keeper import SETTLED
 from deniable_estimator.dashboard.access.caller import (
     for_people,
-    may_read,
     opened_link,
     reader_of,
-    reads_settled,
+    token_shown,
 )
 from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
 from deniable_estimator.dashboard.ranges import day_at
@@ -36,7 +35,7 @@ def current_source() -> DataSource:
         framed = request.blueprint == "embedding"
         at_once = for_people() and request.method in ("GET", "HEAD") and not framed
         patience = PAGE_PATIENCE if at_once else FILE_PATIENCE
-        behind = float(SETTLED) if _is_public() or reads_settled() else 0.0
+        behind = float(SETTLED) if _is_public() or token_shown().settled else 0.0
         found = replace(source, patience=patience, who=reader_of(request), behind=behind)
         until = found.seen_until if behind else None
         g.source = replace(found, reader=source.reader.renewed(until))
@@ -85,7 +84,7 @@ def declared_metric(name: str) -> Metric:
     if name in registry.metrics:
         return registry[name]
     # Whoever may read some metrics alone does not learn the names of others.
-    known = [each.name for each in registry if may_read(each)]
+    known = [each.name for each in filter(token_shown().reaches, registry)]
     near = difflib.get_close_matches(name, known, n=1)
     if near:
         raise NotFound(

@@ -21,7 +21,7 @@ from deniable_estimator.dashboard.annotation_file import annotations_of
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.ranges import one_of
 from deniable_estimator.dashboard.source import current_source
-from deniable_estimator.dashboard.trends import chart_of_lines, lines_of
+from deniable_estimator.dashboard.trends import axis_of, draw_trend, lines_of
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.document.document import Frame
 from deniable_estimator.document.plot.marks import MOST_LINES, LineChart
@@ -127,18 +127,19 @@ def timeline(
     (found, alarmed), metric = charted, reading.metric
     lines = dict(zip(shown, lines_of(found, shown), strict=True))
     drawn = [lines[value] for value in values]
-    chart = chart_of_lines(found, drawn, height=_HEIGHT, name="trend", alarmed=alarmed)
+    given = found.periods, drawn, axis_of(found.unit, drawn)
+    chart = draw_trend(*given, height=_HEIGHT, name="trend", alarmed=alarmed)
     if chart is None:
         return None
     small_charts = []
     for place, each in enumerate(shown if len(shown) > 1 else ()):
-        small = chart_of_lines(
-            found,
-            [lines[each]],
+        line = [lines[each]]
+        small = draw_trend(
+            *(found.periods, line, axis_of(found.unit, line, gridlines=False)),
             height=_SMALL_HEIGHT,
             name=f"trend-{place}",
             alarmed=alarmed,
-            gridlines=False,
+            small=True,
         )
         if small is not None:
             chosen, style = toggled(values, each), values.index(each) + 1 if each in values else 0
@@ -190,8 +191,6 @@ def trend_of(
 
 
 def _stepped(metric: Metric, found: Trend, value: str) -> str | None:
-    if not found.periods:
-        return None
     noted = annotations_of(metric, Days(found.periods[0].first, found.periods[-1].last))
     step = step_of(found, value, noted or ())
     return step.told(window) if step else None

@@ -20,7 +20,7 @@ from deniable_estimator.answers.words.formats import window, with_ends
 from deniable_estimator.asking.trend import Period, Trend
 from deniable_estimator.dashboard.language import LANGUAGES
 from deniable_estimator.document.plot.lines import Numbers, apart, line_of
-from deniable_estimator.document.plot.marks import MOST_LINES, LineChart, Point
+from deniable_estimator.document.plot.marks import LineChart, Point
 from deniable_estimator.document.plot.scales import Axis
 from deniable_estimator.document.plot.ticks import Tick, date_labels, date_ticks
 from deniable_estimator.document.units import Unit
@@ -44,57 +44,32 @@ def lines_of(trend: Trend, values: Sequence[str]) -> list[TrendLine]:
 
 
 def axis_of(unit: Unit, lines: Sequence[TrendLine], *, gridlines: bool = True) -> Axis | None:
-    """The axis that holds all of these lines and their bands; None where nothing is known."""
+    """The axis that holds all of these lines and their bands; None where nothing is known. Without
+    `gridlines` it ends where the numbers do."""
     found = [numbers for line in lines for numbers in line.numbers if numbers is not None]
     return Axis.of(unit, np.array(found, np.float64).reshape(-1, 3), gridlines=gridlines)
-
-
-def chart_of_lines(
-    trend: Trend,
-    lines: Sequence[TrendLine],
-    *,
-    height: int,
-    name: str,
-    alarmed: Collection[str] = (),
-    gridlines: bool = True,
-) -> LineChart | None:
-    """The chart of these lines of a trend on one scale; None where no period has a report about
-    any. The periods `alarmed` are marked. Without `gridlines` the axis ends where the numbers do.
-
-    Raises:
-        ValueError: there are more than `MOST_LINES` of them.
-    """
-    axis = axis_of(trend.unit, lines, gridlines=gridlines)
-    if axis is None:
-        return None
-    given = trend.periods, lines, axis
-    return draw_trend(*given, height=height, name=name, alarmed=alarmed, small=not gridlines)
 
 
 def draw_trend(
     periods: Sequence[Period],
     lines: Sequence[TrendLine],
-    axis: Axis,
+    axis: Axis | None,
     *,
     height: int,
     name: str,
     alarmed: Collection[str] = (),
     small: bool = False,
 ) -> LineChart | None:
-    """The chart of these lines on this axis; None where none of them has a number. A `small` one is
-    drawn without the axis.
-
-    Raises:
-        ValueError: there are more than `MOST_LINES` of them.
+    """The chart of these lines on this axis; None without it, and where none of them has a number.
+    The periods `alarmed` are marked. A `small` one is drawn without the axis. There are styles for
+    `MOST_LINES` lines.
     """
-    if len(lines) > MOST_LINES:
-        raise ValueError(f"a chart has {MOST_LINES} lines at most, not {len(lines)}")
     known = [
         (style, line)
         for style, line in enumerate(lines, 1)
         if any(numbers is not None for numbers in line.numbers)
     ]
-    if not known:
+    if axis is None or not known:
         return None
     partial = {place for place, each in enumerate(periods) if each.partial}
     marked = {place for place, each in enumerate(periods) if each.label in alarmed}

@@ -21,7 +21,7 @@ SILENT = sentence(
     "reached."
 )
 FEW_DEVICES = sentence("Few devices are expected: {warning}.")
-_TYPES = {
+TYPES = {
     "boolean": message("boolean"),
     "category": message("category"),
     "string": message("string"),
@@ -30,32 +30,17 @@ _TYPES = {
     "pair": message("pair"),
     "retention": message("retention"),
 }
-_ASKED = {"mean": message("mean"), "distribution": message("distribution")}
-_TOO_SHORT = {
+ASKED = {"mean": message("mean"), "distribution": message("distribution")}
+TOO_SHORT = {
     "day": message("A trend needs reports from two days at least; these days hold fewer."),
     "week": message("A trend needs reports from two weeks at least; these days hold fewer."),
     "month": message("A trend needs reports from two months at least; these days hold fewer."),
 }
 
 
-def number(count: int) -> str:
-    """A whole number with thousands separators."""
-    return f"{count:,}"
-
-
 def chance(p: float) -> str:
     """A small p-value in a sentence: "p = 3e-06"."""
     return "p < 1e-15" if p < 1e-15 else f"p = {p:.1g}"
-
-
-def type_name(name: str) -> str:
-    """A metric's type."""
-    return _TYPES.get(name, name)
-
-
-def asked_for(name: str) -> str:
-    """What is asked of a number."""
-    return _ASKED[name]
 
 
 def example(metric: Metric) -> str:
@@ -78,11 +63,6 @@ def range_of(kind: Number) -> str:
         low=NumberUnit().exact(numbers.start),
         high=unit.exact(float(numbers.high)),
     )
-
-
-def too_short(name: str) -> str:
-    """Why there is no trend by days, weeks or months."""
-    return _TOO_SHORT[name]
 
 
 def freshness(label: str, now: float) -> str:

@@ -12,8 +12,8 @@ are shown have 95% each.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from dataclasses import dataclass, field
+from datetime import date, timedelta
 from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
@@ -36,6 +36,7 @@ from deniable_estimator.asking.listed import listed_strings
 from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.dashboard.language import LANGUAGES
+from deniable_estimator.dashboard.ranges import before, newest_period
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.judging.findings import findings_of, page_of, standing
 from deniable_estimator.judging.newest_window import Judgement, MetricRules, newest_settled
@@ -81,18 +82,18 @@ class DigestLine:
     """What was noted near a change; that it was near says nothing about a cause."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class WeeklyDigest:
     """All lines, by what they say."""
 
     first: date
     last: date
-    changed: tuple[DigestLine, ...]
-    attention: tuple[DigestLine, ...]
-    unchanged: tuple[DigestLine, ...]
     moment: str = ""
     """The latest annotation, if it is not too old; empty without one."""
-    since: tuple[DigestLine, ...] = ()
+    changed: list[DigestLine] = field(default_factory=list)
+    attention: list[DigestLine] = field(default_factory=list)
+    unchanged: list[DigestLine] = field(default_factory=list)
+    since: list[DigestLine] = field(default_factory=list)
     """The metrics that changed since."""
     compared: int = 0
     """Of how many metrics that is known."""
@@ -116,54 +117,31 @@ def weekly_digest(
         StoreUnavailable: the store cannot answer now.
         ValueListError: a list of candidates has a mistake.
     """
-    weekly = _weeks(now, weeks)
-    changed: list[DigestLine] = []
-    attention: list[DigestLine] = []
-    unchanged: list[DigestLine] = []
-    noted = between(annotations, weekly.last - timedelta(SINCE_DAYS), weekly.last - timedelta(1))
+    last = windows.last_complete("week", now)
+    weekly = Days(last - timedelta(7 * weeks - 1), last)
+    noted = between(annotations, last - timedelta(SINCE_DAYS), last - timedelta(1))
     latest = noted[-1] if noted else None
-    since: list[DigestLine | None] = []
+    digest = WeeklyDigest(weekly.first, last, latest.text if latest else "")
     family = len(metrics) * (2 if latest else 1)
     for metric in metrics:
         query = Query(metric.name, candidates=listed_strings(metric, candidates_folder))
         selection = select(reader, registry, query).apart()
-        period = _months(weekly) if metric.window == "month" else weekly
+        period = newest_period(weekly, now, "month") if metric.window == "month" else weekly
         needs = [*_attention(metric, selection, rules.get(metric.name, MetricRules()), now)]
-        if period is not None:
+        if period and period.last >= weekly.first:
             after = _answer(selection, period)
             text, new, odd = _judged_line(metric, selection, period, after, family)
             page = page_of(dashboard, metric.name, period.query)
             near = _noted(metric, period, annotations) if new else ""
-            line = DigestLine(metric.name, text, page, near)
-            (changed if new else unchanged).append(line)
+            told = digest.changed if new else digest.unchanged
+            told.append(DigestLine(metric.name, text, page, near))
             if odd:
                 needs.append(odd)
         if latest and latest.concerns(metric.name):
-            since += _since(metric, selection, latest, weekly.last, family, dashboard)
+            _add_since(digest, metric, selection, latest, family, dashboard)
         page = page_of(dashboard, metric.name, {})
-        attention += [DigestLine(metric.name, each, page) for each in needs]
-    return WeeklyDigest(
-        *(weekly.first, weekly.last, tuple(changed), tuple(attention), tuple(unchanged)),
-        moment=latest.text if latest else "",
-        since=tuple(filter(None, since)),
-        compared=len(since),
-    )
-
-
-def _weeks(now: float, count: int) -> Days:
-    today = datetime.fromtimestamp(now, UTC).date()
-    last = today - timedelta(today.weekday() + 1)
-    first = last - timedelta(7 * count - 1)
-    return Days(first, last, before=(first - timedelta(7 * count), first - timedelta(1)))
-
-
-def _months(weekly: Days) -> Days | None:
-    """The newest month that ended in these weeks, and the one before; None if none did."""
-    end = (weekly.last + timedelta(1)).replace(day=1) - timedelta(1)
-    if end < weekly.first:
-        return None
-    before = end.replace(day=1) - timedelta(1)
-    return Days(end.replace(day=1), end, before=(before.replace(day=1), before))
+        digest.attention += [DigestLine(metric.name, each, page) for each in needs]
+    return digest
 
 
 def _noted(metric: Metric, period: Days, annotations: Sequence[Annotation]) -> str:
@@ -200,23 +178,28 @@ def _attention(metric: Metric, selection: Selection, rules: MetricRules, now: fl
     return [each.text for each in found]
 
 
-def _since(
-    metric: Metric, selection: Selection, noted: Annotation, last: date, family: int, dashboard: str
-) -> list[DigestLine | None]:
-    """What changed since an annotation; None where nothing did, nothing where that is unknown."""
+def _add_since(
+    digest: WeeklyDigest,
+    metric: Metric,
+    selection: Selection,
+    noted: Annotation,
+    family: int,
+    dashboard: str,
+) -> None:
+    """Add what changed since an annotation, where that is known."""
     try:
-        kept = kept_from(metric, last + timedelta(1))
-        days = days_since(noted.text, noted.day, metric.window, last, kept)
+        kept = kept_from(metric, digest.last + timedelta(1))
+        days = days_since(noted.text, noted.day, metric.window, digest.last, kept)
     except EstimateError:
-        return []
-    found = _compared(selection, days, _answer(selection, days), family)
+        return
+    found = _compared(metric, selection, days, _answer(selection, days), family)
     if found is None:
-        return []
-    if not found.changed.any():
-        return [None]
-    text = since_headline(metric.name, found, isolated(noted.text))
-    page = page_of(dashboard, metric.name, {"since": noted.text})
-    return [DigestLine(metric.name, text, page)]
+        return
+    digest.compared += 1
+    if found.changed.any():
+        text = since_headline(metric.name, found, isolated(noted.text))
+        page = page_of(dashboard, metric.name, {"since": noted.text})
+        digest.since.append(DigestLine(metric.name, text, page))
 
 
 def _judged_line(
@@ -237,7 +220,7 @@ def _judged_line(
     figures = after.verdict.alarms(ALARM_LEVEL / family)
     odd = message(_DISHONEST, reasons=joined(e.text for e in figures)) if figures else None
     told = _leading(after)
-    found = _compared(selection, period, after, family)
+    found = _compared(metric, selection, period, after, family)
     if found is None:
         return message(_NEW, told=told), False, odd
     changed = bool(found.places)
@@ -247,13 +230,13 @@ def _judged_line(
 
 
 def _compared(
-    selection: Selection, days: Days, after: Answer | None, family: int
+    metric: Metric, selection: Selection, days: Days, after: Answer | None, family: int
 ) -> Comparison | None:
     """Beside the days before; None without reports then or now."""
-    before = None if after is None else _answer(selection, days.earlier)
-    if after is None or before is None:
+    earlier = None if after is None else _answer(selection, before(days, metric.window))
+    if after is None or earlier is None:
         return None
-    return compare(before, after, ChangeTest(adjust="bonferroni", alpha=LEVEL / family))
+    return compare(earlier, after, ChangeTest(adjust="bonferroni", alpha=LEVEL / family))
 
 
 def _changes(found: Comparison) -> str:
@@ -319,7 +302,7 @@ def as_html(digest: WeeklyDigest, language: str) -> str:
     )
 
 
-def _parts(digest: WeeklyDigest) -> list[tuple[str, tuple[DigestLine, ...]]]:
+def _parts(digest: WeeklyDigest) -> list[tuple[str, list[DigestLine]]]:
     since = counted(
         "Changed since {moment}, of {count} metric",
         "Changed since {moment}, of {count} metrics",

@@ -12,7 +12,7 @@ from deniable import Metric, Registry
 from deniable.protocol import windows
 from deniable.protocol.types.retention import Retention
 from deniable_estimator.annotations import Annotation, between
-from deniable_estimator.asking.fetch import Question, Selection, select
+from deniable_estimator.asking.fetch import select
 from deniable_estimator.asking.listed import listed_strings
 from deniable_estimator.asking.query import LENGTHS, Query
 from deniable_estimator.asking.reader import Reader
@@ -105,7 +105,8 @@ class Watcher:
         window = newest_settled(selection.labels, now, self.rules.wait_days)
         if window is not None and _is_later(window, state.judged.get(metric.name)):
             level = judgement_level(self.rules.false_alarms, len(self.metrics), metric.window)
-            judged = judge(_asking(selection), selection.labels, window, rules, level)
+            asked = selection.labels, window, rules, level
+            judged = judge(lambda each: selection.within(each).read(), *asked)
             if judged is not None:
                 state.judged[metric.name] = window
                 found += [
@@ -261,7 +262,3 @@ def _is_later(window: str, judged: str | None) -> bool:
     if judged is None or windows.kind_of(judged) != windows.kind_of(window):
         return True
     return windows.start(window) > windows.start(judged)
-
-
-def _asking(selection: Selection) -> Callable[[Any], Question]:
-    return lambda labels: selection.within(labels).read()

@@ -5,12 +5,14 @@ from pathlib import Path
 import pytest
 
 from deniable import Registry
+from deniable_estimator.asking.results import StillDecoding
 from deniable_estimator.dashboard.boards import definition as code
 from deniable_estimator.dashboard.boards.definition import (
     MOST_BOARDS,
     BoardFolder,
     parse_board,
 )
+from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.files import CheckedFileError
 
 from .conftest import REGISTRY, browser_of, dashboard_of, fill, text_of
@@ -111,6 +113,19 @@ def test_a_mistake_leaves_the_board_as_it_was(reader, folder):
     assert reader.get("/share?view=/boards/new").status_code == 400
     assert "new.toml:1: error: schema: must be 1" in answer.text
     assert "1 mistake" in text_of(reader, "/boards")
+
+
+def test_a_board_looks_again_while_a_chart_is_calculated(reader, monkeypatch):
+    """Once all charts are there, the page does not reload by itself."""
+    assert "Refresh" not in reader.get("/boards/monday").headers
+
+    def slow(self):
+        raise StillDecoding(0, 1, 0.0)
+
+    monkeypatch.setattr(PageReading, "answer", property(slow))
+    page = reader.get("/boards/monday")
+    assert page.headers["Refresh"] == "5"
+    assert "is being calculated" in page.text
 
 
 def test_too_many_boards_are_refused(registry, tmp_path):

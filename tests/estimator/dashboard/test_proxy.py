@@ -60,6 +60,17 @@ def test_a_proxy_names_people_and_roles(new_app):
     assert "<bdi>Zoë</bdi>" in proxied(new_app(by_file=True), x_forwarded_user=utf8).get("/").text
 
 
+@pytest.mark.parametrize("by_file", [True, False])
+def test_a_link_has_its_makers_entry(new_app, by_file):
+    """Whoever is in the file of people has links that end with the entry there; of whoever is not,
+    they stay."""
+    app = new_app(by_file=by_file)
+    ana = proxied(app, x_forwarded_user="Ana", x_role="analyst", sec_fetch_site="same-origin")
+    assert ana.post("/share", data={"view": "/metric/browser", "days": "9"}).status_code == 200
+    (link,) = app.extensions["deniable_links"].listed()
+    assert link.entry == ("" if by_file else None)
+
+
 @pytest.mark.parametrize("address", ["10.2.0.1", "127.0.0.1", "::2", "", "10.1.2", "unix"])
 def test_nobody_else_is_believed(new_app, address, caplog):
     """The headers of any other sender are ignored and counted, whatever else they claim; the log

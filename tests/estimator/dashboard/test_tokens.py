@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from deniable import Registry
 from deniable_collector.settings import SettingsError
-from deniable_estimator.dashboard.access.token_command import new
+from deniable_estimator.dashboard.access.access_commands import new
 from deniable_estimator.dashboard.access.tokens import (
     SCOPES,
     ApiToken,

@@ -9,6 +9,7 @@ import pytest
 from tests.registries import declared
 
 from deniable import Registry
+from deniable_estimator.annotations import Annotation
 from deniable_estimator.watching.digest import DigestLine, WeeklyDigest, as_html, weekly_digest
 from deniable_estimator.watching.rules_file import parse_rules
 from deniable_estimator.watching.run import Watcher
@@ -48,12 +49,25 @@ def test_uneven_weeks_are_told(store, registry, report):
         report(13)
 
 
+@pytest.mark.parametrize("changed", [True, False])
+def test_what_changed_since_the_latest_annotation(store, registry, report, changed):
+    """Each metric that can be compared since then is counted, and has a line if it changed."""
+    for number in range(21):
+        report(number, firefox=0.7 if changed and number > 9 else 0.4)
+    noted = Annotation(1, date(2026, 10, 14), None, "Release 5", None, ())
+    asked = store, registry, (registry["browser"],), {}, "https://d.example", noon(20)
+    found = weekly_digest(*asked, annotations=(noted,))
+    assert (found.moment, found.compared) == ("Release 5", 1)
+    assert [each.metric for each in found.since] == ["browser"] * changed
+    assert weekly_digest(*asked).compared == 0
+
+
 HOSTILE = WeeklyDigest(
     date(2026, 10, 12),
     date(2026, 10, 18),
-    (DigestLine("a", "<script>alert(1)</script> & up", "https://d.example/metric/a?x=1&y=2"),),
-    (),
-    (),
+    changed=[
+        DigestLine("a", "<script>alert(1)</script> & up", "https://d.example/metric/a?x=1&y=2")
+    ],
 )
 
 

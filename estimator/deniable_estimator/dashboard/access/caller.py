@@ -50,7 +50,7 @@ def opened_link() -> OpenedLink | None:
 
 def over_tls() -> bool:
     """Whether the browser speaks TLS: DENIABLE_PUBLIC_URL says so, or else the request."""
-    public: str = current_app.config["DENIABLE_PUBLIC_URL"]
+    public: str = current_app.config["DENIABLE_SETTINGS"].public_url
     return public.startswith("https:") if public else request.is_secure
 
 
@@ -87,7 +87,7 @@ def sent_here() -> bool | None:
     origin = request.headers.get("Origin")
     if origin is None:
         return None
-    public = current_app.config["DENIABLE_PUBLIC_URL"]
+    public = current_app.config["DENIABLE_SETTINGS"].public_url
     return origin == public if public else urlsplit(origin).netloc == request.host
 
 
@@ -98,11 +98,17 @@ def caller() -> Person | None:
     return person
 
 
+def has_role(needed: Role) -> bool:
+    """Whether this request is of a person with that role."""
+    person = caller()
+    return person is not None and person.role >= needed
+
+
 _EVERYTHING = ApiToken("", "", frozenset(SCOPES))
 """What people may read: it has all scopes, and no limit."""
 
 
-def _holder() -> ApiToken:
+def token_shown() -> ApiToken:
     """The token of the read API that this request shows; that of people has no name."""
     found: ApiToken = g.get("holder", _EVERYTHING)
     return found
@@ -110,8 +116,8 @@ def _holder() -> ApiToken:
 
 def allows(endpoint: str, method: str = "GET") -> bool:
     """Whether the person may use a route, so that pages offer what is allowed."""
-    needed, person = needed_role(method, endpoint), caller()
-    return needed is None or (person is not None and person.role >= needed)
+    needed = needed_role(method, endpoint)
+    return needed is None or has_role(needed)
 
 
 def require_role(needed: Role) -> None:
@@ -152,7 +158,7 @@ def require(scope: str, metric: Metric | None = None) -> None:
     Raises:
         ApiProblem: it has not, or does not; the problem names what is missing.
     """
-    holder = _holder()
+    holder = token_shown()
     if scope not in holder.scopes:
         raise refusal(
             403,
@@ -178,24 +184,9 @@ def require_all(scope: str) -> None:
         ApiProblem: it has not, or is; the problem names no metric.
     """
     require(scope)
-    if (holder := _holder()).limited:
+    if (holder := token_shown()).limited:
         told = f"The token {holder.name} is limited to some metrics, and this is about all."
         raise refusal(403, "metric-out-of-reach", told, scope=scope)
-
-
-def may_read(metric: Metric) -> bool:
-    """Whether the request's token reaches the metric."""
-    return _holder().reaches(metric)
-
-
-def reads_all() -> bool:
-    """Whether the request's token is limited to no metrics."""
-    return not _holder().limited
-
-
-def reads_settled() -> bool:
-    """Whether the request's token sees only windows that take no reports any more."""
-    return _holder().settled
 
 
 def reader_of(request: Request) -> str:
@@ -205,7 +196,7 @@ def reader_of(request: Request) -> str:
     opened = opened_link()
     if opened is not None:
         return f"link {opened.link.id}"
-    if name := _holder().name:
+    if name := token_shown().name:
         return f"token {name}"
     person = caller()
     if person is not None and person.name:

@@ -106,7 +106,7 @@ class Door:
             return True
 
 
-def guard(app: Flask, token: str, entrance: Door, *, public_url: str = "") -> None:
+def guard(app: Flask, token: str, entrance: Door) -> None:
     """Ask everybody for a token, a session or a proxy's word, but where `roles.py` says otherwise.
 
     `token` is the dashboard's own.
@@ -118,7 +118,6 @@ def guard(app: Flask, token: str, entrance: Door, *, public_url: str = "") -> No
         SESSION_COOKIE_HTTPONLY=True,
         SESSION_COOKIE_SAMESITE="Strict",
         PERMANENT_SESSION_LIFETIME=SESSION_SECONDS,
-        DENIABLE_PUBLIC_URL=public_url,
     )
     app.extensions["deniable_door"] = entrance
     app.before_request(_check)

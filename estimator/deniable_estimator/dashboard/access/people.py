@@ -43,8 +43,9 @@ class Person:
     """The hash of the person's token; "" for one whom only a proxy can name."""
     by_proxy: bool = False
     """A reverse proxy has named this person."""
-    entry: str = ""
-    """A random text: who is removed and added again has another one."""
+    entry: str | None = None
+    """A random text: who is removed and added again has another one. "" if the file has none, and
+    None for whoever is not in it."""
 
 
 def hash_token(token: str, salt: str = "") -> str:

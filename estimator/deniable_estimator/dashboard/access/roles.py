@@ -6,7 +6,6 @@ fails until its line is added.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import IntEnum
 
 
@@ -23,12 +22,8 @@ class Role(IntEnum):
         return self.name.lower()
 
 
-ROLES: Mapping[str, str] = {
-    "reader": "sees pages, takes their files and pictures, reads the API",
-    "analyst": "also compares, plans, sends lists of strings, and shares views by link",
-    "operator": "everything, such as to revoke the links of others",
-}
-"""The roles, and what each may do."""
+ROLES = tuple(each.word for each in Role)
+"""The roles, as files, headers and commands write them."""
 
 ROUTES: dict[str, Role | None] = {
     # Before anybody has signed in.

@@ -139,9 +139,10 @@ class ProxyHeaders:
             )
             return None
         name = _text(shown or "")
-        role = role_of(_text(role_shown or "")) if self.role_header else None
-        if not self.role_header and name in people:
-            role = people[name].role
+        listed = people.get(name)
+        role = listed.role if listed else None
+        if self.role_header:
+            role = role_of(_text(role_shown or ""))
         if check_name(name) or role is None:
             self._unknown.count(
                 "requests",
@@ -150,7 +151,7 @@ class ProxyHeaders:
                 "operator",
             )
             raise UnknownPersonError
-        return Person(name, role, by_proxy=True)
+        return Person(name, role, by_proxy=True, entry=listed.entry if listed else None)
 
     def _believes(self, address: str) -> bool:
         """Whether the connection comes from a listed proxy. A socket file has no address."""

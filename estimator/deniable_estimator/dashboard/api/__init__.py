@@ -12,7 +12,7 @@ from functools import lru_cache
 from flask import Blueprint, Response, request
 from werkzeug.exceptions import NotFound
 
-from deniable_estimator.dashboard.access.caller import reads_settled, require
+from deniable_estimator.dashboard.access.caller import require, token_shown
 from deniable_estimator.dashboard.access.roles import Role, grant
 from deniable_estimator.dashboard.api import designs, estimates, metrics, records
 from deniable_estimator.dashboard.api.arguments import asked_reading
@@ -28,11 +28,9 @@ api = Blueprint("api", __name__, url_prefix="/api/v1")
 
 
 def _add(endpoint: Endpoint) -> None:
-    parameters = endpoint.parameters
-
     def respond(**named: str) -> Response:
         require(endpoint.scope)
-        asked = read_parameters(parameters, request.args)
+        asked = read_parameters(endpoint.takes, request.args)
         form = form_of(asked["format"], asked["raw"], *endpoint.forms)
         if "name" not in named:
             return endpoint.respond(asked, form, **named)
@@ -73,7 +71,7 @@ def nowhere(unknown: str) -> Response:
 def _tell_settled(response: Response) -> Response:
     """Tell programs whose token sees settled windows alone the last day (UTC) of these: later
     windows still take reports, and are left out without another word."""
-    if reads_settled():
+    if token_shown().settled:
         last = datetime.fromtimestamp(current_source().seen_until - 86_400, UTC).date()
         response.headers["Deniable-Settled"] = last.isoformat()
     return response

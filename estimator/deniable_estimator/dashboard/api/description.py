@@ -31,8 +31,8 @@ class Endpoint:
     scope: str
     reply: str
     """The schema of its JSON."""
-    takes: tuple[Parameter, ...] = ()
-    """Its parameters beside those of all addresses."""
+    takes: tuple[Parameter, ...]
+    """Its parameters."""
     role: Role = Role.READER
     """The least one that people need."""
     csv: bool = False
@@ -46,11 +46,6 @@ class Endpoint:
     def name(self) -> str:
         """The endpoint's name."""
         return self.respond.__name__.removeprefix("list_").removeprefix("show_")
-
-    @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        """All that it takes."""
-        return (*COMMON, *self.takes)
 
     @property
     def forms(self) -> tuple[Form, ...]:
@@ -70,10 +65,11 @@ NAMED = "/metrics/<name>"
 def endpoint(
     path: str, scope: str, reply: str, takes: tuple[Parameter, ...] = (), **more: Any
 ) -> Callable[[Callable[..., Response]], Callable[..., Response]]:
-    """Let a function respond at an address, as `Endpoint` says."""
+    """Let a function respond at an address, as `Endpoint` says; `takes` are its parameters beside
+    those of all addresses."""
 
     def add(respond: Callable[..., Response]) -> Callable[..., Response]:
-        ENDPOINTS.append(Endpoint(path, respond, scope, reply, takes, **more))
+        ENDPOINTS.append(Endpoint(path, respond, scope, reply, (*COMMON, *takes), **more))
         return respond
 
     return add
@@ -143,7 +139,7 @@ def _operation(each: Endpoint, *, sent: bool = False) -> dict[str, Any]:
 
 def _query(each: Endpoint) -> list[dict[str, Any]]:
     found = []
-    for name, kind, default, about in each.parameters:
+    for name, kind, default, about in each.takes:
         schema = msgspec.json.schema(kind)
         if default not in (None, "", [], REQUIRED):
             schema["default"] = default

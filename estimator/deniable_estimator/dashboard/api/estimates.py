@@ -3,6 +3,9 @@ discovery found, and which windows look dishonest."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from flask import Response
 
 from deniable import Metric
@@ -35,7 +38,14 @@ from deniable_estimator.dashboard.timeline import grouping
 from deniable_estimator.inputs import Asked
 
 
-@endpoint(f"{NAMED}/estimate", ESTIMATES, "Estimate", takes.ESTIMATE, csv=True, sends=True)
+def _of_metric(
+    path: str, reply: str, parameters: tuple[takes.Parameter, ...], **more: Any
+) -> Callable[[Callable[..., Response]], Callable[..., Response]]:
+    """`endpoint` for what the reports of one metric say."""
+    return endpoint(f"{NAMED}/{path}", ESTIMATES, reply, parameters, **more)
+
+
+@_of_metric("estimate", "Estimate", takes.ESTIMATE, csv=True, sends=True)
 def estimate(asked: Asked, form: Form, reading: PageReading) -> Response:
     """The share of each value over some days, or what is asked of a number."""
     values, limit, below = asked["value"], asked["limit"], asked["below"]
@@ -51,7 +61,7 @@ def estimate(asked: Asked, form: Form, reading: PageReading) -> Response:
     )
 
 
-@endpoint(f"{NAMED}/trend", ESTIMATES, "Trend", takes.TREND, csv=True, sends=True)
+@_of_metric("trend", "Trend", takes.TREND, csv=True, sends=True)
 def trend(asked: Asked, form: Form, reading: PageReading) -> Response:
     """The same in each day, week or month."""
     days, metric = reading.days.around, reading.metric
@@ -65,15 +75,7 @@ def trend(asked: Asked, form: Form, reading: PageReading) -> Response:
     )
 
 
-@endpoint(
-    f"{NAMED}/comparison",
-    ESTIMATES,
-    "Comparison",
-    takes.COMPARISON,
-    role=Role.ANALYST,
-    csv=True,
-    sends=True,
-)
+@_of_metric("comparison", "Comparison", takes.COMPARISON, role=Role.ANALYST, csv=True, sends=True)
 def comparison(asked: Asked, form: Form, reading: PageReading) -> Response:
     """How it has changed between two ranges of days, or since something happened."""
     earlier = earlier_range(reading.days, reading.metric.window, asked, reading.source.seen_until)
@@ -86,22 +88,14 @@ def comparison(asked: Asked, form: Form, reading: PageReading) -> Response:
     )
 
 
-@endpoint(f"{NAMED}/anomalies", ESTIMATES, "Anomalies", takes.WINDOWS)
+@_of_metric("anomalies", "Anomalies", takes.WINDOWS)
 def anomalies(asked: Asked, form: Form, reading: PageReading) -> Response:
     """Which windows of some days look dishonest; strings are not decoded for it."""
     document = {**reading.days.told, **history_of(reading, reading.answer).to_dict()}
     return respond(form, document, lambda: to_json(document))
 
 
-@endpoint(
-    f"{NAMED}/segments",
-    ESTIMATES,
-    "Segments",
-    takes.SEGMENTS,
-    csv=True,
-    sends=True,
-    errors=(409,),
-)
+@_of_metric("segments", "Segments", takes.SEGMENTS, csv=True, sends=True, errors=(409,))
 def segments(asked: Asked, form: Form, reading: PageReading) -> Response:
     """The same for each segment, with their differences."""
     metric = _segmented(reading)
@@ -116,14 +110,7 @@ def segments(asked: Asked, form: Form, reading: PageReading) -> Response:
     )
 
 
-@endpoint(
-    f"{NAMED}/segments/trend",
-    ESTIMATES,
-    "SegmentTrends",
-    takes.SEGMENTS_TREND,
-    csv=True,
-    errors=(409,),
-)
+@_of_metric("segments/trend", "SegmentTrends", takes.SEGMENTS_TREND, csv=True, errors=(409,))
 def segments_trend(asked: Asked, form: Form, reading: PageReading) -> Response:
     """The trend of each segment that has enough reports."""
     days, metric = reading.days, _segmented(reading)
@@ -136,7 +123,7 @@ def segments_trend(asked: Asked, form: Form, reading: PageReading) -> Response:
     return respond(form, (metric, asked, days, text), lambda: text)
 
 
-@endpoint(f"{NAMED}/finds", ESTIMATES, "Finds", takes.FINDS, csv=True, errors=(409,))
+@_of_metric("finds", "Finds", takes.FINDS, csv=True, errors=(409,))
 def finds(asked: Asked, form: Form, reading: PageReading) -> Response:
     """The strings that a discovery found."""
     _check_discovery(reading)
@@ -145,7 +132,7 @@ def finds(asked: Asked, form: Form, reading: PageReading) -> Response:
     return respond(form, parts, lambda: file_text(form, found.answer, reading.days.told))
 
 
-@endpoint(f"{NAMED}/finds/trend", ESTIMATES, "Trend", takes.FINDS_TREND, csv=True, errors=(409,))
+@_of_metric("finds/trend", "Trend", takes.FINDS_TREND, csv=True, errors=(409,))
 def finds_trend(asked: Asked, form: Form, reading: PageReading) -> Response:
     """How common one of these strings was in each day, week or month."""
     _check_discovery(reading)

@@ -14,7 +14,7 @@ from deniable.protocol.types.base import MetricType
 from deniable.protocol.types.number import Number
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.results import StillDecoding
-from deniable_estimator.dashboard.access.caller import may_read
+from deniable_estimator.dashboard.access.caller import token_shown
 from deniable_estimator.dashboard.api import parameters as takes
 from deniable_estimator.dashboard.api.description import ESTIMATES, METRICS, NAMED, endpoint
 from deniable_estimator.dashboard.api.representations import Form, respond, to_csv
@@ -55,8 +55,8 @@ def metrics(asked: Asked, form: Form) -> Response:
     filters = read_filters(request.args)
     rows = [
         _listed(PageReading(source, metric, days))
-        for metric in source.registry
-        if may_read(metric) and filters.admit(metric)
+        for metric in filter(token_shown().reaches, source.registry)
+        if filters.admit(metric)
     ]
 
     def write() -> str:
@@ -76,7 +76,7 @@ def overview(asked: Asked, form: Form) -> Response:
     common = [each.name for each in takes.COMMON]
     wanted = {name: text for name, text in request.args.items() if name not in common}
     view = read_overview(wanted, source.seen_until)
-    reachable = [metric for metric in source.registry if may_read(metric)]
+    reachable = list(filter(token_shown().reaches, source.registry))
     found = list_metrics(source, view, source.patience, reachable=reachable, whole=True)
     if found.blank:
         raise StillDecoding(found.wanted - found.blank, found.wanted, 0.0)

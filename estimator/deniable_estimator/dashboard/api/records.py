@@ -15,7 +15,7 @@ from flask import Response
 from werkzeug.exceptions import NotFound
 
 from deniable_estimator.annotations import Annotation, between
-from deniable_estimator.dashboard.access.caller import may_read, reads_all, require
+from deniable_estimator.dashboard.access.caller import require, token_shown
 from deniable_estimator.dashboard.annotation_file import current_annotations
 from deniable_estimator.dashboard.api import parameters as takes
 from deniable_estimator.dashboard.api.description import ESTIMATES, RELEASES, endpoint
@@ -87,8 +87,8 @@ def _metrics(source: DataSource, annotation: Annotation) -> list[str] | None:
     to some metrics does not learn what others are called."""
     if not annotation.metrics:
         return None
-    reached = (metric.name for metric in source.registry if may_read(metric))
-    return [name for name in reached if annotation.concerns(name)]
+    reached = filter(token_shown().reaches, source.registry)
+    return [each.name for each in reached if annotation.concerns(each.name)]
 
 
 @endpoint("/releases", RELEASES, "Releases", takes.RELEASES, csv=True, errors=(404, 409))
@@ -144,9 +144,10 @@ def _check_ledger() -> None:
 
 def _reached() -> Sequence[str] | None:
     """The metrics that the token is limited to; None if it is not limited."""
-    if reads_all():
+    token = token_shown()
+    if not token.limited:
         return None
-    return [metric.name for metric in current_source().registry if may_read(metric)]
+    return [each.name for each in filter(token.reaches, current_source().registry)]
 
 
 def _row(each: ListedRelease) -> dict[str, Any]:

@@ -3,7 +3,7 @@ or why it shows nothing."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -23,22 +23,20 @@ from deniable_estimator.answers.words.base import Kind, Shown
 from deniable_estimator.answers.words.numbers import series_frame
 from deniable_estimator.answers.words.share_charts import bar_chart, bar_order
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
-from deniable_estimator.asking.trend import Trend
-from deniable_estimator.dashboard.access.caller import caller
+from deniable_estimator.dashboard.access.caller import has_role
 from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of
-from deniable_estimator.dashboard.annotation_file import AnnotatedTrend, annotated
-from deniable_estimator.dashboard.boards.definition import Board, BoardChart, BoardFolder, BoardItem
+from deniable_estimator.dashboard.annotation_file import annotated
+from deniable_estimator.dashboard.boards.definition import Board, BoardChart, BoardFolder
 from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.ranges import check_names
 from deniable_estimator.dashboard.recent import headline_of
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.timeline import trend_of
-from deniable_estimator.dashboard.trends import chart_of_lines, lines_of
+from deniable_estimator.dashboard.trends import axis_of, draw_trend, lines_of
 from deniable_estimator.dashboard.view import View, read_view
-from deniable_estimator.document.document import Frame, Picture
-from deniable_estimator.document.plot.marks import LineChart
+from deniable_estimator.document.document import Picture
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import message
 
@@ -49,47 +47,19 @@ LINES = 12
 _HEIGHT = 160
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnTrend:
-    """The trend of a chart."""
-
-    trend: Trend
-    chart: LineChart
-    noted: AnnotatedTrend | None
-
-
-@dataclass(frozen=True)
-class DrawnItem:
-    """One item of a board: of text, only the item; of a chart, what was found."""
-
-    item: BoardItem
-    number: int
-    """Its place from 1, for ids on the page."""
-    metric: Metric | None = None
-    view: View | None = None
-    estimate: Answer | None = None
-    kind: Kind[Any] | None = None
-    """How it is drawn; None without reports."""
-    alarm: Alarm | None = None
-    headline: str = ""
-    pictures: tuple[Picture, ...] = ()
-    trend: DrawnTrend | None = None
-    table: Frame | None = None
-    more: int = 0
-    """How many values are not listed."""
-    problem: str | None = None
-    """Why nothing is shown."""
-    waiting: bool = False
-    """It is still being calculated."""
-
-
-def draw(source: DataSource, board: Board) -> list[DrawnItem]:
-    """The items of a board. One that cannot be shown says why, and the others are there."""
+def draw(source: DataSource, board: Board) -> list[dict[str, Any]]:
+    """The items of a board, as its template takes them. Each has its `number`, its place from 1,
+    for ids on the page. A chart has the `metric` and what was found of it; one that cannot be shown
+    says why (`problem`), or that it is being calculated (`waiting`), and the others are there."""
     strings = sum(source.registry[each.metric].needs_candidates for each in board.charts)
     # However many have strings to decode, the page waits no longer than any other does.
     quick = replace(source, patience=min(source.patience, PAGE_PATIENCE) / max(1, strings))
     return [
-        _draw(quick, item, number) if isinstance(item, BoardChart) else DrawnItem(item, number)
+        {
+            "item": item,
+            "number": number,
+            **(_draw(quick, item, number) if isinstance(item, BoardChart) else {}),
+        }
         for number, item in enumerate(board.items, 1)
     ]
 
@@ -107,37 +77,34 @@ def view_of(source: DataSource, item: BoardChart, metric: Metric) -> View:
     return replace(view, days=replace(view.days, first=first))
 
 
-def _draw(source: DataSource, item: BoardChart, number: int) -> DrawnItem:
+def _draw(source: DataSource, item: BoardChart, number: int) -> dict[str, Any]:
+    """What is found of a chart; without reports no `kind`."""
     metric = source.registry[item.metric]
-    drawn = DrawnItem(item, number, metric)
+    drawn: dict[str, Any] = {"metric": metric}
     try:
-        view = view_of(source, item, metric)
-        drawn = replace(drawn, view=view)
+        drawn["view"] = view = view_of(source, item, metric)
+        reading = PageReading(source, metric, view.days, source.candidates(metric))
+        drawn["estimate"] = estimate = reading.answer
         if isinstance(metric.type, Discovery):
             told = message("A board does not show what a discovery finds: see its page.")
-            return replace(drawn, problem=told)
-        reading = PageReading(source, metric, view.days, source.candidates(metric))
-        estimate = reading.answer
-        if estimate is None:
-            told = message("Any string: name those that you look for on its page.")
-            return replace(drawn, problem=told)
-        if not estimate.n:
-            return replace(drawn, estimate=estimate)
-        kind = kind_of(estimate)
-        alarm = alarm_of(reading, estimate)
-        headline = alarm.text if alarm else headline_of(reading, view, estimate)
-        drawn = replace(drawn, estimate=estimate, kind=kind, alarm=alarm, headline=headline)
-        if item.view == "shares":
-            return replace(drawn, pictures=_pictures(kind, estimate, item, view, number))
-        if item.view == "table":
-            return _with_table(drawn, kind, estimate, item)
-        if item.view == "trend":
-            return replace(drawn, trend=_trend(reading, drawn, view, estimate, kind))
+            drawn["problem"] = told
+        elif estimate is None:
+            drawn["problem"] = message("Any string: name those that you look for on its page.")
+        elif estimate.n:
+            kind, alarm = kind_of(estimate), alarm_of(reading, estimate)
+            headline = alarm.text if alarm else headline_of(reading, view, estimate)
+            drawn |= {"kind": kind, "alarm": alarm, "headline": headline}
+            if item.view == "shares":
+                drawn["pictures"] = _pictures(kind, estimate, item, view, number)
+            elif item.view == "table":
+                drawn |= _table(kind, estimate, item)
+            elif item.view == "trend":
+                drawn["trend"] = _trend(reading, view, estimate, alarm, f"item-{number}")
     except (StillDecoding, TooManyDecodes):
-        return replace(drawn, waiting=True)
+        drawn["waiting"] = True
     except DeniableError as error:
         # One that cannot be shown must not take the others away.
-        return replace(drawn, problem=str(error))
+        drawn["problem"] = str(error)
     return drawn
 
 
@@ -159,7 +126,8 @@ def _pictures(
     )
 
 
-def _with_table(drawn: DrawnItem, kind: Kind[Any], estimate: Answer, item: BoardChart) -> DrawnItem:
+def _table(kind: Kind[Any], estimate: Answer, item: BoardChart) -> dict[str, Any]:
+    """The table, and how many values are not listed."""
     every = len(estimate.series.names)
     shown = Shown(drawn=False, rows=every if item.values else LINES)
     if isinstance(estimate, Shares):
@@ -175,27 +143,29 @@ def _with_table(drawn: DrawnItem, kind: Kind[Any], estimate: Answer, item: Board
         chosen = list(range(min(len(rows), LINES)))
     rows, tones = [rows[at] for at in chosen], [tones[at] for at in chosen]
     table = replace(table, rows=rows, tones=tones, notes=(), folded=0, fold="")
-    return replace(drawn, table=table, more=max(0, every - len(rows)))
+    return {"table": table, "more": max(0, every - len(rows))}
 
 
 def _trend(
-    reading: PageReading, drawn: DrawnItem, view: View, estimate: Answer, kind: Kind[Any]
-) -> DrawnTrend | None:
+    reading: PageReading, view: View, estimate: Answer, alarm: Alarm | None, name: str
+) -> dict[str, Any] | None:
+    """The trend with its chart and the annotations on it; None where there is nothing to draw."""
     shown = [each for each in view.values if each in estimate.series.names]
-    shown = shown or kind.over_time(estimate, ())[:1]
-    charted = trend_of(reading, estimate, view.by, shown, drawn.alarm)
+    shown = shown or kind_of(estimate).over_time(estimate, ())[:1]
+    charted = trend_of(reading, estimate, view.by, shown, alarm)
     if charted is None:
         return None
     found, alarmed = charted
-    lines, name = lines_of(found, shown), f"item-{drawn.number}"
-    chart = chart_of_lines(found, lines, height=_HEIGHT, name=name, alarmed=alarmed)
+    lines = lines_of(found, shown)
+    given = found.periods, lines, axis_of(found.unit, lines)
+    chart = draw_trend(*given, height=_HEIGHT, name=name, alarmed=alarmed)
     if chart is None:
         return None
     noted = annotated(reading.metric, reading.days.around, reading.source.today, found.periods)
     if noted is not None:
         # What came after these days has no place on a chart of them.
         noted = replace(noted, later=())
-    return DrawnTrend(found, chart, noted)
+    return {"trend": found, "chart": chart, "noted": noted}
 
 
 boards = Blueprint("boards", __name__)
@@ -224,7 +194,9 @@ def current_boards() -> BoardFolder:
 def boards_page() -> ResponseReturnValue:
     """All boards."""
     check_names(request.args, ())
-    return render_template("boards.html", found=current_boards().all(), writing=_writing())
+    return render_template(
+        "boards.html", found=current_boards().all(), writing=has_role(Role.ANALYST)
+    )
 
 
 @boards.get("/boards/<name>")
@@ -246,7 +218,7 @@ def show_board(name: str, *, bare: bool = False) -> ResponseReturnValue:
             )
         raise NotFound(told) from None
     lines: list[str] = []
-    if mistakes and _writing():
+    if mistakes and has_role(Role.ANALYST):
         # The name of the file's folder is not told.
         source = Path(mistakes.source).name
         lines = [each.describe(source) for each in mistakes.problems[:20]]
@@ -260,12 +232,6 @@ def show_board(name: str, *, bare: bool = False) -> ResponseReturnValue:
             "board.html", name=name, board=board, items=items, mistakes=lines, bare=bare
         )
     )
-    if any(each.waiting for each in items):
+    if any("waiting" in each for each in items):
         page.headers["Refresh"] = str(REFRESH)
     return page
-
-
-def _writing() -> bool:
-    """Whether mistakes are told to whoever asks."""
-    person = caller()
-    return person is not None and person.role >= Role.ANALYST

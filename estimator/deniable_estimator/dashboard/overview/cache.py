@@ -18,7 +18,6 @@ from datetime import date
 from functools import lru_cache
 from time import monotonic, thread_time
 
-from deniable import Metric
 from deniable.protocol import windows
 from deniable_collector.stores.commits import ID_RETENTION
 from deniable_collector.stores.errors import StoreError
@@ -55,24 +54,6 @@ _days_text = lru_cache(maxsize=64)(repr)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A metric over some days."""
-
-    metric: Metric
-    days: Days
-    latest: bool
-    """Whether these are the latest days."""
-    behind: float = 0.0
-    """So many seconds ago a window must have ended for the reader to see it."""
-
-    @property
-    def key(self) -> bytes:
-        """The key of its summary."""
-        about = self.metric.name, self.metric.scheme.fingerprint, _days_text(self.days)
-        return f"summary {about} {self.behind}".encode()
-
-
-@dataclass(frozen=True, slots=True)
 class _KeptSummary:
     summary: MetricSummary
     version: object
@@ -85,13 +66,21 @@ def latest_days(source: DataSource, kind: windows.Kind) -> Days:
     return read_range({}, source.seen_until, kind)
 
 
-def known_summary(source: DataSource, asked: Asked) -> MetricSummary | None:
+def summary_key(asked: PageReading) -> bytes:
+    """The key of the summary of a metric over some days."""
+    about = asked.metric.name, asked.metric.scheme.fingerprint, _days_text(asked.days)
+    return f"summary {about} {asked.source.behind}".encode()
+
+
+def known_summary(asked: PageReading) -> MetricSummary | None:
     """The summary that is kept, however old; None if there is none."""
-    kept: _KeptSummary | None = source.results.known(asked.key)
+    kept: _KeptSummary | None = asked.source.results.known(summary_key(asked))
     return None if kept is None else kept.summary
 
 
-def bring(source: DataSource, asked: Sequence[Asked], patience: float) -> tuple[int, int, bool]:
+def bring(
+    source: DataSource, asked: Sequence[PageReading], patience: float
+) -> tuple[int, int, bool]:
     """Bring summaries up to date, the first of them first, and wait up to `patience` seconds.
 
     Returns how many are not up to date after that, how many of these cannot be shown yet, and
@@ -111,7 +100,7 @@ def bring(source: DataSource, asked: Sequence[Asked], patience: float) -> tuple[
         _make(source, old, current)
 
     # A page may wait for the round of another one before its own begins.
-    while old and not ended and (_blank(source, old) or monotonic() >= _rests_until(source)):
+    while old and not ended and (_blank(old) or monotonic() >= _rests_until(source)):
         again, left = True, max(0.0, deadline - monotonic())
         try:
             source.results.job(_ROUND, work, left if changed else 0.0, "overview")
@@ -123,7 +112,7 @@ def bring(source: DataSource, asked: Sequence[Asked], patience: float) -> tuple[
                 raise
         old, changed = _outdated(source, asked, current)
     _note_unreadable(source, asked)
-    return len(changed), _blank(source, old), again
+    return len(changed), _blank(old), again
 
 
 def _rests_until(source: DataSource) -> float:
@@ -131,12 +120,12 @@ def _rests_until(source: DataSource) -> float:
 
 
 def _outdated(
-    source: DataSource, asked: Sequence[Asked], current: Mapping[str, object]
-) -> tuple[list[Asked], list[Asked]]:
+    source: DataSource, asked: Sequence[PageReading], current: Mapping[str, object]
+) -> tuple[list[PageReading], list[PageReading]]:
     """What is to be calculated, and of it what has changed or is not known."""
     now, old, changed = monotonic(), [], []
     for each in asked:
-        kept: _KeptSummary | None = source.results.known(each.key)
+        kept: _KeptSummary | None = source.results.known(summary_key(each))
         if kept is None or kept.version != current[each.metric.name]:
             changed.append(each)
             old.append(each)
@@ -145,13 +134,13 @@ def _outdated(
     return old, changed
 
 
-def _blank(source: DataSource, asked: Sequence[Asked]) -> int:
+def _blank(asked: Sequence[PageReading]) -> int:
     """How many of them cannot be shown yet."""
-    found = (known_summary(source, each) for each in asked)
+    found = map(known_summary, asked)
     return sum(each is None or each.decoding for each in found)
 
 
-def _make(source: DataSource, old: Sequence[Asked], current: Mapping[str, object]) -> None:
+def _make(source: DataSource, old: Sequence[PageReading], current: Mapping[str, object]) -> None:
     """A round: make these summaries."""
     family = max(1, len(source.registry.metrics))
     strings = sum(each.metric.needs_candidates for each in old)
@@ -161,17 +150,18 @@ def _make(source: DataSource, old: Sequence[Asked], current: Mapping[str, object
     for place, each in enumerate(old):
         if place % _FRESH == 0:
             quick = replace(quick, reader=source.reader.renewed())
-        found = summarize(PageReading(quick, each.metric, each.days), family, latest=each.latest)
-        before = known_summary(source, each)
+        latest = each.days == latest_days(source, each.metric.window)
+        found = summarize(replace(each, source=quick), family, latest=latest)
+        before = known_summary(each)
         # What is known but out of date says more than that it is being calculated.
         if not found.decoding or before is None or before.decoding:
             kept = _KeptSummary(found, current[each.metric.name], monotonic())
-            source.results.keep(each.key, kept, _SIZE)
+            source.results.keep(summary_key(each), kept, _SIZE)
     if (took := thread_time() - started) > PAGE_PATIENCE:
         source.results.keep(_RESTS, monotonic() + _REST * took)
 
 
-def _note_unreadable(source: DataSource, asked: Sequence[Asked]) -> None:
+def _note_unreadable(source: DataSource, asked: Sequence[PageReading]) -> None:
     """Let the page name the windows that its summaries lack."""
     for each in asked:
         pair = source.registry.unasked.get(each.metric.name)
@@ -179,7 +169,7 @@ def _note_unreadable(source: DataSource, asked: Sequence[Asked]) -> None:
             source.reader.note_touched(metric.name, each.days.touches)
 
 
-def _versions(source: DataSource, asked: Sequence[Asked]) -> dict[str, object]:
+def _versions(source: DataSource, asked: Sequence[PageReading]) -> dict[str, object]:
     """metric -> what differs when its summary does: the versions of the windows that still take
     reports, the day, and the operator's list of strings."""
     today = source.today

@@ -59,7 +59,10 @@ class Filters:
             and self.type in ("", metric.type.name)
             # Without a platform, a metric is recorded anywhere.
             and (not (self.platform and metric.platform) or self.platform in metric.platform)
-            and all(_finds(metric, word, values or declared_values) for word in self.words)
+            and all(
+                word in _about(metric) or word in (values or declared_values)(metric).text
+                for word in self.words
+            )
         )
 
 
@@ -114,7 +117,3 @@ def _about_of(*texts: str) -> str:
 
 def _about(metric: Metric) -> str:
     return _about_of(metric.name, metric.description, metric.owner, *metric.tags)
-
-
-def _finds(metric: Metric, word: str, values: ValuesOf) -> bool:
-    return word in _about(metric) or word in values(metric).text

@@ -14,7 +14,13 @@ from deniable.protocol import windows
 from deniable_estimator.asking.listed import Listed, SearchedValues
 from deniable_estimator.asking.query import Days
 from deniable_estimator.dashboard.data import DataSource
-from deniable_estimator.dashboard.overview.cache import Asked, bring, known_summary, latest_days
+from deniable_estimator.dashboard.metric_view import PageReading
+from deniable_estimator.dashboard.overview.cache import (
+    bring,
+    known_summary,
+    latest_days,
+    summary_key,
+)
 from deniable_estimator.dashboard.overview.filters import (
     FILTERS,
     Filters,
@@ -151,29 +157,24 @@ def list_metrics(
     """
     metrics = list(source.registry) if reachable is None else list(reachable)
     days = {kind: latest_days(source, kind) for kind in ("day", "week", "month")}
-    behind = source.behind
-    latest = {each.name: Asked(each, days[each.window], True, behind) for each in metrics}
+    latest = {each.name: PageReading(source, each, days[each.window]) for each in metrics}
     asked = latest
     if view.days is not None:
-        asked = {
-            each.name: Asked(each, _days_of(view.days, each, source), False, behind)
-            for each in metrics
-        }
-
+        asked = {name: _over(view.days, each) for name, each in latest.items()}
     values = partial(_searched, source)
     admitted = [metric for metric in metrics if view.filters.admit(metric, values)]
-    known = _known(source, latest)
-    found = _found(source, admitted, asked, known, view)
+    known = _known(latest)
+    found = _found(admitted, asked, known, view)
     # What the page shows comes first; then what the order of other days and the strip need.
     shown = [each.metric.name for each in (found if whole else _page(found, view)[0])]
-    wanted = {asked[name].key: asked[name] for name in shown}
     if view.days is not None and view.sort in ("change", "reports"):
-        wanted.update((asked[each.name].key, asked[each.name]) for each in admitted)
-    wanted.update((each.key, each) for each in latest.values())
+        shown += [each.name for each in admitted]
+    readings = (*(asked[name] for name in shown), *latest.values())
+    wanted = {summary_key(each): each for each in readings}
     outdated, blank, again = bring(source, list(wanted.values()), patience)
     if again:
-        known = _known(source, latest)
-        found = _found(source, admitted, asked, known, view)
+        known = _known(latest)
+        found = _found(admitted, asked, known, view)
     page, pages = (found, 1) if whole else _page(found, view)
     words = view.filters.words
     if words:
@@ -204,28 +205,28 @@ def _usual_sort(days: Days | None) -> Sort:
     return "change" if days and days.since else "registry"
 
 
-def _days_of(days: Days, metric: Metric, source: DataSource) -> Days:
-    """The days of a metric: those after what happened, if they are asked by it.
+def _over(days: Days, latest: PageReading) -> PageReading:
+    """A metric over these days: those after what happened, if they are asked by it.
     Where no window after it is complete, they stay as they are (`week_change` says so)."""
     if days.since:
+        metric, now = latest.metric, latest.source.seen_until
         with suppress(RangeError):
-            return read_range({"since": days.since}, source.seen_until, metric.window, metric)
-    return days
+            days = read_range({"since": days.since}, now, metric.window, metric)
+    return latest.over(days)
 
 
-def _known(source: DataSource, latest: Mapping[str, Asked]) -> dict[str, OverviewEntry]:
+def _known(latest: Mapping[str, PageReading]) -> dict[str, OverviewEntry]:
     """What is known of each metric, of the latest days."""
-    now, found = source.seen_until, {}
+    found = {}
     for name, each in latest.items():
-        summary = known_summary(source, each)
+        summary, now = known_summary(each), each.source.seen_until
         found[name] = OverviewEntry(each.metric, summary, reasons_of(each.metric, summary, now))
     return found
 
 
 def _found(
-    source: DataSource,
     admitted: Sequence[Metric],
-    asked: Mapping[str, Asked],
+    asked: Mapping[str, PageReading],
     known: Mapping[str, OverviewEntry],
     view: OverviewView,
 ) -> list[OverviewEntry]:
@@ -233,9 +234,7 @@ def _found(
     found = [known[each.name] for each in admitted]
     found = [each for each in found if _in_state(each, view.filters.state)]
     if view.days is not None:
-        found = [
-            replace(each, summary=known_summary(source, asked[each.metric.name])) for each in found
-        ]
+        found = [replace(each, summary=known_summary(asked[each.metric.name])) for each in found]
     return _sorted(found, view.sort)
 
 

@@ -8,7 +8,7 @@ An alarm has the level of a metric's page, shared by all metrics.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from deniable_estimator.answers.words.formats import estimate, estimate_of, seri
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard import words
-from deniable_estimator.dashboard.alarms import Alarm, alarm_of, looks_of, windowwise
+from deniable_estimator.dashboard.alarms import alarm_of, looks_of, windowwise
 from deniable_estimator.dashboard.calculations import LIGHT
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.discovery import finds_at
@@ -59,17 +59,6 @@ class LeadingSeries:
     """Its interval of 95%."""
 
 
-@dataclass(frozen=True, slots=True)
-class CardFinds:
-    """What a card shows of a discovery."""
-
-    count: int
-    top: tuple[tuple[str, str], ...]
-    """The commonest strings, each with its share."""
-    explained: str
-    """Which part of all reports the finds are; empty without any."""
-
-
 _ON_CARD = 3
 
 
@@ -99,8 +88,9 @@ class MetricSummary:
     """What `deniable watch` would tell of the newest window; of the latest days alone."""
     decoding: bool = False
     """Some of it is still being calculated."""
-    finds: CardFinds | None = None
-    """Of a discovery with reports: what was found."""
+    finds: Mapping[str, Any] | None = None
+    """Of a discovery with reports: how many strings were found (`count`), the commonest with their
+    shares (`top`), and which part of all reports they are (`explained`)."""
 
 
 def summarize(reading: PageReading, family: int, *, latest: bool) -> MetricSummary:
@@ -163,7 +153,7 @@ def _summarize(reading: PageReading, family: int, latest: bool) -> MetricSummary
         chart=kind.card(answered) if kind else None,
         spark=_spark(reading, answered) if answered else None,
         change=change,
-        alarm=_alarming(alarm, answer),
+        alarm=alarm.text if alarm else answer and kind_of(answer).unsound(answer),
         notes=(*mistakes, *answer_notes(source, metric, answer)),
         findings=newest_findings(followed, family) if latest else (),
         decoding=decoding,
@@ -186,20 +176,13 @@ def _summarize_discovery(reading: PageReading) -> MetricSummary:
     )
 
 
-def _card_of_finds(found: Finds) -> CardFinds:
-    texts = [estimate(SHARES, each.share, each.low, each.high) for each in found.finds[:_ON_CARD]]
+def _card_of_finds(found: Finds) -> dict[str, Any]:
+    top = [
+        (each.name, estimate(SHARES, each.share, each.low, each.high))
+        for each in found.finds[:_ON_CARD]
+    ]
     explained = estimate(SHARES, *found.explained) if found.finds else ""
-    return CardFinds(
-        len(found.finds),
-        tuple(zip((each.name for each in found.finds), texts, strict=False)),
-        explained,
-    )
-
-
-def _alarming(alarm: Alarm | None, answer: Answer | None) -> str | None:
-    if alarm:
-        return alarm.text
-    return kind_of(answer).unsound(answer) if answer is not None else None
+    return {"count": len(found.finds), "top": top, "explained": explained}
 
 
 def answer_notes(source: DataSource, metric: Metric, answer: Answer | None) -> list[str]:

@@ -11,7 +11,7 @@ The interval that is shown has 95%.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from typing import Literal, TypeAlias
 
 from deniable.protocol import windows
@@ -162,9 +162,8 @@ def newest_findings(reading: PageReading, family: int) -> tuple[MetricFinding, .
     source, metric = reading.source, reading.metric
     if isinstance(metric.type, Discovery):
         return ()  # it has no list of series whose changes could be told
-    now = source.clock()
-    last = datetime.fromtimestamp(now, UTC).date()
-    reach = Days(last, last).reaching_back(_REACH, metric.window)
+    now, today = source.clock(), source.today
+    reach = Days(today, today).reaching_back(_REACH, metric.window)
     selection = reading.over(reach).select().apart()
     window = newest_settled(selection.labels, now)
     if window is None:

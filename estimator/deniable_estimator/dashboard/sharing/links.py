@@ -140,7 +140,7 @@ class SharedLinks:
         self._run("DELETE FROM links WHERE id = ?", known)
         return mine[0]
 
-    def end_of_gone(self, entries: Mapping[str, str]) -> int:
+    def end_of_gone(self, entries: Mapping[str, str | None]) -> int:
         """Delete the links of people whose entry is not among these any more, by name; how many
         there were. Links of whoever was not in the file of people stay."""
         gone = [

@@ -11,7 +11,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from typing import Any, TypeAlias
 from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 
@@ -26,7 +25,7 @@ from deniable import DeniableError
 from deniable.protocol.types.discovery import Discovery
 from deniable_collector.operation.events import tell
 from deniable_estimator.dashboard.access.caller import OPENED, OpenedLink, opened_link
-from deniable_estimator.dashboard.access.people import PeopleFile, Person
+from deniable_estimator.dashboard.access.people import Person
 from deniable_estimator.dashboard.boards.pages import current_boards
 from deniable_estimator.dashboard.comparison_page import PERIOD_NAMES, requested_periods
 from deniable_estimator.dashboard.language import COOKIE, LANGUAGES, PARAMETER
@@ -176,61 +175,38 @@ def target_of(app: Flask, path: str) -> tuple[str, str] | None:
     return (endpoint, name) if isinstance(name, str) else None
 
 
-_Start = Callable[..., Any]
-
-
-class _Openings:
-    """Turns the request of a link into that of its view, before anything else looks at it."""
-
-    def __init__(
-        self, app: Flask, links: SharedLinks, today: Callable[[], date], people: PeopleFile
-    ) -> None:
-        self._app, self._links, self._today = app, links, today
-        self._people = people
-        self._next = app.wsgi_app
-
-    def __call__(self, environ: dict[str, Any], start: _Start) -> Iterable[bytes]:
-        if environ.get("PATH_INFO", "").startswith(_PREFIX):
-            try:
-                environ = self._opened(environ) or environ
-            except sqlite3.Error:
-                environ[_TROUBLE] = True
-        return self._next(environ, start)
-
-    def _opened(self, environ: dict[str, Any]) -> dict[str, Any] | None:
-        """The request for the view; None if the link does not open what is asked for."""
-        # PEP 3333 has the bytes of a path as Latin-1.
-        asked_path = environ["PATH_INFO"].encode("latin-1", "replace").decode("utf-8", "replace")
-        secret, slash, rest = asked_path.removeprefix(_PREFIX).partition("/")
-        # Reads the file again if it has changed, which ends the links of whoever has left.
-        _ = self._people.value
-        link = self._links.find(secret, self._today())
-        if link is None or environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
-            return None
-        shown = shown_path(self._app, link)
-        view = target_of(self._app, shown) if shown else None
-        if shown is None or view is None or view[0] not in VIEWS:
-            return None
-        path = f"/{rest}" if slash else shown
-        if slash and not _belongs(target_of(self._app, path), view):
-            return None
-        asked = parse_qs(environ.get("QUERY_STRING", "")).get(PARAMETER, []) if not slash else []
-        language = urlencode([(PARAMETER, each) for each in asked[:1]])
-        kept = {
-            name: value
-            for name, value in environ.items()
-            if name in _KEPT or not name.startswith(("HTTP_", "RAW_", "REQUEST_URI"))
-        }
-        # A release has no range to choose.
-        query = link.query if shown == link.path else ""
-        chosen = parse_cookie(environ).get(COOKIE)
-        return {
-            **kept,
-            **({"HTTP_COOKIE": f"{COOKIE}={chosen}"} if chosen in LANGUAGES else {}),
-            "PATH_INFO": path.encode().decode("latin-1"),
-            "QUERY_STRING": "&".join(each for each in (query, language) if each),
-            OPENED: OpenedLink(link, secret),
-        }
+def _opened(app: Flask, links: SharedLinks, environ: dict[str, Any]) -> dict[str, Any] | None:
+    """The request for the view; None if the link does not open what is asked for."""
+    # PEP 3333 has the bytes of a path as Latin-1.
+    asked_path = environ["PATH_INFO"].encode("latin-1", "replace").decode("utf-8", "replace")
+    secret, slash, rest = asked_path.removeprefix(_PREFIX).partition("/")
+    link = links.find(secret, app.extensions["deniable_source"].today)
+    if link is None or environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
+        return None
+    shown = shown_path(app, link)
+    view = target_of(app, shown) if shown else None
+    if shown is None or view is None or view[0] not in VIEWS:
+        return None
+    path = f"/{rest}" if slash else shown
+    if slash and not _belongs(target_of(app, path), view):
+        return None
+    asked = parse_qs(environ.get("QUERY_STRING", "")).get(PARAMETER, []) if not slash else []
+    language = urlencode([(PARAMETER, each) for each in asked[:1]])
+    kept = {
+        name: value
+        for name, value in environ.items()
+        if name in _KEPT or not name.startswith(("HTTP_", "RAW_", "REQUEST_URI"))
+    }
+    # A release has no range to choose.
+    query = link.query if shown == link.path else ""
+    chosen = parse_cookie(environ).get(COOKIE)
+    return {
+        **kept,
+        **({"HTTP_COOKIE": f"{COOKIE}={chosen}"} if chosen in LANGUAGES else {}),
+        "PATH_INFO": path.encode().decode("latin-1"),
+        "QUERY_STRING": "&".join(each for each in (query, language) if each),
+        OPENED: OpenedLink(link, secret),
+    }
 
 
 def shown_path(app: Flask, link: SharedLink) -> str | None:
@@ -246,11 +222,22 @@ def shown_path(app: Flask, link: SharedLink) -> str | None:
     return link.path if view[0] in (*_OF_RELEASES, "embedding.embedded") else None
 
 
-def open_links(
-    app: Flask, links: SharedLinks, today: Callable[[], date], people: PeopleFile
-) -> None:
-    """Open these links at this application. `today` is the day in UTC. The links of people who
-    leave the file of people end, also if they left while no dashboard ran."""
+def open_links(app: Flask, links: SharedLinks) -> None:
+    """Open these links at this application: turn the request of a link into that of its view,
+    before anything else looks at it. The links of people who leave the file of people end, also if
+    they left while no dashboard ran."""
+    people, answer = app.extensions["deniable_door"].people, app.wsgi_app
+
+    def opened(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        if environ.get("PATH_INFO", "").startswith(_PREFIX):
+            try:
+                # Reads the file again if it has changed, which ends the links of whoever has left.
+                _ = people.value
+                environ = _opened(app, links, environ) or environ
+            except sqlite3.Error:
+                environ[_TROUBLE] = True
+        return answer(environ, start)
+
     people.on_read = lambda found: _end_links_of_gone(links, found)
     if people.exists:
         people.on_read(people.value)
@@ -259,7 +246,7 @@ def open_links(
     app.after_request(_close)
     app.add_url_rule(f"{_PREFIX}<path:rest>", "nothing_shared", _nothing)
     app.jinja_env.globals.update(opened_link=opened_link, url_for=_address)
-    app.wsgi_app = _Openings(app, links, today, people)  # type: ignore[method-assign, assignment]
+    app.wsgi_app = opened  # type: ignore[method-assign, assignment]
 
 
 def _end_links_of_gone(links: SharedLinks, people: Mapping[str, Person]) -> None:

@@ -14,9 +14,8 @@ from werkzeug.exceptions import NotFound, ServiceUnavailable
 from deniable.protocol import windows
 from deniable_collector.upkeep.keeper import SETTLED
 from deniable_estimator.dashboard.access.caller import allows, asked_for, caller
-from deniable_estimator.dashboard.access.door import door
-from deniable_estimator.dashboard.access.people import Person
 from deniable_estimator.dashboard.access.roles import Role
+from deniable_estimator.dashboard.pictures import frames_lack
 from deniable_estimator.dashboard.sharing.links import (
     NOTE_LENGTH,
     LinksError,
@@ -91,7 +90,7 @@ def make() -> ResponseReturnValue:
             path,
             view.query,
             maker=person.name if person else "",
-            entry=_entry_of(person),
+            entry=person.entry if person else None,
             note=note,
             today=current_source().today,
             days=int(days),
@@ -99,13 +98,14 @@ def make() -> ResponseReturnValue:
         )
     except LinksError as error:
         return _page(sent, str(error), status=409)
-    public: str = current_app.config["DENIABLE_PUBLIC_URL"] or request.host_url.rstrip("/")
+    public = settings_in_force().public_url or request.host_url.rstrip("/")
+    framable = path != view.path and not frames_lack(settings_in_force())
     return render_template(
         "share.html",
         link=link,
         view=view,
         address=f"{public}/shared/{secret}",
-        frame=_SIZES[view.endpoint] if path != view.path and _framable() else None,
+        frame=_SIZES[view.endpoint] if framable else None,
         lasting=_links().lasting,
     )
 
@@ -196,16 +196,6 @@ def _empty_until(view: SharedView | None) -> date | None:
     if min(map(windows.end, labels)) + SETTLED <= source.clock():
         return None
     return min(map(settled_day, labels))
-
-
-def _framable() -> bool:
-    """Whether a site may show charts, and a link is whole."""
-    return not current_app.jinja_env.globals["frames_lack"]
-
-
-def _entry_of(person: Person | None) -> str | None:
-    listed = door().people.value.get(person.name) if person else None
-    return listed.entry if listed else None
 
 
 def _links() -> SharedLinks:

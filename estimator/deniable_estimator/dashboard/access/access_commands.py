@@ -1,4 +1,5 @@
-"""`deniable dashboard people add`: lets somebody sign in, with a role and a token."""
+"""`deniable dashboard people add`: lets somebody sign in, with a role and a token; and `deniable
+dashboard token new`: makes a token for a program that reads the dashboard's API."""
 
 from __future__ import annotations
 
@@ -20,7 +21,14 @@ from deniable_estimator.dashboard.access.people import (
     parse_people,
 )
 from deniable_estimator.dashboard.access.roles import ROLES
-from deniable_estimator.dashboard.access.tokens import new_token
+from deniable_estimator.dashboard.access.tokens import (
+    SCOPES,
+    ApiToken,
+    digest_of_token,
+    new_token,
+    parse_tokens,
+    token_lines,
+)
 from deniable_estimator.files import (
     PEOPLE,
     CheckedFileError,
@@ -32,7 +40,7 @@ from deniable_estimator.files import (
 
 @command("deniable dashboard people add Ana --role analyst")
 @click.argument("name")
-@click.option("--role", required=True, type=click.Choice(list(ROLES)), help="What NAME may do.")
+@click.option("--role", required=True, type=click.Choice(ROLES), help="What NAME may do.")
 @click.option("--no-token", is_flag=True, help="Make no token: a reverse proxy names this person.")
 @click.option(
     "--replace", is_flag=True, help="Give somebody who is listed another role and a new token."
@@ -107,3 +115,64 @@ def _add(path: Path, name: str, keys: dict[str, str], *, replace: bool) -> None:
     parse_people(after, str(path))
     # It is its owner's alone, as it has the hashes of tokens.
     replace_file(path, after, 0o600)
+
+
+@command("deniable dashboard token new --name grafana --scope read:metrics")
+@click.option("--name", required=True, help="What uses it, to know it by.")
+@click.option(
+    "--scope",
+    "scopes",
+    required=True,
+    multiple=True,
+    type=click.Choice(list(SCOPES)),
+    help="What it may read; can be given several times.",
+)
+@click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    metavar="PATTERN",
+    help="Only metrics with such a name, like `checkout_*`; can be given several times.",
+)
+@click.option(
+    "--tag",
+    "tags",
+    multiple=True,
+    metavar="PATTERN",
+    help="Only metrics with such a tag; can be given several times.",
+)
+@click.option(
+    "--settled",
+    is_flag=True,
+    help="Only windows that take no reports any more: two readings then never differ by a few "
+    "late reports.",
+)
+@json_option
+def new(
+    name: str,
+    scopes: tuple[str, ...],
+    metrics: tuple[str, ...],
+    tags: tuple[str, ...],
+    settled: bool,
+    as_json: bool,
+) -> None:
+    """Make a token. It is shown once, on standard error, and stored nowhere.
+
+    The other lines go into the file that DENIABLE_API_TOKENS_FILE names (`>> tokens.toml`); the
+    dashboard reads it anew when it changes. To revoke a token, remove its lines.
+    """
+    secret = new_token()
+    made = ApiToken(name, digest_of_token(secret), frozenset(scopes), metrics, tags, settled)
+    lines = token_lines(made)
+    try:
+        parse_tokens(lines)
+    except CheckedFileError as error:
+        problem = error.problems[0]
+        key = problem.where.rpartition(".")[2]
+        raise click.UsageError(f"{key} {problem.message}") from None
+    if as_json:
+        click.echo(json.dumps({"token": secret, "lines": lines}))
+        return
+    # On standard error, so that `>> tokens.toml` adds only the lines to the file.
+    click.echo(lines, nl=False)
+    click.echo(f"\ntoken: {secret}", err=True)
