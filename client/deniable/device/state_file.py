@@ -64,7 +64,7 @@ def open_file(path: str, app: str | None, deadline: float) -> sqlite3.Connection
         StateError: the file cannot be trusted.
         sqlite3.Error, OSError: the disk does not work, or another process has a lock.
     """
-    if not is_there(path):
+    if not may_be_there(path):
         _create_file(path, app)
     connection = _connect(f"{_address(path)}?mode=rw")
     try:
@@ -95,13 +95,15 @@ def wait_until(connection: sqlite3.Connection, deadline: float) -> None:
     connection.execute(f"PRAGMA busy_timeout = {left}")
 
 
-def is_there(path: str) -> bool:
-    """Whether there is such a file. Unlike `os.path.exists`, which takes a directory that may not
-    be read for an empty one."""
+def may_be_there(path: str) -> bool:
+    """Whether there is such a file, or none can be seen because the directory may not be read.
+    `os.path.exists` would take such a directory for an empty one."""
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         return False
+    except OSError:
+        return True
     return True
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from deniable.protocol.addresses import check_endpoint
@@ -124,11 +124,11 @@ class HttpTransport:
         request = urllib.request.Request(url, body, sent)  # noqa: S310  (checked above)
         self._connections.clear()
         passed = threading.Event()
+        timer = threading.Timer(_WHOLE * self.timeout, _hang_up, (self._connections, passed))
+        timer.daemon = True
+        timer.start()
         try:
-            with (
-                _deadline(_WHOLE * self.timeout, self._connections) as passed,
-                self._opener.open(request, timeout=self.timeout) as response,
-            ):
+            with self._opener.open(request, timeout=self.timeout) as response:
                 reply, found = self._read(response, largest), response.headers
         except http.client.HTTPException as error:
             # Its text is not repeated, because it would end up in the app's logs.
@@ -140,6 +140,8 @@ class HttpTransport:
         except OSError as error:
             reason = "the reply took too long" if passed.is_set() else _reason(error)
             raise TransportError(f"the collector cannot be reached: {reason}") from None
+        finally:
+            timer.cancel()
         if passed.is_set():  # what was read may be cut off
             raise TransportError("the collector cannot be reached: the reply took too long")
         return reply, found
@@ -175,27 +177,14 @@ def _reason(error: OSError) -> str:
     return told if refused is None else f"the proxy refused the tunnel with status {refused[1]}"
 
 
-@contextmanager
-def _deadline(seconds: float, connections: list[HTTPConnection]) -> Iterator[threading.Event]:
-    """Hangs up the connections that are made inside it when its seconds are over; what it gives is
-    set then."""
-    passed = threading.Event()
+def _hang_up(connections: list[HTTPConnection], passed: threading.Event) -> None:
+    """End an exchange that takes too long."""
+    import socket
 
-    def hang_up() -> None:
-        import socket
-
-        passed.set()
-        for connection in connections:
-            with suppress(OSError, AttributeError):  # no socket yet, or none any more
-                connection.sock.shutdown(socket.SHUT_RDWR)
-
-    timer = threading.Timer(seconds, hang_up)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield passed
-    finally:
-        timer.cancel()
+    passed.set()
+    for connection in connections:
+        with suppress(OSError, AttributeError):  # no socket yet, or none any more
+            connection.sock.shutdown(socket.SHUT_RDWR)
 
 
 def _make_opener(connections: list[HTTPConnection], *, proxies: bool) -> OpenerDirector:
