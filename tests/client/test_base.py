@@ -8,7 +8,7 @@ import pytest
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below, log_above
 from deniable.protocol.mechanisms import Packing, Row, limits, total_variance
-from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
+from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection
 
 
 @pytest.mark.parametrize(

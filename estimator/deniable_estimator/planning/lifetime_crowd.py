@@ -26,7 +26,6 @@ from deniable.protocol.mechanisms import (
     AUTO,
     MAX_EPSILON,
     MAX_MEMO_EPSILON,
-    STRING_DESIGNS,
     Mechanism,
     MemoizingOracle,
     design,
@@ -179,9 +178,7 @@ class LifetimeCrowd:
         name, domain = self.asked["mechanism"], self.domain
         if isinstance(domain, Number):
             return domain.design(name, SALT, epsilon)
-        if name in STRING_DESIGNS:
-            return design(name, None, epsilon, salt=SALT)
-        return design(name, domain, epsilon)
+        return design(name, domain, epsilon, salt=SALT)
 
     def rate(self, reports: int) -> float:
         return min(1.0, reports / self.windows)

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from deniable import Metric
 from deniable.protocol import windows
 from deniable.protocol.mechanisms.memoized_retention import LIFECYCLE, MemoizedRetention
-from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
-from deniable.protocol.mechanisms.subset_selection import SubsetSelection
+from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection, SubsetSelection
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.own_columns import SubsetSelectionAnalysis
 from deniable_estimator.messages import message

@@ -8,8 +8,6 @@ from typing import Any
 
 from deniable.protocol.mechanisms import (
     AUTO,
-    MEMOIZED_STRING_DESIGNS,
-    STRING_DESIGNS,
     FrequencyOracle,
     Memoizing,
     design,
@@ -110,15 +108,9 @@ def planned(asked: Asked) -> Planned:
 def _designed(asked: Asked) -> tuple[FrequencyOracle[Any], str]:
     """The mechanism, and why it is this one."""
     name, size, epsilon = asked["mechanism"], asked["size"], asked["epsilon"]
-    lifetime, chosen = asked["lifetime_epsilon"], "named by you"
-    if asked["memoize"]:
-        listed = None if name in MEMOIZED_STRING_DESIGNS else size
-        if name == AUTO:
-            chosen = choose(size, epsilon, lifetime, salt=words.SALT)[1]
-        return design(name, listed, epsilon, lifetime, salt=words.SALT), chosen
-    if name in STRING_DESIGNS:
-        return design(name, None, epsilon, salt=words.SALT), chosen
-    return design(name, size, epsilon), choose(size, epsilon)[1] if name == AUTO else chosen
+    memo = asked["lifetime_epsilon"] if asked["memoize"] else None
+    why = choose(size, epsilon, memo, salt=words.SALT)[1] if name == AUTO else "named by you"
+    return design(name, size, epsilon, memo, salt=words.SALT), why
 
 
 def lasting_error(mechanism: Memoizing[Any], share: float, devices: int) -> float:

@@ -64,7 +64,7 @@ def _choose_memoized(
     size: int, salt: str, epsilon: float, memo_epsilon: float
 ) -> tuple[FrequencyOracle[Any], CodedMessage]:
     from deniable.protocol.mechanisms.hashed import MemoizedLocalHashing
-    from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
+    from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection
 
     selection = MemoizedSubsetSelection.design(size, epsilon, memo_epsilon)
     hashing = MemoizedLocalHashing.design(salt, epsilon, memo_epsilon)
