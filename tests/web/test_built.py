@@ -8,7 +8,7 @@ from tests.registries import declared
 
 from deniable import Registry
 from deniable.protocol.mechanisms import MECHANISMS
-from deniable.tools.web_command import ABSENT, web_files
+from deniable.tools.compile_command import ABSENT, web_files
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = ROOT / "client/deniable/web"
