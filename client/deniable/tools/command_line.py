@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from difflib import SequenceMatcher
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -313,12 +313,14 @@ class Forecasts(Protocol):
 MISSING = "no forecasts, which come with the estimator: pip install 'deniable[estimator]'"
 
 
+def installed(group: str) -> Iterator[Any]:
+    """What the entry points of a group name, in the order of their names; without those of packages
+    whose needs are not installed."""
+    for point in sorted(entry_points(group=group), key=lambda each: each.name):
+        with suppress(ModuleNotFoundError):
+            yield point.load()
+
+
 def forecasts() -> Forecasts | None:
     """The estimator's forecasts; None where it is not installed."""
-    for point in entry_points(group="deniable.forecasts"):
-        try:
-            found: Forecasts = point.load()
-        except ModuleNotFoundError:
-            return None
-        return found
-    return None
+    return next(installed("deniable.forecasts"), None)

@@ -9,7 +9,6 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, get_args
 
@@ -28,6 +27,7 @@ from deniable.tools.command_line import (
     Forecasts,
     command,
     forecasts,
+    installed,
     json_option,
     registry_argument,
 )
@@ -139,8 +139,8 @@ def _print_notice(
 
 def _files_beside(registry: Registry) -> Iterator[tuple[str, Sequence[Problem]]]:
     """Other files of an operator, and what is wrong with each, as installed packages check them."""
-    for point in sorted(entry_points(group="deniable.lint"), key=lambda each: each.name):
-        yield from point.load()(registry, os.environ)
+    for check in installed("deniable.lint"):
+        yield from check(registry, os.environ)
 
 
 @command(
