@@ -223,7 +223,7 @@ class OpenWindows:
         self, metric: Metric, window: str, value: str, given: Mapping[str, str], ready: float
     ) -> bool:
         """Randomize the value, queue the report, charge the ledger; False if there is no report."""
-        if windows.start(window) >= windows.end(metric.expires.isoformat()):
+        if windows.start(window) >= metric.ends:
             return False
         try:
             item = metric.item(value)
@@ -265,12 +265,8 @@ class OpenWindows:
         """Whether the metric or one of its pairs accepts values of the window."""
         metric, window = record.metric, record.window
         takers = [] if metric.name in self._registry.unasked else [metric]
-        begins = windows.start(window)
-        takers += [
-            pair
-            for pair in self._registry.pairs.get(metric.name, ())
-            if begins < windows.end(pair.expires.isoformat())
-        ]
+        pairs = self._registry.pairs.get(metric.name, ())
+        takers += [pair for pair in pairs if windows.start(window) < pair.ends]
         # All of them draw, so that whether one takes part says nothing about another.
         drawn = [self._is_open(each, window) for each in takers]
         return any(drawn)

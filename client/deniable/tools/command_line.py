@@ -185,7 +185,7 @@ class CommandTree(Command, click.Group):
 def below(path: tuple[str, ...]) -> list[str]:
     """The next words of the commands that begin with these; all first words in the order of the
     help."""
-    known = {each[len(path)] for each in _points() if _begins(each, path) and each != path}
+    known = {each[len(path)] for each in _points() if each[: len(path)] == path != each}
     listed = [name for names in SECTIONS.values() for name in names]
     return sorted(known) if path else [name for name in listed if name in known]
 
@@ -209,10 +209,6 @@ def find(*path: str) -> Command:
 @functools.cache
 def _points() -> dict[tuple[str, ...], EntryPoint]:
     return {tuple(each.name.split(".")): each for each in entry_points(group=GROUP)}
-
-
-def _begins(name: tuple[str, ...], path: tuple[str, ...]) -> bool:
-    return name[: len(path)] == path
 
 
 def _unknown(typed: str, word: str) -> str:
