@@ -216,25 +216,18 @@ def _make_opener(connections: list[HTTPConnection], *, proxies: bool) -> OpenerD
 
         https_response = http_response
 
-    class Plain(urllib.request.HTTPHandler):
-        def http_open(self, req: Request) -> HTTPResponse:
-            return self.do_open(watched(http.client.HTTPConnection), req)
+    class Watched(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
+        def do_open(self, http_class: Any, req: Request, **options: Any) -> HTTPResponse:
+            def make(*arguments: Any, **more: Any) -> HTTPConnection:
+                connection: HTTPConnection = http_class(*arguments, **more)
+                connection.response_class = LimitedReply
+                connections.append(connection)
+                return connection
 
-    class Encrypted(urllib.request.HTTPSHandler):
-        def https_open(self, req: Request) -> HTTPResponse:
-            return self.do_open(watched(http.client.HTTPSConnection), req)
-
-    def watched(kind: type[HTTPConnection]) -> Callable[..., HTTPConnection]:
-        def make(*arguments: object, **options: object) -> HTTPConnection:
-            connection = kind(*arguments, **options)  # type: ignore[arg-type]
-            connection.response_class = LimitedReply
-            connections.append(connection)
-            return connection
-
-        return make
+            return super().do_open(make, req, **options)
 
     without = () if proxies else (urllib.request.ProxyHandler({}),)
-    return urllib.request.build_opener(Replies, Plain, Encrypted, *without)
+    return urllib.request.build_opener(Replies, Watched, *without)
 
 
 def read_reply(reply: Reply, batch_id: str, now: Callable[[], float]) -> dict[int, str]:
