@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hmac
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
@@ -213,12 +213,8 @@ class Sealed(_Exchange):
             raise WireError("malformed", "the response is not the gateway's") from None
 
 
-def seal_request(
-    configuration: KeyConfiguration, message: bytes, *, ephemeral: Any = None
-) -> Sealed:
+def seal_request(configuration: KeyConfiguration, message: bytes) -> Sealed:
     """Seal a message for the gateway, each time in a new context (RFC 9458, 4.3).
-
-    `ephemeral` is a pair of keys of pyhpke, for tests with known bytes alone.
 
     Raises:
         WireError: the public key is none.
@@ -228,9 +224,7 @@ def seal_request(
     header = _HEADER.pack(configuration.id, configuration.kem, KDF, aead)
     try:
         public = suite.kem.deserialize_public_key(configuration.public)
-        enc, context = suite.create_sender_context(
-            public, info=_REQUEST + b"\0" + header, eks=ephemeral
-        )
+        enc, context = suite.create_sender_context(public, info=_REQUEST + b"\0" + header)
     except Exception:
         raise WireError("malformed", "the gateway's public key is none") from None
     return Sealed(enc, aead, context, header + enc + context.seal(message))
@@ -242,9 +236,9 @@ class Opened(_Exchange):
 
     message: bytes
 
-    def seal_response(self, message: bytes, random: Callable[[int], bytes] | None = None) -> bytes:
+    def seal_response(self, message: bytes) -> bytes:
         """The capsule of a response (RFC 9458, 4.4)."""
-        nonce = (random or _random)(AEADS[self._aead])
+        nonce = _random(AEADS[self._aead])
         key, start = self._response_key(nonce)
         sealed: bytes = key.encrypt(start, message, None)
         return nonce + sealed
