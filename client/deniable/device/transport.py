@@ -129,7 +129,8 @@ class HttpTransport:
         timer.start()
         try:
             with self._opener.open(request, timeout=self.timeout) as response:
-                reply, found = self._read(response, largest), response.headers
+                found, body = response.headers, response.read(largest + 1)
+                reply = Reply(response.status, body, found.get("Retry-After"))
         except http.client.HTTPException as error:
             # Its text is not repeated, because it would end up in the app's logs.
             raise TransportError(
@@ -144,15 +145,9 @@ class HttpTransport:
             timer.cancel()
         if passed.is_set():  # what was read may be cut off
             raise TransportError("the collector cannot be reached: the reply took too long")
+        if len(body) > largest:
+            raise TransportError("the collector's reply is too long")
         return reply, found
-
-    def _read(self, response: HTTPResponse, largest: int) -> Reply:
-        body = b""
-        while chunk := response.read1(1 << 14):
-            body += chunk
-            if len(body) > largest:
-                raise TransportError("the collector's reply is too long")
-        return Reply(response.status, body, response.headers.get("Retry-After"))
 
 
 def check_ingest_key(key: str | None) -> None:
