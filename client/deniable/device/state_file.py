@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 
 from deniable.device import ledger, open_windows, outbox
 from deniable.protocol.errors import StateError
@@ -131,14 +131,11 @@ def _create_file(path: str, app: str | None) -> None:
         os.unlink(draft)
     os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     try:
-        connection = _connect(_address(draft))
-        try:
+        with closing(_connect(_address(draft))) as connection:
             connection.execute("PRAGMA journal_mode = TRUNCATE")
             connection.execute("BEGIN IMMEDIATE")
             _create_tables(connection, app)
             connection.execute("COMMIT")
-        finally:
-            connection.close()
         with suppress(FileExistsError):
             os.link(draft, path)
     finally:

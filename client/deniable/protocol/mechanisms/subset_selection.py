@@ -98,18 +98,13 @@ class SubsetSelection(Subsets):
         """
         check_size(cls.name, size)
         odds = exp_below(epsilon)
-        if k is not None:
-            return cls._calibrated(size, k, odds)
         best = size / (odds + 1)
-        candidates = {min(max(1, near), size - 1) for near in (math.floor(best), math.ceil(best))}
-        return min(
-            (cls._calibrated(size, near, odds) for near in sorted(candidates)),
-            key=lambda mechanism: total_variance(mechanism.p, mechanism.q, size),
-        )
-
-    @classmethod
-    def _calibrated(cls, size: int, k: int, odds: Fraction) -> Self:
-        return cls(size, k, math.floor(ONE * odds * k / (odds * k + size - k)))
+        near = {min(max(1, each), size - 1) for each in (math.floor(best), math.ceil(best))}
+        designs = [
+            cls(size, each, math.floor(ONE * odds * each / (odds * each + size - each)))
+            for each in sorted(near if k is None else {k})
+        ]
+        return min(designs, key=lambda each: total_variance(each.p, each.q, size))
 
     def randomize(self, item: int, bits: Bits = system_bits) -> Report:
         self.require_item(item)
