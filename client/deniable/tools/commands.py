@@ -111,10 +111,8 @@ def lint(
             print_problems(found, name)
             if not found:
                 click.echo(f"{name}: no mistakes")
-    mistakes = [
-        each for found in (problems, *files.values()) for each in found if each.severity == "error"
-    ]
-    if mistakes:
+    everything = (problems, *files.values())
+    if any(each.severity == "error" for found in everything for each in found):
         raise SystemExit(1)
 
 
