@@ -148,7 +148,9 @@ def design(
     elif name in by_size and size is not None:
         made = by_size[name](size, *limits)
     else:
-        raise SchemeError(no_mechanism(name, (AUTO, *by_size, *by_salt)))
+        sized = by_size if size is not None else ()
+        salted = by_salt if size is None or memo_epsilon is not None else ()
+        raise SchemeError(no_mechanism(name, (AUTO, *sized, *salted)))
     return made.require_within(epsilon, memo_epsilon)
 
 
