@@ -20,8 +20,8 @@ from common import peers
 from common.tables import Cell, Goal, Measured, Table, run
 from deniable.protocol.mechanisms import Memoizing
 from deniable.protocol.mechanisms.hashed import MemoizedLocalHashing
-from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 from deniable.protocol.mechanisms.rappor import BasicRappor, Rappor
+from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection
 from deniable.protocol.randomness import PRECISION, below
 
 REPORTS = 1000

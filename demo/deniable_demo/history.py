@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from deniable import Metric, Registry
 from deniable.device import ledger
 from deniable.protocol import windows
-from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
+from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection
 from deniable.protocol.types.pair import Pair
 from deniable_collector.stores import Store
 from deniable_collector.tally import Tally

@@ -27,7 +27,7 @@ from urllib.parse import parse_qs, urlsplit
 import deniable_demo
 import deniable_estimator
 from deniable import DeniableError, Registry
-from deniable.tools.web_command import web_files
+from deniable.tools.compile_command import web_files
 
 _LISTENING = " listening at "
 _PATIENCE = 35.0

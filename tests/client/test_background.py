@@ -13,7 +13,7 @@ import pytest
 from tests.ports import until
 
 from deniable import Registry
-from deniable.device import outbox
+from deniable.device.device import Device
 from deniable.device.worker import Worker
 
 from .conftest import REGISTRY, metrics_toml, run_app
@@ -111,7 +111,7 @@ def test_without_free_files_nothing_is_printed(tmp_path):
 def test_an_answer_at_once_leaves_after_a_burst(make_client, tmp_path, collector, monkeypatch):
     """Reports that answer at once are sealed and sent while an app goes on recording, each of
     them."""
-    monkeypatch.setattr(outbox, "JITTER", 0.0)
+    monkeypatch.setattr(Device, "jitter", 0.0)
     names = ["first", "second"]
     soon = {"aggregate": "first", "answer": "at_once"}
     registry = Registry.parse(metrics_toml(dark_mode={}, **dict.fromkeys(names, soon)))

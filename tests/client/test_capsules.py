@@ -3,6 +3,7 @@
 import itertools
 import json
 from contextlib import suppress
+from functools import partialmethod
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from pyhpke.kem_key import KEMKey, KEMKeyPair
 
 from deniable import WireError
 from deniable.oblivious import sealed_size
+from deniable.protocol.oblivious import capsules
 from deniable.protocol.oblivious.binary_http import SMALLEST, padded_size
 from deniable.protocol.oblivious.capsules import (
     AEADS,
@@ -40,19 +42,21 @@ CAPSULE, RESPONSE = _EXAMPLE["capsule"], _EXAMPLE["response"]
 KEY = PrivateKey(1, KEMS["x25519"], SECRET)
 
 
-def test_the_example_of_rfc_9458():
+def test_the_example_of_rfc_9458(monkeypatch):
     """Appendix A bit by bit: the key configuration, and the capsules of request and response."""
     assert KEY.configuration.encode() == CONFIGURATION
     assert KeyConfiguration.decode(CONFIGURATION) == KEY.configuration
     suite = CipherSuite.new(KEMId.DHKEM_X25519_HKDF_SHA256, KDFId.HKDF_SHA256, AEADId.AES128_GCM)
     private = suite.kem.deserialize_private_key(EPHEMERAL)
     public = KEMKey.from_pyca_cryptography_key(private.raw.public_key())
-    sealed = seal_request(KEY.configuration, MESSAGE, ephemeral=KEMKeyPair(private, public))
+    known = partialmethod(CipherSuite.create_sender_context, eks=KEMKeyPair(private, public))
+    monkeypatch.setattr(CipherSuite, "create_sender_context", known)
+    monkeypatch.setattr(capsules, "_random", lambda size: NONCE[:size])
+    sealed = seal_request(KEY.configuration, MESSAGE)
     assert sealed.capsule == CAPSULE
     opened = open_request({1: KEY}, CAPSULE)
     assert opened.message == MESSAGE
-    answer = opened.seal_response(bytes.fromhex("0140c8"), lambda size: NONCE[:size])
-    assert answer == RESPONSE
+    assert opened.seal_response(bytes.fromhex("0140c8")) == RESPONSE
     assert sealed.open_response(RESPONSE) == bytes.fromhex("0140c8")
 
 

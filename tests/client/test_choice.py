@@ -9,9 +9,8 @@ from deniable.protocol.mechanisms.choice import (
     loss,
 )
 from deniable.protocol.mechanisms.hashed import MemoizedLocalHashing
-from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
-from deniable.protocol.mechanisms.subset_selection import SubsetSelection
+from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection, SubsetSelection
 
 
 def test_auto_takes_what_is_chosen():

@@ -38,13 +38,12 @@ from deniable.protocol.mechanisms.hashed import (
 )
 from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
-from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
 from deniable.protocol.mechanisms.rappor import BasicRappor, Bloom, OneTimeRappor, Rappor, Rounds
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
-from deniable.protocol.mechanisms.subset_selection import SubsetSelection
+from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection, SubsetSelection
 from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
 from deniable.protocol.randomness import PRECISION
 

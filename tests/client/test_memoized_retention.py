@@ -10,7 +10,7 @@ from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
 from deniable.protocol.mechanisms import Report, rebuild
 from deniable.protocol.mechanisms.memoized_retention import ASKS, MAX_AGES, MemoizedRetention
-from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
+from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection
 from deniable.protocol.randomness import PRECISION
 
 from .two_rounds import memo_chances, report_chances, worst_ratio

@@ -24,9 +24,9 @@ from deniable.protocol.mechanisms import (
 )
 from deniable.protocol.mechanisms.dbitflip import DBitFlip
 from deniable.protocol.mechanisms.hashed import MemoizedLocalHashing
-from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable.protocol.mechanisms.rappor import BasicRappor, Bloom, OneTimeRappor, Rappor, Rounds
+from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection
 from deniable.protocol.randomness import PRECISION
 
 from .two_rounds import memo_chances, report_chances, worst_ratio

@@ -149,6 +149,8 @@ def test_the_count_is_forgotten_with_its_window(make_client, clock):
     assert counts(client, clock) == {"browser": 2}
     assert client._state.path is not None
     assert b"secret" not in Path(client._state.path).read_bytes()
+    client.record("browser", "secret")
+    assert counts(client, clock) == {"browser": 3}
     clock.days(1)
     client.flush()
     assert counts(client, clock) == {}
@@ -174,3 +176,20 @@ def test_without_consent_no_count_is_kept(make_client, clock):
     assert client.counters == {"refused": 1}
     client.opt_in()
     assert counts(client, clock) == {}
+
+
+def test_the_newest_closed_windows_stay(make_client, clock):
+    """Of a metric's closed windows 400 are listed; older ones are deleted when another closes."""
+    client = make_client(registry=REGISTRY)
+    client.record("browser", "firefox")
+    client.flush()
+    with client._state.transaction() as connection:
+        rows = [(f"window {each}", float(each)) for each in range(500)]
+        connection.executemany("INSERT INTO windows VALUES ('browser', ?, ?, 'passed')", rows)
+    clock.days(1)
+    client.flush()
+    with client._state.transaction() as connection:
+        found = connection.execute(
+            "SELECT count(*), min(ends) FROM windows WHERE metric = 'browser'"
+        )
+        assert found.fetchone() == (400, 101.0)

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 import deniable
 from deniable import Registry
-from deniable.tools.web_command import web
+from deniable.tools.compile_command import web
 
 from . import compiled_cases
 from .conftest import metrics_toml

@@ -14,7 +14,7 @@ from tests.registries import declared
 from deniable import Registry
 from deniable.oblivious import ObliviousTransport
 from deniable.protocol import wire
-from deniable.tools.web_command import web_files
+from deniable.tools.compile_command import web_files
 from deniable_collector.oblivious.key_file import KeyFile
 
 from .running import counted, firefox, serving

@@ -7,9 +7,9 @@ import pytest
 
 from deniable.protocol.mechanisms.dbitflip import DBitFlip
 from deniable.protocol.mechanisms.hashed import MemoizedLocalHashing
-from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable.protocol.mechanisms.rappor import BasicRappor, Bloom, Rappor, Rounds
+from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection
 from deniable.protocol.randomness import PRECISION
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.privacy.computing import reports_that_show

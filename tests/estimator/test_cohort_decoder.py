@@ -13,9 +13,8 @@ from scipy import stats
 from deniable import Scheme
 from deniable.protocol.mechanisms import Mechanism
 from deniable.protocol.mechanisms.hashed import CohortLocalHashing, MemoizedLocalHashing
-from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 from deniable.protocol.mechanisms.rappor import Bloom, OneTimeRappor, Rappor
-from deniable.protocol.mechanisms.subset_selection import SubsetSelection
+from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection, SubsetSelection
 from deniable_collector.tally import Tally, empty_tally
 from deniable_estimator.analyses import cohorts, oracle_analysis, sample_tally
 from deniable_estimator.analyses.cohorts import decoder

@@ -13,9 +13,8 @@ from tests.estimator.schemes import every_report
 
 from deniable.protocol.mechanisms import Memoizing
 from deniable.protocol.mechanisms.hashed import MemoizedLocalHashing
-from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 from deniable.protocol.mechanisms.rappor import BasicRappor, Bloom, Rappor, Rounds
-from deniable.protocol.mechanisms.subset_selection import SubsetSelection
+from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection, SubsetSelection
 from deniable.protocol.randomness import PRECISION
 from deniable_estimator.analyses import analysis_of, oracle_analysis
 from deniable_estimator.analyses.base import OracleAnalysis

@@ -13,14 +13,14 @@ from itertools import product
 import numpy as np
 import pytest
 
-from deniable.protocol.mechanisms import Memoizing, all_names
+from deniable.protocol.mechanisms import MECHANISMS, Memoizing
 from deniable.protocol.mechanisms.base import ONE
 from deniable.protocol.mechanisms.dbitflip import DBitFlip
 from deniable.protocol.mechanisms.hashed import MemoizedLocalHashing
 from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
-from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable.protocol.mechanisms.rappor import BasicRappor, Bloom, Rappor, Rounds
+from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection
 from deniable_estimator.privacy.composition import Repeated, composed_delta, loss_of
 from deniable_estimator.privacy.mechanism_blankets import blanket_of, fresh_round
 
@@ -65,7 +65,7 @@ keeps, the devices are those of its own."""
 def test_every_mechanism_with_memos_is_enumerated():
     """A mechanism with memos that ships has a chain here."""
     shipped = {mechanism.name: mechanism for mechanism, _, _ in CASES.values()}
-    named = {name for name in all_names() if isinstance(shipped[name], Memoizing)}
+    named = {name for name in MECHANISMS if isinstance(shipped[name], Memoizing)}
     assert {mechanism.name for mechanism, *_ in _CHAINS.values()} == named
 
 

@@ -13,14 +13,14 @@ import pytest
 from numpy.typing import NDArray
 
 from deniable import Scheme
-from deniable.protocol.mechanisms import Memoizing, Report, all_names
+from deniable.protocol.mechanisms import MECHANISMS, Memoizing, Report
 from deniable.protocol.mechanisms.base import ONE
 from deniable.protocol.mechanisms.dbitflip import DBitFlip
 from deniable.protocol.mechanisms.hashed import MemoizedLocalHashing
 from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
-from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable.protocol.mechanisms.rappor import BasicRappor, Bloom, Rappor, Rounds
+from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.answers import answer_of
@@ -127,7 +127,7 @@ def covariance(mechanism, row, x, y):
 def test_every_mechanism_with_memos_is_here():
     """A mechanism with memos that ships is enumerated."""
     shipped = {mechanism.name for mechanism, _ in CASES.values()}
-    assert shipped == {name for name in all_names() if "memo" in name} | {
+    assert shipped == {name for name in MECHANISMS if "memo" in name} | {
         *("basic_rappor", "rappor", "dbitflip")
     }
 

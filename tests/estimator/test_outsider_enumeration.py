@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tests.estimator.schemes import every_report
 
-from deniable.protocol.mechanisms import Mechanism, all_names
+from deniable.protocol.mechanisms import MECHANISMS, Mechanism
 from deniable.protocol.mechanisms.base import ONE
 from deniable.protocol.mechanisms.dbitflip import DBitFlip
 from deniable.protocol.mechanisms.hadamard_response import HadamardResponse
@@ -24,13 +24,12 @@ from deniable.protocol.mechanisms.hashed import (
 )
 from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
-from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 from deniable.protocol.mechanisms.number_range import TOP, NumberRange
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
 from deniable.protocol.mechanisms.rappor import BasicRappor, Bloom, OneTimeRappor, Rappor, Rounds
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
-from deniable.protocol.mechanisms.subset_selection import SubsetSelection
+from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection, SubsetSelection
 from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
 from deniable_estimator.privacy.blanket import Blanket, hidden, within
 from deniable_estimator.privacy.composition import Repeated, composed_delta, loss_of
@@ -137,7 +136,7 @@ CASES: dict[str, tuple[Mechanism[Any], list[Any], int]] = {
 
 def test_every_mechanism_is_enumerated():
     """A mechanism that ships has a case here."""
-    assert {mechanism.name for mechanism, _, _ in CASES.values()} == set(all_names())
+    assert {mechanism.name for mechanism, _, _ in CASES.values()} == set(MECHANISMS)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -9,8 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from deniable import Registry
-from deniable.tools.compile_command import compile_registry
-from deniable.tools.web_command import web_files
+from deniable.tools.compile_command import compile_registry, web_files
 
 ROOT = Path(__file__).parents[2]
 DOCS = (ROOT / "docs/tutorial/web-page.md").read_text(encoding="utf-8")

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from deniable.device import outbox
 from deniable.device.device import Device
 from deniable.device.diagnostics import Diagnostics
 from deniable.device.state import State
@@ -27,8 +27,9 @@ from deniable.protocol.errors import MetricError, RejectedError, SegmentError, T
 from deniable.protocol.wire import mark_development
 
 if TYPE_CHECKING:
+    from sqlite3 import Connection
+
     from deniable.device.outbox import OutgoingBatch
-    from deniable.device.recording import Record
     from deniable.protocol.randomness import Bits
     from deniable.protocol.registry import Registry
 
@@ -87,6 +88,8 @@ class _DevelopmentState(State):
 class DevelopmentDevice(Device):
     """A new device at each flush, which sends to `deniable dev` at `address`."""
 
+    jitter = 0.0
+
     def __init__(
         self, registry: Registry, address: str, *, clock: Callable[[], float], bits: Bits
     ) -> None:
@@ -101,15 +104,12 @@ class DevelopmentDevice(Device):
         )
         self.address = address
 
-    def write(self, records: Sequence[Record]) -> tuple[int, int]:
-        """Make reports of the records at once, as a new device."""
-        with self.state.transaction() as connection:
-            tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-            for table in {name for (name,) in tables.fetchall()} - _OF_THE_OUTBOX:
-                connection.execute(f"DELETE FROM {table}")
-            # Every window counts as ended.
-            self._keep(connection, records, self.clock(), 0.0, float("inf"))
-            return outbox.trim(connection), outbox.queued(connection)
+    def _begin(self, connection: Connection, now: float) -> float:
+        """Become a new device, for which every window counts as ended."""
+        tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        for table in {name for (name,) in tables.fetchall()} - _OF_THE_OUTBOX:
+            connection.execute(f"DELETE FROM {table}")
+        return float("inf")
 
     def deliver(self, batch: OutgoingBatch) -> list[RejectedError]:
         """Send one batch. A report that is left out is not sent again: the developer mends the
@@ -127,11 +127,9 @@ class DevelopmentDevice(Device):
         """Tell `deniable dev` of a mistake. If it does not listen, nobody needs to know."""
         name = None if metric is None else metric[:_LONGEST_NAME]
         trouble = {"development": True, "trouble": {"code": code, "metric": name}}
-        try:
-            assert isinstance(self.transport, _MarkingTransport)
+        assert isinstance(self.transport, _MarkingTransport)
+        with suppress(TransportError):
             self.transport.ask(TROUBLES, json.dumps(trouble).encode())
-        except TransportError:
-            pass
 
     def _backoff(self, failures: int) -> float:
         return _AGAIN

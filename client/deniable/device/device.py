@@ -39,6 +39,9 @@ class Device:
     cannot be trusted, and sqlite3.Error or OSError if the disk does not work.
     """
 
+    jitter = outbox.JITTER
+    """The longest delay of answers at once."""
+
     def __init__(
         self,
         registry: Registry,
@@ -64,28 +67,21 @@ class Device:
         """
         with self.state.transaction() as connection:
             now = self.clock()
-            self._keep(connection, records, now, outbox.JITTER, now)
+            until = self._begin(connection, now)
+            ledger.draw_keys(connection, self.registry, self.bits)
+            windows = open_windows.OpenWindows(connection, self.registry, self.bits)
+            # The reports of one call share one random delay: here that of answers at once, which is
+            # drawn only if there are any.
+            windows.keep(records, cache(lambda: now + self._uniform(self.jitter)))
+            # The delay of windows that have ended: devices do not all send at midnight, and the
+            # time of sending says nothing about the time of recording.
+            windows.seal(until, now + self._uniform(self.spread))
+            open_windows.forget_refusals(connection, until)
             return outbox.trim(connection), outbox.queued(connection)
 
-    def _keep(
-        self,
-        connection: Connection,
-        records: Sequence[Record],
-        now: float,
-        jitter: float,
-        until: float,
-    ) -> None:
-        """Keep records, and seal the windows that have ended by `until`; `jitter` is the longest
-        delay of answers at once."""
-        ledger.draw_keys(connection, self.registry, self.bits)
-        windows = open_windows.OpenWindows(connection, self.registry, self.bits)
-        # The reports of one call share one random delay: here that of answers at once, which is
-        # drawn only if there are any.
-        windows.keep(records, cache(lambda: now + self._uniform(jitter)))
-        # The delay of windows that have ended: devices do not all send at midnight, and the time
-        # of sending says nothing about the time of recording.
-        windows.seal(until, now + self._uniform(self.spread))
-        open_windows.forget_refusals(connection, until)
+    def _begin(self, connection: Connection, now: float) -> float:
+        """Begin to write. Returns the POSIX time by which windows must have ended to be sealed."""
+        return now
 
     def take(self, *, urgent: bool) -> OutgoingBatch | None:
         """The next batch to deliver, if one is due (see `outbox.take`)."""

@@ -138,8 +138,9 @@ class Ledger:
         """Whether the memos of the metric, and the reports without, stay within its own lifetime
         epsilon, and the key of the memos exists."""
         memos = self.memos(metric.name)
-        if memos and not has_key(self._connection, metric.name):
-            return False
+        query = "SELECT 1 FROM memo_keys WHERE metric = ?"
+        if memos and self._connection.execute(query, (metric.name,)).fetchone() is None:
+            return False  # an erasure has deleted it
         if (metric.name, metric.scheme.fingerprint) not in self._memos:
             memos += Fraction(mechanism.lifetime_epsilon)
         fresh = [key for key in self._reports if key[:2] not in self._memos]
@@ -186,14 +187,3 @@ def draw(
     row = below(len(mechanism.rows), keyed_bits(key, f"{fingerprint} row"))
     cell = mechanism.cell(row, item)
     return row, mechanism.memoize(cell, keyed_bits(key, f"{fingerprint} memo {row} {cell:x}"))
-
-
-def has_key(connection: Connection, metric: str) -> bool:
-    """Whether the metric has its key, which an erasure deletes."""
-    query = "SELECT 1 FROM memo_keys WHERE metric = ?"
-    return connection.execute(query, (metric,)).fetchone() is not None
-
-
-def erase_keys(connection: Connection) -> None:
-    """Delete all keys: metrics that have reported with memos never do so again."""
-    connection.execute("DELETE FROM memo_keys")

@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from deniable.device import outbox
 from deniable.device.ledger import Ledger, recall
@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from deniable.protocol.registry import Registry
 
 KEPT_WINDOWS = 400
-"""How many windows of a metric are stored; older ones are refused."""
+"""How many closed windows of a metric are stored. Once there are so many, windows that end no later
+than the oldest of them are refused, so that none that was deleted can open again."""
 
 TABLES = """
 CREATE TABLE windows (
@@ -71,16 +72,15 @@ CREATE TABLE refusals (
     records INTEGER NOT NULL,
     PRIMARY KEY (metric, window)
 );
-CREATE TABLE horizons (metric TEXT PRIMARY KEY, ends REAL NOT NULL);
 CREATE TABLE groups (metric TEXT PRIMARY KEY, drawn INTEGER NOT NULL);
 CREATE TABLE firsts (metric TEXT PRIMARY KEY, window TEXT NOT NULL);
 """
 """A window is `passed` if the device does not take part in it, and `unanswered` if it ended
-without a report. Only an `open` one accepts values, and none that ends before its metric's
-horizon does. Of the integer that is drawn for a metric, `one_in` takes the remainder. `refusals`
-counts the values that did not fit, for `deniable doctor`, until the window ends: that a value did
-not fit says something about it. `firsts` has the first window of each metric that looks back, for
-ever: a device with another one would have another memo."""
+without a report. Only an `open` one accepts values. Of the integer that is drawn for a metric,
+`one_in` takes the remainder. `refusals` counts the values that did not fit, for `deniable doctor`,
+until the window ends: that a value did not fit says something about it. `firsts` has the first
+window of each metric that looks back, for ever: a device with another one would have another
+memo."""
 
 UNDECLARED_SECONDS = 86_400.0
 """Seconds after its window for which the value of an undeclared metric is kept: while an app is
@@ -88,6 +88,10 @@ upgraded, a process of the newer version may still report it."""
 
 _PAIR, _END = "\x1f", "\x1e"
 """After each segment, and after the last. No value and no segment holds a control character."""
+
+
+_Stored: TypeAlias = tuple[Mapping[str, str], str | None]
+_NOTHING: _Stored = {}, None
 
 
 class _OpenValue(NamedTuple):
@@ -130,50 +134,50 @@ class OpenWindows:
         `soon` gives the POSIX time from which such reports may be sent.
         """
         refused: Counter[tuple[str, str]] = Counter()
-        merged: dict[tuple[str, str], _OpenValue | None] = {}
-        closed: set[tuple[str, str]] = set()
+        merged: dict[tuple[str, str], _OpenValue | None] = {}  # None: the window takes no value
         for record in records:
             key = (record.metric.name, record.window)
             if record.refused:
                 refused[key] += 1
-                continue
-            if key in closed:
-                continue
-            if key not in merged:
-                if not self._is_wanted(record):
-                    closed.add(key)
-                    continue
-                found = self._row(
-                    "SELECT value, records FROM open_values WHERE metric = ? AND window = ?", *key
-                )
-                # A value that waits was recorded while the metric was answered at the close of its
-                # windows. It was promised to wait until then, so it does.
-                if found is None and record.metric.answer == "at_once":
-                    self._seal_first(record, soon)
-                    closed.add(key)
-                    continue
-                merged[key] = (
-                    None if found is None else _OpenValue(*parse_value(found[0]), found[1])
-                )
-            merged[key] = self._merge(record, merged[key])
+            elif key not in merged:
+                merged[key] = self._begin(record, soon)
+            elif (entry := merged[key]) is not None:
+                merged[key] = self._merge(record, entry)
         self._connection.executemany(
             "INSERT OR REPLACE INTO open_values VALUES (?, ?, ?, ?)",
             [(*key, each.text, each.records) for key, each in merged.items() if each is not None],
         )
-        for (metric, window), count in refused.items():
-            self._execute(
-                "INSERT OR IGNORE INTO refusals VALUES (?, ?, ?, 0)",
-                (metric, window, windows.end(window)),
-            )
-            self._execute(
-                "UPDATE refusals SET records = records + ? WHERE metric = ? AND window = ?",
-                (count, metric, window),
-            )
+        self._connection.executemany(
+            "INSERT OR REPLACE INTO refusals SELECT ?1, ?2, ?3, ?4 + ifnull(sum(records), 0) "
+            "FROM refusals WHERE metric = ?1 AND window = ?2",
+            [(*key, windows.end(key[1]), count) for key, count in refused.items()],
+        )
 
-    def seal(self, now: float, ready: float) -> int:
+    def _begin(self, record: Record, soon: Callable[[], float]) -> _OpenValue | None:
+        """The window's value after the first of these records; None if it takes none, or is
+        answered at once."""
+        metric, window, given = record.metric, record.window, record.segments or {}
+        if not self._is_wanted(record):
+            return None
+        found = self._row(
+            "SELECT value, records FROM open_values WHERE metric = ? AND window = ?",
+            metric.name,
+            window,
+        )
+        # A value that waits was recorded while the metric was answered at the close of its
+        # windows. It was promised to wait until then, so it does.
+        if found is not None:
+            return self._merge(record, _OpenValue(*parse_value(found[0]), found[1]))
+        if metric.answer != "at_once":
+            return _OpenValue(given, metric.type.begin(metric.aggregate, record.text), 1)
+        text = self._look_back(metric, window) if metric.type.looks_back else record.text
+        self._answer(metric, window, text, given, soon)
+        return None
+
+    def seal(self, now: float, ready: float) -> None:
         """Close every window that has ended by `now`; its report may be sent from `ready` on.
 
-        Both are POSIX times in seconds. Returns how many windows were reported.
+        Both are POSIX times in seconds.
         """
         ended = self._execute(
             "SELECT metric, window FROM windows WHERE state = 'open' AND ends <= ? "
@@ -181,46 +185,37 @@ class OpenWindows:
             (now,),
         ).fetchall()
         if not ended:
-            return 0
+            return
         rows = self._execute("SELECT metric, window, value FROM open_values")
-        waiting = {(metric, window): value for metric, window, value in rows}
-        reports = 0
+        waiting = {(metric, window): parse_value(value) for metric, window, value in rows}
         for name, window in ended:
             metric = self._registry.metrics.get(name)
-            if metric is None and now < windows.end(window) + UNDECLARED_SECONDS:
-                continue
-            answered = False
-            value = None if metric is None else _value(metric, window, waiting)
-            if (
-                metric is not None
-                and value is not None
-                and self._ledger.allows(metric, self._registry)
-            ):
-                given, text = parse_value(value)
-                answered = self._report(metric, window, text, given, ready)
+            if metric is not None:
+                given, text = _value(metric, window, waiting)
+                self._answer(metric, window, text, given, lambda: ready)
             # A metric that is no longer declared is not reported; its value is deleted in the end.
-            self._close(name, window, answered=answered)
-            reports += answered
+            elif now >= windows.end(window) + UNDECLARED_SECONDS:
+                self._close(name, window, answered=False)
         for name, window in waiting:
             # What a pair alone has kept: neither metric need have taken part in the window.
             late = 0 if name in self._registry.metrics else UNDECLARED_SECONDS
             if now >= windows.end(window) + late:
                 self._drop(name, window)
-        return reports
 
-    def _seal_first(self, record: Record, soon: Callable[[], float]) -> None:
-        """Report the first record of an open window at once, and close the window.
-
-        If the ledger does not allow the report, the window is closed without one.
-        """
-        metric, window = record.metric, record.window
-        text: str | None = record.text
-        if metric.type.looks_back:
-            text = self._look_back(metric, window)
+    def _answer(
+        self,
+        metric: Metric,
+        window: str,
+        text: str | None,
+        given: Mapping[str, str],
+        ready: Callable[[], float],
+    ) -> None:
+        """Report the value of a window, if it has one and the ledger allows the report, and close
+        the window."""
         answered = (
             text is not None
             and self._ledger.allows(metric, self._registry)
-            and self._report(metric, window, text, record.segments or {}, soon())
+            and self._report(metric, window, text, given, ready())
         )
         self._close(metric.name, window, answered=answered)
 
@@ -228,7 +223,7 @@ class OpenWindows:
         self, metric: Metric, window: str, value: str, given: Mapping[str, str], ready: float
     ) -> bool:
         """Randomize the value, queue the report, charge the ledger; False if there is no report."""
-        if windows.start(window) >= windows.end(metric.expires.isoformat()):
+        if windows.start(window) >= metric.ends:
             return False
         try:
             item = metric.item(value)
@@ -270,12 +265,8 @@ class OpenWindows:
         """Whether the metric or one of its pairs accepts values of the window."""
         metric, window = record.metric, record.window
         takers = [] if metric.name in self._registry.unasked else [metric]
-        begins = windows.start(window)
-        takers += [
-            pair
-            for pair in self._registry.pairs.get(metric.name, ())
-            if begins < windows.end(pair.expires.isoformat())
-        ]
+        pairs = self._registry.pairs.get(metric.name, ())
+        takers += [pair for pair in pairs if windows.start(window) < pair.ends]
         # All of them draw, so that whether one takes part says nothing about another.
         drawn = [self._is_open(each, window) for each in takers]
         return any(drawn)
@@ -288,8 +279,11 @@ class OpenWindows:
         if found is not None:
             return bool(found[0] == "open")
         ends = windows.end(window)
-        horizon = self._row("SELECT ends FROM horizons WHERE metric = ?", metric.name)
-        if horizon is not None and ends <= horizon[0]:
+        closed, oldest = self._row(
+            "SELECT count(*), min(ends) FROM windows WHERE metric = ? AND state != 'open'",
+            metric.name,
+        )
+        if closed >= KEPT_WINDOWS and ends <= oldest:
             return False
         if not self._ledger.allows(metric, self._registry):
             return False
@@ -315,15 +309,12 @@ class OpenWindows:
             self._execute("INSERT INTO groups VALUES (?, ?)", (metric.name, *found))
         return (windows.number(window) - int(found[0])) % metric.one_in == 0
 
-    def _merge(self, record: Record, entry: _OpenValue | None) -> _OpenValue:
+    def _merge(self, record: Record, entry: _OpenValue) -> _OpenValue:
         """The window's value after one more record, and how many records it stands for."""
-        metric, segments = record.metric, record.segments or {}
-        if entry is None:
-            return _OpenValue(segments, metric.type.begin(metric.aggregate, record.text), 1)
-        records = entry.records + 1
+        metric, records = record.metric, entry.records + 1
         value = metric.type.merge(metric.aggregate, entry.value, record.text, records, self._bits)
         # A metric may get its segments inside a window, when the app is upgraded.
-        return _OpenValue(entry.segments or segments, value, records)
+        return _OpenValue(entry.segments or record.segments or {}, value, records)
 
     def _look_back(self, metric: Metric, window: str) -> str | None:
         """The text that a device reports in a window of a metric that looks back; None if nothing,
@@ -344,29 +335,21 @@ class OpenWindows:
         self._execute("INSERT OR IGNORE INTO firsts VALUES (?, ?)", (metric.name, window))
 
     def _prune(self, metric: str) -> None:
-        """Delete the oldest closed windows, and refuse windows of that age from now on."""
-        oldest = self._execute(
-            "SELECT window, ends FROM windows WHERE metric = ? AND state != 'open' "
-            "ORDER BY ends DESC, window LIMIT -1 OFFSET ?",
+        """Delete the oldest closed windows. Those that are kept say which ones are refused."""
+        self._execute(
+            "DELETE FROM windows WHERE rowid IN (SELECT rowid FROM windows WHERE metric = ? "
+            "AND state != 'open' ORDER BY ends DESC, window LIMIT -1 OFFSET ?)",
             (metric, KEPT_WINDOWS),
-        ).fetchall()
-        for window, ends in oldest:
-            self._execute("DELETE FROM windows WHERE metric = ? AND window = ?", (metric, window))
-            # An upsert that keeps the newest horizon, in words that old SQLite releases accept.
-            self._execute("INSERT OR IGNORE INTO horizons VALUES (?, ?)", (metric, ends))
-            self._execute(
-                "UPDATE horizons SET ends = max(ends, ?) WHERE metric = ?", (ends, metric)
-            )
-
-
-def _value(metric: Metric, window: str, values: Mapping[tuple[str, str], str]) -> str | None:
-    """The value of a window that has ended: of a pair, the one that two others make."""
-    if metric.type.of:
-        stored = (values.get((name, window)) for name in metric.type.of)
-        return metric.type.joined(
-            [None if each is None else parse_value(each)[1] for each in stored]
         )
-    return values.get((metric.name, window))
+
+
+def _value(metric: Metric, window: str, stored: Mapping[tuple[str, str], _Stored]) -> _Stored:
+    """The segments and the value of a window that has ended; None if it has no value. Of a pair it
+    is the one that two others make."""
+    if not metric.type.of:
+        return stored.get((metric.name, window), _NOTHING)
+    texts = [stored.get((name, window), _NOTHING)[1] for name in metric.type.of]
+    return {}, metric.type.joined(texts)
 
 
 def waiting(connection: Connection) -> int:

@@ -267,13 +267,6 @@ def withdraw(connection: Connection) -> None:
     connection.execute("DELETE FROM reports WHERE status = 'queued'")
 
 
-def clear(connection: Connection) -> None:
-    """Delete every report, sent or not."""
-    connection.execute("DELETE FROM batches")
-    connection.execute("DELETE FROM reports")
-    connection.execute("DELETE FROM schemes")
-
-
 def entries(connection: Connection) -> list[Entry]:
     """Every stored report, the newest first."""
     rows = connection.execute(

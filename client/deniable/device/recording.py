@@ -42,8 +42,6 @@ class Recorder:
         self._registry = registry
         self.told: Mapping[str, str] = {}
         """The device's segments by name."""
-        # Days are compared as times: a date object per call would cost a microsecond.
-        self._ends = {metric.name: windows.end(metric.expires.isoformat()) for metric in registry}
 
     def tell(self, name: str, value: object) -> SegmentError | None:
         """Take one of the device's segments. Returns why it cannot take such a value: then the
@@ -91,7 +89,7 @@ class Recorder:
                 if metric.type.looks_back
                 else f"is a {metric.type.name}, which takes values: call record({name!r}, value)",
             )
-        if now >= self._ends[name]:
+        if now >= metric.ends:
             return None
         window = windows.window_at(metric.window, now)
         if isinstance(value, Active):

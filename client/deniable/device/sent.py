@@ -142,75 +142,62 @@ def _noisy(
     scheme: Scheme, sealed: SealedReport, texts: OwnerTexts
 ) -> tuple[str, tuple[Likelihood, ...]]:
     """What the noisy part of a report reveals: all of it but the segments."""
-    mechanism = scheme.mechanism
+    mechanism: Mechanism[Any] = scheme.mechanism
     number = sealed.row % len(mechanism.rows)
-    row = mechanism.rows[number]
-    report = Report(number, unpack_columns(row, sealed.columns))
+    report = Report(number, unpack_columns(mechanism.rows[number], sealed.columns))
+    likely: Iterable[tuple[str, Fraction]] = ()
+    said = _columns(mechanism.rows[number], report, texts)
     if isinstance(mechanism, Numeric):
-        return _number(mechanism, report, texts)
-    if isinstance(mechanism, MemoizedRetention):
-        return _retention(mechanism, report, sealed.window, texts)
-    if 0 < len(scheme.values) <= LISTED_VALUES:
-        likelihoods = tuple(
-            Likelihood(value, mechanism.likelihood(report, item))
-            for item, value in zip(scheme.items, scheme.values, strict=True)
-        )
-        if len({each.probability for each in likelihoods}) == 2:
-            return _memory(mechanism, _two_levels(likelihoods, texts), texts), likelihoods
+        said = _favoured(mechanism, report, texts) or said
+        places = _listed(mechanism.range).items()
+        likely = ((name, mechanism.likelihood(report, place)) for name, place in places)
+    elif isinstance(mechanism, MemoizedRetention):
+        # What the report says in its row, which the device has drawn whatever is true.
+        named = _cells(mechanism, number, sealed.window, texts)
+        mechanism, report = mechanism.channels[number], Report(0, report.columns)
+        likely = ((name, mechanism.likelihood(report, place)) for place, name in enumerate(named))
+    elif 0 < len(scheme.values) <= LISTED_VALUES:
+        pairs = zip(scheme.items, scheme.values, strict=True)
+        likely = ((value, mechanism.likelihood(report, item)) for item, value in pairs)
+    likelihoods = tuple(Likelihood(*each) for each in likely)
+    if len({each.probability for each in likelihoods}) == 2 and not isinstance(mechanism, Numeric):
+        said = _two_levels(likelihoods, texts)
     else:
-        likelihoods = ()
-    said = _columns(row, report, texts)
-    said = texts.odds.format(said=said, odds=float(mechanism.odds))
-    return _memory(mechanism, said, texts), likelihoods
+        said = texts.odds.format(said=said, odds=float(mechanism.odds))
+    if isinstance(mechanism, Memoizing):
+        said = texts.memory.format(said=said, odds=float(mechanism.lifetime_odds))
+    return said, likelihoods
 
 
-def _number(
-    mechanism: Numeric, report: Report, texts: OwnerTexts
-) -> tuple[str, tuple[Likelihood, ...]]:
-    """Which numbers would have sent this report most often, and how often some would have."""
+def _favoured(mechanism: Numeric, report: Report, texts: OwnerTexts) -> str | None:
+    """Which numbers would have sent this report most often; None if they are in many ranges."""
     numbers = mechanism.range
     spans = mechanism.favoured(report)
     if len(spans) > _LISTED_SPANS:
-        said = _columns(mechanism.rows[report.row], report, texts)
-    else:
-        ranges = []
-        for first, last in spans:
-            low, high = _number_text(numbers, first), _number_text(numbers, last + 1, ends=True)
-            if first <= 0 and last >= TOP:
-                ranges.append(texts.any_number)
-            elif first <= 0:
-                ranges.append(texts.up_to.format(high=high))
-            elif last >= TOP:
-                ranges.append(texts.from_on.format(low=low))
-            elif low == high:
-                ranges.append(texts.exactly.format(number=low))
-            else:
-                ranges.append(texts.between.format(low=low, high=high))
-        said = texts.number_in.format(ranges=_join(ranges, texts))
-    likelihoods = tuple(
-        Likelihood(name, mechanism.likelihood(report, place))
-        for name, place in _listed(numbers).items()
-    )
-    said = texts.odds.format(said=said, odds=float(mechanism.odds))
-    return _memory(mechanism, said, texts), likelihoods
+        return None
+    ranges = []
+    for first, last in spans:
+        low, high = _number_text(numbers, first), _number_text(numbers, last + 1, ends=True)
+        if first <= 0 and last >= TOP:
+            ranges.append(texts.any_number)
+        elif first <= 0:
+            ranges.append(texts.up_to.format(high=high))
+        elif last >= TOP:
+            ranges.append(texts.from_on.format(low=low))
+        elif low == high:
+            ranges.append(texts.exactly.format(number=low))
+        else:
+            ranges.append(texts.between.format(low=low, high=high))
+    return str(texts.number_in.format(ranges=_join(ranges, texts)))
 
 
-def _retention(
-    mechanism: MemoizedRetention, report: Report, window: str, texts: OwnerTexts
-) -> tuple[str, tuple[Likelihood, ...]]:
-    """What the report says in its row, which the device has drawn whatever is true."""
-    if mechanism.asks[report.row] == "lifecycle":
-        named = list(texts.lifecycle)
-    else:
-        cohorts = mechanism.cohorts(window)
-        named = [texts.since.format(window=each) for each in cohorts]
-        named.append(texts.before.format(window=min(cohorts)))
-    channel = mechanism.channels[report.row]
-    likelihoods = tuple(
-        Likelihood(text, channel.likelihood(Report(0, report.columns), place))
-        for place, text in enumerate(named)
-    )
-    return _memory(channel, _two_levels(likelihoods, texts), texts), likelihoods
+def _cells(mechanism: MemoizedRetention, row: int, window: str, texts: OwnerTexts) -> list[str]:
+    """The cells of a row of a retention, in words."""
+    if mechanism.asks[row] == "lifecycle":
+        return list(texts.lifecycle)
+    cohorts = mechanism.cohorts(window)
+    named = [texts.since.format(window=each) for each in cohorts]
+    return [*named, texts.before.format(window=min(cohorts))]
 
 
 def _columns(row: Row, report: Report, texts: OwnerTexts) -> str:
@@ -244,13 +231,6 @@ def _number_text(numbers: NumberRange, position: int, *, ends: bool = False) -> 
         return f"{value:.{min(digits, 15)}g}"
     digits = 3 - math.floor(math.log10(numbers.span))
     return number_text(round(value, digits))
-
-
-def _memory(mechanism: Mechanism[Any], said: str, texts: OwnerTexts) -> str:
-    """The sentence about a report, and the addition for metrics with memos."""
-    if not isinstance(mechanism, Memoizing):
-        return said
-    return str(texts.memory.format(said=said, odds=float(mechanism.lifetime_odds)))
 
 
 def _two_levels(likelihoods: tuple[Likelihood, ...], texts: OwnerTexts) -> str:

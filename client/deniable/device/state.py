@@ -19,11 +19,11 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from deniable.device import ledger, open_windows, outbox
+from deniable.device import open_windows, outbox
 from deniable.device.state_file import (
     PATIENCE,
     is_damage,
-    is_there,
+    may_be_there,
     open_file,
     open_memory,
     wait_until,
@@ -38,6 +38,10 @@ FILE_NAME = "state.sqlite3"
 _OFF = "switched-off"
 """The file beside it that switches reporting off. It is a file, so that whoever manages the
 device can create it without our program."""
+
+_ERASED = ("open_values", "refusals", "firsts", "batches", "reports", "schemes", "memo_keys")
+"""The tables that an erasure empties. Windows stay as they are, and are not drawn again; a metric
+that looks back is not reported without its memos, so its first window is not needed either."""
 
 
 def states_root() -> str:
@@ -66,14 +70,6 @@ def default_directory(app: str) -> str:
         StateError: the user has no home directory.
     """
     return os.path.join(states_root(), app)
-
-
-def _may_be_there(path: str) -> bool:
-    """Whether there is such a file, or none can be seen as the directory may not be read."""
-    try:
-        return is_there(path)
-    except OSError:
-        return True
 
 
 class Lock:
@@ -143,7 +139,7 @@ class State:
     def exists(self) -> bool:
         """Whether the device has a state already; also if the directory cannot be read, of which
         opening the state will say why."""
-        return self.path is None or _may_be_there(self.path)
+        return self.path is None or may_be_there(self.path)
 
     @property
     def patience(self) -> float:
@@ -207,11 +203,8 @@ class State:
         Metrics that have reported with memos never do so again on this device.
         """
         with self.transaction() as connection:
-            open_windows.clear(connection)
-            # Without its memos, a metric that looks back is not reported.
-            connection.execute("DELETE FROM firsts")
-            outbox.clear(connection)
-            ledger.erase_keys(connection)
+            for table in _ERASED:
+                connection.execute(f"DELETE FROM {table}")
             day = datetime.fromtimestamp(now, UTC).date()
             connection.execute("UPDATE device SET erased = ?", (day.isoformat(),))
 
@@ -220,7 +213,7 @@ class State:
         """Whether the owner of the device has switched reporting off, for every app that keeps
         its state here, until they switch it on again."""
         # If it cannot be read, nothing is reported.
-        return self.path is not None and _may_be_there(self._off)
+        return self.path is not None and may_be_there(self._off)
 
     def switch(self, *, on: bool) -> None:
         """Switch reporting on or off, permanently.

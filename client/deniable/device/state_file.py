@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 
 from deniable.device import ledger, open_windows, outbox
 from deniable.protocol.errors import StateError
@@ -64,7 +64,7 @@ def open_file(path: str, app: str | None, deadline: float) -> sqlite3.Connection
         StateError: the file cannot be trusted.
         sqlite3.Error, OSError: the disk does not work, or another process has a lock.
     """
-    if not is_there(path):
+    if not may_be_there(path):
         _create_file(path, app)
     connection = _connect(f"{_address(path)}?mode=rw")
     try:
@@ -95,13 +95,15 @@ def wait_until(connection: sqlite3.Connection, deadline: float) -> None:
     connection.execute(f"PRAGMA busy_timeout = {left}")
 
 
-def is_there(path: str) -> bool:
-    """Whether there is such a file. Unlike `os.path.exists`, which takes a directory that may not
-    be read for an empty one."""
+def may_be_there(path: str) -> bool:
+    """Whether there is such a file, or none can be seen because the directory may not be read.
+    `os.path.exists` would take such a directory for an empty one."""
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         return False
+    except OSError:
+        return True
     return True
 
 
@@ -129,14 +131,11 @@ def _create_file(path: str, app: str | None) -> None:
         os.unlink(draft)
     os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     try:
-        connection = _connect(_address(draft))
-        try:
+        with closing(_connect(_address(draft))) as connection:
             connection.execute("PRAGMA journal_mode = TRUNCATE")
             connection.execute("BEGIN IMMEDIATE")
             _create_tables(connection, app)
             connection.execute("COMMIT")
-        finally:
-            connection.close()
         with suppress(FileExistsError):
             os.link(draft, path)
     finally:

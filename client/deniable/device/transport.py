@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from deniable.protocol.addresses import check_endpoint
@@ -124,12 +124,13 @@ class HttpTransport:
         request = urllib.request.Request(url, body, sent)  # noqa: S310  (checked above)
         self._connections.clear()
         passed = threading.Event()
+        timer = threading.Timer(_WHOLE * self.timeout, _hang_up, (self._connections, passed))
+        timer.daemon = True
+        timer.start()
         try:
-            with (
-                _deadline(_WHOLE * self.timeout, self._connections) as passed,
-                self._opener.open(request, timeout=self.timeout) as response,
-            ):
-                reply, found = self._read(response, largest), response.headers
+            with self._opener.open(request, timeout=self.timeout) as response:
+                found, body = response.headers, response.read(largest + 1)
+                reply = Reply(response.status, body, found.get("Retry-After"))
         except http.client.HTTPException as error:
             # Its text is not repeated, because it would end up in the app's logs.
             raise TransportError(
@@ -140,17 +141,13 @@ class HttpTransport:
         except OSError as error:
             reason = "the reply took too long" if passed.is_set() else _reason(error)
             raise TransportError(f"the collector cannot be reached: {reason}") from None
+        finally:
+            timer.cancel()
         if passed.is_set():  # what was read may be cut off
             raise TransportError("the collector cannot be reached: the reply took too long")
+        if len(body) > largest:
+            raise TransportError("the collector's reply is too long")
         return reply, found
-
-    def _read(self, response: HTTPResponse, largest: int) -> Reply:
-        body = b""
-        while chunk := response.read1(1 << 14):
-            body += chunk
-            if len(body) > largest:
-                raise TransportError("the collector's reply is too long")
-        return Reply(response.status, body, response.headers.get("Retry-After"))
 
 
 def check_ingest_key(key: str | None) -> None:
@@ -175,27 +172,14 @@ def _reason(error: OSError) -> str:
     return told if refused is None else f"the proxy refused the tunnel with status {refused[1]}"
 
 
-@contextmanager
-def _deadline(seconds: float, connections: list[HTTPConnection]) -> Iterator[threading.Event]:
-    """Hangs up the connections that are made inside it when its seconds are over; what it gives is
-    set then."""
-    passed = threading.Event()
+def _hang_up(connections: list[HTTPConnection], passed: threading.Event) -> None:
+    """End an exchange that takes too long."""
+    import socket
 
-    def hang_up() -> None:
-        import socket
-
-        passed.set()
-        for connection in connections:
-            with suppress(OSError, AttributeError):  # no socket yet, or none any more
-                connection.sock.shutdown(socket.SHUT_RDWR)
-
-    timer = threading.Timer(seconds, hang_up)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield passed
-    finally:
-        timer.cancel()
+    passed.set()
+    for connection in connections:
+        with suppress(OSError, AttributeError):  # no socket yet, or none any more
+            connection.sock.shutdown(socket.SHUT_RDWR)
 
 
 def _make_opener(connections: list[HTTPConnection], *, proxies: bool) -> OpenerDirector:
@@ -227,25 +211,18 @@ def _make_opener(connections: list[HTTPConnection], *, proxies: bool) -> OpenerD
 
         https_response = http_response
 
-    class Plain(urllib.request.HTTPHandler):
-        def http_open(self, req: Request) -> HTTPResponse:
-            return self.do_open(watched(http.client.HTTPConnection), req)
+    class Watched(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
+        def do_open(self, http_class: Any, req: Request, **options: Any) -> HTTPResponse:
+            def make(*arguments: Any, **more: Any) -> HTTPConnection:
+                connection: HTTPConnection = http_class(*arguments, **more)
+                connection.response_class = LimitedReply
+                connections.append(connection)
+                return connection
 
-    class Encrypted(urllib.request.HTTPSHandler):
-        def https_open(self, req: Request) -> HTTPResponse:
-            return self.do_open(watched(http.client.HTTPSConnection), req)
-
-    def watched(kind: type[HTTPConnection]) -> Callable[..., HTTPConnection]:
-        def make(*arguments: object, **options: object) -> HTTPConnection:
-            connection = kind(*arguments, **options)  # type: ignore[arg-type]
-            connection.response_class = LimitedReply
-            connections.append(connection)
-            return connection
-
-        return make
+            return super().do_open(make, req, **options)
 
     without = () if proxies else (urllib.request.ProxyHandler({}),)
-    return urllib.request.build_opener(Replies, Plain, Encrypted, *without)
+    return urllib.request.build_opener(Replies, Watched, *without)
 
 
 def read_reply(reply: Reply, batch_id: str, now: Callable[[], float]) -> dict[int, str]:

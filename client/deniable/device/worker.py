@@ -190,14 +190,7 @@ def _after_fork(*, child: bool) -> None:
         # A multiprocessing worker drops all finalizers when it starts, and then calls these.
         from multiprocessing.util import register_after_fork
 
-        register_after_fork(_forked, lambda _: _close_with_multiprocessing())
-
-
-class _Forked:
-    """multiprocessing keeps a registered callback for as long as this object lives."""
-
-
-_forked = _Forked()
+        register_after_fork(_living, lambda _: _close_with_multiprocessing())
 
 
 def _close_with_multiprocessing() -> None:

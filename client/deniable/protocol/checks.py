@@ -55,8 +55,10 @@ def day(value: Any) -> str | None:
     return None if type(value) is date else "must be a date without quotes, like 2027-06-30"
 
 
-def one_of(choices: tuple[str, ...]) -> Check:
-    return lambda value: None if value in choices else f"must be one of {', '.join(choices)}"
+def one_of(choices: tuple[str, ...] | tuple[int, ...]) -> Check:
+    told = f"must be one of {', '.join(map(str, choices))}"
+    # 16.0 and true are no whole numbers.
+    return lambda value: None if value in choices and type(value) is type(choices[0]) else told
 
 
 def some_of(choices: tuple[str, ...]) -> Check:

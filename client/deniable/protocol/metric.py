@@ -89,6 +89,11 @@ class Metric:
             mechanism = self.compiled.require_within(self.epsilon, memo_epsilon)
         return Scheme(self.type.name, mechanism, self.type.values, self.segments)
 
+    @cached_property
+    def ends(self) -> float:
+        """The POSIX time (seconds) at which its last day is over."""
+        return windows.end(self.expires.isoformat())
+
     @property
     def values(self) -> tuple[str, ...]:
         """The domain in its declared order; empty where there is no list of it."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from deniable.protocol.checks import line, positive
@@ -41,6 +42,8 @@ SCHEMA = 1
 _NO_LINES: Mapping[tuple[str, ...], int] = {}
 
 _ABSENT = object()
+
+_NAME_FORM = "a lower-case letter and up to 63 more of a-z, 0-9 and _"
 
 
 def read_toml(text: str, source: str, folder: str | Path) -> dict[str, Any]:
@@ -125,6 +128,10 @@ class _Reading:
         from deniable.protocol.toml_lines import line_of
 
         self._problems.append(Problem(line_of(self._lines, path), ".".join(path), message))
+
+    def _report_key(self, path: tuple[str, ...], key: str | None, message: str) -> None:
+        """Report a mistake of a key of the table at this path; None: of the table itself."""
+        self._report(path if key is None else (*path, key), message)
 
     def read(self) -> dict[str, Any]:
         """The fields of the registry.
@@ -218,17 +225,12 @@ class _Reading:
         path = ("metrics", name)
         named = NAME.fullmatch(name) is not None
         if not named:
-            self._report(
-                path,
-                "a metric's name is a lower-case letter and up to 63 more of a-z, 0-9 and _",
-            )
+            self._report(path, f"a metric's name is {_NAME_FORM}")
         if not isinstance(table, dict):
             self._report(path, f"must be a table: write [metrics.{name}]")
             return None
 
-        def report(key: str | None, message: str) -> None:
-            self._report(path if key is None else (*path, key), message)
-
+        report = partial(self._report_key, path)
         mechanism = None
         if self._compiled:
             if (found := declared(table, report)) is None:
@@ -249,10 +251,7 @@ class _Reading:
     def _read_segment(self, name: str, table: Any) -> Segment | None:
         path = ("segments", name)
         if not NAME.fullmatch(name):
-            self._report(
-                path,
-                "a segment's name is a lower-case letter and up to 63 more of a-z, 0-9 and _",
-            )
+            self._report(path, f"a segment's name is {_NAME_FORM}")
         elif not self._compiled and reserved(name):
             self._report(path, "is a key of the registry itself: give the segment another name")
         elif name in (self._document.get("metrics") or ()):
@@ -268,11 +267,7 @@ class _Reading:
             if key not in SEGMENT_KEYS:
                 told = f"is unknown; a segment may hold {', '.join(SEGMENT_KEYS)}"
                 self._report((*path, key), told)
-        segment = read_segment(
-            name,
-            table,
-            lambda key, message: self._report(path if key is None else (*path, key), message),
-        )
+        segment = read_segment(name, table, partial(self._report_key, path))
         if segment is None:
             return None
         if self._compiled:

@@ -64,6 +64,20 @@ def value_text(text: str) -> str:
     return value
 
 
+def clean_text(value: object, form: Callable[[str], str]) -> str:
+    """The text that an app's value becomes by `form`, which refuses what it cannot take.
+
+    Raises:
+        ValueError: it is no text, or cannot be taken. The message does not repeat it.
+    """
+    if not isinstance(value, str):
+        raise ValueError(f"takes a string, not {type(value).__name__}")
+    try:
+        return form(value)
+    except ValueError as error:
+        raise ValueError(f"the string {error}; clean it before you record it") from None
+
+
 def listed_value(value: object, listed: Container[str], other: str | None) -> str:
     """The listed value that an app's value stands for; `other` stands for all that are not listed.
 

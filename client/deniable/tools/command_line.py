@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from difflib import SequenceMatcher
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -185,7 +185,7 @@ class CommandTree(Command, click.Group):
 def below(path: tuple[str, ...]) -> list[str]:
     """The next words of the commands that begin with these; all first words in the order of the
     help."""
-    known = {each[len(path)] for each in _points() if _begins(each, path) and each != path}
+    known = {each[len(path)] for each in _points() if each[: len(path)] == path != each}
     listed = [name for names in SECTIONS.values() for name in names]
     return sorted(known) if path else [name for name in listed if name in known]
 
@@ -209,10 +209,6 @@ def find(*path: str) -> Command:
 @functools.cache
 def _points() -> dict[tuple[str, ...], EntryPoint]:
     return {tuple(each.name.split(".")): each for each in entry_points(group=GROUP)}
-
-
-def _begins(name: tuple[str, ...], path: tuple[str, ...]) -> bool:
-    return name[: len(path)] == path
 
 
 def _unknown(typed: str, word: str) -> str:
@@ -313,12 +309,14 @@ class Forecasts(Protocol):
 MISSING = "no forecasts, which come with the estimator: pip install 'deniable[estimator]'"
 
 
+def installed(group: str) -> Iterator[Any]:
+    """What the entry points of a group name, in the order of their names; without those of packages
+    whose needs are not installed."""
+    for point in sorted(entry_points(group=group), key=lambda each: each.name):
+        with suppress(ModuleNotFoundError):
+            yield point.load()
+
+
 def forecasts() -> Forecasts | None:
     """The estimator's forecasts; None where it is not installed."""
-    for point in entry_points(group="deniable.forecasts"):
-        try:
-            found: Forecasts = point.load()
-        except ModuleNotFoundError:
-            return None
-        return found
-    return None
+    return next(installed("deniable.forecasts"), None)

@@ -9,7 +9,6 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, get_args
 
@@ -28,6 +27,7 @@ from deniable.tools.command_line import (
     Forecasts,
     command,
     forecasts,
+    installed,
     json_option,
     registry_argument,
 )
@@ -111,10 +111,8 @@ def lint(
             print_problems(found, name)
             if not found:
                 click.echo(f"{name}: no mistakes")
-    mistakes = [
-        each for found in (problems, *files.values()) for each in found if each.severity == "error"
-    ]
-    if mistakes:
+    everything = (problems, *files.values())
+    if any(each.severity == "error" for found in everything for each in found):
         raise SystemExit(1)
 
 
@@ -139,8 +137,8 @@ def _print_notice(
 
 def _files_beside(registry: Registry) -> Iterator[tuple[str, Sequence[Problem]]]:
     """Other files of an operator, and what is wrong with each, as installed packages check them."""
-    for point in sorted(entry_points(group="deniable.lint"), key=lambda each: each.name):
-        yield from point.load()(registry, os.environ)
+    for check in installed("deniable.lint"):
+        yield from check(registry, os.environ)
 
 
 @command(

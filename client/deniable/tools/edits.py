@@ -67,30 +67,22 @@ def compare(before: Registry, after: Registry) -> Iterator[Problem]:
         earlier = before.metrics.get(metric.name)
         if earlier is None:
             continue
-        cost = _cost(earlier, metric)
-        if cost is not None:
-            yield after.problem(metric, cost, "note")
-        if earlier.scheme.fingerprint == metric.scheme.fingerprint:
-            meaning = metric.type.reread(earlier.type)
-            if meaning is not None:
-                yield after.problem(metric, meaning, "note")
-            if metric.aggregate != earlier.aggregate:
-                yield after.problem(
-                    metric,
-                    f"had the aggregate {earlier.aggregate} and has {metric.aggregate}: the scheme "
-                    "is the same, so that reports of both are added up. If they are other "
-                    "numbers to you, declare a new metric",
-                    "note",
-                )
-        if metric.keep != earlier.keep:
-            yield after.problem(
-                metric,
-                f"kept {_kept(earlier)} and keeps {_kept(metric)}: what is older is dropped for "
-                "ever, within a day after collectors have read this registry",
-                "note",
-            )
-        if metric.answer != earlier.answer:
-            yield after.problem(metric, _ANSWERS[metric.answer], "note")
+        same = earlier.scheme.fingerprint == metric.scheme.fingerprint
+        told = [
+            _lifetime_cost(earlier, metric) if same else _cost(earlier, metric),
+            metric.type.reread(earlier.type) if same else None,
+            f"had the aggregate {earlier.aggregate} and has {metric.aggregate}: the scheme is the "
+            "same, so that reports of both are added up. If they are other numbers to you, declare "
+            "a new metric"
+            if same and metric.aggregate != earlier.aggregate
+            else None,
+            f"kept {_kept(earlier)} and keeps {_kept(metric)}: what is older is dropped for ever, "
+            "within a day after collectors have read this registry"
+            if metric.keep != earlier.keep
+            else None,
+            _ANSWERS[metric.answer] if metric.answer != earlier.answer else None,
+        ]
+        yield from (after.problem(metric, each, "note") for each in told if each)
 
 
 _ANSWERS: dict[Answer, str] = {
@@ -112,11 +104,9 @@ def _kept(metric: Metric) -> str:
     return in_words(metric.keep) if metric.keep else "windows as the collector is set"
 
 
-def _cost(old: Metric, new: Metric) -> str | None:
-    """What an edit of one metric costs; None if nothing changes on devices."""
+def _cost(old: Metric, new: Metric) -> str:
+    """What another scheme of one metric costs."""
     kept, drawn = old.scheme.mechanism, new.scheme.mechanism
-    if old.scheme.fingerprint == new.scheme.fingerprint:
-        return _lifetime_cost(old, new)
     if not isinstance(kept, Memoizing) and not isinstance(drawn, Memoizing):
         return (
             "is a new scheme: devices continue with the ledger that they have, and estimates "

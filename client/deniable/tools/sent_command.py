@@ -84,20 +84,13 @@ def _parser() -> argparse.ArgumentParser:
         default="en",
         help="the language of that page (default: en)",
     )
-    parser.add_argument(
-        "--switch-off",
-        dest="switch",
-        action="store_const",
-        const="off",
-        help="stop reporting, and delete what waits to be sent",
-    )
-    parser.add_argument(
-        "--switch-on",
-        dest="switch",
-        action="store_const",
-        const="on",
-        help="allow reporting again, if the app has consent",
-    )
+    for switch, told in (
+        ("off", "stop reporting, and delete what waits to be sent"),
+        ("on", "allow reporting again, if the app has consent"),
+    ):
+        parser.add_argument(
+            f"--switch-{switch}", dest="switch", action="store_const", const=switch, help=told
+        )
     parser.add_argument(
         "--erase",
         action="store_true",

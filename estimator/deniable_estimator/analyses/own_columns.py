@@ -28,9 +28,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 from deniable.protocol.mechanisms.rappor import BasicRappor
-from deniable.protocol.mechanisms.subset_selection import SubsetSelection
+from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection, SubsetSelection
 from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.base import Counts, Items, OneRowAnalysis, Ones

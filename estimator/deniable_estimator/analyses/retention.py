@@ -47,7 +47,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
-from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
+from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.base import (
     Analysis,

@@ -18,7 +18,7 @@ from werkzeug.wrappers import Request, Response
 
 from deniable import DeniableError
 from deniable.protocol.addresses import is_loopback_host
-from deniable.tools.web_command import web_files
+from deniable.tools.compile_command import web_files
 from deniable_collector.serving.connection import serve
 from deniable_collector.serving.wsgi import WsgiHandler
 from deniable_collector.stores import open_store

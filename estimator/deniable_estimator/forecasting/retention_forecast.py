@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
-from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
+from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection
 from deniable.protocol.metric import Metric
 from deniable.protocol.windows import IN_A
 from deniable_estimator.forecasting.lifetime_split import report_variance

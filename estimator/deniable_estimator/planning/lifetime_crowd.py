@@ -28,6 +28,7 @@ from deniable.protocol.mechanisms import (
     MAX_MEMO_EPSILON,
     Mechanism,
     MemoizingOracle,
+    design,
 )
 from deniable.protocol.types.number import Number
 from deniable.protocol.windows import IN_A_YEAR
@@ -43,7 +44,7 @@ from deniable_estimator.forecasting.lifetime_split import (
 from deniable_estimator.inputs import Asked
 from deniable_estimator.messages import message
 from deniable_estimator.planning.numbers import in_units
-from deniable_estimator.planning.values import designed, lasting_error
+from deniable_estimator.planning.values import lasting_error
 from deniable_estimator.planning.words import SALT
 from deniable_estimator.privacy.guarantees import Bound
 from deniable_estimator.statistics.intervals import FloatArray
@@ -177,7 +178,7 @@ class LifetimeCrowd:
         name, domain = self.asked["mechanism"], self.domain
         if isinstance(domain, Number):
             return domain.design(name, SALT, epsilon)
-        return designed(name, domain, epsilon)
+        return design(name, domain, epsilon, salt=SALT)
 
     def rate(self, reports: int) -> float:
         return min(1.0, reports / self.windows)
@@ -226,7 +227,7 @@ class LifetimeCrowd:
             return None
         memo = min(self.asked["lifetime_epsilon"], MAX_MEMO_EPSILON)
         epsilon = declared(min(memo / 2, MOST_EPSILON))
-        made = designed(AUTO, self.domain, epsilon, memo)
+        made = design(AUTO, self.domain, epsilon, memo, salt=SALT)
         assert isinstance(made, MemoizingOracle)
         return Remembered(
             made.name,

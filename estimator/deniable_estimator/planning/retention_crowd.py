@@ -22,8 +22,7 @@ from deniable.protocol.mechanisms.memoized_retention import (
     Asked,
     MemoizedRetention,
 )
-from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
-from deniable.protocol.mechanisms.subset_selection import SubsetSelection
+from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection, SubsetSelection
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses.own_columns import SubsetSelectionAnalysis
 from deniable_estimator.messages import message

@@ -8,8 +8,6 @@ from typing import Any
 
 from deniable.protocol.mechanisms import (
     AUTO,
-    MEMOIZED_STRING_DESIGNS,
-    STRING_DESIGNS,
     FrequencyOracle,
     Memoizing,
     design,
@@ -111,23 +109,8 @@ def _designed(asked: Asked) -> tuple[FrequencyOracle[Any], str]:
     """The mechanism, and why it is this one."""
     name, size, epsilon = asked["mechanism"], asked["size"], asked["epsilon"]
     memo = asked["lifetime_epsilon"] if asked["memoize"] else None
-    chosen = designed(name, size, epsilon, memo)
-    if name != AUTO:
-        return chosen, "named by you"
-    return chosen, choose(size, epsilon, memo, salt=words.SALT)[1]
-
-
-def designed(
-    name: str, size: int, epsilon: float, memo_epsilon: float | None = None
-) -> FrequencyOracle[Any]:
-    """The mechanism called `name` of a list of so many values; of one for strings, candidates.
-
-    Raises:
-        SchemeError: there is no such mechanism, or it cannot keep within the epsilons.
-    """
-    strings = STRING_DESIGNS if memo_epsilon is None else MEMOIZED_STRING_DESIGNS
-    listed = None if name in strings else size
-    return design(name, listed, epsilon, memo_epsilon, salt=words.SALT)
+    why = choose(size, epsilon, memo, salt=words.SALT)[1] if name == AUTO else "named by you"
+    return design(name, size, epsilon, memo, salt=words.SALT), why
 
 
 def lasting_error(mechanism: Memoizing[Any], share: float, devices: int) -> float:

@@ -24,11 +24,10 @@ from deniable.protocol.mechanisms import Mechanism, Memoizing
 from deniable.protocol.mechanisms.dbitflip import DBitFlip
 from deniable.protocol.mechanisms.hadamard_response import HadamardResponse
 from deniable.protocol.mechanisms.hashed import Hashed
-from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry, points
 from deniable.protocol.mechanisms.rappor import BasicRappor, OneTimeRappor, Rappor
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
-from deniable.protocol.mechanisms.subset_selection import SubsetSelection
+from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection, SubsetSelection
 from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
 from deniable_estimator.privacy.computing import guarantee_in, together
 from deniable_estimator.privacy.guarantees import Guarantee, learned_by

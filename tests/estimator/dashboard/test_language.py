@@ -14,7 +14,7 @@ from tests.contract.crowd import STRINGS
 from tests.contract.test_complete import KEPT
 
 import deniable
-from deniable.protocol.mechanisms import all_names
+from deniable.protocol.mechanisms import MECHANISMS
 from deniable_estimator.dashboard.language import LANGUAGES, TRANSLATIONS
 from deniable_estimator.messages import message, translated
 from deniable_estimator.planning.words import mechanism_words
@@ -188,5 +188,5 @@ def test_sentences_of_the_client_package_are_translated():
                 assert catalog[template].string, template
                 found += 1
     assert found > 30
-    for name in all_names():
+    for name in MECHANISMS:
         assert not english(translated(mechanism_words(name), CHINESE))

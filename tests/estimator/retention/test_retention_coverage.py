@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tests.estimator.retention.crowds import counted, curve
 
-from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
+from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection
 from deniable_estimator.analyses.retention import average, cells_of, retention
 from deniable_estimator.planning.retention_crowd import Life
 from deniable_estimator.statistics.participation import Participation

@@ -7,7 +7,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
+from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection
 from deniable_estimator.analyses.retention import CohortCounts
 
 CHANNELS = {

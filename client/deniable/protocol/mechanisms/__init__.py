@@ -28,7 +28,7 @@ from deniable.protocol.mechanisms.limits import MAX_EPSILON as MAX_EPSILON
 from deniable.protocol.mechanisms.limits import MAX_MEMO_EPSILON as MAX_MEMO_EPSILON
 from deniable.protocol.mechanisms.limits import check_epsilon, check_memo_epsilon
 
-_MECHANISMS = {
+MECHANISMS = {
     "subset_selection": ("subset_selection", "SubsetSelection"),
     "projective_geometry": ("projective_geometry", "ProjectiveGeometry"),
     "unary_encoding": ("unary_encoding", "UnaryEncoding"),
@@ -37,7 +37,7 @@ _MECHANISMS = {
     "cohort_local_hashing": ("hashed", "CohortLocalHashing"),
     "count_mean_sketch": ("hashed", "CountMeanSketch"),
     "hadamard_count_mean_sketch": ("hashed", "HadamardCountMeanSketch"),
-    "memoized_subset_selection": ("memoized_subset_selection", "MemoizedSubsetSelection"),
+    "memoized_subset_selection": ("subset_selection", "MemoizedSubsetSelection"),
     "memoized_local_hashing": ("hashed", "MemoizedLocalHashing"),
     "basic_rappor": ("rappor", "BasicRappor"),
     "rappor": ("rappor", "Rappor"),
@@ -55,7 +55,7 @@ longer to import than Python takes to start."""
 
 def _class(name: str) -> Any:
     """The class of a mechanism, which is imported."""
-    home, found = _MECHANISMS[name]
+    home, found = MECHANISMS[name]
     return getattr(import_module(f"{__name__}.{home}"), found)
 
 
@@ -104,11 +104,6 @@ MEMOIZED_STRING_DESIGNS: dict[str, Callable[[str, float, float], MemoizingOracle
 lifetime) -> mechanism. The first is what `auto` takes for strings."""
 
 
-def all_names() -> tuple[str, ...]:
-    """The names of the mechanisms that schemes can have."""
-    return tuple(_MECHANISMS)
-
-
 def no_mechanism(name: str, known: Sequence[str]) -> CodedMessage:
     """What is wrong with a mechanism's name that is not among the known ones."""
     return CodedMessage(
@@ -130,34 +125,32 @@ def design(
     """The mechanism called `name`, of which a report is within `epsilon`, and a memo within
     `memo_epsilon` (None: without memory).
 
-    `size` is the size of a closed domain, None for strings. With memory, a mechanism over strings
-    can also randomize the texts of a closed domain's values; its own size is None. `salt` is that
-    of a mechanism over strings: the metric's name.
+    `size` is the size of a closed domain, None for strings. A mechanism over strings can also
+    randomize the texts of a closed domain's values; its own size is None. `salt` is that of a
+    mechanism over strings: the metric's name.
 
     Raises:
         SchemeError: there is no such mechanism, or it cannot keep within the epsilons.
     """
     by_size: Mapping[str, Callable[..., FrequencyOracle[Any]]] = DESIGNS
     by_salt: Mapping[str, Callable[..., FrequencyOracle[Any]]] = STRING_DESIGNS
-    if memo_epsilon is not None:
-        by_size, by_salt = MEMOIZED_DESIGNS, MEMOIZED_STRING_DESIGNS
-    elif size is not None:
-        by_salt = {}
-    known = (AUTO, *(by_size if size is not None else ()), *by_salt)
-    if name not in known:
-        raise SchemeError(no_mechanism(name, known))
     limits = [check_epsilon(epsilon)]
     if memo_epsilon is not None:
+        by_size, by_salt = MEMOIZED_DESIGNS, MEMOIZED_STRING_DESIGNS
         check_memo_epsilon(epsilon, memo_epsilon)
         limits.append(memo_epsilon)
     if name == AUTO and size is not None:
         from deniable.protocol.mechanisms.choice import choose
 
         made = choose(size, epsilon, memo_epsilon, salt=salt)[0]
-    elif name in by_size:
+    elif name == AUTO or name in by_salt:
+        made = by_salt[next(iter(by_salt)) if name == AUTO else name](salt, *limits)
+    elif name in by_size and size is not None:
         made = by_size[name](size, *limits)
     else:
-        made = by_salt[next(iter(by_salt)) if name == AUTO else name](salt, *limits)
+        sized = by_size if size is not None else ()
+        salted = by_salt if size is None or memo_epsilon is not None else ()
+        raise SchemeError(no_mechanism(name, (AUTO, *sized, *salted)))
     return made.require_within(epsilon, memo_epsilon)
 
 
@@ -169,7 +162,7 @@ def rebuild(name: Any, parameters: Any) -> Mechanism[Any]:
     """
     if not isinstance(name, str) or not isinstance(parameters, Mapping):
         raise SchemeError("the scheme's mechanism must be a text, and its parameters a table")
-    if name not in _MECHANISMS:
+    if name not in MECHANISMS:
         raise SchemeError(f"this version of deniable knows no mechanism {name!r}: upgrade it")
     mechanism: Mechanism[Any] = _class(name).from_parameters(parameters)
     return mechanism

@@ -53,16 +53,12 @@ class Row(NamedTuple):
     columns: int | None = 1
 
     @property
-    def index_bits(self) -> int:
-        """Bits that name one column."""
-        return max(1, (self.width - 1).bit_length())
-
-    @property
     def report_bytes(self) -> int:
         """Bytes of the columns of one report, before any text encoding."""
         if self.packing is Packing.BITMAP:
             return (self.width + 7) // 8
-        return ((self.columns or 1) * self.index_bits + 7) // 8
+        index_bits = max(1, (self.width - 1).bit_length())
+        return ((self.columns or 1) * index_bits + 7) // 8
 
 
 class Report(NamedTuple):

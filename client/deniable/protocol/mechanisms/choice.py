@@ -16,7 +16,7 @@ from typing import Any
 
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.mechanisms.base import FrequencyOracle, total_variance
-from deniable.protocol.mechanisms.subset_selection import SubsetSelection
+from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection, SubsetSelection
 
 MAX_REPORT_BYTES = 256
 """The longest report that `auto` accepts for the best accuracy."""
@@ -64,7 +64,6 @@ def _choose_memoized(
     size: int, salt: str, epsilon: float, memo_epsilon: float
 ) -> tuple[FrequencyOracle[Any], CodedMessage]:
     from deniable.protocol.mechanisms.hashed import MemoizedLocalHashing
-    from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 
     selection = MemoizedSubsetSelection.design(size, epsilon, memo_epsilon)
     hashing = MemoizedLocalHashing.design(salt, epsilon, memo_epsilon)

@@ -42,9 +42,8 @@ from deniable.protocol.mechanisms.limits import (
     Parameters,
     check_memo_epsilon,
 )
-from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
 from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
-from deniable.protocol.mechanisms.subset_selection import SubsetSelection
+from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection, SubsetSelection
 from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
 from deniable.protocol.randomness import Bits, below, system_bits
 
@@ -233,7 +232,7 @@ class MemoizedLocalHashing(Hashed, MemoizingOracle[str]):
     that cohort's salt, keeps a generalized randomized response to each bucket as its memo,
     and reports a fresh generalized randomized response to that memo (LOLOHA: Arcolezi, Pinzon,
     Palamidessi and Gambs, EDBT 2023; see `Hashed` for the hashing, and for the two rounds
-    `deniable.protocol.mechanisms.memoized_subset_selection` with d = g and k = 1)::
+    `deniable.protocol.mechanisms.subset_selection` with d = g and k = 1)::
 
         p = p1 p2 + (1 - p1) (1 - p2) / (g-1)
         e**epsilon  = p (g-1) / (1-p)       one report

@@ -124,8 +124,7 @@ class HierarchicalHistogram(Histogram):
         shares: the chance of each row, whatever the value is.
 
     Raises:
-        SchemeError: no level, other levels or weights than these, a mechanism of a level that
-            there is not, or a mean of another range.
+        SchemeError: weights that are not 16 in all, or a level of too many columns.
     """
 
     name: ClassVar[str] = "hierarchical_histogram"
@@ -145,11 +144,7 @@ class HierarchicalHistogram(Histogram):
         mean: SlidingWindow | None = None,
     ) -> None:
         height = len(levels)
-        if height not in _WEIGHTS:
-            raise SchemeError(f"{self.name}: there must be from 1 to {len(_WEIGHTS)} levels")
-        if [level.size for level in levels] != _nodes(height):
-            raise SchemeError(f"{self.name}: level l must have 4**l nodes")
-        if len(weights) != height or min(weights) < 1 or sum(weights) != 16:
+        if sum(weights) != 16:
             raise SchemeError(f"{self.name}: weights must be {height} sixteenths, 16 in all")
         self.range, self.levels, self.weights, self.mean = range, levels, weights, mean
         self.height, self.cells = height, 4**height
@@ -203,9 +198,8 @@ class HierarchicalHistogram(Histogram):
             raise SchemeError(f"{cls.name}: there must be from 1 to {len(_WEIGHTS)} levels")
         if not len(orders) == len(dimensions) == len(thresholds) == len(weights):
             raise SchemeError(f"{cls.name}: orders, dimensions, thresholds and weights differ")
-        window = None
-        if mean:
-            window = SlidingWindow(range, *check_parameters(cls.name, mean, _MEAN_BOUNDS))
+        checked = check_parameters(cls.name, mean, _MEAN_BOUNDS) if mean else None
+        window = None if checked is None else SlidingWindow(range, *checked)
         levels = tuple(
             _level(*each)
             for each in zip(_nodes(len(orders)), orders, dimensions, thresholds, strict=True)

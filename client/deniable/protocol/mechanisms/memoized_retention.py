@@ -7,7 +7,7 @@ There is a row for each question that is asked::
 
 A device draws one row for ever, whatever it does, and answers that question alone. Its place in the
 row is its entry, and is reported by memoized subset selection with the whole epsilon
-(`deniable.protocol.mechanisms.memoized_subset_selection`)::
+(`deniable.protocol.mechanisms.subset_selection`)::
 
     P(report = (row, set))  = P(set | place in the row) / number of rows
     e**epsilon, e**lifetime, e**fresh = the largest of the rows' channels
@@ -31,7 +31,7 @@ from deniable.protocol import windows
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.mechanisms.base import ONE, Memoizing, Report
 from deniable.protocol.mechanisms.limits import TEXT, Each, Parameters, check_parameters
-from deniable.protocol.mechanisms.memoized_subset_selection import MemoizedSubsetSelection
+from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection
 from deniable.protocol.randomness import Bits, system_bits
 
 Asked: TypeAlias = Literal["lifecycle", "cohorts"]

@@ -58,7 +58,7 @@ class InnerRequest(NamedTuple):
 
     def header(self, name: bytes) -> bytes:
         """The value of a header; several values are joined by commas, none is empty."""
-        return _joined(self.fields, name)
+        return b",".join(value for known, value in self.fields if known == name)
 
 
 class InnerResponse(NamedTuple):
@@ -94,7 +94,7 @@ class InnerResponse(NamedTuple):
 
     def header(self, name: bytes) -> bytes:
         """The value of a header; several values are joined by commas, none is empty."""
-        return _joined(self.fields, name)
+        return b",".join(value for known, value in self.fields if known == name)
 
 
 def padded_size(size: int) -> int:
@@ -198,11 +198,6 @@ def _sized(piece: bytes) -> bytes:
 
 def _section(fields: Fields) -> bytes:
     return _sized(b"".join(_sized(name) + _sized(value) for name, value in fields))
-
-
-def _joined(fields: Fields, wanted: bytes) -> bytes:
-    found = [value for name, value in fields if name == wanted]
-    return found[0] if len(found) == 1 else b",".join(found)
 
 
 def _malformed(why: str) -> WireError:

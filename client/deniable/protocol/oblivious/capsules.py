@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hmac
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
@@ -168,13 +168,32 @@ def new_private_key(number: int, kem: str) -> PrivateKey:
 
 
 @dataclass(frozen=True)
-class Sealed:
+class _Exchange:
+    """What both sides of a request have in common, and nobody else: how its response is sealed."""
+
+    _enc: bytes
+    _aead: int
+    _context: ContextInterface
+
+    def _response_key(self, nonce: bytes) -> tuple[Any, bytes]:
+        """The key and the nonce of a response: HKDF-SHA256 (RFC 5869), whose expansion needs one
+        block, as neither has more than 32 bytes. The standard library takes half of pyhpke's time
+        for it."""
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
+
+        size = AEADS[self._aead]
+        secret = self._context.export(_RESPONSE, size)
+        prk = hmac.digest(self._enc + nonce, secret, "sha256")
+        key = hmac.digest(prk, b"key\1", "sha256")[:size]
+        start = hmac.digest(prk, b"nonce\1", "sha256")[:_NONCE]
+        return (ChaCha20Poly1305 if self._aead == 0x0003 else AESGCM)(key), start
+
+
+@dataclass(frozen=True)
+class Sealed(_Exchange):
     """A request for the gateway, and how to open its response."""
 
     capsule: bytes
-    _enc: bytes
-    _aead: int
-    _secret: bytes
 
     def open_response(self, capsule: bytes) -> bytes:
         """The message in the gateway's response.
@@ -186,7 +205,7 @@ class Sealed:
         nonce, sealed = capsule[:size], capsule[size:]
         if len(sealed) < _TAG:
             raise WireError("malformed", "the gateway's response is cut off")
-        key, start = _response_key(self._aead, self._secret, self._enc + nonce)
+        key, start = self._response_key(nonce)
         try:
             message: bytes = key.decrypt(start, sealed, None)
             return message
@@ -194,12 +213,8 @@ class Sealed:
             raise WireError("malformed", "the response is not the gateway's") from None
 
 
-def seal_request(
-    configuration: KeyConfiguration, message: bytes, *, ephemeral: Any = None
-) -> Sealed:
+def seal_request(configuration: KeyConfiguration, message: bytes) -> Sealed:
     """Seal a message for the gateway, each time in a new context (RFC 9458, 4.3).
-
-    `ephemeral` is a pair of keys of pyhpke, for tests with known bytes alone.
 
     Raises:
         WireError: the public key is none.
@@ -209,28 +224,22 @@ def seal_request(
     header = _HEADER.pack(configuration.id, configuration.kem, KDF, aead)
     try:
         public = suite.kem.deserialize_public_key(configuration.public)
-        enc, context = suite.create_sender_context(
-            public, info=_REQUEST + b"\0" + header, eks=ephemeral
-        )
+        enc, context = suite.create_sender_context(public, info=_REQUEST + b"\0" + header)
     except Exception:
         raise WireError("malformed", "the gateway's public key is none") from None
-    sealed = context.seal(message)
-    return Sealed(header + enc + sealed, enc, aead, _secret(context, aead))
+    return Sealed(enc, aead, context, header + enc + context.seal(message))
 
 
 @dataclass(frozen=True)
-class Opened:
+class Opened(_Exchange):
     """A request that was in a capsule, and how to seal its response."""
 
     message: bytes
-    _enc: bytes
-    _aead: int
-    _secret: bytes
 
-    def seal_response(self, message: bytes, random: Callable[[int], bytes] | None = None) -> bytes:
+    def seal_response(self, message: bytes) -> bytes:
         """The capsule of a response (RFC 9458, 4.4)."""
-        nonce = (random or _random)(AEADS[self._aead])
-        key, start = _response_key(self._aead, self._secret, self._enc + nonce)
+        nonce = _random(AEADS[self._aead])
+        key, start = self._response_key(nonce)
         sealed: bytes = key.encrypt(start, message, None)
         return nonce + sealed
 
@@ -261,22 +270,7 @@ def open_request(keys: Mapping[int, PrivateKey], capsule: bytes) -> Opened:
     except Exception:
         # A damaged capsule, or one for another key that had this id.
         raise NoKey("the key does not open this capsule") from None
-    return Opened(message, enc, aead, _secret(context, aead))
-
-
-def _secret(context: ContextInterface, aead: int) -> bytes:
-    return context.export(_RESPONSE, AEADS[aead])
-
-
-def _response_key(aead: int, secret: bytes, salt: bytes) -> tuple[Any, bytes]:
-    """The key and the nonce of a response: HKDF-SHA256 (RFC 5869), whose expansion needs one block,
-    as neither has more than 32 bytes. The standard library takes half of pyhpke's time for it."""
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
-
-    prk = hmac.digest(salt, secret, "sha256")
-    key = hmac.digest(prk, b"key\1", "sha256")[: AEADS[aead]]
-    nonce = hmac.digest(prk, b"nonce\1", "sha256")[:_NONCE]
-    return (ChaCha20Poly1305 if aead == 0x0003 else AESGCM)(key), nonce
+    return Opened(enc, aead, context, message)
 
 
 def _random(size: int) -> bytes:

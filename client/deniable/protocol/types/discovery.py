@@ -25,6 +25,7 @@ from deniable.protocol.mechanisms.prefix_tree import (
     plain,
 )
 from deniable.protocol.types.base import MetricType, Table, Value
+from deniable.protocol.value_list import clean_text
 
 MAX_DENIED = 100
 """How many patterns a metric may have."""
@@ -179,12 +180,7 @@ class Discovery(MetricType):
         return {"deny": list(self.deny), "minimum_share": self.minimum_share}
 
     def normalize(self, value: Value) -> str:
-        if not isinstance(value, str):
-            raise ValueError(f"takes a string, not {type(value).__name__}")
-        try:
-            text = plain(value)
-        except ValueError as error:
-            raise ValueError(f"the string {error}; clean it before you record it") from None
+        text = clean_text(value, plain)
         # A character has a byte at least, so this holds the whole head and little more.
         cut = text[: self.max_length]
         if not head(cut, self.levels, self.alphabet) or any(

@@ -49,12 +49,6 @@ ADVICE = {
 """What each required key is for."""
 
 
-def check_cells(value: Any) -> str | None:
-    """What is wrong with the value of `cells`; None if nothing is."""
-    fine = type(value) is int and value in CELL_CHOICES
-    return None if fine else f"must be one of {', '.join(map(str, CELL_CHOICES))}"
-
-
 def read_range(table: Table) -> NumberRange | None:
     """The range that the keys declare, all of which are of their kind; mistakes are reported."""
     settings = table.settings
@@ -121,7 +115,7 @@ class Number(MetricType):
         "scale": one_of(("linear", "log")),
         "integer": flag,
         "ask": some_of(QUESTIONS),
-        "cells": check_cells,
+        "cells": one_of(CELL_CHOICES),
     }
     foreign = dict.fromkeys(("values", "values_file", "other"), "it has low and high, and no list")
     aggregates = ("last", "first", "any", "max", "min", "sum", "count", "mean")

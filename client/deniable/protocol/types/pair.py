@@ -260,14 +260,12 @@ class Pair(MetricType):
         raise ValueError("is a pair, which takes no values")
 
     def joined(self, texts: Sequence[str | None]) -> str | None:
-        places = []
-        for part, text in zip(self.parts, texts, strict=True):
-            try:
-                places.append(part.place(text) if text is not None else None)
-            except KeyError:
-                return None
-        one, two = places
-        if one is None or two is None:
+        first, second = texts
+        if first is None or second is None:
+            return None
+        try:
+            one, two = self.parts[0].place(first), self.parts[1].place(second)
+        except KeyError:
             return None
         return str(one * self.shape[1] + two)
 

@@ -14,7 +14,7 @@ from deniable.protocol.mechanisms import (
     design,
 )
 from deniable.protocol.types.base import MetricType, Value
-from deniable.protocol.value_list import value_text
+from deniable.protocol.value_list import clean_text, value_text
 
 
 @frozen
@@ -35,12 +35,7 @@ class String(MetricType):
         return isinstance(mechanism, FrequencyOracle) and mechanism.size is None
 
     def normalize(self, value: Value) -> str:
-        if not isinstance(value, str):
-            raise ValueError(f"takes a string, not {type(value).__name__}")
-        try:
-            return value_text(value)
-        except ValueError as error:
-            raise ValueError(f"the string {error}; clean it before you record it") from None
+        return clean_text(value, value_text)
 
     def item(self, text: str, mechanism: Mechanism[Any]) -> str:
         return text

@@ -188,15 +188,20 @@ def _schemes(
     today = datetime.fromtimestamp(now, UTC).date()
     current = [metric for metric in registry if metric.expires >= today]
     reasons: dict[str, list[str]] = {}
+    asked: list[tuple[Metric, str]] = []
     for metric in current:
-        if _window(metric, now) is None:
-            reasons.setdefault(_by_document(metric, declared), []).append(metric.name)
-    asked = [metric for metric in current if _window(metric, now) is not None]
+        if (window := _window(metric, now)) is not None:
+            asked.append((metric, window))
+        else:
+            # Judged by the collector's registry. It may take an earlier scheme too, so another one
+            # is no error.
+            reason = "bad_row" if metric.name in declared else "unknown_metric"
+            reasons.setdefault(reason, []).append(metric.name)
     for first in range(0, len(asked), _AT_A_TIME):
         part = asked[first : first + _AT_A_TIME]
         batch_id = new_batch_id()
         try:
-            reply, _ = transport.ask("/v1/reports", _impossible(part, batch_id, now))
+            reply, _ = transport.ask("/v1/reports", _impossible(part, batch_id))
         except TransportError as error:
             yield CheckResult("endpoint", "broke_off", "error", str(error), "try again")
             return
@@ -205,7 +210,7 @@ def _schemes(
         except TransportError as error:
             yield _refused_batch(problem_code(reply.body), str(error), ingest_key)
             return
-        for place, metric in enumerate(part):
+        for place, (metric, _) in enumerate(part):
             reasons.setdefault(refused.get(place, ""), []).append(metric.name)
     yield from _verdicts(reasons)
     taken = reasons.get("bad_row", [])
@@ -228,17 +233,17 @@ def _schemes(
         )  # fmt: skip
 
 
-def _impossible(part: Sequence[Metric], batch_id: str, now: float) -> bytes:
+def _impossible(part: Sequence[tuple[Metric, str]], batch_id: str) -> bytes:
     """A batch of which every collector leaves out every report."""
     reports = [
         {
             "metric": metric.name,
             "scheme": metric.scheme.fingerprint,
-            "window": _window(metric, now),
+            "window": window,
             "row": IMPOSSIBLE_ROW,
             "columns": 0,
         }
-        for metric in part
+        for metric, window in part
     ]
     return json.dumps({"batch": batch_id, "reports": reports}).encode()
 
@@ -252,12 +257,6 @@ def _window(metric: Metric, now: float) -> str | None:
     if now - begun <= LATEST:
         return windows.window_at(metric.window, begun - 1)
     return current if windows.end(current) - now <= SKEW_ERROR else None
-
-
-def _by_document(metric: Metric, declared: Mapping[str, Any]) -> str:
-    """What a collector would say of a metric that it cannot be asked about, by its registry. It
-    may take an earlier scheme too, so another one is no error."""
-    return "bad_row" if metric.name in declared else "unknown_metric"
 
 
 def _refused_batch(problem: str | None, message: str, ingest_key: str | None) -> CheckResult:
