@@ -13,13 +13,15 @@ DAY = 86_400.0
 
 
 def test_an_id_has_the_shortest_term_that_suffices():
-    """Every id is remembered for 8 days, and one that needs more for 14 or 38; more is refused."""
+    """Every id is remembered for 8 days, and one that needs more for 14 or 38; nothing can be
+    stored of one that needs more."""
     needed = {0: 0, 8 * DAY: 0, 8 * DAY + 1: 1, 14 * DAY: 1, 14 * DAY + 1: 2, 38 * DAY: 2}
-    assert {seconds: ids.term_of(seconds) for seconds in needed} == needed
-    with pytest.raises(ValueError, match="empty"):
-        ids.term_of(38 * DAY + 1)
-    assert ids.terms_of(Commit(("a", "b", "c"), {})) == [0, 0, 0]
-    assert ids.terms_of(Commit(("a", "b", "c"), {}, 0, {"b": 38 * DAY, "c": 14 * DAY})) == [0, 2, 1]
+    asked = dict(zip("abcdef", needed, strict=True))
+    assert ids.terms_of(Commit(tuple(asked), {}, 0, asked)) == list(needed.values())
+    assert ids.terms_of(Commit(("a", "b"), {})) == [0, 0]
+    (none,) = ids.terms_of(Commit(("a",), {}, 0, {"a": 38 * DAY + 1}))
+    with pytest.raises(IndexError):
+        ids.generation_at(0.0, none)
 
 
 def test_levels_grow_sixteenfold():

@@ -48,7 +48,8 @@ if TYPE_CHECKING:
 
 KEPT_WINDOWS = 400
 """How many closed windows of a metric are stored. Once there are so many, windows that end no later
-than the oldest of them are refused, so that none that was deleted can open again."""
+than the oldest of them are refused, so that none that was deleted can open again. No later version
+may store more: what an earlier one has deleted would not be refused."""
 
 TABLES = """
 CREATE TABLE windows (

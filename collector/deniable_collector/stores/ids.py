@@ -19,6 +19,7 @@ so the probability is 1.3e-9 for all of them together.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import shake_128
@@ -70,21 +71,9 @@ class Names(NamedTuple):
     tags: bytes
 
 
-def term_of(seconds: float) -> int:
-    """The number of the shortest term that is not shorter than this.
-
-    Raises:
-        ValueError: none is so long.
-    """
-    return TERMS.index(min(term for term in TERMS if term >= seconds))
-
-
 def terms_of(commit: Commit) -> list[int]:
-    """The number of the term of each id of a commit."""
-    remember = commit.remember
-    if not remember:
-        return [0] * len(commit.ids)
-    return [term_of(remember.get(each, 0.0)) for each in commit.ids]
+    """The number of the term of each id of a commit: the shortest that is long enough."""
+    return [bisect_left(TERMS, commit.remember.get(each, 0.0)) for each in commit.ids]
 
 
 def generation_at(now: float, term: int = 0) -> int:

@@ -386,15 +386,15 @@ class ArchiveReader:
         return *in_order(line.window), line.row
 
     def _check_sum(self, scheme: Scheme, line: SumLine) -> None:
-        calendar, groups = line.name.calendar, len(scheme.combinations)
+        groups = len(scheme.combinations)
         try:
-            fine = line.kind in windows.KINDS and calendar in CALENDARS[line.kind]
             fine = (
-                fine
+                line.kind in windows.KINDS
+                and line.name.calendar in CALENDARS[line.kind]
                 and bool(line.reports)
                 and all(
                     windows.kind_of(window) == line.kind
-                    and period_of(calendar, window) == line.period
+                    and period_of(line.name.calendar, window) == line.period
                     and len(reports) == groups
                     for window, reports in line.reports.items()
                 )
