@@ -69,7 +69,7 @@ class Shelf(Mechanism[int]):
 @pytest.fixture
 def shelf(monkeypatch):
     """Makes schemes whose tallies have rows of the widths asked for."""
-    monkeypatch.setitem(mechanisms._MECHANISMS, Shelf.name, ("base", "Shelf"))
+    monkeypatch.setitem(mechanisms.MECHANISMS, Shelf.name, ("base", "Shelf"))
     monkeypatch.setattr("deniable.protocol.mechanisms.base.Shelf", Shelf, raising=False)
     # Categories are reported through frequency oracles alone, and a shelf is none.
     monkeypatch.setattr(TYPES["category"], "suits", classmethod(lambda cls, mechanism: True))

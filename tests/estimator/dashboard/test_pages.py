@@ -84,7 +84,10 @@ class Failing:
         self.error = error
 
     def __getattr__(self, name):
-        raise self.error
+        def fail(*arguments):
+            raise self.error
+
+        return fail
 
 
 def test_a_store_that_is_down_is_explained(registry, caplog):
