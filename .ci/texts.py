@@ -22,7 +22,7 @@ from babel.messages.pofile import read_po, write_po
 
 import deniable
 import deniable_estimator
-from deniable.protocol.mechanisms import all_names
+from deniable.protocol.mechanisms import MECHANISMS
 from deniable_estimator.dashboard.language import LANGUAGES, TRANSLATIONS
 from deniable_estimator.planning.words import mechanism_words
 
@@ -79,7 +79,7 @@ def template() -> Catalog:
     texts += [(f"{_BELOW.name}/{each[0]}", *each[1:]) for each in below]
     texts += [
         (f"{_BELOW.name}/mechanisms", number, mechanism_words(name), [], None)
-        for number, name in enumerate(all_names())
+        for number, name in enumerate(MECHANISMS)
     ]
     for filename, _, text, _, context in sorted(texts, key=lambda each: (each[0], each[1])):
         place = Path(filename).as_posix()
