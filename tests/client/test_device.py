@@ -12,6 +12,7 @@ from deniable.device import outbox
 from deniable.device.device import LONGEST_BACKOFF, Device
 from deniable.device.recording import Record
 from deniable.device.state import State
+from deniable.protocol import windows
 
 ALL = (1 << 53) - 1
 
@@ -82,3 +83,16 @@ def test_without_an_endpoint_nothing_is_delivered(device):
     device.transport = None
     with pytest.raises(TransportError, match="no endpoint"):
         device.deliver(outbox.OutgoingBatch("0" * 32, b"", 0))
+
+
+@pytest.mark.parametrize(("days", "reported"), [(7, ["2027-01-04"]), (7 + 1e-5, [])])
+def test_a_device_that_was_off_for_long_is_not_charged(days, reported, registry, live):
+    """What ended more than six days ago is closed without a report, which the collector would
+    refuse, and costs nothing."""
+    life = live(registry, Drawn(ones=False))
+    began = windows.start("2027-01-04")
+    life.use(began, "chrome", "browser")
+    life.wait(began + 86_400.0 * days)
+    assert life.reported("browser") == reported
+    assert life.rows("SELECT count(*) FROM open_values") == [(0,)]
+    assert len(life.rows("SELECT * FROM ledger")) == len(reported)

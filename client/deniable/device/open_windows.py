@@ -37,7 +37,7 @@ from deniable.device.ledger import Ledger, recall
 from deniable.protocol import segments, windows
 from deniable.protocol.mechanisms import Memoizing
 from deniable.protocol.randomness import PRECISION, Bits
-from deniable.protocol.wire import SealedReport, pack_columns
+from deniable.protocol.wire import LATEST, SealedReport, pack_columns
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -224,7 +224,8 @@ class OpenWindows:
         self, metric: Metric, window: str, value: str, given: Mapping[str, str], ready: float
     ) -> bool:
         """Randomize the value, queue the report, charge the ledger; False if there is no report."""
-        if windows.start(window) >= metric.ends:
+        # Of a device that was off for long the collector would refuse it, and it would be charged.
+        if windows.start(window) >= metric.ends or ready > windows.end(window) + LATEST:
             return False
         try:
             item = metric.item(value)

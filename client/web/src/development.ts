@@ -4,6 +4,7 @@ import type { Source } from "./bits.ts";
 import { write } from "./device.ts";
 import type { RecordedValue, Registry } from "./metric.ts";
 import type { State } from "./state.ts";
+import { windowEnd } from "./windows.ts";
 
 /** Mistakes that are told; a page may make the same one in a loop. */
 const MOST_TOLD = 100;
@@ -125,7 +126,8 @@ export function report(
 ): void {
   state.accounts = [];
   write(state, registry, records, now, 0, source);
-  write(state, registry, [], Infinity, 0, source);
+  const ends = state.accounts.flatMap(({ windows }) => Object.keys(windows).map(windowEnd));
+  for (const end of ends.sort((a, b) => a - b)) write(state, registry, [], end, 0, source);
   for (const each of state.reports) each.ready = 0;
 }
 

@@ -5,7 +5,7 @@ import { type Source } from "./bits.ts";
 import { allows, charge } from "./ledger.ts";
 import type { Metric, RecordedValue } from "./metric.ts";
 import type { ReadRegistry } from "./parts.ts";
-import { uniform, withdrawReports } from "./outbox.ts";
+import { isTaken, uniform, withdrawReports } from "./outbox.ts";
 import { accountOf, type Account, type OpenWindow, type State, type StoredReport, type WindowState } from "./state.ts";
 import { windowEnd, windowNumber, windowStart } from "./windows.ts";
 
@@ -55,7 +55,8 @@ export function write(
       const { name, scheme, longitudinal } = metric;
       const ready = readyAt();
       const key = FULL && longitudinal === "memoize" ? Uint8Array.from(account.key!) : null;
-      const report = metric.report(text!, source, key);
+      // Of a device that was off for long the collector would refuse it, and it would be charged.
+      const report = isTaken(window, ready) && metric.report(text!, source, key);
       if (report) {
         sealed = { metric: name, scheme, window, ...report, ready, status: "queued" };
         if (FULL && place) sealed = { ...sealed, row: sealed.row + place * metric.rows! };

@@ -12,8 +12,6 @@ export const KEPT_REPORTS = 2000;
 const LEASE = 60;
 /** Seconds. A time further in the future was written under another clock, and is ignored. */
 const LONGEST_PAUSE = 86400;
-/** Seconds after its end for which collectors take the reports of a window. */
-const LATEST = 6 * 86400;
 
 const LONGEST_BACKOFF = 3600;
 /** Seconds after which a report is sent again that the collector could not take yet. */
@@ -105,8 +103,7 @@ export function settle(
         each.reason = reason;
         // The collector's registry or clock is behind.
         const waits =
-          /^(unknown_(metric|scheme)|window_not_closed)$/.test(reason) &&
-          now <= windowEnd(each.window) + LATEST;
+          /^(unknown_(metric|scheme)|window_not_closed)$/.test(reason) && isTaken(each.window, now);
         if (waits) {
           delete each.batch;
           each.ready = retryAt;
@@ -119,6 +116,9 @@ export function settle(
     });
   return [...troubles];
 }
+
+/** Whether collectors take reports of a window at that time: they do until six days after its end. */
+export const isTaken = (window: string, now: number) => now - windowEnd(window) <= 6 * 86400;
 
 /** How many reports wait to be acknowledged. */
 export const waiting = (state: State) => state.reports.filter(isQueued).length;
