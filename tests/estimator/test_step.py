@@ -40,6 +40,15 @@ def test_weights_count():
     assert found.std_error == pytest.approx(math.sqrt(1 / 10 + 1 / 9), rel=1e-3)
 
 
+def test_one_exact_number_leaves_no_step():
+    """Beside a number whose noise is as good as none the others have no weight: there is no step,
+    and nothing is divided by zero."""
+    y, variance = rising(10, 20), np.ones(20)
+    y[1], variance[1] = 0.5, 1e-17
+    with np.errstate(all="raise"):
+        assert find_step(y, variance) is None
+
+
 @pytest.mark.parametrize("case", ["level", "line", "two steps", "odd day", "short", "weekends"])
 def test_what_is_no_single_step_has_none(case):
     """A drift, two steps, one odd day, too few numbers, and weekends."""

@@ -34,6 +34,9 @@ LEAST_SIDE = 3
 LEAST_WEEKS = 4
 """With fewer numbers for each weekday, weekdays have no means of their own."""
 
+_ROUNDING = 1e-9
+"""A part of the sum of all weights that may be nothing but the rounding of it."""
+
 _DRAWS = 999
 _SEED = 20_261_124
 
@@ -82,7 +85,9 @@ def find_step(
     # the means explain is taken away, so the sum from there on is the same with another sign.
     before = slice(LEAST_SIDE - 1, count - LEAST_SIDE)
     parts = np.cumsum(root[:, None] * means, axis=0)[before]
-    sizes = np.sqrt(np.cumsum(root**2)[before] - (parts**2).sum(axis=1))
+    sizes = np.cumsum(root**2)[before] - (parts**2).sum(axis=1)
+    # Where one number is so exact that the others have no weight beside it, no step can be seen.
+    sizes = np.sqrt(np.where(sizes > _ROUNDING * (root**2).sum(), sizes, np.inf))
     freedom = max(1, count - means.shape[1] - 1)
 
     def scan(numbers: FloatArray) -> tuple[FloatArray, FloatArray]:
