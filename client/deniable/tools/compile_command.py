@@ -66,8 +66,14 @@ def compile_registry(path: Path, output: Path | None, check: bool, keep: bool) -
     if check:
         _compare(output, text, path)
         return
+    draft = output.resolve().with_suffix(".part")
     with writing(output):
-        output.write_text(text, encoding="utf-8", newline="\n")
+        # Apps go on with the file that is there if the disk is full.
+        try:
+            draft.write_text(text, encoding="utf-8", newline="\n")
+            draft.replace(output.resolve())
+        finally:
+            draft.unlink(missing_ok=True)
     click.echo(f"{output}: {counted(len(registry), 'metric')}, {len(text.encode()):,} bytes")
 
 
