@@ -54,7 +54,7 @@ annotations_option = click.option(
 
 
 @command("deniable watch rules.toml --once")
-@click.argument("rules", default="rules.toml", type=click.Path(path_type=Path))
+@click.argument("rules", default="rules.toml", type=click.Path(dir_okay=False, path_type=Path))
 @registry_option
 @store_option
 @candidates_folder_option
