@@ -1,5 +1,6 @@
 """The registry: good files become metrics, bad ones a list of every mistake with its line."""
 
+import json
 from collections import defaultdict
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -188,3 +189,16 @@ def test_what_each_key_may_be(stays):
             groups[check(thing)].append(f"{str(thing)[:40]!r}")
         told += [f"{key}, {', '.join(of)}: {said or 'fine'}" for said, of in groups.items()]
     stays("keys.txt", told)
+
+
+def test_the_last_day_is_one_whose_windows_end(tmp_path):
+    """After the year 9998 the windows of a last day would not end in the calendar: it is refused in
+    either form of a registry, and nothing fails in an app."""
+    fine = Registry.parse(metrics_toml(m={"expires": "9998-12-31"}))
+    assert fine["m"].ends == datetime(9999, 1, 1, tzinfo=UTC).timestamp()
+    with pytest.raises(RegistryError, match=r"m\.expires: must be before the year 9999"):
+        Registry.parse(metrics_toml(m={"expires": "9999-01-01"}))
+    file = tmp_path / "metrics.json"
+    file.write_text(json.dumps(fine.compile()).replace("9998-12-31", "9999-12-31"))
+    with pytest.raises(RegistryError, match="must be before the year 9999"):
+        Registry.load(file)

@@ -149,9 +149,9 @@ class OpenWindows:
             [(*key, each.text, each.records) for key, each in merged.items() if each is not None],
         )
         self._connection.executemany(
-            "INSERT OR REPLACE INTO refusals SELECT ?1, ?2, ?3, ?4 + ifnull(sum(records), 0) "
-            "FROM refusals WHERE metric = ?1 AND window = ?2",
-            [(*key, windows.end(key[1]), count) for key, count in refused.items()],
+            "INSERT OR REPLACE INTO refusals SELECT ?, ?, ?, ? + ifnull(sum(records), 0) "
+            "FROM refusals WHERE metric = ? AND window = ?",
+            [(*key, windows.end(key[1]), count, *key) for key, count in refused.items()],
         )
 
     def _begin(self, record: Record, soon: Callable[[], float]) -> _OpenValue | None:

@@ -64,7 +64,9 @@ def open_file(path: str, app: str | None, deadline: float) -> sqlite3.Connection
         StateError: the file cannot be trusted.
         sqlite3.Error, OSError: the disk does not work, or another process has a lock.
     """
-    if not may_be_there(path):
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
         _create_file(path, app)
     connection = _connect(f"{_address(path)}?mode=rw")
     try:

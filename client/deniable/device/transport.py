@@ -139,6 +139,7 @@ class HttpTransport:
                 foreign=True,
             ) from None
         except OSError as error:
+            self._opener = None  # the next one reads the certificates that are trusted then
             reason = "the reply took too long" if passed.is_set() else _reason(error)
             raise TransportError(f"the collector cannot be reached: {reason}") from None
         finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from datetime import date
+from datetime import MAXYEAR, date
 from typing import Any, TypeAlias
 
 Check: TypeAlias = Callable[[Any], str | None]
@@ -52,7 +52,10 @@ def segment_names(value: Any) -> str | None:
 
 
 def day(value: Any) -> str | None:
-    return None if type(value) is date else "must be a date without quotes, like 2027-06-30"
+    if type(value) is not date:
+        return "must be a date without quotes, like 2027-06-30"
+    # The windows that its last day is in must end in the calendar.
+    return None if value.year < MAXYEAR else "must be before the year 9999, like 2027-06-30"
 
 
 def one_of(choices: tuple[str, ...] | tuple[int, ...]) -> Check:

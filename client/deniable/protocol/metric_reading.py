@@ -313,6 +313,9 @@ def declared(
     except (TypeError, ValueError):
         report("expires", "must be a day, like 2027-06-30")
         return None
+    if wrong := COMMON_KEYS["expires"](day):
+        report("expires", wrong)
+        return None
     try:
         mechanism = rebuild(table["mechanism"], table["parameters"])
     except SchemeError as error:
