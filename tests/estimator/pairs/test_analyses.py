@@ -124,17 +124,32 @@ def test_residuals_have_the_dense_errors():
 
 
 def test_values_that_hardly_occur_are_lumped():
-    """Values below 5 standard errors become one for the effect size, which names them; where fewer
-    than two values stand out, there is none."""
+    """Values below 5 standard errors become one for the effect size, which names them, with the
+    least of the others if they hardly occur together; where fewer than two stand out, there is
+    none."""
     covariance = Covariance.of(SubsetSelection.design(12, 1.0), 20_000)
     table = np.outer([0.6, 0.38, 0.02], [0.5, 0.46, 0.02, 0.02])
     found = effect(table, covariance, 0.95)
-    assert found.lumped == ((2,), (2, 3))
+    assert found.lumped == ((1, 2), (1, 2, 3))
     assert found.low == 0
     few = Covariance.of(SubsetSelection.design(12, 1.0), 300)
     nothing = effect(table, few, 0.95)
     assert math.isnan(nothing.v)
     assert (nothing.low, nothing.high) == (0.0, 1.0)
+
+
+def test_a_value_that_no_device_has_leaves_the_effect():
+    """A row without devices is lumped with the least of the others: V is that of the table without
+    it, and not of its noise."""
+    mechanism = SubsetSelection.design(9, 4.0)
+    covariance = Covariance.of(mechanism, 100_000)
+    table = np.array([[40, 20, 10], [10, 20, 40.1], [0, 0, 0]]) / 140.1
+    noise = np.random.default_rng(0).multivariate_normal(
+        np.zeros(9), covariance.matrix(table.ravel(), np.ones(9)), method="svd"
+    )
+    found = effect(table + noise.reshape(3, 3), covariance, 0.95)
+    assert found.lumped == ((0, 2), ())
+    assert found.low < math.sqrt(36 / 140) < found.high < found.low + 0.1
 
 
 @pytest.mark.parametrize(("errors", "lumped"), [(4.95, (2, 3)), (5.05, ())])

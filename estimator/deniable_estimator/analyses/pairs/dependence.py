@@ -29,7 +29,8 @@ phi**2 is not. There the interval is that of |phi|, from phi +- z sd(phi) ::
     phi = R / c,   grad_ij = dR_ij / c - phi/2 (1/A_i + 1/B_j),   c = sqrt(A_0 A_1 B_0 B_1)
 
 1/(A B) explodes at values that hardly occur, so those whose share is below 5 standard errors are
-lumped into one. The effect is then of the lumped table, and says so.
+lumped into one, with the least of the others if they hardly occur together either. The effect is
+then of the lumped table, and says so.
 
 **Shrinkage**: a joint table that is nearer to the truth than the unbiased one, but biased towards
 independence. Both margins are known much better than a cell. So the table is taken as the product
@@ -249,10 +250,15 @@ def _signed(
 
 
 def _groups(table: FloatArray, covariance: Covariance) -> tuple[FloatArray, tuple[int, ...]]:
-    """The 0/1 matrix that keeps the rows that stand out and adds up the others, and those."""
+    """The 0/1 matrix that keeps the rows that stand out and adds up the others, and those. If the
+    others hardly occur even together, the least of the rows that stand out is one of them."""
     share = table.sum(axis=1)
     error = np.sqrt(covariance.noise(table.shape[1], len(share)).at(share))
     stands = share > _STANDS_OUT * error
+    together = share[~stands].sum(keepdims=True)
+    error = np.sqrt(covariance.noise(table.shape[1] * np.count_nonzero(~stands), 1).at(together))
+    if stands.any() and not stands.all() and together[0] <= _STANDS_OUT * error[0]:
+        stands[np.where(stands, share, np.inf).argmin()] = False
     kept, rest = np.flatnonzero(stands), np.flatnonzero(~stands)
     found = np.zeros((len(kept) + (len(rest) > 0), len(share)))
     found[np.arange(len(kept)), kept] = 1
