@@ -18,7 +18,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 
 import numpy as np
 from flask import Flask
@@ -74,9 +73,8 @@ def registry() -> Registry:
         lines += [f"[metrics.{name}]", f'description = "Which {place}?"']
         lines.append(f'type = "{"boolean" if kind == "boolean" else "category"}"')
         if kind != "boolean":
-            lines.append(
-                f"values = {json.dumps([f'value {each}' for each in range(values[kind])])}"
-            )
+            listed = [f"value {each}" for each in range(values[kind])]
+            lines.append(f"values = {json.dumps(listed)}")
         lines += ["epsilon = 2.0", "lifetime_epsilon = 8.0", "sample_rate = 0.1"]
     return Registry.parse("\n".join(lines))
 
@@ -148,10 +146,8 @@ def pages(quick: bool) -> Iterator[Table]:
     table = Table("page", "CPU of a page in milliseconds, and kilobytes of a response")
     rounds = 1 if quick else ROUNDS
     with tempfile.TemporaryDirectory() as folder:
-        store, declared = (
-            open_store(Settings(store=f"sqlite:///{Path(folder)}/tallies.db")),
-            registry(),
-        )
+        store = open_store(Settings(store=f"sqlite:///{folder}/tallies.db"))
+        declared = registry()
         fill(store, declared, 28 if quick else 365)
         baselines: dict[str, Callable[[], object]] = {"1,000,000 additions": additions}
         for days in (28, 364):
@@ -160,21 +156,17 @@ def pages(quick: bool) -> Iterator[Table]:
             )
         for label, call in baselines.items():
             least = min(milliseconds(call) for _ in range(rounds))
-            table.rows.append(
-                {"page": label, "uncached": least, "again": None, "gzip": None, "whole": None}
-            )
+            table.add(page=label, uncached=least, again=None, gzip=None, whole=None)
         for label, path in PAGES:
             found = [asked(store, declared, path) for _ in range(1 if path == "/" else rounds)]
             sent = found[0][2]
             whole = gzip.decompress(sent) if sent[:2] == b"\x1f\x8b" else sent
-            table.rows.append(
-                {
-                    "page": label,
-                    "uncached": min(each[0] for each in found),
-                    "again": min(each[1] for each in found),
-                    "gzip": len(sent) / 1000,
-                    "whole": len(whole) / 1000,
-                }
+            table.add(
+                page=label,
+                uncached=min(each[0] for each in found),
+                again=min(each[1] for each in found),
+                gzip=len(sent) / 1000,
+                whole=len(whole) / 1000,
             )
         store.close()
     yield table

@@ -62,17 +62,15 @@ def read_again() -> None:
         mistakes = mistakes_of(error)
         if _held is not None:
             _held = replace(_held, mistakes=mistakes)
-        told = "; ".join(mistakes)
         tell(
             "error",
             "reload-refused",
-            f"nothing was reloaded, and what was read before serves on: {told}",
+            f"nothing was reloaded, and what was read before serves on: {'; '.join(mistakes)}",
             mistakes=list(mistakes),
         )
     else:
-        count = len(_held.registry)
-        told = f"the registry was reloaded: {counted(count, 'metric')}"
-        tell("info", "reloaded", told, metrics=count)
+        told = f"the registry was reloaded: {counted(len(_held.registry), 'metric')}"
+        tell("info", "reloaded", told, metrics=len(_held.registry))
 
 
 def read_all(environ: Mapping[str, str] | None = None) -> Inherited:

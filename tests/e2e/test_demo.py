@@ -39,6 +39,7 @@ from deniable_demo.population import (
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.fetch import read, select
 from deniable_estimator.asking.query import Days, Query
+from deniable_estimator.asking.reader import Reader
 from deniable_estimator.watching.rules_file import parse_rules
 from deniable_estimator.watching.run import Watcher
 from deniable_estimator.watching.seen import WatchState
@@ -206,7 +207,9 @@ def test_drawn_days_are_like_those_of_the_sdk(tmp_path, monkeypatch):
                 rng = np.random.default_rng(1)
                 list(write_history(store, REGISTRY, draw(200_000, rng), newest, rng, days=[0]))
             for metric in REGISTRY:
-                asked = select(store, REGISTRY, Query(metric.name, Days(newest, newest))).read()
+                asked = select(
+                    Reader(store), REGISTRY, Query(metric.name, Days(newest, newest))
+                ).read()
                 tallies[name, metric.name] = asked.parts[0].tally
     p_values = []
     for metric in REGISTRY:
@@ -237,7 +240,8 @@ def test_a_release_after_which_fewer_come_back_is_found(tmp_path):
         with published(f"{tmp_path}/{seed}.db") as store:
             write_weeks(store, REGISTRY, 50_000, newest, np.random.default_rng(seed))
             before, after = (
-                read(store, REGISTRY, Query(LEAVING.metric, each)) for each in (days.earlier, days)
+                read(Reader(store), REGISTRY, Query(LEAVING.metric, each))
+                for each in (days.earlier, days)
             )
         changes = compare(before, after)
         place = changes.values.index("age 1")
@@ -269,7 +273,7 @@ def test_the_newest_day_continues_the_memos_of_the_drawn_days(tmp_path, monkeypa
             intake.take([intake.read(body)])
         for metric in kept:
             before, after = (
-                select(store, registry, Query(metric.name, Days(day, day)))
+                select(Reader(store), registry, Query(metric.name, Days(day, day)))
                 .read()
                 .parts[0]
                 .tally.rows[0]

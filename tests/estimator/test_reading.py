@@ -34,10 +34,12 @@ def test_candidates_that_an_earlier_scheme_lacks(store, registry, fill, make_sch
     """An earlier scheme answers for the candidates that it knew, and not at all for none."""
     earlier = make_scheme(2, 1.0, values=["firefox", "netscape"])
     fill(make_tally(earlier, 1000, [600, 400], ["2026-11-13"]), earlier)
-    assert read(store, registry, Query("browser", candidates=["chrome", "firefox"])).n == 8000
-    assert read(store, registry, Query("browser", candidates=["chrome"])).n == 7000
+    assert (
+        read(Reader(store), registry, Query("browser", candidates=["chrome", "firefox"])).n == 8000
+    )
+    assert read(Reader(store), registry, Query("browser", candidates=["chrome"])).n == 7000
     with pytest.raises(EstimateError, match="netscape"):
-        read(store, registry, Query("browser", candidates=["netscape"]))
+        read(Reader(store), registry, Query("browser", candidates=["netscape"]))
 
 
 LEDGERS = {
@@ -61,13 +63,13 @@ def test_who_may_have_reported_again(ledger, store, registry, fill, make_tally):
     days = {"2026-11-14": 1000, "2026-11-16": 4000}
     for day, n in days.items():
         fill(make_tally(scheme, n, [n // 4] * 4, [day]), scheme)
-    (part,) = select(store, declared, Query("browser")).read().parts
+    (part,) = select(Reader(store), declared, Query("browser")).read().parts
     mechanism = scheme.mechanism
     cost = mechanism.fresh_epsilon if isinstance(mechanism, Memoizing) else mechanism.epsilon
     assert part.participation == Participation(days, 0.5, budget, cost)
-    assert read(store, declared, Query("browser")).devices == pytest.approx(5000 / 1.21)
+    assert read(Reader(store), declared, Query("browser")).devices == pytest.approx(5000 / 1.21)
     last = date(2026, 11, 16)
-    (part,) = select(store, declared, Query("browser", Days(last, last))).read().parts
+    (part,) = select(Reader(store), declared, Query("browser", Days(last, last))).read().parts
     assert part.participation == Participation({"2026-11-16": 4000}, 0.5, budget, cost)
     other = replace(declared, lifetime_epsilon=13.0)
     reader = Reader(store)
@@ -82,6 +84,6 @@ def test_a_lifetime_of_memos_is_no_budget_of_earlier_reports(
     for day in ("2026-11-14", "2026-11-15"):
         fill(make_tally(current, 100, [50, 30, 10, 10], [day]), current)
     text = Path(registry.source).read_text().replace("= 16.0", '= 16.0\nlongitudinal = "memoize"')
-    _, part = select(store, Registry.parse(text), Query("browser")).read().parts
+    _, part = select(Reader(store), Registry.parse(text), Query("browser")).read().parts
     assert part.scheme.fingerprint == current.fingerprint
     assert part.participation.most is None

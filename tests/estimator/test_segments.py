@@ -82,13 +82,13 @@ def test_the_total_ignores_segments(dark):
     labels = [(DAY + timedelta(day)).isoformat() for day in range(3)]
     whole = dark.store.tally("dark_mode", scheme.fingerprint, labels)
     cells = sum(row.cells for row in whole.rows)
-    found = read(dark.store, dark.registry, Query("dark_mode"), now=NOW)
+    found = read(Reader(dark.store), dark.registry, Query("dark_mode"), now=NOW)
     p, q = (float(each) for each in (scheme.oracle.p, scheme.oracle.q))
     assert found.n == whole.reports == 3 * sum(SIZES.values())
     assert found.series.value[0] == pytest.approx(
         (cells[0] / whole.reports - q) / (p - q), abs=1e-15
     )
-    split = by_segment(dark.store, dark.registry, Query("dark_mode"), ["platform"], now=NOW)
+    split = by_segment(Reader(dark.store), dark.registry, Query("dark_mode"), ["platform"], now=NOW)
     assert split.total.to_dict() == found.to_dict()
     assert sum(each.answer.n for each in (*split.groups, *split.small)) == found.n
     assert split.unsplit == 0
@@ -97,9 +97,11 @@ def test_the_total_ignores_segments(dark):
 def test_one_segment_is_its_rows_alone(dark):
     """`where` reads the rows of a segment, with the reports of its own windows; it is what `by`
     says of it; and versions differ with it."""
-    split = by_segment(dark.store, dark.registry, Query("dark_mode"), ["platform"], now=NOW)
+    split = by_segment(Reader(dark.store), dark.registry, Query("dark_mode"), ["platform"], now=NOW)
     for each in split.groups:
-        alone = read(dark.store, dark.registry, Query("dark_mode", where=each.labels), now=NOW)
+        alone = read(
+            Reader(dark.store), dark.registry, Query("dark_mode", where=each.labels), now=NOW
+        )
         assert alone.to_dict() == each.answer.to_dict()
         assert alone.n == 3 * SIZES[each.name]
         assert set(alone.participation.reports.values()) == {SIZES[each.name]}
@@ -118,7 +120,7 @@ def test_earlier_lists_of_a_segment(dark):
     dark.crowd("dark_mode", 3, [500, 500], registry=after)
     dark.crowd("dark_mode", 0, [500, 500], registry=after)
     dark.crowd("dark_mode", 0, [300, 300], registry=before)
-    split = by_segment(dark.store, after, Query("dark_mode"), ["platform"], now=NOW)
+    split = by_segment(Reader(dark.store), after, Query("dark_mode"), ["platform"], now=NOW)
     assert {each.name: each.answer.n for each in split.groups} == {
         "ios": 25_000, "android": 12_000, "web": 900, "tv": 1000,
     }  # fmt: skip
@@ -159,7 +161,9 @@ def test_small_segments_are_one_together(world):
 def test_bad_questions(world, metric, where, options, told):
     """What is no segment, or none with enough reports, is refused by its name."""
     with pytest.raises(EstimateError, match=told):
-        by_segment(world.store, world.registry, Query(metric, where=where), now=NOW, **options)
+        by_segment(
+            Reader(world.store), world.registry, Query(metric, where=where), now=NOW, **options
+        )
 
 
 def test_each_segment_has_its_own_windows(world):

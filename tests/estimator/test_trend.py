@@ -7,6 +7,7 @@ import pytest
 from deniable.protocol import windows
 from deniable_estimator.asking.fetch import unfinished
 from deniable_estimator.asking.query import Days, Query
+from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.trend import _count, trend
 
 LATER = datetime(2026, 11, 30, tzinfo=UTC).timestamp()
@@ -30,14 +31,14 @@ def test_a_group_that_the_range_cuts_is_partial(store, registry):
     """A week of which the range holds some days counts those alone, and is marked; so is one
     that has not ended."""
     days = (date(2026, 11, 17), date(2026, 11, 22))
-    found = trend(store, registry, Query("browser", Days(*days)), by="week", now=LATER)
+    found = trend(Reader(store), registry, Query("browser", Days(*days)), by="week", now=LATER)
     (week,) = found.periods
     assert week.partial
     assert (week.first, week.last, week.n) == (date(2026, 11, 17), date(2026, 11, 22), 2000)
     assert any("partial" in note for note in found.notes)
     days = (date(2026, 11, 16), date(2026, 11, 22))
     for now, partial in ((LATER, False), (windows.end("2026-11-22") - 1, True)):
-        whole = trend(store, registry, Query("browser", Days(*days)), by="week", now=now)
+        whole = trend(Reader(store), registry, Query("browser", Days(*days)), by="week", now=now)
         assert [(period.partial, period.n) for period in whole.periods] == [(partial, 3000)]
 
 
@@ -63,16 +64,16 @@ def test_a_window_is_unfinished_until_it_ends():
 def test_a_trend_marks_it_and_compares_it_with_none(store, registry):
     """The day that runs has its estimate and no change; once it has ended, it is compared with
     the same weekday before."""
-    running = trend(store, registry, Query("browser"), now=TODAY).reported[-1]
+    running = trend(Reader(store), registry, Query("browser"), now=TODAY).reported[-1]
     assert (running.label, running.unfinished, running.partial) == ("2026-11-18", True, True)
     assert running.change is None
-    found = trend(store, registry, Query("browser"), now=TODAY)
+    found = trend(Reader(store), registry, Query("browser"), now=TODAY)
     assert [each.unfinished for each in found.reported] == [False, False, False, True]
     assert any("an unfinished period will have more reports" in each for each in found.notes)
     assert not any("holds only some of its days" in each for each in found.notes)
     assert found.to_dict()["periods"][-1]["unfinished"] is True
     assert "2026-11-18,2026-11-18,2026-11-18,True,True,1000," in found.to_csv()
-    ended = trend(store, registry, Query("browser"), now=TODAY + 86_400).reported[-1]
+    ended = trend(Reader(store), registry, Query("browser"), now=TODAY + 86_400).reported[-1]
     assert not ended.unfinished
     assert ended.since == "2026-11-11"
 
@@ -80,8 +81,10 @@ def test_a_trend_marks_it_and_compares_it_with_none(store, registry):
 @pytest.mark.usefixtures("filled")
 def test_a_week_is_unfinished_if_one_of_its_days_is(store, registry):
     """A running week of ended days is partial; with reports of a day that runs, unfinished."""
-    on_time = trend(store, registry, Query("browser"), by="week", now=TODAY).reported[-1]
+    on_time = trend(Reader(store), registry, Query("browser"), by="week", now=TODAY).reported[-1]
     assert (on_time.unfinished, on_time.partial) == (True, True)
     assert on_time.change is None
-    tomorrow = trend(store, registry, Query("browser"), by="week", now=TODAY + 86_400).reported[-1]
+    tomorrow = trend(
+        Reader(store), registry, Query("browser"), by="week", now=TODAY + 86_400
+    ).reported[-1]
     assert (tomorrow.unfinished, tomorrow.partial) == (False, True)

@@ -211,10 +211,8 @@ class Sums:
         for _ in range(ATTEMPTS):
             stamp, known = _imports(memory)
             new = edit(known)
-            if new == known:
-                return
             put = {_IMPORTS: (msgspec.json.encode(new), b"")}
-            if memory.change(Change({_IMPORTS: stamp}, put=put)):
+            if new == known or memory.change(Change({_IMPORTS: stamp}, put=put)):
                 return
         raise StoreUnavailable("others import into the same metric all the time")
 

@@ -386,7 +386,6 @@ class ArchiveReader:
         return *in_order(line.window), line.row
 
     def _check_sum(self, scheme: Scheme, line: SumLine) -> None:
-        groups = len(scheme.combinations)
         try:
             fine = (
                 line.kind in windows.KINDS
@@ -395,7 +394,7 @@ class ArchiveReader:
                 and all(
                     windows.kind_of(window) == line.kind
                     and period_of(line.name.calendar, window) == line.period
-                    and len(reports) == groups
+                    and len(reports) == len(scheme.combinations)
                     for window, reports in line.reports.items()
                 )
             )

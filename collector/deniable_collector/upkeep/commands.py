@@ -15,7 +15,7 @@ import click
 
 from deniable.protocol import windows
 from deniable.protocol.coded_message import counted
-from deniable.tools.command_line import command, json_option
+from deniable.tools.command_line import command, json_option, writing
 from deniable_collector.options import store_option
 from deniable_collector.settings import Settings
 
@@ -271,7 +271,8 @@ def export_tallies(
         raise click.ClickException(f"{file} is there already: name another file, or --force")
     with _opened_store(store) as (opened, _), _progress("exporting", as_json) as advance:
         _check_metrics(selection, {metric for metric, _ in opened.schemes()})
-        contents = export(opened, file, selection, advance=advance)
+        with writing(file):
+            contents = export(opened, file, selection, advance=advance)
     if as_json:
         _print_json({"file": str(file), "bytes": file.stat().st_size, **_facts(contents)})
     else:

@@ -359,7 +359,7 @@ def _chosen(reader: Reader, registry: Registry, metric: Metric, query: Query) ->
     """The tallies that a metric has itself, of each of its schemes."""
     without = set(query.days.without)
     current = metric.scheme.fingerprint
-    published = {of[1]: scheme for of, scheme in reader.schemes().items() if of[0] == metric.name}
+    published = reader.schemes_of(metric.name)
     schemes: dict[str, Scheme] = {current: metric.scheme, **published}
     for fingerprint, scheme in schemes.items():
         there = fingerprint in published

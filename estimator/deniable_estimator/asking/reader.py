@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,8 +136,6 @@ class Reader:
         self.unreadable = unreadable or Unreadable()
         self.left_out: dict[str, set[str]] = {}
         """The windows that were asked for and cannot be read, by metric."""
-        self.schemes: Callable[[], dict[tuple[str, str], Scheme]] = cache(store.schemes)
-        """All published schemes, by metric and fingerprint."""
         self.dropped: Callable[[str, str], list[str]] = cache(store.dropped)
         """The windows of a metric and scheme that were dropped and whose reports are in kept sums,
         oldest first."""
@@ -149,6 +147,17 @@ class Reader:
     def renewed(self, until: float | None = None) -> Reader:
         """A reader of the store as it is now."""
         return Reader(self._store, self.unreadable, self._until if until is None else until)
+
+    @cached_property
+    def _schemes(self) -> dict[str, dict[str, Scheme]]:
+        found: dict[str, dict[str, Scheme]] = {}
+        for (metric, fingerprint), scheme in self._store.schemes().items():
+            found.setdefault(metric, {})[fingerprint] = scheme
+        return found
+
+    def schemes_of(self, metric: str) -> dict[str, Scheme]:
+        """The published schemes of a metric, by fingerprint."""
+        return self._schemes.get(metric, {})
 
     def windows(self, metric: str, scheme: str) -> list[str]:
         """The windows with a tally of their own, oldest first."""

@@ -171,9 +171,8 @@ class DataSource:
         return [
             label
             for name in (metric.name, *((pair.name,) if pair else ()))
-            for of in self.reader.schemes()
-            if of[0] == name
-            for label in self.reader.all_windows(*of)
+            for scheme in self.reader.schemes_of(name)
+            for label in self.reader.all_windows(name, scheme)
         ]
 
     def version_of(self, selection: Selection) -> bytes:

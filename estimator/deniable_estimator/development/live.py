@@ -226,7 +226,7 @@ def _shown(source: DataSource, state: Live, arrived: Arrived) -> ShownReport:
     if metric is not None and metric.scheme.fingerprint == report.scheme:
         scheme = metric.scheme
     else:
-        scheme = source.reader.schemes().get((report.metric, report.scheme))
+        scheme = source.reader.schemes_of(report.metric).get(report.scheme)
     if scheme is None:
         return ShownReport(arrived, metric, None)
     strings: Sequence[str] = ()

@@ -8,6 +8,7 @@ from tests.registries import declared
 from deniable import Registry
 from deniable_estimator.asking.fetch import read
 from deniable_estimator.asking.query import Query
+from deniable_estimator.asking.reader import Reader
 
 from .conftest import TOKEN, YESTERDAY, dashboard_of, fill_drawn, page_of, program_of, text_of
 
@@ -85,7 +86,7 @@ def test_a_reload_is_never_out_of_date(client, store, registry, name, counts):
 
     def agrees():
         strings = None if registry[name].values else ["a.example", "b.example", "c.example"]
-        expected = read(store, registry, Query(name, candidates=strings))
+        expected = read(Reader(store), registry, Query(name, candidates=strings))
         told = json.loads(text_of(client, f"/api/v1/metrics/{name}/estimate"))
         assert told["n"] == expected.n
         assert [each["share"] for each in told["values"]] == pytest.approx(expected.share.tolist())

@@ -19,6 +19,7 @@ from deniable_estimator.answers.retention import RetentionAnswer, retention_seri
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.fetch import read, select
 from deniable_estimator.asking.query import Days, Query
+from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.trend import trend
 from deniable_estimator.planning.retention_crowd import Answering, Life, tallies_of, true_series
 
@@ -70,7 +71,7 @@ def test_growth_is_what_follows_from_the_lifecycle(store, registry, seen):
 
 def test_one_week_tells_of_the_cohorts_that_began_before_it(store, registry, seen):
     """A trend has a retention in each week but the first, before which no cohort is known."""
-    found = trend(store, registry, Query("back"), now=windows.end(WEEKS[-1]))
+    found = trend(Reader(store), registry, Query("back"), now=windows.end(WEEKS[-1]))
     first, *rest = (period.estimate for period in found.periods)
     assert first is not None
     assert np.isnan(first.series.value[first.series.names.index("age 1")])
@@ -153,7 +154,7 @@ def test_a_ledger_that_silences_devices_is_told(store, registry, fill):
         metric, WEEKS[-2:], [Life.steady(9_000)] * 2, np.random.default_rng(1)
     )
     fill(tally, metric.scheme)
-    answer = read(store, silent, Query("back"), now=NOW)
+    answer = read(Reader(store), silent, Query("back"), now=NOW)
     assert any("looks as if it did not come back" in each for each in answer.warnings)
 
 

@@ -110,7 +110,8 @@ class RedisStore(Store):
         return self._layout
 
     def identity(self) -> str:
-        return self._laid_out().get(b"identity", b"").decode()
+        with translated():
+            return cast(bytes, self._client.hget(self._layout_key, "identity") or b"").decode()
 
     def fold(self, commit: Commit, now: float) -> frozenset[str]:
         self.check(commit)

@@ -60,6 +60,7 @@ _ONE = sentence("{number}: {share}")
 _BELOW = sentence("below {low}: {share}")
 _ABOVE = sentence("{high} or above: {share}")
 _TOLD = sentence("{name}: {estimate}, {between}")
+_UNKNOWN = sentence("{name}: {estimate}")
 
 
 def histogram_chart(answer: Distribution, *, height: int, limit: int = MOST_BARS) -> Columns:
@@ -272,7 +273,7 @@ def _described(answer: Answer, marks: Sequence[BarRow]) -> str:
         answer,
         (
             message(
-                _TOLD,
+                _TOLD if mark.known else _UNKNOWN,
                 name=mark.label,
                 estimate=mark.number,
                 between=mark.between,

@@ -110,8 +110,7 @@ def metric(asked: Asked, form: Form, reading: PageReading) -> Response:
             "windows": reader.windows(name, fingerprint),
             "sums": reader.kept_sums(name, fingerprint),
         }
-        for (declared, fingerprint), scheme in reader.schemes().items()
-        if declared == name
+        for fingerprint, scheme in reader.schemes_of(name).items()
     ]
     document = {
         **_listed(reading),
