@@ -30,8 +30,8 @@ from deniable.protocol.mechanisms import AUTO, design, total_variance
 from deniable.protocol.mechanisms.choice import loss
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_estimator.analyses import oracle_analysis, sample_tally
-from deniable_estimator.answers import answer_of
 from deniable_estimator.forecasting.detection import reports_for_half_width
+from deniable_estimator.kinds.registry import answer_of
 from deniable_estimator.planning.population import zipf_shares
 from deniable_estimator.statistics.intervals import FloatArray, debias
 

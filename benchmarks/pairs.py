@@ -27,7 +27,7 @@ from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.pairs.conditional import conditionals
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.analyses.pairs.dependence import effect, independence, residuals, shrunken
-from deniable_estimator.planning.pair_plan import power_of, strongest_effect
+from deniable_estimator.kinds.pairs.plan import power_of, strongest_effect
 from deniable_estimator.planning.population import pair_shares, zipf_shares
 from deniable_estimator.statistics.counts import share_interval
 from deniable_estimator.statistics.intervals import FloatArray

@@ -17,7 +17,7 @@ from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.answers.basis import Part
+from deniable_estimator.kinds.basis import Part
 from deniable_estimator.releasing.noise import Method, noise_of
 from deniable_estimator.releasing.preparing import statistic_of
 from deniable_estimator.statistics.participation import Participation

@@ -29,9 +29,9 @@ from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of, sample_tally
 from deniable_estimator.analyses.discovery.prefix_tree import LEVEL
 from deniable_estimator.analyses.discovery.prior import Prior, counted_pairs, shipped_prior
-from deniable_estimator.answers import answer_of
-from deniable_estimator.answers.basis import Part
-from deniable_estimator.answers.finds import Rule, find_strings
+from deniable_estimator.kinds.basis import Part
+from deniable_estimator.kinds.discovery.finds import Rule, find_strings
+from deniable_estimator.kinds.registry import answer_of
 from deniable_estimator.planning.population import zipf_shares
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import step_up

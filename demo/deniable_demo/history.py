@@ -46,8 +46,8 @@ from deniable_estimator.analyses import analysis_of, sample_tally
 from deniable_estimator.asking.comparison import days_since
 from deniable_estimator.asking.query import Days
 from deniable_estimator.development.crowd import fold_tally
+from deniable_estimator.kinds.retention.crowd import Life, tallies_of
 from deniable_estimator.planning.population import normal_scores
-from deniable_estimator.planning.retention_crowd import Life, tallies_of
 from deniable_estimator.statistics.intervals import FloatArray
 
 DAYS = 75

@@ -29,15 +29,15 @@ from deniable_demo.population import (
     Population,
     conditional_shares,
 )
-from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.pair import PairAnswer
-from deniable_estimator.answers.words.pair_sentences import verdict_words
 from deniable_estimator.asking import comparison
 from deniable_estimator.asking.discoveries import discover
 from deniable_estimator.asking.fetch import read
 from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.document.units import NumberUnit, half_width
+from deniable_estimator.kinds.base import Answer
+from deniable_estimator.kinds.pairs.pair import PairAnswer
+from deniable_estimator.kinds.pairs.sentences import verdict_words
 from deniable_estimator.planning.population import Crowd
 
 

@@ -26,8 +26,8 @@ from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Addition, Commit, TallyKey
 from deniable_collector.stores.vectors import addition_of, shape_of
 from deniable_estimator.analyses import sample_tally
-from deniable_estimator.planning import retention_crowd
-from deniable_estimator.planning.retention_crowd import Life
+from deniable_estimator.kinds.retention import crowd as retention_crowd
+from deniable_estimator.kinds.retention.crowd import Life
 
 FILES = Path(__file__).parent / "crowd"
 SUMS = FILES / "sums.npz"

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable_estimator.analyses import sample_tally
-from deniable_estimator.planning import retention_crowd
-from deniable_estimator.planning.retention_crowd import Life
+from deniable_estimator.kinds.retention import crowd as retention_crowd
+from deniable_estimator.kinds.retention.crowd import Life
 
 from .crowd import LAST_DAY, PLUGINS, STRINGS, SUMS, registry, schemes
 

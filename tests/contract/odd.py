@@ -23,7 +23,7 @@ from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, TallyKey
 from deniable_collector.stores.vectors import addition_of
 from deniable_estimator.analyses import sample_tally
-from deniable_estimator.planning.retention_crowd import Life, tallies_of
+from deniable_estimator.kinds.retention.crowd import Life, tallies_of
 
 from .crowd import LAST_DAY, NOW, STORE
 

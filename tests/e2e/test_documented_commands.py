@@ -33,7 +33,7 @@ from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of, sample_tally
 from deniable_estimator.dashboard.sharing.links import SharedLinks
 from deniable_estimator.development.crowd import fold_tally
-from deniable_estimator.planning.retention_crowd import Life, tallies_of
+from deniable_estimator.kinds.retention.crowd import Life, tallies_of
 
 from .running import ran, run, until_answered, with_program
 

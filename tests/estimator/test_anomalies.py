@@ -15,7 +15,7 @@ from deniable_estimator.analyses.anomalies import (
     Verdict,
     figures,
 )
-from deniable_estimator.answers import answer_of
+from deniable_estimator.kinds.registry import answer_of
 from deniable_estimator.statistics.intervals import Noise
 
 

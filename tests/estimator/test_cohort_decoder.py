@@ -25,8 +25,8 @@ from deniable_estimator.analyses.cohorts.fit import (
     singly,
 )
 from deniable_estimator.analyses.cohorts.table import CohortTable, Winsor
-from deniable_estimator.answers import answer_of
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.kinds.registry import answer_of
 from deniable_estimator.statistics.significance import adjust_p
 
 P01, P11 = 0.5625, 0.6875

@@ -9,10 +9,10 @@ import pytest
 from deniable import Scheme
 from deniable.protocol.mechanisms import design
 from deniable_estimator.analyses import sample_tally
-from deniable_estimator.answers import answer_of
-from deniable_estimator.answers.base import ChangeTest
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.kinds.base import ChangeTest
+from deniable_estimator.kinds.registry import answer_of
 from deniable_estimator.statistics.counts import share_interval
 from deniable_estimator.statistics.intervals import Noise, interval_of_difference
 

@@ -20,7 +20,7 @@ from deniable.protocol.mechanisms import (
 )
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_estimator.analyses import sample_tally
-from deniable_estimator.answers import answer_of
+from deniable_estimator.kinds.registry import answer_of
 from deniable_estimator.statistics.participation import Participation
 
 pytestmark = pytest.mark.campaign

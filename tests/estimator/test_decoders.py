@@ -9,8 +9,8 @@ from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry,
 from deniable.protocol.randomness import PRECISION
 from deniable_estimator.analyses import projective_geometry, sample_tally
 from deniable_estimator.analyses.projective_geometry import MAX_REPORTS, space_support
-from deniable_estimator.answers import answer_of
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.kinds.registry import answer_of
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,11 @@ from deniable import Scheme
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import sample_tally
-from deniable_estimator.answers import answer_of, answers_of
-from deniable_estimator.answers import combine as combine_answers
-from deniable_estimator.answers.basis import Part
-from deniable_estimator.answers.shares_making import combine
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.kinds.basis import Part
+from deniable_estimator.kinds.registry import answer_of, answers_of
+from deniable_estimator.kinds.registry import combine as combine_answers
+from deniable_estimator.kinds.shares.making import combine
 from deniable_estimator.statistics.participation import Participation
 
 

@@ -10,7 +10,7 @@ from deniable.protocol.mechanisms.projective_geometry import ProjectiveGeometry
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_estimator.analyses import hashed, sample_tally
 from deniable_estimator.analyses.hashed import hash_places
-from deniable_estimator.answers import answer_of
+from deniable_estimator.kinds.registry import answer_of
 
 SPACE = ProjectiveGeometry.best(2.0, 2000, 4000)
 MECHANISM = HashedProjectiveGeometry("city", 4, SPACE)

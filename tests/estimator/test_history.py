@@ -14,10 +14,10 @@ from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses import sample_tally
 from deniable_estimator.analyses.anomalies import Figure
-from deniable_estimator.answers.basis import Part
 from deniable_estimator.asking.fetch import Question
 from deniable_estimator.asking.history import Look, inspect, look
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.kinds.basis import Part
 from deniable_estimator.statistics.participation import Participation
 
 

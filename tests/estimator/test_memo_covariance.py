@@ -23,11 +23,11 @@ from deniable.protocol.mechanisms.rappor import BasicRappor, Bloom, Rappor, Roun
 from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.answers import answer_of
-from deniable_estimator.answers.basis import Part
 from deniable_estimator.asking.fetch import Question
 from deniable_estimator.asking.history import Look, inspect
 from deniable_estimator.judging.newest_window import JudgementLevel, MetricRules, judge
+from deniable_estimator.kinds.basis import Part
+from deniable_estimator.kinds.registry import answer_of
 from deniable_estimator.statistics.counts import share_interval
 from deniable_estimator.statistics.intervals import (
     Noise,

@@ -11,7 +11,7 @@ from scipy import stats
 
 from deniable.protocol import windows
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.answers import answer_of
+from deniable_estimator.kinds.registry import answer_of
 from deniable_estimator.statistics.participation import Participation, overlap, together
 
 

@@ -34,11 +34,11 @@ import numpy as np
 from deniable import Metric, WindowError
 from deniable.protocol import windows
 from deniable_estimator.annotations import Annotation
-from deniable_estimator.answers.base import TOGETHER, Answer, ChangeTest, Comparison
 from deniable_estimator.asking.query import Days
 from deniable_estimator.document.units import half_width
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.files import nearest
+from deniable_estimator.kinds.base import TOGETHER, Answer, ChangeTest, Comparison
 from deniable_estimator.messages import message, sentence
 
 

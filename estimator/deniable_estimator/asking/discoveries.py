@@ -12,13 +12,13 @@ from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery, denied
 from deniable_estimator.analyses.discovery import FoundHead
 from deniable_estimator.analyses.discovery.prior import Prior
-from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.finds import Finds, Rule, find_strings, shares_of
 from deniable_estimator.asking.fetch import Question, select, unfinished
 from deniable_estimator.asking.query import Days, Query, find_metric
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.trend import Progress, Trend, trend
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.kinds.base import Answer
+from deniable_estimator.kinds.discovery.finds import Finds, Rule, find_strings, shares_of
 from deniable_estimator.messages import message
 
 

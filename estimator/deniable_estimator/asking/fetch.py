@@ -20,10 +20,6 @@ from deniable.protocol.mechanisms import Memoizing
 from deniable.protocol.mechanisms.memoized_retention import MemoizedRetention
 from deniable_collector.tally import Tally, empty_tally
 from deniable_estimator.analyses.retention import WindowedTally
-from deniable_estimator.answers import answers_of, combine
-from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.basis import Part
-from deniable_estimator.answers.pair import PairAnswer
 from deniable_estimator.asking.query import (
     Query,
     check_days,
@@ -34,6 +30,10 @@ from deniable_estimator.asking.query import (
     windows_within,
 )
 from deniable_estimator.asking.reader import Reader
+from deniable_estimator.kinds.base import Answer
+from deniable_estimator.kinds.basis import Part
+from deniable_estimator.kinds.pairs.pair import PairAnswer
+from deniable_estimator.kinds.registry import answers_of, combine
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import Adjustment
 

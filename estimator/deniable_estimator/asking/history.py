@@ -42,9 +42,9 @@ from deniable_estimator.analyses.anomalies import (
     figures,
 )
 from deniable_estimator.analyses.candidates import asked_values
-from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.basis import Part
 from deniable_estimator.asking.fetch import Question, Selection
+from deniable_estimator.kinds.base import Answer
+from deniable_estimator.kinds.basis import Part
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.tails import student_tails
 

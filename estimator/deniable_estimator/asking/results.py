@@ -20,11 +20,11 @@ from typing import Any, Generic, TypeVar
 from cachetools import LRUCache
 
 from deniable import DeniableError
-from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.finds import Finds
 from deniable_estimator.asking.history import History
 from deniable_estimator.asking.trend import Trend
 from deniable_estimator.asking.work import WorkersClosed
+from deniable_estimator.kinds.base import Answer
+from deniable_estimator.kinds.discovery.finds import Finds
 from deniable_estimator.messages import message, sentence
 
 _T = TypeVar("_T")

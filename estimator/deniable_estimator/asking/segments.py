@@ -22,10 +22,6 @@ from deniable.protocol.mechanisms import FrequencyOracle
 from deniable.protocol.mechanisms.number_range import Histogram
 from deniable.protocol.segments import LEAST_REPORTS
 from deniable_collector.tally import Tally
-from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.basis import Part
-from deniable_estimator.answers.csv_files import Filed, Table
-from deniable_estimator.answers.segmented import Group, Segmented, name_of
 from deniable_estimator.asking.fetch import Chosen, Question, Selection, select, unfinished
 from deniable_estimator.asking.query import Query, find_metric, sliced
 from deniable_estimator.asking.reader import Reader
@@ -33,6 +29,10 @@ from deniable_estimator.asking.trend import GROUPS, Trend, trend
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.forecasting.detection import LARGE_SHARE, reports_to_detect
 from deniable_estimator.forecasting.number_forecast import reports_for_quantile
+from deniable_estimator.kinds.base import Answer
+from deniable_estimator.kinds.basis import Part
+from deniable_estimator.kinds.csv_files import Filed, Table
+from deniable_estimator.kinds.segments.segmented import Group, Segmented, name_of
 from deniable_estimator.messages import counted, message
 
 UNIONS = {"day": (1, 7, 28), "week": (1, 4), "month": (1,)}

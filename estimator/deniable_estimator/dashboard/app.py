@@ -20,7 +20,6 @@ from deniable import DeniableError, Registry, SchemeError, ValueListError
 from deniable.protocol import windows
 from deniable_collector.settings import SettingsError
 from deniable_collector.stores import Store, StoreError, StoreUnavailable, open_store
-from deniable_estimator.answers.words import formats
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.results import Results, StillDecoding, TooManyDecodes
 from deniable_estimator.asking.work import TooHeavy, Workers, WorkersClosed
@@ -65,6 +64,7 @@ from deniable_estimator.dashboard.uploads import (
 )
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.files import ANNOTATIONS, LINKS, LISTS, PEOPLE, SESSIONS, LastGood
+from deniable_estimator.kinds import formats
 from deniable_estimator.messages import isolated, message
 
 CONTENT_SECURITY_POLICY = (

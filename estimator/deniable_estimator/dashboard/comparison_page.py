@@ -9,8 +9,6 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
 
 from deniable import Metric, ValueListError
-from deniable_estimator.answers.base import Comparison
-from deniable_estimator.answers.words import kind_of
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.query import Days
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of, left_out
@@ -26,6 +24,8 @@ from deniable_estimator.dashboard.privacy_label import even_guess
 from deniable_estimator.dashboard.ranges import RangeError, check_names, earlier_range, read_range
 from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.kinds.base import Comparison
+from deniable_estimator.kinds.registry import kind_of
 
 comparing = Blueprint("comparing", __name__)
 

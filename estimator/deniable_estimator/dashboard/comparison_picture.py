@@ -6,20 +6,20 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from deniable_estimator.answers.base import Answer, Comparison
-from deniable_estimator.answers.words.changes import change_cells, change_title, order_of
-from deniable_estimator.answers.words.formats import (
+from deniable_estimator.document.document import Column, Estimate, Frame, Picture, WordedValue
+from deniable_estimator.document.plot.marks import BarRow, Bars
+from deniable_estimator.document.plot.scales import Scale
+from deniable_estimator.document.plot.ticks import Tick, nice_step
+from deniable_estimator.document.units import SHARES, half_width
+from deniable_estimator.kinds.base import Answer, Comparison
+from deniable_estimator.kinds.changes import change_cells, change_title, order_of
+from deniable_estimator.kinds.formats import (
     NOISE,
     estimate,
     interval_title,
     not_listed,
     series_name,
 )
-from deniable_estimator.document.document import Column, Estimate, Frame, Picture, WordedValue
-from deniable_estimator.document.plot.marks import BarRow, Bars
-from deniable_estimator.document.plot.scales import Scale
-from deniable_estimator.document.plot.ticks import Tick, nice_step
-from deniable_estimator.document.units import SHARES, half_width
 from deniable_estimator.messages import counted, joined, message, spaced
 
 _STEPS = 5

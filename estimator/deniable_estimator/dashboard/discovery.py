@@ -10,7 +10,6 @@ from functools import partial
 
 from deniable import ValueListError
 from deniable.protocol import windows
-from deniable_estimator.answers.finds import Find, Finds
 from deniable_estimator.asking.discoveries import closed_lists, finds_of, trend_of_finds
 from deniable_estimator.asking.fetch import unfinished
 from deniable_estimator.asking.results import Turn, Versioned, digest
@@ -18,6 +17,7 @@ from deniable_estimator.asking.trend import Trend
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.ranges import RangeError
+from deniable_estimator.kinds.discovery.finds import Find, Finds
 from deniable_estimator.messages import isolated, message
 
 

@@ -10,8 +10,6 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound
 
 from deniable.protocol.types.discovery import Discovery
-from deniable_estimator.answers.finds import Finds
-from deniable_estimator.answers.words.finds import finds_document, headline
 from deniable_estimator.asking.trend import GROUPS, Trend
 from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.calculations import file_text, trend_text
@@ -28,6 +26,8 @@ from deniable_estimator.dashboard.trends import axis_of, draw_trend, lines_of
 from deniable_estimator.document.document import Column, Frame
 from deniable_estimator.document.plot.marks import LineChart
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.kinds.discovery.finds import Finds
+from deniable_estimator.kinds.discovery.words import finds_document, headline
 from deniable_estimator.messages import message
 
 discovering = Blueprint("discovering", __name__)

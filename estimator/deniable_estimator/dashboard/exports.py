@@ -11,8 +11,6 @@ from flask import Response, request
 from numpy.typing import NDArray
 
 from deniable.protocol import windows
-from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.shares import Shares
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.query import Days
 from deniable_estimator.dashboard.annotation_file import annotations_of
@@ -23,6 +21,8 @@ from deniable_estimator.dashboard.calculations import (
     trend_text,
 )
 from deniable_estimator.dashboard.metric_view import PageReading
+from deniable_estimator.kinds.base import Answer
+from deniable_estimator.kinds.shares.shares import Shares
 
 _TYPES = {"csv": "text/csv", "json": "application/json"}
 

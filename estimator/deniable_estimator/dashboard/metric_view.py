@@ -12,8 +12,6 @@ from typing import TypeVar
 from deniable import Metric
 from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
-from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.segmented import Segmented
 from deniable_estimator.asking.fetch import Selection, select, unfinished
 from deniable_estimator.asking.listed import Listed, digest_of_candidates
 from deniable_estimator.asking.query import Days, Query
@@ -24,6 +22,8 @@ from deniable_estimator.dashboard.calculations import LIGHT, decoded
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.ranges import day_at
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.kinds.base import Answer
+from deniable_estimator.kinds.segments.segmented import Segmented
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.significance import Adjustment
 

@@ -14,9 +14,6 @@ from werkzeug.exceptions import BadRequest
 from deniable import Metric, ValueListError
 from deniable.protocol.coded_message import CodedMessage
 from deniable.protocol.types.discovery import Discovery
-from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.distribution import Distribution
-from deniable_estimator.answers.words import kind_of
 from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.about import about, visible
 from deniable_estimator.dashboard.access.caller import for_people
@@ -48,6 +45,9 @@ from deniable_estimator.dashboard.view import (
 )
 from deniable_estimator.document.plot.marks import MOST_LINES
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.kinds.base import Answer
+from deniable_estimator.kinds.numbers.distribution import Distribution
+from deniable_estimator.kinds.registry import kind_of
 from deniable_estimator.messages import message
 
 pages = Blueprint("pages", __name__)

@@ -13,9 +13,6 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
 
 from deniable import Metric
-from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.basis import Result
-from deniable_estimator.answers.words import formats, kind_of
 from deniable_estimator.dashboard.access.caller import opened_link
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of, left_out
 from deniable_estimator.dashboard.annotation_file import AnnotatedTrend, annotated
@@ -47,6 +44,10 @@ from deniable_estimator.document.plot.parts import (
     strip,
 )
 from deniable_estimator.document.plot.ticks import Tick
+from deniable_estimator.kinds import formats
+from deniable_estimator.kinds.base import Answer
+from deniable_estimator.kinds.basis import Result
+from deniable_estimator.kinds.registry import kind_of
 from deniable_estimator.messages import counted, joined, message, sentence, spaced
 
 pictures = Blueprint("pictures", __name__)

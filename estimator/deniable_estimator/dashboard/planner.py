@@ -17,11 +17,6 @@ from flask.typing import ResponseReturnValue
 from deniable import DeniableError, Scheme
 from deniable.protocol.mechanisms import FrequencyOracle, Mechanism
 from deniable_estimator.analyses import sample_tally
-from deniable_estimator.answers import answer_of
-from deniable_estimator.answers.shares import Shares
-from deniable_estimator.answers.words.base import Shown
-from deniable_estimator.answers.words.formats import share_text
-from deniable_estimator.answers.words.share_charts import bar_chart
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes, digest
 from deniable_estimator.dashboard.pages import keep_form
 from deniable_estimator.dashboard.privacy_label import label_of
@@ -33,9 +28,15 @@ from deniable_estimator.document.plot.marks import DrawnLine, LineChart, RuleLin
 from deniable_estimator.document.plot.ticks import Tick
 from deniable_estimator.forecasting.detection import detectable_share
 from deniable_estimator.inputs import Asked, InputError, read_form
+from deniable_estimator.kinds.formats import share_text
+from deniable_estimator.kinds.kind import Shown
+from deniable_estimator.kinds.lifetime.crowd import LifetimeChoice
+from deniable_estimator.kinds.plans import PLANS, make
+from deniable_estimator.kinds.registry import answer_of
+from deniable_estimator.kinds.shares.charts import bar_chart
+from deniable_estimator.kinds.shares.shares import Shares
 from deniable_estimator.messages import counted, message
-from deniable_estimator.planning.kinds import PLANS, PlanKind, make
-from deniable_estimator.planning.lifetime_crowd import LifetimeChoice
+from deniable_estimator.planning.inputs import PlanKind
 from deniable_estimator.planning.population import zipf_shares
 
 planner = Blueprint("planner", __name__)

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from deniable import Metric
-from deniable_estimator.answers.base import Answer, Comparison
-from deniable_estimator.answers.words import formats, kind_of
 from deniable_estimator.asking.comparison import compare, since_headline
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
@@ -18,6 +16,9 @@ from deniable_estimator.dashboard.comparison_picture import change_headline
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.ranges import before, newest_period
 from deniable_estimator.dashboard.view import View
+from deniable_estimator.kinds import formats
+from deniable_estimator.kinds.base import Answer, Comparison
+from deniable_estimator.kinds.registry import kind_of
 from deniable_estimator.messages import counted, isolated, message, sentence, spaced
 
 _WEEK = sentence("Newest complete week, {period}: {told}.")

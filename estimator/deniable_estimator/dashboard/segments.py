@@ -9,9 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from deniable.protocol import windows
-from deniable_estimator.answers.base import ChangeTest
-from deniable_estimator.answers.segmented import Group, Segmented, shown_series
-from deniable_estimator.answers.words.formats import series_name
 from deniable_estimator.asking.comparison import chosen_series, compare
 from deniable_estimator.asking.segments import SegmentTrends
 from deniable_estimator.asking.trend import Period
@@ -20,6 +17,9 @@ from deniable_estimator.dashboard.ranges import before
 from deniable_estimator.dashboard.timeline import SmallChart, toggled
 from deniable_estimator.dashboard.trends import TrendLine, axis_of, draw_trend, lines_of
 from deniable_estimator.document.plot.marks import MOST_LINES, LineChart
+from deniable_estimator.kinds.base import ChangeTest
+from deniable_estimator.kinds.formats import series_name
+from deniable_estimator.kinds.segments.segmented import Group, Segmented, shown_series
 from deniable_estimator.messages import counted, isolated, message
 
 _MOST_LINES = 240

@@ -13,9 +13,6 @@ from werkzeug.exceptions import NotFound
 
 from deniable import Metric, ValueListError
 from deniable.protocol import windows
-from deniable_estimator.answers.segmented import Segmented
-from deniable_estimator.answers.words.formats import series_name
-from deniable_estimator.answers.words.segments import finding, leading_series, segment_frames
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.segments import check_names as check_segments
 from deniable_estimator.asking.segments import not_segmented
@@ -38,6 +35,9 @@ from deniable_estimator.dashboard.segments import (
 from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.timeline import grouping, grouping_asked
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.kinds.formats import series_name
+from deniable_estimator.kinds.segments.segmented import Segmented
+from deniable_estimator.kinds.segments.words import finding, leading_series, segment_frames
 from deniable_estimator.messages import isolated, message
 
 segments = Blueprint("segments", __name__)

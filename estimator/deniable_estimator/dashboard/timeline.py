@@ -9,10 +9,6 @@ from typing import Any, TypeVar
 
 from deniable import Metric
 from deniable.protocol import windows
-from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.words import kind_of
-from deniable_estimator.answers.words.formats import estimate, window
-from deniable_estimator.answers.words.formats import kind as kind_text
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.trend import GROUPS, Period, Trend
 from deniable_estimator.asking.trend_words import step_of, trend_frame
@@ -25,6 +21,10 @@ from deniable_estimator.dashboard.trends import axis_of, draw_trend, lines_of
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.document.document import Frame
 from deniable_estimator.document.plot.marks import MOST_LINES, LineChart
+from deniable_estimator.kinds.base import Answer
+from deniable_estimator.kinds.formats import estimate, window
+from deniable_estimator.kinds.formats import kind as kind_text
+from deniable_estimator.kinds.registry import kind_of
 from deniable_estimator.messages import listed, message, sentence
 
 _AGAINST = sentence("{period} vs {since}: {change}.")

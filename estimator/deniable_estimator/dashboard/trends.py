@@ -15,8 +15,6 @@ from typing import NamedTuple
 import numpy as np
 
 from deniable.protocol import windows
-from deniable_estimator.answers.words.formats import day as day_text
-from deniable_estimator.answers.words.formats import window, with_ends
 from deniable_estimator.asking.trend import Period, Trend
 from deniable_estimator.dashboard.language import LANGUAGES
 from deniable_estimator.document.plot.lines import Numbers, apart, line_of
@@ -24,6 +22,8 @@ from deniable_estimator.document.plot.marks import LineChart, Point
 from deniable_estimator.document.plot.scales import Axis
 from deniable_estimator.document.plot.ticks import Tick, date_labels, date_ticks
 from deniable_estimator.document.units import Unit
+from deniable_estimator.kinds.formats import day as day_text
+from deniable_estimator.kinds.formats import window, with_ends
 from deniable_estimator.messages import counted, listed, message, sentence, spaced, translated
 
 _TITLES = {

@@ -12,12 +12,12 @@ from werkzeug.datastructures import MultiDict
 from deniable import Metric
 from deniable.protocol import windows
 from deniable.protocol.types.number import Number
-from deniable_estimator.answers.base import Comparison
-from deniable_estimator.answers.words.base import Shown
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.dashboard.ranges import RangeError, one_of, read_range, searched
 from deniable_estimator.document.plot.marks import MOST_LINES
+from deniable_estimator.kinds.base import Comparison
+from deniable_estimator.kinds.kind import Shown
 from deniable_estimator.messages import message
 
 Order = Literal["share", "declared"]

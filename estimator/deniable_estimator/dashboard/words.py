@@ -9,9 +9,9 @@ from deniable import Metric
 from deniable.protocol import windows
 from deniable.protocol.mechanisms.number_range import TOP
 from deniable.protocol.types.number import Number
-from deniable_estimator.answers.words.formats import day
 from deniable_estimator.asking.query import Days
 from deniable_estimator.document.units import NumberUnit
+from deniable_estimator.kinds.formats import day
 from deniable_estimator.messages import message, sentence
 
 EXPIRED = sentence("Expired on {day}: devices have stopped reporting.")

@@ -23,8 +23,8 @@ from deniable_collector.stores.commits import Commit, TallyKey
 from deniable_collector.stores.vectors import addition_of
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import sample_tally
+from deniable_estimator.kinds.retention.crowd import Life, tallies_of
 from deniable_estimator.planning.population import made_up
-from deniable_estimator.planning.retention_crowd import Life, tallies_of
 
 BEFORE = 7
 """So many complete windows before the window of now have reports as well."""

@@ -19,10 +19,6 @@ from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
 from deniable.tools.starting.example import example_of
 from deniable_collector.stores import StoreError
-from deniable_estimator.answers.finds import Finds
-from deniable_estimator.answers.words import kind_of
-from deniable_estimator.answers.words.base import Shown
-from deniable_estimator.answers.words.finds import finds_document
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.data import DataSource
@@ -34,6 +30,10 @@ from deniable_estimator.development.meaning import Meaning, meaning_of
 from deniable_estimator.development.mistakes import advice_on
 from deniable_estimator.document.document import Document, Frame, plain, to_data
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.kinds.discovery.finds import Finds
+from deniable_estimator.kinds.discovery.words import finds_document
+from deniable_estimator.kinds.kind import Shown
+from deniable_estimator.kinds.registry import kind_of
 from deniable_estimator.messages import message
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from urllib.parse import quote, urlencode
 from deniable import Metric
 from deniable.protocol import windows
 from deniable.protocol.mechanisms import FrequencyOracle
-from deniable_estimator.answers.csv_files import plain
-from deniable_estimator.answers.words.formats import series_name
 from deniable_estimator.asking.query import LENGTHS
 from deniable_estimator.forecasting.detection import detectable_share, reports_to_detect
 from deniable_estimator.judging.newest_window import Judgement, MetricRules, WatchedChange
+from deniable_estimator.kinds.csv_files import plain
+from deniable_estimator.kinds.formats import series_name
 from deniable_estimator.messages import counted, joined, message, sentence
 
 FindingKind: TypeAlias = Literal["change", "anomaly", "expires", "stale", "few"]

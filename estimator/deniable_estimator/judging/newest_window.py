@@ -38,10 +38,10 @@ from typing import Literal, TypeAlias
 
 from deniable.protocol import windows
 from deniable_estimator.analyses.anomalies import LEAST_REPORTS, Figure, Verdict
-from deniable_estimator.answers.base import Answer, ChangeTest, Comparison
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.fetch import Question
 from deniable_estimator.asking.history import look
+from deniable_estimator.kinds.base import Answer, ChangeTest, Comparison
 
 Per: TypeAlias = Literal["run", "week", "month", "year"]
 

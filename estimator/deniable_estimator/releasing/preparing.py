@@ -20,11 +20,11 @@ from deniable_estimator.analyses.cohorts import CohortAnalysis
 from deniable_estimator.analyses.numbers import HistogramAnalysis, SlidingWindowAnalysis
 from deniable_estimator.analyses.planes import HadamardResponseAnalysis
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
-from deniable_estimator.answers.basis import Part
 from deniable_estimator.asking.fetch import Question, Selection, select
 from deniable_estimator.asking.query import find_metric
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.kinds.basis import Part
 from deniable_estimator.privacy.computing import guarantee_in
 from deniable_estimator.privacy.outsider import DELTA, LEAST_REPORTS, released_sums
 from deniable_estimator.releasing.noise import Method, Sensitivity, noise_of

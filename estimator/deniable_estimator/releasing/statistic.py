@@ -40,12 +40,12 @@ from deniable_estimator.analyses.hashed import HashedAnalysis, hash_places
 from deniable_estimator.analyses.numbers import HistogramAnalysis, SlidingWindowAnalysis
 from deniable_estimator.analyses.numbers.mean import MeanEstimate, level_noise
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
-from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.basis import Part
-from deniable_estimator.answers.distribution import estimate_distribution
-from deniable_estimator.answers.mean import mean_answer
-from deniable_estimator.answers.shares_making import infer
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.kinds.base import Answer
+from deniable_estimator.kinds.basis import Part
+from deniable_estimator.kinds.numbers.distribution import estimate_distribution
+from deniable_estimator.kinds.numbers.mean import mean_answer
+from deniable_estimator.kinds.shares.making import infer
 from deniable_estimator.releasing.noise import Sensitivity
 from deniable_estimator.statistics.intervals import Noise as ShareNoise
 from deniable_estimator.statistics.intervals import debias
@@ -293,7 +293,7 @@ class CellCounts(Statistic[HistogramAnalysis[Any]]):
             cells, left = left[: len(row.cells)], left[len(row.cells) :]
             rows.append(TallyRow(row.reports, np.array(cells, np.int64), variance))
         part = replace(self.part, tally=replace(self.tally, rows=tuple(rows)))
-        found = estimate_distribution(part, LEVEL, "storey")
+        found = estimate_distribution(part, LEVEL)
         # Whether such counters look honest cannot be said.
         return replace(found, verdict=Verdict.of(()))
 

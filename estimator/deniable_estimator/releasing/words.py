@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from deniable_estimator.answers.words.formats import interval_title, not_listed
 from deniable_estimator.document.document import Column, Estimate, Frame
 from deniable_estimator.document.units import NumberUnit, cell_words, value_words
+from deniable_estimator.kinds.formats import interval_title, not_listed
 from deniable_estimator.messages import message
 from deniable_estimator.privacy.outsider import MAY_FAIL, OPERATOR
 from deniable_estimator.privacy.words import rounded_up

@@ -31,10 +31,10 @@ from deniable_estimator.terminal.options import (
 
 if TYPE_CHECKING:
     from deniable import Metric, Registry
-    from deniable_estimator.answers.base import Answer, Comparison
     from deniable_estimator.asking.query import Days, Query
     from deniable_estimator.asking.reader import Reader
     from deniable_estimator.document.document import Document
+    from deniable_estimator.kinds.base import Answer, Comparison
 
 # numpy and rich take longer to import than `deniable --help` should.
 

@@ -160,10 +160,10 @@ def trend(
     and after are shown, and what changed is said first.
     """
     from deniable_estimator.annotations import load_annotations
-    from deniable_estimator.answers.csv_files import csv_text
     from deniable_estimator.asking.segments import trends_by_segment
     from deniable_estimator.asking.trend import trend as read_trend
     from deniable_estimator.asking.trend_words import step_asked
+    from deniable_estimator.kinds.csv_files import csv_text
     from deniable_estimator.terminal.printing import trend_document, trends_document
 
     query = replace(call.query, days=call.query.days.around)
@@ -265,10 +265,10 @@ def discover(
     if by and target:
         raise click.UsageError("--by shows and --promote writes: call them one after the other")
     from deniable_estimator.analyses.discovery.prior import read_prior
-    from deniable_estimator.answers.words.finds import finds_document
     from deniable_estimator.asking.discoveries import discover as find
     from deniable_estimator.asking.discoveries import trend_of_finds
     from deniable_estimator.document.terminal import MOST_ROWS
+    from deniable_estimator.kinds.discovery.words import finds_document
     from deniable_estimator.terminal.printing import finds_trend_document
     from deniable_estimator.terminal.promoting import check_target, followed_lists, promote
 

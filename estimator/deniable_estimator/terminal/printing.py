@@ -13,14 +13,6 @@ from itertools import chain
 from typing import Any
 
 from deniable.protocol.coded_message import counted
-from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.distribution import Distribution
-from deniable_estimator.answers.pair import PairAnswer
-from deniable_estimator.answers.segmented import Segmented, shown_series
-from deniable_estimator.answers.words import kind_of
-from deniable_estimator.answers.words.base import Shown
-from deniable_estimator.answers.words.formats import heading, warned
-from deniable_estimator.answers.words.segments import finding, segment_frames
 from deniable_estimator.asking.history import History
 from deniable_estimator.asking.segments import SegmentTrends
 from deniable_estimator.asking.trend import Trend
@@ -29,6 +21,14 @@ from deniable_estimator.document.document import Column, Document, Frame, Note, 
 from deniable_estimator.document.terminal import MOST_ROWS, printable
 from deniable_estimator.document.units import SHARES, half_width
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.kinds.base import Answer
+from deniable_estimator.kinds.formats import heading, warned
+from deniable_estimator.kinds.kind import Shown
+from deniable_estimator.kinds.numbers.distribution import Distribution
+from deniable_estimator.kinds.pairs.pair import PairAnswer
+from deniable_estimator.kinds.registry import kind_of
+from deniable_estimator.kinds.segments.segmented import Segmented, shown_series
+from deniable_estimator.kinds.segments.words import finding, segment_frames
 
 
 def answer_document(

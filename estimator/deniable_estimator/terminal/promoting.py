@@ -16,10 +16,10 @@ import click
 
 from deniable import Registry
 from deniable.protocol.value_list import read_values, value_text
-from deniable_estimator.answers.finds import Finds
 from deniable_estimator.asking.listed import listed_strings
 from deniable_estimator.asking.query import find_metric
 from deniable_estimator.files import replace_file
+from deniable_estimator.kinds.discovery.finds import Finds
 
 
 def followed_lists(registry: Registry, folder: Path | None) -> dict[str, Collection[str]]:

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from deniable import Metric
     from deniable_collector.tally import Tally
-    from deniable_estimator.answers.base import Answer
-    from deniable_estimator.answers.finds import Finds
     from deniable_estimator.document.document import Document
+    from deniable_estimator.kinds.base import Answer
+    from deniable_estimator.kinds.discovery.finds import Finds
 
 # numpy and rich take longer to import than `deniable --help` should.
 
@@ -81,8 +81,8 @@ def simulate(
     from deniable import Registry
     from deniable.protocol.value_list import read_values
     from deniable_estimator.analyses import sample_tally
-    from deniable_estimator.answers import answer_of
     from deniable_estimator.asking.query import find_metric
+    from deniable_estimator.kinds.registry import answer_of
     from deniable_estimator.planning.population import Crowd, made_up, read_population
 
     declared = find_metric(Registry.load(registry), metric)
@@ -143,7 +143,7 @@ def _say(
 ) -> None:
     """Print the answer of a simulated crowd with the `truth` as `answer_document` takes it; in
     JSON each of these `rows` has the one that is `told` of it."""
-    from deniable_estimator.answers.csv_files import plain
+    from deniable_estimator.kinds.csv_files import plain
     from deniable_estimator.terminal.printing import answer_document
 
     def data() -> dict[str, Any]:
@@ -175,8 +175,8 @@ def _simulate_lives(
     the truth."""
     from deniable.protocol import windows
     from deniable_estimator.analyses.retention import WindowedTally
-    from deniable_estimator.answers import answer_of
-    from deniable_estimator.planning.retention_crowd import Life, tallies_of, true_series
+    from deniable_estimator.kinds.registry import answer_of
+    from deniable_estimator.kinds.retention.crowd import Life, tallies_of, true_series
     from deniable_estimator.statistics.participation import Participation
 
     life = Life.steady(devices)
@@ -202,8 +202,8 @@ def _simulate_lives(
 
 
 def _found(declared: Metric, kind: Discovery, tally: Tally) -> Finds:
-    from deniable_estimator.answers.basis import Part
-    from deniable_estimator.answers.finds import Rule, find_strings
+    from deniable_estimator.kinds.basis import Part
+    from deniable_estimator.kinds.discovery.finds import Rule, find_strings
     from deniable_estimator.statistics.participation import Participation
 
     part = Part(tally, declared.scheme, None, Participation.evenly(tally))
@@ -220,8 +220,8 @@ def _say_finds(
     form: str | None,
 ) -> None:
     """Print the strings that were found, how many of them some device has, and which were not."""
-    from deniable_estimator.answers.words.finds import finds_document
     from deniable_estimator.document.terminal import MOST_ROWS, printable
+    from deniable_estimator.kinds.discovery.words import finds_document
     from deniable_estimator.messages import isolated
 
     devices = int(counts.sum())

@@ -23,8 +23,6 @@ from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.analyses.anomalies import ALARM_LEVEL
 from deniable_estimator.annotations import Annotation, between
-from deniable_estimator.answers.base import NO_CHANGE, Answer, ChangeTest, Comparison
-from deniable_estimator.answers.words.formats import estimate_of
 from deniable_estimator.asking.comparison import (
     compare,
     days_since,
@@ -40,6 +38,8 @@ from deniable_estimator.dashboard.ranges import before, newest_period
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.judging.findings import findings_of, page_of, standing
 from deniable_estimator.judging.newest_window import Judgement, MetricRules, newest_settled
+from deniable_estimator.kinds.base import NO_CHANGE, Answer, ChangeTest, Comparison
+from deniable_estimator.kinds.formats import estimate_of
 from deniable_estimator.messages import counted, isolated, joined, message, sentence, translated
 
 NEAR_DAYS = 3

@@ -10,10 +10,10 @@ import tests.registries
 from deniable import Registry, SchemeError
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.answers import answer_of, combine
-from deniable_estimator.answers.base import TOGETHER, Series, number_change
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.kinds.base import TOGETHER, Series, number_change
+from deniable_estimator.kinds.registry import answer_of, combine
 
 DAYS = ("2026-11-16", "2026-11-17", "2026-11-18")
 

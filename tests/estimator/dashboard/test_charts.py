@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from deniable import Scheme
 from deniable.protocol.mechanisms import design
 from deniable_collector.tally import Tally, TallyRow
-from deniable_estimator.answers import answer_of
-from deniable_estimator.answers.words.base import Shown
-from deniable_estimator.answers.words.share_charts import bar_chart, folded_chart
-from deniable_estimator.answers.words.shares import SharesKind
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.dashboard.comparison_picture import change_headline
 from deniable_estimator.document.document import Estimate
+from deniable_estimator.kinds.kind import Shown
+from deniable_estimator.kinds.registry import answer_of
+from deniable_estimator.kinds.shares.charts import bar_chart, folded_chart
+from deniable_estimator.kinds.shares.words import SharesKind
 
 
 def estimated(counts, n, values=None):

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from deniable import Registry
-from deniable_estimator.answers.distribution import Distribution
-from deniable_estimator.answers.words.number_charts import (
-    MOST_BARS,
-    histogram_chart,
-)
 from deniable_estimator.asking.fetch import read
 from deniable_estimator.asking.query import Query
 from deniable_estimator.document.plot.scales import STRIP
+from deniable_estimator.kinds.numbers.charts import (
+    MOST_BARS,
+    histogram_chart,
+)
+from deniable_estimator.kinds.numbers.distribution import Distribution
 
 from .conftest import NUMBERS, fill_numbers
 

@@ -14,13 +14,13 @@ import pytest
 from deniable import Scheme
 from deniable.protocol.mechanisms import design
 from deniable_estimator.analyses import sample_tally
-from deniable_estimator.answers import answer_of
 from deniable_estimator.asking.results import (
     Results,
     StillDecoding,
     TooManyDecodes,
     size_of,
 )
+from deniable_estimator.kinds.registry import answer_of
 from deniable_estimator.statistics.participation import Participation
 
 from .conftest import Clock

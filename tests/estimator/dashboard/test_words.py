@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from deniable_estimator.answers.words import formats
 from deniable_estimator.dashboard import words
 from deniable_estimator.document.units import SHARES, NumberUnit
+from deniable_estimator.kinds import formats
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,10 @@
 import pytest
 from rich.console import Console
 
-from deniable_estimator.answers.words.formats import estimate_of
 from deniable_estimator.document.document import Column, Document, Estimate, Fact, Frame, Note
 from deniable_estimator.document.terminal import document_view, picture
 from deniable_estimator.document.units import SHARES
+from deniable_estimator.kinds.formats import estimate_of
 
 
 @pytest.mark.parametrize("top", [-0.58, 0.0])

@@ -9,7 +9,7 @@ from deniable.protocol.mechanisms.number_range import TOP, NumberRange
 from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.anomalies import LEAST_REPORTS
 from deniable_estimator.analyses.numbers.honesty import tree_figures, window_figures
-from deniable_estimator.answers.distribution import range_notes
+from deniable_estimator.kinds.numbers.distribution import range_notes
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 4.0])

@@ -16,21 +16,21 @@ from tests.registries import declared
 
 from deniable import Metric, Registry
 from deniable_estimator.analyses import sample_tally
-from deniable_estimator.answers import answer_of, combine
-from deniable_estimator.answers.base import ChangeTest
-from deniable_estimator.answers.pair import LEAST_FOR_TEST, PairAnswer
-from deniable_estimator.answers.shares import Shares
-from deniable_estimator.answers.words.pair_sentences import (
-    conditional_words,
-    remarks,
-    verdict_words,
-)
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.fetch import read, select
 from deniable_estimator.asking.history import Look, look
 from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.trend import trend
+from deniable_estimator.kinds.base import ChangeTest
+from deniable_estimator.kinds.pairs.pair import LEAST_FOR_TEST, PairAnswer
+from deniable_estimator.kinds.pairs.sentences import (
+    conditional_words,
+    remarks,
+    verdict_words,
+)
+from deniable_estimator.kinds.registry import answer_of, combine
+from deniable_estimator.kinds.shares.shares import Shares
 from deniable_estimator.planning.population import zipf_shares
 
 

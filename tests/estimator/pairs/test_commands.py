@@ -12,7 +12,7 @@ from tests.estimator.planning.conftest import plan
 from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable_estimator.analyses.pairs.covariance import Covariance
 from deniable_estimator.analyses.pairs.dependence import independence
-from deniable_estimator.planning.pair_plan import power_of, strongest_effect
+from deniable_estimator.kinds.pairs.plan import power_of, strongest_effect
 from deniable_estimator.planning.population import pair_shares, zipf_shares
 from deniable_estimator.statistics.tails import chi_square_quantile, noncentral_chi_square_tail
 from deniable_estimator.terminal.privacy_command import privacy

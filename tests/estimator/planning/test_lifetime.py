@@ -10,7 +10,7 @@ import pytest
 from tests.estimator.planning.conftest import plan
 
 from deniable_estimator.forecasting.lifetime_split import rate_words
-from deniable_estimator.planning.lifetime_crowd import budget_left
+from deniable_estimator.kinds.lifetime.crowd import budget_left
 
 DOMAINS: dict[str, dict[str, object]] = {
     "boolean": {"size": 2},

@@ -18,9 +18,9 @@ from deniable.protocol.mechanisms.subset_selection import SubsetSelection
 from deniable.protocol.mechanisms.unary_encoding import UnaryEncoding
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of
-from deniable_estimator.answers import answer_of
-from deniable_estimator.answers.basis import Part
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.kinds.basis import Part
+from deniable_estimator.kinds.registry import answer_of
 from deniable_estimator.releasing.noise import noise_of
 from deniable_estimator.releasing.preparing import statistic_of
 from deniable_estimator.releasing.statistic import (

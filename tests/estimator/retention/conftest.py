@@ -8,7 +8,7 @@ from tests.registries import declared
 
 from deniable import Registry
 from deniable.protocol import windows
-from deniable_estimator.planning.retention_crowd import Life, tallies_of
+from deniable_estimator.kinds.retention.crowd import Life, tallies_of
 
 DEVICES = 200_000
 WEEKS = tuple(windows.span("week", windows.first_day("2026-W28"), windows.first_day("2026-W47")))

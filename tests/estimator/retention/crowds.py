@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 
 from deniable_estimator.analyses.retention import CohortCounts
-from deniable_estimator.planning.retention_crowd import windows_of
+from deniable_estimator.kinds.retention.crowd import windows_of
 
 FIRST = 100
 """The number of the first window."""

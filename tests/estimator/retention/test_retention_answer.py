@@ -14,14 +14,14 @@ from deniable import Registry
 from deniable.protocol import windows
 from deniable_collector.tally import Tally
 from deniable_estimator.analyses.retention import WindowedTally
-from deniable_estimator.answers import answer_of, combine
-from deniable_estimator.answers.retention import RetentionAnswer, retention_series
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.fetch import read, select
 from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.trend import trend
-from deniable_estimator.planning.retention_crowd import Answering, Life, tallies_of, true_series
+from deniable_estimator.kinds.registry import answer_of, combine
+from deniable_estimator.kinds.retention.crowd import Answering, Life, tallies_of, true_series
+from deniable_estimator.kinds.retention.retention import RetentionAnswer, retention_series
 
 _ERRORS = 4.5
 

@@ -13,7 +13,7 @@ from tests.estimator.retention.crowds import counted, curve
 
 from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection
 from deniable_estimator.analyses.retention import average, cells_of, retention
-from deniable_estimator.planning.retention_crowd import Life
+from deniable_estimator.kinds.retention.crowd import Life
 from deniable_estimator.statistics.participation import Participation
 
 AGES = 12

@@ -5,7 +5,7 @@ from tests.estimator.retention.conftest import CHANGED, WEEKS
 
 from deniable.protocol import windows
 from deniable_estimator.annotations import Annotation
-from deniable_estimator.planning.retention_crowd import Life, tallies_of
+from deniable_estimator.kinds.retention.crowd import Life, tallies_of
 from deniable_estimator.watching.rules_file import parse_rules
 from deniable_estimator.watching.run import Watcher
 from deniable_estimator.watching.seen import WatchState

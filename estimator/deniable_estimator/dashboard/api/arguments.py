@@ -12,7 +12,6 @@ from deniable.protocol.types.number import Number
 from deniable.protocol.types.pair import Pair
 from deniable.protocol.types.retention import Retention
 from deniable.protocol.value_list import value_texts
-from deniable_estimator.answers import series_of
 from deniable_estimator.asking.query import segments_in
 from deniable_estimator.dashboard.access.caller import require_role
 from deniable_estimator.dashboard.access.roles import Role
@@ -23,6 +22,7 @@ from deniable_estimator.dashboard.ranges import read_range
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.uploads import sent_list
 from deniable_estimator.inputs import Asked
+from deniable_estimator.kinds.registry import series_of
 
 MAX_VALUES = 100_000
 """The most values of one response; of longer lists, `limit` asks for the largest."""

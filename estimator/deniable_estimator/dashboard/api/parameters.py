@@ -18,7 +18,7 @@ from deniable_estimator.dashboard.overview.listing import Sort
 from deniable_estimator.dashboard.problems import invalid
 from deniable_estimator.dashboard.ranges import LONGEST_SEARCH
 from deniable_estimator.inputs import REQUIRED, Asked
-from deniable_estimator.planning.kinds import PlanKind
+from deniable_estimator.planning.inputs import PlanKind
 from deniable_estimator.privacy.outsider import DELTA, LEAST_REPORTS, MOST_DELTA, SMALLEST_DELTA
 from deniable_estimator.statistics.significance import Adjustment
 

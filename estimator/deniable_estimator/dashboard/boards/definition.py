@@ -15,7 +15,6 @@ from typing import Any, Literal, TypeAlias, get_args
 from deniable import Metric, Registry
 from deniable.protocol.types.number import Number
 from deniable_estimator.annotations import MOST_TEXT as MOST_ANNOTATION
-from deniable_estimator.answers import series_of
 from deniable_estimator.asking.trend import GROUPS
 from deniable_estimator.document.plot.marks import MOST_LINES
 from deniable_estimator.files import (
@@ -26,6 +25,7 @@ from deniable_estimator.files import (
     nearest,
     read_text,
 )
+from deniable_estimator.kinds.registry import series_of
 
 ChartView: TypeAlias = Literal["headline", "shares", "trend", "table"]
 """The answer in a sentence; the bars of shares, the histogram of a distribution, or a mean on its

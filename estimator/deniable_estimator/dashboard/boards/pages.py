@@ -16,12 +16,6 @@ from werkzeug.exceptions import NotFound
 
 from deniable import DeniableError, Metric, Registry
 from deniable.protocol.types.discovery import Discovery
-from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.shares import Shares
-from deniable_estimator.answers.words import kind_of
-from deniable_estimator.answers.words.base import Kind, Shown
-from deniable_estimator.answers.words.numbers import series_frame
-from deniable_estimator.answers.words.share_charts import bar_chart, bar_order
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard.access.caller import has_role
 from deniable_estimator.dashboard.access.roles import Role
@@ -38,6 +32,12 @@ from deniable_estimator.dashboard.trends import axis_of, draw_trend, lines_of
 from deniable_estimator.dashboard.view import View, read_view
 from deniable_estimator.document.document import Picture
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.kinds.base import Answer
+from deniable_estimator.kinds.kind import Kind, Shown
+from deniable_estimator.kinds.numbers.words import series_frame
+from deniable_estimator.kinds.registry import kind_of
+from deniable_estimator.kinds.shares.charts import bar_chart, bar_order
+from deniable_estimator.kinds.shares.shares import Shares
 from deniable_estimator.messages import message
 
 BARS = 12

@@ -7,7 +7,6 @@ from typing import Any
 from flask import render_template, request
 from flask.typing import ResponseReturnValue
 
-from deniable_estimator.answers.words.formats import kind
 from deniable_estimator.asking.comparison import with_others
 from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
 from deniable_estimator.dashboard.overview.cache import latest_days
@@ -18,6 +17,7 @@ from deniable_estimator.dashboard.overview.week import LEVEL, NoChange, WeekChan
 from deniable_estimator.dashboard.ranges import RangeError, presets, since_presets
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.words import TYPES, freshness
+from deniable_estimator.kinds.formats import kind
 from deniable_estimator.messages import message, sentence
 
 STRIP = 6

@@ -15,10 +15,6 @@ from typing import Any
 from deniable import Metric, ValueListError
 from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
-from deniable_estimator.answers.base import Answer
-from deniable_estimator.answers.finds import Finds
-from deniable_estimator.answers.words import kind_of
-from deniable_estimator.answers.words.formats import estimate, estimate_of, series_name
 from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard import words
@@ -40,6 +36,10 @@ from deniable_estimator.document.units import SHARES
 from deniable_estimator.errors import OnlyLongerError
 from deniable_estimator.forecasting.crowd_forecast import forecast
 from deniable_estimator.judging.findings import FindingKind, MetricFinding, standing
+from deniable_estimator.kinds.base import Answer
+from deniable_estimator.kinds.discovery.finds import Finds
+from deniable_estimator.kinds.formats import estimate, estimate_of, series_name
+from deniable_estimator.kinds.registry import kind_of
 from deniable_estimator.messages import message
 
 

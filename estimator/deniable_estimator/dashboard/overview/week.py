@@ -16,7 +16,6 @@ from typing import Literal, TypeAlias
 
 from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
-from deniable_estimator.answers.base import Answer, ChangeTest, Comparison
 from deniable_estimator.asking.comparison import chosen_series, compare
 from deniable_estimator.asking.query import LENGTHS, Days
 from deniable_estimator.asking.results import digest
@@ -33,6 +32,7 @@ from deniable_estimator.judging.newest_window import (
     judgement_level,
     newest_settled,
 )
+from deniable_estimator.kinds.base import Answer, ChangeTest, Comparison
 
 LEVEL = 0.05
 """The expected number of false changes on an overview."""

@@ -1,0 +1,244 @@
+"""Numbers and windows of an answer as text, wherever it is shown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
+from functools import lru_cache
+
+from deniable.protocol import windows
+from deniable_estimator.document.document import Column, Estimate, Note
+from deniable_estimator.document.units import NumberUnit, Unit, half_width
+from deniable_estimator.kinds.base import Answer
+from deniable_estimator.kinds.basis import Basis, Result
+from deniable_estimator.kinds.shares.shares import Shares
+from deniable_estimator.messages import Dated, counted, joined, message, sentence
+
+_HALVES = {"true": message("yes"), "false": message("no")}
+NOTHING_STANDS_OUT = message(
+    "Nothing stands out from the noise yet: too few devices have reported."
+)
+SHARE = message("Share")
+"""Over a column of shares."""
+NOISE = message("noise")
+"""Beside a number that cannot be told from it."""
+ESTIMATES = message("Every number is an estimate: each device added its own noise.")
+"""Below numbers that leave their page."""
+_ESTIMATES = sentence("estimates with {level}% intervals")
+_UNKNOWN = message("unknown")
+_KINDS = {"day": message("day"), "week": message("week"), "month": message("month")}
+
+
+def share_text(share: float) -> str:
+    """A share in percent, to two digits that matter."""
+    per_cent = share * 100
+    if per_cent <= 0:
+        return "0%"
+    decimals = max(0, 1 - math.floor(math.log10(per_cent)))
+    text = f"{per_cent:.{decimals}f}"
+    if decimals:
+        text = text.rstrip("0").rstrip(".")
+    return text + "%"
+
+
+def series_name(answer: Answer, name: str) -> str:
+    """What people call a series: that of a boolean is "yes" or "no"."""
+    if isinstance(answer, Shares) and answer.boolean:
+        return _HALVES[name]
+    return answer.unit.label(name)
+
+
+@lru_cache(maxsize=4096)
+def with_ends(unit: Unit, number: float, low: float, high: float) -> tuple[str, str, str]:
+    """A number and both ends of its interval, each with its unit. A trend says each of them twice,
+    on its chart and in its table."""
+    spread = half_width(number, low, high)
+    return estimate(unit, number, low, high), unit.full(low, spread), unit.full(high, spread)
+
+
+def estimate(unit: Unit, number: float, low: float, high: float) -> str:
+    """A number with its unit: at least or at most so much, where its interval has no limit on one
+    side."""
+    if math.isnan(number) or math.inf == -low == high:
+        return unit.unknown
+    spread = half_width(number, low, high)
+    if high == math.inf:
+        return message("at least {number}", number=unit.full(low, spread))
+    if low == -math.inf:
+        return message("at most {number}", number=unit.full(high, spread))
+    return unit.full(number, spread)
+
+
+def error_of(unit: Unit, size: float) -> str:
+    """A standard error with its unit."""
+    return unit.full(size, size) if math.isfinite(size) else _UNKNOWN
+
+
+def error(size: float) -> str:
+    """A standard error in percent, to two digits."""
+    if not math.isfinite(size):
+        return _UNKNOWN
+    decimals = 1 if size <= 0 else max(1, 1 - math.floor(math.log10(size * 100)))
+    return f"{size * 100:.{decimals}f}%"
+
+
+def p_value(p: float) -> str:
+    """A p-value to the digits that matter."""
+    if not math.isfinite(p):
+        return _UNKNOWN
+    return "< 0.0001" if p < 0.0001 else f"{p:.4f}"
+
+
+def kind(name: str) -> str:
+    """What a window or a period lasts: a day, a week or a month."""
+    return _KINDS[name]
+
+
+def period(labels: Sequence[str]) -> str:
+    """The windows of an estimate as a span: one label, or the first and the last."""
+    if not labels:
+        return message("no window")
+    first, last = labels[0], labels[-1]
+    if first == last:
+        return window(first)
+    return message("{first} to {last}", first=window(first), last=window(last))
+
+
+def caption(found: Result, template: str = _ESTIMATES) -> str:
+    """What a file with a picture of some numbers is about, in a line."""
+    return counted(
+        "{metric}, {n} report, {period}; {what}",
+        "{metric}, {n} reports, {period}; {what}",
+        found.n,
+        metric=found.metric,
+        n=f"{found.n:,}",
+        period=period(found.windows),
+        what=message(template, level=f"{found.level * 100:g}"),
+    )
+
+
+def values_below_noise(count: int) -> str:
+    """How many values are folded away."""
+    return counted(
+        "{count:,} value cannot be told from noise",
+        "{count:,} values cannot be told from noise",
+        count,
+    )
+
+
+def not_listed(more: int) -> str:
+    """How many rows a table leaves out."""
+    return counted(
+        "{count:,} more is not listed; CSV and JSON have it.",
+        "{count:,} more are not listed; CSV and JSON have them.",
+        more,
+    )
+
+
+def day(date: date) -> str:
+    """A date in which the month cannot be confused with the day."""
+    return Dated.of(f"{date.day} {date:%b %Y}", date, "yMMMd")
+
+
+@lru_cache(maxsize=1024)
+def window(label: str) -> str:
+    """A window for people: 20 Nov 2026, 2026-W47 or Nov 2026."""
+    kind = windows.kind_of(label)
+    if kind == "day":
+        return day(date.fromisoformat(label))
+    if kind == "week":
+        return label
+    first = date.fromisoformat(label + "-01")
+    return Dated.of(f"{first:%b %Y}", first, "yMMM")
+
+
+def estimate_of(
+    unit: Unit, number: float, low: float, high: float, *, axis: tuple[float, float] | None = None
+) -> Estimate:
+    """A number of an answer with its interval as text, and with its bar on an axis between two
+    ends."""
+    drawn, between = None, unit.interval(low, high, half_width(number, low, high))
+    if axis is not None and math.isfinite(number):
+        base, top = axis
+        # An axis without a length is that of shares that are all 0 or below it.
+        long = max(top - base, 1e-12)
+        drawn = (low - base) / long, (number - base) / long, (high - base) / long
+    return Estimate(number, estimate(unit, number, low, high), between=between, drawn=drawn)
+
+
+def described(answer: Answer, told: Iterable[str]) -> str:
+    """What a picture shows, for screen readers."""
+    return counted(
+        "From {count:,} report, with {level:.0%} intervals: {told}.",
+        "From {count:,} reports, with {level:.0%} intervals: {told}.",
+        answer.n,
+        level=answer.level,
+        told=joined(told),
+    )
+
+
+def series_cell(answer: Answer, name: str, axis: tuple[float, float] | None) -> Estimate | None:
+    """The number of a series as such a cell: unknown without one, None without the series."""
+    if name not in answer.series.names:
+        return None
+    numbers = answer.series.at(name)
+    if not math.isfinite(numbers[0]):
+        return Estimate(None, answer.unit.unknown)
+    return estimate_of(answer.unit, *numbers, axis=axis)
+
+
+def interval_title(level: float) -> str:
+    """What stands over intervals."""
+    return message("{level}% interval", level=f"{level * 100:g}")
+
+
+def estimate_title(unit: Unit) -> str:
+    """What stands over estimates."""
+    return message("Estimate") if isinstance(unit, NumberUnit) else SHARE
+
+
+def estimate_column(answer: Answer, scale: tuple[str, str] | None = None) -> Column:
+    """The column of such cells."""
+    told, interval = message("Estimate"), interval_title(answer.level)
+    return Column("estimate", told, "estimate", interval=interval, scale=scale)
+
+
+def heading(estimate: Basis, *more: str) -> str:
+    """The metric, its reports, its windows and its epsilon."""
+    windows = estimate.windows
+    if len(windows) > 1:
+        when, what = f"{len(windows)} windows, {windows[0]} to {windows[-1]}", "reports"
+    else:
+        when = windows[0] if windows else "no window"
+        what = "device" if estimate.n == 1 else "devices"
+    parts = f"{estimate.n:,} {what}", when, f"epsilon {estimate.epsilon:.4g}", *more
+    return f"{estimate.metric}  {'  ·  '.join(parts)}"
+
+
+def warned(warnings: Iterable[str]) -> Iterator[Note]:
+    """What to bear in mind, one note each."""
+    return (Note(noted(warning), "warn") for warning in warnings)
+
+
+def noted(warning: str) -> str:
+    """A warning as a sentence."""
+    return message("Note: {what}.", what=warning)
+
+
+def strange(result: Result) -> Iterator[Note]:
+    """What honest reports cannot explain."""
+    for figure in result.verdict.alarms(result.alarm_level):
+        yield Note(f"Anomalous: {figure.text} (p = {figure.p_adjusted:.1g}).", "alarm")
+
+
+def alarms(estimate: Answer) -> Iterator[Note]:
+    """The same, and what to do about it."""
+    yield from strange(estimate)
+    if estimate.anomalous:
+        yield Note(
+            "Honest devices do not report like this. See which windows it comes from with "
+            f"`deniable estimate anomalies {estimate.metric}` and leave them out; do not correct "
+            "the numbers.",
+            "alarm",
+        )

@@ -1,0 +1,267 @@
+"""The crowd of a plan, what it is asked, and what it tells with one division of a lifetime.
+
+How long the reports of a crowd last in which devices come and go.
+
+* At first all devices are new. In each window every device that has reports left reports with the
+  same probability (sample_rate), whatever its value is.
+* After each window every device is replaced by a new one with the same probability, and whether it
+  has reported does not matter for that.
+
+Both functions are exact in this model. Devices that have reports left are newer than the others,
+and so are those that report.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from deniable.protocol.mechanisms import (
+    AUTO,
+    MAX_EPSILON,
+    MAX_MEMO_EPSILON,
+    Mechanism,
+    MemoizingOracle,
+    design,
+)
+from deniable.protocol.types.number import Number
+from deniable.protocol.windows import IN_A_YEAR
+from deniable_estimator.document.units import SHARES, NumberUnit
+from deniable_estimator.forecasting.detection import std_error
+from deniable_estimator.forecasting.lifetime_split import (
+    MOST_EPSILON,
+    Split,
+    declared,
+    report_variance,
+    split_of,
+)
+from deniable_estimator.inputs import Asked
+from deniable_estimator.kinds.numbers.plan import in_units
+from deniable_estimator.kinds.shares.plan import lasting_error
+from deniable_estimator.messages import message
+from deniable_estimator.planning.words import SALT
+from deniable_estimator.privacy.guarantees import Bound
+from deniable_estimator.statistics.intervals import FloatArray
+
+_Z = 1.959963984540054
+"""Of a 95% interval."""
+
+_STEPS = 100
+"""Steps of epsilon from one whole number to the next, in searches."""
+
+Question: TypeAlias = Literal["share", "mean", "distribution"]
+"""What the widths are about: one value's share, a mean, or the share below a limit."""
+
+
+@dataclass(frozen=True)
+class LifetimeChoice:
+    """One division of the lifetime epsilon."""
+
+    reports: int
+    """That a device may send."""
+    epsilon: float
+    """Of each, as the registry would declare it."""
+    exact_epsilon: float
+    """In force, rounded up."""
+    mechanism: str
+    sample_rate: float
+    """With which the reports last for the planned years, on average."""
+    advised: bool
+    """Whether one report stays within the largest epsilon that is advised."""
+    noise: float
+    """The variance that one report's noise leaves (`forecasting.lifetime_split`)."""
+    spread: float
+    """The same of the choice of devices."""
+    window_reports: float
+    """Of an average window of these years."""
+    window_variance: float
+    half_width: float
+    """Of the 95% interval in such a window: of the share (1 is all devices) or of the mean, in its
+    unit or, on a logarithmic scale, as a part of it."""
+    information: float
+    """Over all windows: the reports of one place in the crowd, divided by the variance of one."""
+    relative: float
+    """The same, divided by that of the best choice."""
+    left_after_years: tuple[float, ...]
+    """The share of the devices with reports left after 1, 2, ... years, and at the end."""
+    left_at_last: float
+    """What that share tends to."""
+    one: Bound
+    """After one report."""
+    life: Bound
+    """After all reports of a device."""
+    staying_half_width: float
+    """For a trait that stays, with all reports of as many devices: the 95% interval's."""
+    like_one_epsilon: float | None
+    """For a trait that stays: the epsilon with which one report has as little noise as all of these
+    together; None if above what one report may have."""
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """Memoized noise within the same lifetime epsilon, for a trait that stays. Every device
+    reports in every window."""
+
+    mechanism: str
+    report: Bound
+    """One report."""
+    memo: Bound
+    """All reports of one value, however many."""
+    fresh: Bound
+    """What each report adds at most, times of change included, whatever was reported before."""
+    half_width: float
+    """Of the 95% interval in a window."""
+    staying_half_width: float
+    """Over any number of windows."""
+
+
+def budget_left(reports: int, sample_rate: float, turnover: float, windows: int) -> FloatArray:
+    """The share of the devices with reports left at each of so many windows, shape (windows + 1,).
+
+    `turnover` is the chance that a device is replaced after a window. The state is how many reports
+    a device has sent, up to `reports` - 1; those that have sent all leave it until they are
+    replaced.
+    """
+    sent = np.zeros(reports)
+    sent[0] = 1.0
+    shares = np.empty(windows + 1)
+    for window in range(windows + 1):
+        shares[window] = sent.sum()
+        step = (1 - turnover) * sample_rate * sent[:-1]
+        sent *= (1 - turnover) * (1 - sample_rate)
+        sent[1:] += step
+        sent[0] += turnover
+    return np.minimum(shares, 1.0)
+
+
+def lasting_budget(reports: int, sample_rate: float, turnover: float) -> float:
+    """What the share of the devices with reports left tends to.
+
+    A device's next event is a report with probability rho, or its replacement. It has no reports
+    left if `reports` reports come first ::
+
+        1 - rho**reports,  rho = (1 - t) s / (t + (1 - t) s)
+
+    with s the sample rate and t the chance of replacement after a window.
+    """
+    if turnover <= 0:
+        return 0.0
+    going = (1 - turnover) * sample_rate
+    return -math.expm1(reports * math.log(going / (turnover + going)))
+
+
+class LifetimeCrowd:
+    """The devices of a plan, and what they are asked."""
+
+    def __init__(self, domain: int | Number, asked: Asked) -> None:
+        self.domain, self.asked = domain, asked
+        self.share: float = asked["share"]
+        self.devices: int = asked["devices"]
+        in_a_year, years = IN_A_YEAR[asked["window"]], asked["years"]
+        self.windows: int = max(1, round(years * in_a_year))
+        self.marks = [round(each * in_a_year) for each in range(1, math.ceil(years))]
+        self.marks.append(self.windows)
+        self.turnover = -math.expm1(math.log1p(-asked["turnover"]) / in_a_year)
+        self.question: Question = "share"
+        if isinstance(domain, Number):
+            self.question = "distribution" if "distribution" in domain.ask else "mean"
+        self.design = cache(self._design)
+        self.left = cache(self._left)
+
+    def _design(self, epsilon: float) -> Mechanism[Any]:
+        name, domain = self.asked["mechanism"], self.domain
+        if isinstance(domain, Number):
+            return domain.design(name, SALT, epsilon)
+        return design(name, domain, epsilon, salt=SALT)
+
+    def rate(self, reports: int) -> float:
+        return min(1.0, reports / self.windows)
+
+    def _left(self, reports: int) -> FloatArray:
+        return budget_left(reports, self.rate(reports), self.turnover, self.windows)
+
+    def sent(self, reports: int) -> float:
+        """How many reports come from one place in the crowd in all these windows."""
+        return self.rate(reports) * float(self.left(reports)[:-1].sum())
+
+    def split(self, epsilon: float, reports: int) -> Split:
+        return split_of(self.design, epsilon, reports, self.sent, share=self.share)
+
+    def choice(self, split: Split, best: float) -> LifetimeChoice:
+        reports, variance = split.reports, split.variance
+        left = self.left(reports)
+        window_reports = self.devices * self.sent(reports) / self.windows
+        return LifetimeChoice(
+            reports=reports,
+            epsilon=split.epsilon,
+            exact_epsilon=split.exact_epsilon,
+            mechanism=split.mechanism,
+            sample_rate=self.rate(reports),
+            advised=split.epsilon <= MOST_EPSILON,
+            noise=variance.noise,
+            spread=variance.spread,
+            window_reports=window_reports,
+            window_variance=variance.total / window_reports,
+            half_width=self.width(variance.total / window_reports),
+            information=split.information,
+            relative=split.information / best,
+            left_after_years=tuple(float(left[each]) for each in self.marks),
+            left_at_last=lasting_budget(reports, self.rate(reports), self.turnover),
+            one=Bound.of(split.exact_epsilon),
+            life=Bound.of(reports * Fraction(split.exact_epsilon)),
+            staying_half_width=self.width(
+                (variance.noise / reports + variance.spread) / self.devices
+            ),
+            like_one_epsilon=self._like_one(split),
+        )
+
+    def remembered(self) -> Remembered | None:
+        """Memos within the lifetime; a report has at most half of it, so fresh noise remains."""
+        if isinstance(self.domain, Number):
+            return None
+        memo = min(self.asked["lifetime_epsilon"], MAX_MEMO_EPSILON)
+        epsilon = declared(min(memo / 2, MOST_EPSILON))
+        made = design(AUTO, self.domain, epsilon, memo, salt=SALT)
+        assert isinstance(made, MemoizingOracle)
+        return Remembered(
+            made.name,
+            Bound.of(made.epsilon),
+            Bound.of(made.lifetime_epsilon),
+            Bound.of(made.fresh_epsilon),
+            _Z * std_error(made, self.share, self.devices),
+            _Z * lasting_error(made, self.share, self.devices),
+        )
+
+    def width(self, variance: float) -> float:
+        """Half of the 95% interval that a variance leaves; of a mean in its unit, or on a
+        logarithmic scale as a part of it."""
+        width = _Z * math.sqrt(variance)
+        if not isinstance(self.domain, Number) or self.question != "mean":
+            return width
+        return in_units(self.domain.range, width)
+
+    def told(self, width: float) -> str:
+        """A half width in points, in the unit, or as a part of a geometric mean."""
+        if not isinstance(self.domain, Number) or self.question != "mean":
+            return message("{width} points", width=SHARES.text(width, width))
+        unit = SHARES if self.domain.range.scale == "log" else NumberUnit(self.domain.unit)
+        return unit.full(width, width)
+
+    def _like_one(self, split: Split) -> float | None:
+        wanted = split.variance.noise / split.reports
+        low, high = math.floor(split.epsilon * _STEPS), round(MAX_EPSILON * _STEPS)
+
+        def enough(steps: int) -> bool:
+            return report_variance(self.design(steps / _STEPS), self.share).noise <= wanted
+
+        if split.reports == 1:
+            return split.epsilon
+        if not enough(high):
+            return None
+        return bisect_left(range(high), True, low + 1, high, key=enough) / _STEPS

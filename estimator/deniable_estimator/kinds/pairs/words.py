@@ -1,0 +1,285 @@
+"""Two lists at once on the pages: a heat map of conditional shares, and all cells as a table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from deniable_estimator.document.document import (
+    Column,
+    Estimate,
+    Frame,
+    Picture,
+    Tone,
+    WordedValue,
+)
+from deniable_estimator.document.plot.marks import CellRow, HeatCell, HeatMap
+from deniable_estimator.document.units import CONDITIONALS, cell_words, half_width, value_words
+from deniable_estimator.kinds.basis import Part
+from deniable_estimator.kinds.formats import (
+    NOISE,
+    SHARE,
+    estimate_of,
+    interval_title,
+    noted,
+)
+from deniable_estimator.kinds.kind import Kind, Shown
+from deniable_estimator.kinds.numbers.words import poisoning
+from deniable_estimator.kinds.pairs.making import combine_pairs, estimate_pair
+from deniable_estimator.kinds.pairs.pair import Given, PairAnswer, pair_series
+from deniable_estimator.kinds.pairs.sentences import (
+    fakes_words,
+    finding_words,
+    remarks,
+    verdict_words,
+)
+from deniable_estimator.messages import counted, message, sentence
+from deniable_estimator.statistics.significance import Adjustment
+
+_ALL = 1_000
+"""More bars than a file or a frame has: a page draws all values of both lists."""
+
+_BOTH = message(
+    "Only devices that recorded both values in a window report. “Too few” stands where a value is "
+    "below 3 standard errors."
+)
+_LEGEND = (
+    (
+        "up",
+        message("more often than if the two were independent, by so many points of all devices"),
+    ),
+    ("down", message("less often")),
+    ("faded", message("cannot be told from independence")),
+)
+
+_WITH_INTERVALS = 100
+"""Up to so many cells of a heat map have their interval in them."""
+
+_SIDE = 12
+"""How many values of each list a picture and a card draw: the largest."""
+
+_LEVELS = 4
+"""How many steps of colour there are above and below independence."""
+
+_SMALL = 6
+"""How many series are offered to be seen over time."""
+
+_IMPOSSIBLE = sentence("Impossible: {cell}. No honest crowd has such a share; do not rely on it.")
+
+
+class PairKind(Kind[PairAnswer]):
+    """How two lists go together."""
+
+    answer = PairAnswer
+    types = frozenset({"pair"})
+    combine = staticmethod(combine_pairs)
+    series_of = staticmethod(pair_series)
+
+    def make(self, parts: Sequence[Part], level: float, adjust: Adjustment) -> list[PairAnswer]:
+        return [estimate_pair(part, level, adjust) for part in parts]
+
+    def headline(self, answer: PairAnswer) -> str:
+        return finding_words(answer)[0]
+
+    def unsound(self, answer: PairAnswer) -> str | None:
+        if not answer.joint.impossible.any():
+            return None
+        return message(
+            _IMPOSSIBLE, cell=cell_words(answer.joint.values[int(answer.joint.strange[0])])
+        )
+
+    def unknown(self, answer: PairAnswer) -> bool:
+        return not answer.joint.detected.any()
+
+    def reading(self, answer: PairAnswer) -> tuple[str, ...]:
+        verdict = verdict_words(answer)
+        tested = () if verdict == self.headline(answer) else (verdict,)
+        points = CONDITIONALS.text(answer.budget, answer.budget)
+        worst = poisoning(answer, message("+{worst} points to a cell", worst=points))
+        notes = map(noted, remarks(answer))
+        return *tested, *notes, _BOTH, worst, *fakes_words(answer)
+
+    def frames(self, answer: PairAnswer, shown: Shown) -> tuple[Frame, ...]:
+        frame = _cells(answer, shown)
+        if not shown.drawn:
+            return (frame,)
+        (picture,) = self.pictures(answer, shown, _ALL)
+        told = picture.chart.title
+        notes = () if told == self.headline(answer) else (told,)
+        return (replace(frame, pictures=(replace(picture, notes=notes),)),)
+
+    def pictures(self, answer: PairAnswer, shown: Shown, limit: int) -> tuple[Picture, ...]:
+        side = _SIDE if limit < _ALL else None
+        chart = heat_map(answer, direction(answer, shown.given), side)
+        about = message(
+            "{what}, with its {level}% interval:",
+            what=chart.heading,
+            level=f"{answer.level * 100:g}",
+        )
+        return (Picture(chart, subtitle=about, legend=_LEGEND),)
+
+    def said(self, answer: PairAnswer, shown: Shown) -> str:
+        return finding_words(answer, direction(answer, shown.given))[0]
+
+    def card(self, answer: PairAnswer) -> str:
+        """What the two have to do with each other, in a sentence."""
+        return self.headline(answer)
+
+    def over_time(self, answer: PairAnswer, chosen: Sequence[str]) -> list[str]:
+        """The leading conditional, the same of the other values, and the chosen series."""
+        leading = answer.leading
+        value, _, condition = leading.partition(" given ")
+        name = condition.partition("=")[0]
+        margin = answer.margins[answer.names.index(name)]
+        alike = [f"{value} given {name}={each}" for each in _largest(margin.share, margin.values)]
+        shown = list(dict.fromkeys([leading, *alike]))[:_SMALL]
+        more = [each for each in chosen if each in answer.series.names and each not in shown]
+        return [*shown[: max(1, _SMALL - len(more))], *more]
+
+
+def heat_map(answer: PairAnswer, given: Given, most: int | None = None) -> HeatMap:
+    """The heat map of one direction, of the `most` largest values of each list."""
+    told, named = finding_words(answer, given)
+    first, second = answer.names
+    one, two = answer.margins
+    if given == "second":
+        first, second, one, two = second, first, two, one
+    found, apart = answer.conditionals[given], answer.residuals
+    shares = [found.share, found.low, found.high, found.known, answer.carries]
+    beyond = np.full(answer.shape, math.nan) if apart is None else apart.value
+    error = np.full(answer.shape, math.nan) if apart is None else apart.std_error
+    share, low, high, known, carries, beyond, error = (
+        each if given == "first" else each.T for each in (*shares, beyond, error)
+    )
+    rows, columns = (_places(margin.share, most) for margin in (one, two))
+    narrow = len(rows) * len(columns) <= _WITH_INTERVALS
+    top = float(np.abs(np.where(carries, beyond, 0.0)).max()) or 1.0
+
+    def cell(i: int, j: int) -> HeatCell:
+        number, below, above = float(share[i, j]), float(low[i, j]), float(high[i, j])
+        spread = half_width(number, below, above)
+        sure, distance = bool(known[i, j]), float(beyond[i, j])
+        level = math.ceil(abs(distance) / top * _LEVELS) if carries[i, j] else 0
+        return HeatCell(
+            CONDITIONALS.full(number if sure else math.nan, spread),
+            int(math.copysign(level, distance)) if level else 0,
+            CONDITIONALS.interval(below, above, spread) if sure and narrow else "",
+            "" if math.isnan(distance) else CONDITIONALS.signed(distance, float(error[i, j])),
+            ((i, j) if given == "first" else (j, i)) in named,
+        )
+
+    return HeatMap(
+        heading=message(
+            "Of the devices with each value of {given}, the share with each value of {of}",
+            given=first,
+            of=second,
+        ),
+        corner=first,
+        over=second,
+        rows=tuple(
+            CellRow(
+                value_words(one.values[i]),
+                tuple(cell(i, j) for j in columns),
+                message(
+                    "{share} of all",
+                    share=CONDITIONALS.full(float(one.share[i]), float(one.std_error[i])),
+                ),
+            )
+            for i in rows
+        ),
+        heads=tuple(value_words(two.values[j]) for j in columns),
+        title=told,
+        description=verdict_words(answer),
+        wide=True,
+    )
+
+
+def direction(answer: PairAnswer, given: str | None) -> Given:
+    """Which list the conditionals are given, by the name of its metric; the first if not said."""
+    return "second" if given == answer.names[1] else "first"
+
+
+def _cells(answer: PairAnswer, shown: Shown) -> Frame:
+    """Each cell with its share, and the share among those with one of its values; where not all
+    fit, those furthest from independence."""
+    joint, apart, size = answer.joint, answer.residuals, len(answer.joint.values)
+    order = np.arange(size)
+    if size > shown.rows and apart is not None:
+        order = np.argsort(apart.p_value.ravel(), kind="stable")
+    listed = order[: shown.rows].tolist()
+    interval = interval_title(answer.level)
+    given = answer.names[0 if direction(answer, shown.given) == "first" else 1]
+    columns = (
+        *(Column(name, name, "name") for name in answer.names),
+        Column("truth", message("Truth"), data_only=shown.truth is None),
+        Column("share", SHARE, "estimate", interval=interval),
+        *(
+            Column(
+                *(f"given {name}", message("Of its {name}", name=name), "estimate"),
+                interval=interval,
+                # A terminal has room for one of the two.
+                data_only=not shown.drawn and name != given,
+            )
+            for name in answer.names
+        ),
+        Column("beyond", message("Beyond chance, points")),
+    )
+    rows = [_cell_row(answer, place, shown.truth) for place in listed]
+    tones: list[Tone] = ["plain" if joint.detected[place] else "quiet" for place in listed]
+    notes = []
+    if answer.carries.ravel()[listed].any():
+        notes.append(message("Bold: cells that differ from independence."))
+    if size > len(listed):
+        notes.append(
+            counted(
+                "{count:,} cell nearer to independence is not listed; CSV and JSON have it.",
+                "{count:,} cells nearer to independence are not listed; CSV and JSON have them.",
+                size - len(listed),
+            )
+        )
+    return Frame("cells", "", columns, rows, tones, tuple(notes))
+
+
+def _cell_row(answer: PairAnswer, place: int, truth: Any) -> Sequence[Any]:
+    at = divmod(place, answer.shape[1])
+    joint, apart = answer.joint, answer.residuals
+    first, second = (
+        value_words(margin.values[index]) for margin, index in zip(answer.margins, at, strict=True)
+    )
+    given = [
+        estimate_of(CONDITIONALS, *(float(each[at]) for each in (side.share, side.low, side.high)))
+        if side.known[at]
+        else Estimate(None, CONDITIONALS.unknown)
+        for side in answer.conditionals.values()
+    ]
+    beyond = None
+    if apart is not None:
+        away = float(apart.value[at])
+        text = CONDITIONALS.signed(away, float(apart.std_error[at]))
+        beyond = WordedValue(away, text, "strong" if answer.carries[at] else "plain")
+    return (
+        WordedValue(first, first, tag="" if joint.detected[place] else NOISE),
+        second,
+        None if truth is None else CONDITIONALS.full(float(truth[place]), 0.001),
+        estimate_of(
+            CONDITIONALS, *(float(each[place]) for each in (joint.share, joint.low, joint.high))
+        ),
+        *given,
+        beyond,
+    )
+
+
+def _places(share: Any, most: int | None) -> list[int]:
+    """The places of the largest shares, in their declared order."""
+    if most is None or len(share) <= most:
+        return list(range(len(share)))
+    largest: list[int] = np.sort(np.argsort(-share, kind="stable")[:most]).tolist()
+    return largest
+
+
+def _largest(share: Any, values: Sequence[str]) -> list[str]:
+    return [values[place] for place in np.argsort(-share, kind="stable").tolist()]

@@ -1,0 +1,343 @@
+"""Who comes back on the pages: the lifecycle, the average curve, each cohort, and growth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from deniable_estimator.document.document import Column, Estimate, Frame, Picture, WordedValue
+from deniable_estimator.document.plot.marks import (
+    CellRow,
+    Chart,
+    HeatCell,
+    HeatMap,
+    LineChart,
+)
+from deniable_estimator.document.plot.ticks import Tick, levels_from_zero
+from deniable_estimator.document.units import half_width
+from deniable_estimator.kinds.basis import Part
+from deniable_estimator.kinds.csv_files import plain
+from deniable_estimator.kinds.formats import (
+    estimate_of,
+    interval_title,
+    kind,
+)
+from deniable_estimator.kinds.kind import Kind, Shown
+from deniable_estimator.kinds.numbers.charts import band_line
+from deniable_estimator.kinds.numbers.words import poisoning, series_frame
+from deniable_estimator.kinds.retention.making import combine_retentions, estimate_retention
+from deniable_estimator.kinds.retention.retention import NAMES, RetentionAnswer, retention_series
+from deniable_estimator.kinds.retention.sentences import (
+    devices_between,
+    devices_text,
+    finding_words,
+    growth_words,
+    impossible_words,
+    quick_text,
+)
+from deniable_estimator.kinds.shares.charts import bar_chart
+from deniable_estimator.messages import counted, message
+from deniable_estimator.statistics.intervals import FloatArray
+from deniable_estimator.statistics.significance import Adjustment
+
+_COHORTS = 26
+"""Half a year of weeks; the files have all of them."""
+
+_WINDOWS = 13
+"""Windows of the table of growth."""
+
+_SMALL = 6
+"""How many series are offered to be seen over time."""
+
+
+_HEIGHT = 160
+
+_LEVELS = 4
+"""How many steps of colour there are."""
+
+_STRONGER = message("the stronger the colour, the more come back")
+_FAINT = message("known to ±10 points at best; “?” where a cohort is too small to tell")
+
+_NO_IDS = message(
+    "A device knows whether this is its first window, and reports it with noise: there is no id, "
+    "and nobody can follow a device from one window to the next. An app that is installed again, "
+    "or whose data is cleared, is a new device."
+)
+_QUOTIENTS = message(
+    "The share of a cohort is a quotient of two estimates. Where its devices are too few, no share "
+    "fits worse than another, and none is shown."
+)
+_HALVES = message(
+    "Each device answers one of the two questions for ever, so cohorts are counted among half of "
+    "the devices."
+)
+_WINDOW = {"day": message("Day"), "week": message("Week"), "month": message("Month")}
+
+_WIDE = 0.2
+"""Where an interval is wider, a cell has no colour: it would show noise."""
+
+
+class RetentionKind(Kind[RetentionAnswer]):
+    """Who is new, who stays, who comes back."""
+
+    answer = RetentionAnswer
+    types = frozenset({"retention"})
+    combine = staticmethod(combine_retentions)
+    series_of = staticmethod(retention_series)
+
+    def make(
+        self, parts: Sequence[Part], level: float, adjust: Adjustment
+    ) -> list[RetentionAnswer]:
+        return [estimate_retention(part, level, adjust) for part in parts]
+
+    def headline(self, answer: RetentionAnswer) -> str:
+        return finding_words(answer)
+
+    def unsound(self, answer: RetentionAnswer) -> str | None:
+        return impossible_words(answer)
+
+    def unknown(self, answer: RetentionAnswer) -> bool:
+        """Whether nothing is known of the leading series."""
+        return math.isnan(answer.series.at(answer.leading)[0])
+
+    def reading(self, answer: RetentionAnswer) -> tuple[str, ...]:
+        halves = (_HALVES,) if len(answer.asks) > 1 else ()
+        points = answer.unit.text(answer.budget, answer.budget)
+        worst = poisoning(answer, message("+{worst} points", worst=points))
+        return _NO_IDS, _QUOTIENTS, *halves, worst
+
+    def frames(self, answer: RetentionAnswer, shown: Shown) -> tuple[Frame, ...]:
+        axis = None if shown.drawn else (0.0, 1.0)
+        frames = [series_frame(answer, shown, message("Devices"), axis=axis)]
+        growing = growth_words(answer)
+        if answer.growth:
+            below = (growing,) if growing and not shown.drawn else ()
+            frames.append(replace(_growth(answer), notes=below))
+        if not shown.drawn:
+            return *frames, *_triangle(answer)
+        *others, last = retention_pictures(answer, _COHORTS)
+        if growing:
+            last = replace(last, notes=(*last.notes, growing))
+        return replace(frames[0], pictures=(*others, last)), *frames[1:]
+
+    def pictures(self, answer: RetentionAnswer, shown: Shown, limit: int) -> tuple[Picture, ...]:
+        return retention_pictures(answer, _WINDOWS)
+
+    def charts(self, answer: RetentionAnswer, shown: Shown, limit: int) -> Sequence[Chart]:
+        """The bars of the lifecycle, and the cohorts."""
+        drawn = [each.chart for each in retention_pictures(answer, _WINDOWS)]
+        kept = [each for each in drawn if not isinstance(each, LineChart)]
+        title = message("{metric}: who comes back", metric=answer.metric)
+        return [replace(each, title=title, description=finding_words(answer)) for each in kept]
+
+    def card(self, answer: RetentionAnswer) -> tuple[str, Estimate]:
+        """The name and the number of the leading series."""
+        numbers = answer.series.at(answer.leading)
+        return answer.unit.label(answer.leading), estimate_of(answer.unit, *numbers)
+
+    def over_time(self, answer: RetentionAnswer, chosen: Sequence[str]) -> list[str]:
+        """The leading series first, the lifecycle, and some ages."""
+        names = answer.series.names
+        shown = [answer.leading, *(name for name in names if name != answer.leading)][:_SMALL]
+        return [*shown, *(each for each in chosen if each in names and each not in shown)]
+
+
+def _growth(answer: RetentionAnswer) -> Frame:
+    """The newest windows, the newest first."""
+    rows = []
+    for each in reversed(answer.growth[-_WINDOWS:]):
+        lost = None
+        if each.lost is not None:
+            lost = Estimate(
+                each.lost.value, devices_text(each.lost), between=devices_between(each.lost)
+            )
+        others = map(devices_text, (each.new, each.stayed, each.returned))
+        rows.append((each.window, f"{each.active:,.0f}", *others, lost, quick_text(each)))
+    columns = (
+        Column("window", _WINDOW[answer.window], "words"),
+        Column("active", message("Active")),
+        Column("new", message("New")),
+        Column("stayed", message("Stayed")),
+        Column("returned", message("Back after a gap")),
+        Column("lost", message("Lost"), "estimate", interval=interval_title(answer.level)),
+        Column("gained_for_each_lost", message("New or back for each lost")),
+    )
+    about = message(
+        "Active devices are counted; the others are estimates. Lost: active in the window before, "
+        "and not in this one, with the {level}% interval.",
+        level=f"{answer.level * 100:g}",
+    )
+    return Frame("growth", message("Growth"), columns, rows, subtitle=about)
+
+
+def _triangle(answer: RetentionAnswer) -> tuple[Frame, ...]:
+    """The cohorts as a table, in which those that are hardly known are dim."""
+    ages = int(np.max(answer.cells.age, initial=0))
+    if not ages:
+        return ()
+    chart = _cohorts(answer, _rows(answer)[:_WINDOWS], ages)
+    columns = (
+        Column("cohort", chart.corner, "words"),
+        Column("devices", chart.counted or ""),
+        *(Column(f"age {age}", age) for age in chart.heads),
+    )
+    rows = [
+        (row.label, row.counted, *(each and _quiet(each) for each in row.cells))
+        for row in chart.rows
+    ]
+    notes = (message("Dim: {which}.", which=_FAINT),)
+    return (Frame("cohorts", message("Each cohort"), columns, rows, (), notes, chart.heading),)
+
+
+def _quiet(found: HeatCell) -> WordedValue:
+    return WordedValue(None, found.text, "plain" if found.level else "quiet")
+
+
+def retention_pictures(answer: RetentionAnswer, most: int) -> tuple[Picture, ...]:
+    """All that there is to draw: the average of all cohorts, the lifecycle, and the `most` newest
+    cohorts below their average."""
+    told, drawn = finding_words(answer), []
+    rows = _rows(answer)
+    ages = int(np.max(answer.cells.age, initial=0))
+    if ages and (curve := _curve(answer, told, ages)):
+        about = message(
+            "Of new devices, the share that is active so many windows ({kind}) after the first "
+            "one, with the {level}% interval",
+            kind=kind(answer.window),
+            level=f"{answer.level * 100:g}",
+        )
+        drawn.append(Picture(curve, message("Average of all cohorts"), about))
+    if answer.lifecycle is not None and answer.lifecycle.n:
+        named = replace(answer.lifecycle, values=tuple(NAMES.values()))
+        heading = message("Active devices")
+        chart = bar_chart(named, Shown(rows=0, declared_order=True))
+        drawn.append(Picture(replace(chart, heading=heading), heading))
+    if ages:
+        cohorts = _cohorts(answer, rows[:most], ages)
+        more = len(rows) - most
+        left = counted(
+            "{count:,} older cohort is not drawn; the files hold it.",
+            "{count:,} older cohorts are not drawn; the files hold them.",
+            more,
+        )
+        legend = ("up", _STRONGER), ("faded", _FAINT)
+        notes = (left,) if more > 0 else ()
+        drawn.append(
+            Picture(cohorts, message("Each cohort"), cohorts.heading, legend=legend, notes=notes)
+        )
+    return tuple(drawn)
+
+
+def _rows(answer: RetentionAnswer) -> list[CellRow]:
+    ages = int(np.max(answer.cells.age, initial=0))
+    found: dict[str, list[HeatCell | None]] = {}
+    counted: dict[str, float] = {}
+    rows = answer.rows()
+    scale = _scale(answer) if rows else (0.0, 1.0)
+    for cohort, _, age, devices, value, _, low, high, told in rows:
+        counted[cohort] = devices
+        cells = found.setdefault(cohort, [None] * ages)
+        cells[age - 1] = _cell(answer, value, low, high, scale, told == "nothing fits")
+    return [
+        CellRow(cohort, tuple(cells), counted=f"{max(0.0, counted[cohort]):,.0f}")
+        for cohort, cells in reversed(found.items())
+    ]
+
+
+def _cohorts(answer: RetentionAnswer, rows: Sequence[CellRow], ages: int) -> HeatMap:
+    return HeatMap(
+        heading=message(
+            "Each cohort: the share that is active so many windows after its first one"
+        ),
+        corner=message("First {kind}", kind=kind(answer.window)),
+        counted=message("Counted"),
+        heads=tuple(str(age) for age in range(1, ages + 1)),
+        rows=(_average(answer, ages), *rows),
+    )
+
+
+def _average(answer: RetentionAnswer, ages: int) -> CellRow:
+    curve = answer.curve
+    assert curve is not None
+    scale = _scale(answer)
+    cells = [
+        _cell(answer, value, low, high, scale, none)
+        for value, low, high, none in zip(
+            *(plain(each[:ages]) for each in (curve.value, curve.low, curve.high)),
+            curve.empty[:ages].tolist(),
+            strict=True,
+        )
+    ]
+    return CellRow(message("All"), tuple(cells), counted="", whole=True)
+
+
+def _scale(answer: RetentionAnswer) -> tuple[float, float]:
+    """The retentions with the lightest and the darkest colour: of all that is known well."""
+    assert answer.curve is not None
+    found = [
+        each.value[np.isfinite(each.value) & (each.high - each.low <= _WIDE)]
+        for each in (answer.curve, answer.triangle)
+    ]
+    known = np.concatenate(found)
+    return (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+
+
+def _cell(
+    answer: RetentionAnswer,
+    value: float | None,
+    low: float | None,
+    high: float | None,
+    scale: tuple[float, float],
+    none: bool,
+) -> HeatCell:
+    if value is None or low is None or high is None:
+        why = message("no retention fits") if none else answer.unit.unknown
+        return HeatCell("?", 0, why)
+    spread = half_width(value, low, high)
+    part = (value - scale[0]) / (scale[1] - scale[0] or 1.0)
+    level = min(_LEVELS, max(1, math.ceil(part * _LEVELS)))
+    sure = high - low <= _WIDE
+    return HeatCell(
+        f"{value * 100:.0f}%" if spread > 0.005 else answer.unit.full(value, spread),
+        level if sure else 0,
+        answer.unit.interval(low, high, spread),
+    )
+
+
+def _curve(answer: RetentionAnswer, told: str, ages: int) -> LineChart | None:
+    found = answer.curve
+    assert found is not None
+    known = [age for age in range(1, ages + 1) if np.isfinite(found.value[age - 1])]
+    if len(known) < 2:
+        return None
+    places = np.array(known) - 1
+    top = float(found.high[places].max()) or 1.0
+    levels, step = levels_from_zero(top)
+    top = max(top, levels[-1])
+
+    def down(column: FloatArray) -> list[float]:
+        return [round((1 - share / top) * _HEIGHT, 1) for share in column[places].tolist()]
+
+    return LineChart(
+        form="numbers",
+        name=f"{answer.metric}-curve",
+        title=message("{metric}: the average of all cohorts", metric=answer.metric),
+        description=told,
+        height=_HEIGHT,
+        lines=(
+            band_line(
+                [(age - 0.5) / ages * 100 for age in known],
+                *(down(each) for each in (found.value, found.low, found.high)),
+            ),
+        ),
+        levels=tuple(
+            Tick((1 - level / top) * _HEIGHT, answer.unit.tick(level, step)) for level in levels
+        ),
+        ticks=tuple(
+            Tick(round((age - 0.5) / ages * 100, 2), str(age))
+            for age in range(1, ages + 1, math.ceil(ages / 13))
+        ),
+    )

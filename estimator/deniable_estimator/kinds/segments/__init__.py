@@ -1,0 +1,1 @@
+"""Segments: an answer for each part of the crowd."""

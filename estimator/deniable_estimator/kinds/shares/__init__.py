@@ -1,0 +1,59 @@
+"""Shares of values.
+
+Here is what its plan takes: commands are made of this before numpy is imported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from deniable_estimator.inputs import Input
+from deniable_estimator.messages import message
+from deniable_estimator.planning.inputs import (
+    DEVICES,
+    EPSILON,
+    HALF_WIDTH,
+    LIFETIME_EPSILON,
+    MECHANISM,
+    SAMPLE_RATE,
+    SEGMENT_SHARE,
+    SHARE,
+    SIZE,
+    PlanKind,
+)
+
+_INPUTS = (
+    *(SIZE, EPSILON),
+    replace(
+        LIFETIME_EPSILON,
+        help=message(
+            "The limit on what all reports of a device reveal together; with memos, "
+            "all of one value"
+        ),
+    ),
+    *(DEVICES, SAMPLE_RATE),
+    Input(
+        "memoize",
+        bool,
+        message("Memoize noise"),
+        message(
+            "Each value gets one permanent randomized response; the lifetime epsilon "
+            "limits what it reveals"
+        ),
+        default=False,
+    ),
+    *(SHARE, HALF_WIDTH, SEGMENT_SHARE, MECHANISM),
+)
+
+PLAN = PlanKind(
+    "values",
+    message("What can this metric detect?"),
+    message(
+        "Before you declare it: the smallest share that it can detect, and how many "
+        "devices that takes."
+    ),
+    message("Plan values instead"),
+    "shares",
+    _INPUTS,
+    ("size",),
+)
