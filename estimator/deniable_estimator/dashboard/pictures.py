@@ -38,8 +38,7 @@ from deniable_estimator.document.plot.parts import (
     part_bar,
     picture,
     small_bar,
-    small_columns,
-    small_dots,
+    small_chart,
     spark,
     strip,
 )
@@ -75,13 +74,13 @@ def offer_plots(app: Flask) -> None:
         plot=lambda chart: draw(chart, page),
         plot_flags=lambda found, height, name: flags(found, height, page, name),
         small_bar=small_bar,
-        small_columns=lambda chart: small_columns(chart, page),
         sparkline=spark,
-        plot_small=lambda chart: small_dots(chart, page),
+        small_chart=lambda chart: small_chart(chart, page),
         strip=strip,
         part_bar=part_bar,
         key=key,
     )
+    app.jinja_env.tests["bars"] = lambda chart: isinstance(chart, Bars)
 
 
 @pictures.get("/metric/<name>.<any(svg, png):form>")

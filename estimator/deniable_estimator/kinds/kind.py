@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from deniable import Metric
 from deniable_estimator.analyses.base import Analysis
@@ -51,6 +51,18 @@ class Shown:
     truth: Any = None
     """What is known of a simulated crowd: of shares and of a pair an array of them, of a number a
     `Crowd`, and of a retention its series by name."""
+
+
+class Card(NamedTuple):
+    """What stands of an answer on a card of the overview, below its leading number."""
+
+    chart: Chart | None = None
+    said: str = ""
+    """A sentence in place of number and chart."""
+    name: str = ""
+    """What the leading number is called there, if not as elsewhere."""
+    blank: bool = False
+    """Whether there is nothing to show yet."""
 
 
 class Kind(ABC, Generic[AnyAnswer]):
@@ -151,9 +163,9 @@ class Kind(ABC, Generic[AnyAnswer]):
         """A sentence over the picture in a file, if there is one."""
         return ""
 
-    @abstractmethod
-    def card(self, answer: AnyAnswer) -> Any:
-        """The chart of a card of the overview."""
+    def card(self, answer: AnyAnswer) -> Card:
+        """What stands on a card of the overview."""
+        return Card()
 
     @abstractmethod
     def over_time(self, answer: AnyAnswer, chosen: Sequence[str]) -> list[str]:

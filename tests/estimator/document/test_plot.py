@@ -40,8 +40,7 @@ from deniable_estimator.document.plot.parts import (
     part_bar,
     picture,
     small_bar,
-    small_columns,
-    small_dots,
+    small_chart,
     strip,
 )
 from deniable_estimator.document.plot.scales import Axis, NumberAxis, end_text, scale_from_zero
@@ -132,8 +131,8 @@ def drawings():
     yield str(flags((FLAG,), 90, Page(), "notes"))
     columns = CHARTS["columns"]
     assert isinstance(columns, Columns)
-    yield str(small_columns(columns, Page()))
-    yield from (str(small_dots(Dots(rows=(row,), ticks=DOTS.ticks), Page())) for row in rows)
+    yield str(small_chart(columns, Page()))
+    yield from (str(small_chart(Dots(rows=(row,), ticks=DOTS.ticks), Page())) for row in rows)
     yield from (str(key(each)) for each in KEYS)
     yield from map(str, (part_bar(30), part_bar(100.0, 8)))
     ends = [(0.0, 1.0), (0.2, 0.21), (-0.01, 0.5), (-0.4, 0.5), (-0.5, -0.2), (0.0, 0.0), (3, 2e6)]

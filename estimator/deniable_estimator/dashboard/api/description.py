@@ -1,5 +1,6 @@
 """The OpenAPI 3.1 description of the read API, from what the code declares: the addresses, the
-parameters (`parameters.py`), and what they and the responses mean (`schemas.toml`)."""
+parameters (`parameters.py`), and what they and the responses mean (`schemas.toml`, here and of each
+kind)."""
 
 from __future__ import annotations
 
@@ -14,10 +15,12 @@ from typing import Any
 import msgspec
 from flask import Response
 
+from deniable_estimator import kinds
 from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.dashboard.api.parameters import COMMON, Parameter
 from deniable_estimator.dashboard.api.representations import Form
 from deniable_estimator.inputs import REQUIRED
+from deniable_estimator.kinds.registry import KINDS
 
 
 @dataclass(frozen=True)
@@ -178,7 +181,15 @@ def _error(code: str, told: str) -> dict[str, Any]:
 
 @lru_cache
 def _tables() -> dict[str, dict[str, Any]]:
-    return tomllib.loads(Path(__file__).with_name("schemas.toml").read_text(encoding="utf-8"))
+    own = Path(__file__).with_name("schemas.toml")
+    of_kinds = [each for at in kinds.__path__ for each in sorted(Path(at).glob("*/schemas.toml"))]
+    tables: dict[str, dict[str, Any]] = {}
+    for path in (own, *of_kinds):
+        tables |= tomllib.loads(path.read_text(encoding="utf-8"))
+    names = [each.answer.kind for each in KINDS]
+    tables["_types"]["kind"] = {"enum": names}
+    tables["Estimate"] = {"_is": " or ".join(name.title() for name in names)}
+    return tables
 
 
 def _schemas() -> dict[str, Any]:

@@ -39,6 +39,7 @@ from deniable_estimator.judging.findings import FindingKind, MetricFinding, stan
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.discovery.finds import Finds
 from deniable_estimator.kinds.formats import estimate, estimate_of, series_name
+from deniable_estimator.kinds.kind import Card
 from deniable_estimator.kinds.registry import kind_of
 from deniable_estimator.messages import message
 
@@ -75,9 +76,8 @@ class MetricSummary:
     guess: str
     """Out of 100: the most often that a 50/50 guess is right after one report."""
     leading: LeadingSeries | None = None
-    kind: str = ""
-    """That of the answer; empty without reports."""
-    chart: Any = None
+    card: Card | None = None
+    """What stands on its card; None without reports."""
     spark: Sparkline | None = None
     change: WeekChange | NoChange | None = None
     alarm: str | None = None
@@ -149,8 +149,7 @@ def _summarize(reading: PageReading, family: int, latest: bool) -> MetricSummary
         reading,
         n=answer.n if answer else None,
         leading=_leading(answered) if answered else None,
-        kind=answered.kind if answered else "",
-        chart=kind.card(answered) if kind else None,
+        card=kind.card(answered) if answered and kind else None,
         spark=_spark(reading, answered) if answered else None,
         change=change,
         alarm=alarm.text if alarm else answer and kind_of(answer).unsound(answer),

@@ -81,8 +81,13 @@ def small_bar(row: BarRow, zero: float) -> Markup:
     )
 
 
-def small_columns(chart: Columns, pen: Page) -> Markup:
-    """A histogram on a card: all bars are one path, in a box that is stretched across."""
+def small_chart(chart: Columns | Dots, pen: Page) -> Markup:
+    """A chart on a card of the overview."""
+    return _small_columns(chart, pen) if isinstance(chart, Columns) else _small_dots(chart, pen)
+
+
+def _small_columns(chart: Columns, pen: Page) -> Markup:
+    """A histogram: all bars are one path, in a box that is stretched across."""
     floor = chart.height
     path = "".join(
         f"M{each.start:.1f} {floor}v-{each.height:.1f}h{each.width * 0.88:.1f}V{floor}"
@@ -95,7 +100,7 @@ def small_columns(chart: Columns, pen: Page) -> Markup:
     )
 
 
-def small_dots(chart: Dots, pen: Page) -> Markup:
+def _small_dots(chart: Dots, pen: Page) -> Markup:
     """The same of a number on its scale, without words."""
     row = chart.rows[0]
     dot = "" if row.at is None else pen.circle("dot", row.at, 10, 4)

@@ -13,7 +13,6 @@ from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.analyses.numbers import HistogramAnalysis, SlidingWindowAnalysis
 from deniable_estimator.analyses.numbers.distribution import RangeShare
 from deniable_estimator.document.document import Column, Estimate, Frame, Picture
-from deniable_estimator.document.plot.marks import Columns, Dots
 from deniable_estimator.document.units import SHARES
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.basis import Part
@@ -23,7 +22,7 @@ from deniable_estimator.kinds.formats import (
     estimate_column,
     estimate_of,
 )
-from deniable_estimator.kinds.kind import Kind, Shown
+from deniable_estimator.kinds.kind import Card, Kind, Shown
 from deniable_estimator.kinds.numbers.charts import (
     MOST_BARS,
     curve_chart,
@@ -207,8 +206,9 @@ class DistributionKind(Kind[Distribution]):
         )
         return (Picture(chart, legend=legend),)
 
-    def card(self, answer: Distribution) -> Columns:
-        return histogram_chart(answer, height=_CARD_HEIGHT, limit=_CARD_BARS)
+    def card(self, answer: Distribution) -> Card:
+        chart = histogram_chart(answer, height=_CARD_HEIGHT, limit=_CARD_BARS)
+        return Card(chart, name=message("Median"), blank=not chart.marks.rows[0].known)
 
     def over_time(self, answer: Distribution, chosen: Sequence[str]) -> list[str]:
         """Each quantile, and the mean."""
@@ -331,10 +331,10 @@ class MeanKind(Kind[Mean]):
         return (replace(frame, pictures=self.pictures(answer, shown, 0)) if shown.drawn else frame,)
 
     def pictures(self, answer: Mean, shown: Shown, limit: int) -> tuple[Picture, ...]:
-        return (Picture(self.card(answer), legend=(_interval_key(answer),)),)
+        return (Picture(scale_chart(answer), legend=(_interval_key(answer),)),)
 
-    def card(self, answer: Mean) -> Dots:
-        return scale_chart(answer)
+    def card(self, answer: Mean) -> Card:
+        return Card(scale_chart(answer))
 
     def over_time(self, answer: Mean, chosen: Sequence[str]) -> list[str]:
         return [answer.leading]

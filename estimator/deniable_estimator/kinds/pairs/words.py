@@ -27,7 +27,7 @@ from deniable_estimator.kinds.formats import (
     interval_title,
     noted,
 )
-from deniable_estimator.kinds.kind import Kind, Shown
+from deniable_estimator.kinds.kind import Card, Kind, Shown
 from deniable_estimator.kinds.numbers.words import poisoning
 from deniable_estimator.kinds.pairs.making import combine_pairs, estimate_pair
 from deniable_estimator.kinds.pairs.pair import Given, PairAnswer, pair_series
@@ -125,9 +125,9 @@ class PairKind(Kind[PairAnswer]):
     def said(self, answer: PairAnswer, shown: Shown) -> str:
         return finding_words(answer, direction(answer, shown.given))[0]
 
-    def card(self, answer: PairAnswer) -> str:
+    def card(self, answer: PairAnswer) -> Card:
         """What the two have to do with each other, in a sentence."""
-        return self.headline(answer)
+        return Card(said=self.headline(answer))
 
     def over_time(self, answer: PairAnswer, chosen: Sequence[str]) -> list[str]:
         """The leading conditional, the same of the other values, and the chosen series."""

@@ -21,7 +21,6 @@ from deniable_estimator.document.units import half_width
 from deniable_estimator.kinds.basis import Part
 from deniable_estimator.kinds.csv_files import plain
 from deniable_estimator.kinds.formats import (
-    estimate_of,
     interval_title,
     kind,
 )
@@ -132,11 +131,6 @@ class RetentionKind(Kind[RetentionAnswer]):
         kept = [each for each in drawn if not isinstance(each, LineChart)]
         title = message("{metric}: who comes back", metric=answer.metric)
         return [replace(each, title=title, description=finding_words(answer)) for each in kept]
-
-    def card(self, answer: RetentionAnswer) -> tuple[str, Estimate]:
-        """The name and the number of the leading series."""
-        numbers = answer.series.at(answer.leading)
-        return answer.unit.label(answer.leading), estimate_of(answer.unit, *numbers)
 
     def over_time(self, answer: RetentionAnswer, chosen: Sequence[str]) -> list[str]:
         """The leading series first, the lifecycle, and some ages."""

@@ -27,7 +27,7 @@ from deniable_estimator.kinds.formats import (
     series_name,
     values_below_noise,
 )
-from deniable_estimator.kinds.kind import Kind, Shown
+from deniable_estimator.kinds.kind import Card, Kind, Shown
 from deniable_estimator.kinds.numbers.words import EVERYONE, change_column, poisoning
 from deniable_estimator.kinds.shares.charts import bar_chart, folded_chart
 from deniable_estimator.kinds.shares.making import combine, estimate_shares
@@ -167,8 +167,8 @@ class SharesKind(Kind[Shares]):
             told.append(message("Red is impossible."))
         return spaced(told)
 
-    def card(self, answer: Shares) -> Bars:
-        return bar_chart(answer, limit=1 if answer.boolean else _CARD_BARS)
+    def card(self, answer: Shares) -> Card:
+        return Card(bar_chart(answer, limit=1 if answer.boolean else _CARD_BARS))
 
     def over_time(self, answer: Shares, chosen: Sequence[str]) -> list[str]:
         """The largest values, and the chosen ones; of a boolean "true" alone."""
