@@ -177,7 +177,7 @@ def create_app(
         day=formats.day,
         days=words.days_of,
         kind=formats.kind,
-        type=words.TYPES.get,
+        type=words.type_name,
         ask=words.ASKED.get,
         example=words.example,
         range=words.range_of,

@@ -38,6 +38,11 @@ TOO_SHORT = {
 }
 
 
+def type_name(name: str) -> str:
+    """What people call a type of metrics."""
+    return TYPES.get(name, name)
+
+
 def chance(p: float) -> str:
     """A small p-value in a sentence: "p = 3e-06"."""
     return "p < 1e-15" if p < 1e-15 else f"p = {p:.1g}"

@@ -16,7 +16,7 @@ from deniable_estimator.dashboard.overview.summary import MetricSummary, standin
 from deniable_estimator.dashboard.overview.week import LEVEL, NoChange, WeekChange
 from deniable_estimator.dashboard.ranges import RangeError, presets, since_presets
 from deniable_estimator.dashboard.source import current_source
-from deniable_estimator.dashboard.words import TYPES, freshness
+from deniable_estimator.dashboard.words import freshness, type_name
 from deniable_estimator.kinds.formats import kind
 from deniable_estimator.messages import message, sentence
 
@@ -72,7 +72,7 @@ def overview_page(refused: RangeError | None) -> ResponseReturnValue:
         false_changes=LEVEL,
         states=STATE_NAMES,
         choices=(choices := filter_choices(source.registry)),
-        types={name: TYPES[name] for name in choices["type"]},
+        types={name: type_name(name) for name in choices["type"]},
         sorts=SORT_NAMES,
         strip=STRIP,
         folded=FOLDED,
