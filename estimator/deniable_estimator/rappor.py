@@ -34,11 +34,11 @@ from deniable.tools.command_line import command
 from deniable_collector.options import Function
 from deniable_estimator.analyses.cohorts.decoder import Decoding, decode
 from deniable_estimator.analyses.cohorts.design import Design
+from deniable_estimator.document.csv_files import csv_rows, csv_text, plain, records, utf8_text
 from deniable_estimator.document.document import Column, Document, Frame, Note, Tone
 from deniable_estimator.document.terminal import MOST_ROWS
 from deniable_estimator.document.units import SHARES
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.kinds.csv_files import csv_rows, csv_text, plain, records, utf8_text
 from deniable_estimator.kinds.formats import SHARE, estimate_of, interval_title, p_value
 from deniable_estimator.terminal.options import NO_DATA, Real, as_csv, as_json, say
 

@@ -288,7 +288,7 @@ registry_argument = click.argument(
 
 
 class Forecasts(Protocol):
-    """What the entry point has: `deniable_estimator.forecasting.crowd_forecast`."""
+    """What the entry point has: `deniable_estimator.planning.crowd_forecast`."""
 
     def remarks(
         self, metric: Metric, cap: float | None = None

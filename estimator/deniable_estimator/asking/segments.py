@@ -26,12 +26,12 @@ from deniable_estimator.asking.fetch import Chosen, Question, Selection, select,
 from deniable_estimator.asking.query import Query, find_metric, sliced
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.trend import GROUPS, Trend, trend
+from deniable_estimator.document.csv_files import Filed, Table
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.forecasting.detection import LARGE_SHARE, reports_to_detect
 from deniable_estimator.forecasting.number_forecast import reports_for_quantile
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.basis import Part
-from deniable_estimator.kinds.csv_files import Filed, Table
 from deniable_estimator.kinds.segments.segmented import Group, Segmented, name_of
 from deniable_estimator.messages import counted, message
 

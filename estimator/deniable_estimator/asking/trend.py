@@ -26,11 +26,11 @@ from deniable_estimator.asking.comparison import compare_each
 from deniable_estimator.asking.fetch import estimated, select, unfinished
 from deniable_estimator.asking.query import Days, Query, check_days, find_metric, windows_within
 from deniable_estimator.asking.reader import Reader
+from deniable_estimator.document.csv_files import Filed, Table, plain
 from deniable_estimator.document.units import SHARES, Unit
 from deniable_estimator.errors import EstimateError, OnlyLongerError
 from deniable_estimator.kinds.base import Answer, ChangeTest, Comparison
 from deniable_estimator.kinds.basis import unreadable_note
-from deniable_estimator.kinds.csv_files import Filed, Table, plain
 from deniable_estimator.messages import message, sentence
 
 Points: TypeAlias = Callable[[Sequence[Days]], Iterator[Answer | None]]

@@ -113,7 +113,7 @@ def visible(metric: Metric, answer: Answer) -> str | None:
     does; None where an answer is no share, or nothing was reported.
 
     It is the share that is detected with probability .8 by as many reports
-    (`forecasting.crowd_forecast`). Where devices remember their noise, only as many count as
+    (`planning.crowd_forecast`). Where devices remember their noise, only as many count as
     devices.
     """
     mechanism = metric.scheme.mechanism

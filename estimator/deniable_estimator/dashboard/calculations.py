@@ -22,10 +22,10 @@ from deniable_estimator.asking.fetch import Question
 from deniable_estimator.asking.listed import Listed
 from deniable_estimator.asking.trend import Trend
 from deniable_estimator.asking.trend_words import step_asked
+from deniable_estimator.document.csv_files import Filed, Table, csv_text, table_of, told_of
 from deniable_estimator.document.document import to_json as document_json
 from deniable_estimator.inputs import Asked
 from deniable_estimator.kinds.base import Answer, Comparison
-from deniable_estimator.kinds.csv_files import Filed, Table, csv_text, table_of, told_of
 from deniable_estimator.kinds.numbers.distribution import Distribution
 from deniable_estimator.kinds.plans import make
 from deniable_estimator.kinds.shares.shares import Shares

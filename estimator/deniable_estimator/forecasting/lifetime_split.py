@@ -52,7 +52,7 @@ at most 95.3% of the time. With more, a single report is hardly deniable."""
 
 SMALL_SHARE = 0.01
 """The share whose variance counts if none is given, as in all forecasts of lint
-(`forecasting.crowd_forecast`)."""
+(`planning.crowd_forecast`)."""
 
 _STEPS = 100
 """Proposed epsilons have two decimals, or three significant digits if that is finer."""

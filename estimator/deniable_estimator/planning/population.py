@@ -20,7 +20,7 @@ from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable.protocol.types.discovery import Discovery
 from deniable.protocol.types.number import Number
 from deniable.protocol.types.pair import Pair
-from deniable_estimator.kinds.csv_files import csv_rows
+from deniable_estimator.document.csv_files import csv_rows
 from deniable_estimator.messages import message
 from deniable_estimator.statistics.intervals import FloatArray
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from deniable.protocol.randomness import Bits
 from deniable_estimator.asking.discoveries import finds_of
-from deniable_estimator.kinds.csv_files import csv_text, plain
+from deniable_estimator.document.csv_files import csv_text, plain
 from deniable_estimator.privacy.outsider import DELTA
 from deniable_estimator.releasing.charge import ReleasesSpent
 from deniable_estimator.releasing.manifest import FORMAT, document, signed

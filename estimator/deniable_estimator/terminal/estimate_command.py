@@ -163,7 +163,7 @@ def trend(
     from deniable_estimator.asking.segments import trends_by_segment
     from deniable_estimator.asking.trend import trend as read_trend
     from deniable_estimator.asking.trend_words import step_asked
-    from deniable_estimator.kinds.csv_files import csv_text
+    from deniable_estimator.document.csv_files import csv_text
     from deniable_estimator.terminal.printing import trend_document, trends_document
 
     query = replace(call.query, days=call.query.days.around)

@@ -143,7 +143,7 @@ def _say(
 ) -> None:
     """Print the answer of a simulated crowd with the `truth` as `answer_document` takes it; in
     JSON each of these `rows` has the one that is `told` of it."""
-    from deniable_estimator.kinds.csv_files import plain
+    from deniable_estimator.document.csv_files import plain
     from deniable_estimator.terminal.printing import answer_document
 
     def data() -> dict[str, Any]:

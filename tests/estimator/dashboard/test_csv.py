@@ -7,7 +7,7 @@ import pytest
 from tests.registries import declared
 
 from deniable import Registry
-from deniable_estimator.kinds.csv_files import csv_text
+from deniable_estimator.document.csv_files import csv_text
 
 from .conftest import browser_of, dashboard_of, fill
 

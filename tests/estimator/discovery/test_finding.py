@@ -11,9 +11,9 @@ from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.analyses.discovery import DecodedRows, FoundHead
 from deniable_estimator.analyses.discovery.prefix_tree import Supported, _agrees
+from deniable_estimator.document.csv_files import harmless
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.basis import Part
-from deniable_estimator.kinds.csv_files import harmless
 from deniable_estimator.kinds.discovery.finds import Rule, find_strings, shares_of
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.terminal.promoting import _replace, _toml_list

@@ -14,7 +14,6 @@ from deniable import Registry
 from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable.protocol.mechanisms.prefix_tree import PrefixTree
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
-from deniable_estimator.forecasting.crowd_forecast import forecast
 from deniable_estimator.forecasting.discovery_forecast import (
     Reach,
     reports_to_find,
@@ -24,6 +23,7 @@ from deniable_estimator.forecasting.number_forecast import (
     mean_std_error,
     mean_variance,
 )
+from deniable_estimator.planning.crowd_forecast import forecast
 
 UNIT = NumberRange("0", "1")
 
@@ -91,8 +91,6 @@ def test_a_retention_of_too_few_devices_is_told(keys, code):
 
 def test_forecasts_load_no_numpy():
     """`init` and `add` make them while somebody waits, and numpy alone would take as long."""
-    loaded = (
-        "import sys, deniable_estimator.forecasting.crowd_forecast; print('numpy' in sys.modules)"
-    )
+    loaded = "import sys, deniable_estimator.planning.crowd_forecast; print('numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True)
     assert (done.stdout.strip(), done.stderr) == ("False", "")

@@ -12,7 +12,7 @@ from deniable_estimator.asking.results import digest
 from deniable_estimator.dashboard.exports import Text
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.problems import refusal
-from deniable_estimator.kinds.csv_files import csv_text
+from deniable_estimator.document.csv_files import csv_text
 
 GZIPPED = "-gzip"
 """What the tag of a compressed response ends with: a strong tag stands for certain bytes."""

@@ -34,7 +34,6 @@ from deniable_estimator.dashboard.privacy_label import even_guess
 from deniable_estimator.document.plot.lines import Sparkline, SparkPoint, sparkline
 from deniable_estimator.document.units import SHARES
 from deniable_estimator.errors import OnlyLongerError
-from deniable_estimator.forecasting.crowd_forecast import forecast
 from deniable_estimator.judging.findings import FindingKind, MetricFinding, standing
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.discovery.finds import Finds
@@ -42,6 +41,7 @@ from deniable_estimator.kinds.formats import estimate, estimate_of, series_name
 from deniable_estimator.kinds.kind import Card
 from deniable_estimator.kinds.registry import kind_of
 from deniable_estimator.messages import message
+from deniable_estimator.planning.crowd_forecast import forecast
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from deniable_estimator.analyses.numbers.distribution import (
     RangeShare,
 )
 from deniable_estimator.analyses.numbers.poisoning import Attack, quantile_attack
+from deniable_estimator.document.csv_files import Table, plain, records
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.forecasting.detection import deviations
 from deniable_estimator.forecasting.number_forecast import QUANTILES
@@ -38,7 +39,6 @@ from deniable_estimator.kinds.base import (
     number_change,
 )
 from deniable_estimator.kinds.basis import Part, caveats, vars_of
-from deniable_estimator.kinds.csv_files import Table, plain, records
 from deniable_estimator.kinds.numbers.mean import (
     MeanInUnits,
     NumberAnswer,

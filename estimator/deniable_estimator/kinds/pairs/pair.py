@@ -27,6 +27,7 @@ from deniable_estimator.analyses.pairs.dependence import (
     shrunken,
 )
 from deniable_estimator.analyses.pairs.poisoning import Fake, fakes_to_reject, moved
+from deniable_estimator.document.csv_files import Table, plain, records
 from deniable_estimator.document.units import CONDITIONALS, Unit
 from deniable_estimator.kinds.base import (
     Answer,
@@ -36,7 +37,6 @@ from deniable_estimator.kinds.base import (
     number_change,
 )
 from deniable_estimator.kinds.basis import Basis, vars_of
-from deniable_estimator.kinds.csv_files import Table, plain, records
 from deniable_estimator.kinds.shares.making import infer
 from deniable_estimator.kinds.shares.shares import Shares
 from deniable_estimator.messages import counted, message

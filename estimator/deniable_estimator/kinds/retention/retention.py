@@ -20,6 +20,7 @@ from deniable_estimator.analyses.retention import (
     cells_of,
     retention,
 )
+from deniable_estimator.document.csv_files import Table, plain
 from deniable_estimator.document.units import ShareUnit, windows_text
 from deniable_estimator.forecasting.detection import deviations
 from deniable_estimator.kinds.base import (
@@ -30,7 +31,6 @@ from deniable_estimator.kinds.base import (
     Series,
     number_change,
 )
-from deniable_estimator.kinds.csv_files import Table, plain
 from deniable_estimator.kinds.shares.shares import Shares
 from deniable_estimator.messages import counted, message, sentence
 from deniable_estimator.statistics.counts import share_interval

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from deniable_estimator.document.csv_files import plain
 from deniable_estimator.document.document import Column, Estimate, Frame, Picture, WordedValue
 from deniable_estimator.document.plot.marks import (
     CellRow,
@@ -19,7 +20,6 @@ from deniable_estimator.document.plot.marks import (
 from deniable_estimator.document.plot.ticks import Tick, levels_from_zero
 from deniable_estimator.document.units import half_width
 from deniable_estimator.kinds.basis import Part
-from deniable_estimator.kinds.csv_files import plain
 from deniable_estimator.kinds.formats import (
     interval_title,
     kind,

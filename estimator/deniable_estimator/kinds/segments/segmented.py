@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable.protocol.segments import LEAST_REPORTS
+from deniable_estimator.document.csv_files import Filed, Table, plain, records
 from deniable_estimator.kinds.base import TOGETHER, Answer, Comparison
-from deniable_estimator.kinds.csv_files import Filed, Table, plain, records
 from deniable_estimator.kinds.shares.shares import Shares
 from deniable_estimator.messages import counted, message
 from deniable_estimator.statistics.intervals import FloatArray

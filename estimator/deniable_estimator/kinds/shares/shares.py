@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deniable_estimator.analyses.base import Exposure
+from deniable_estimator.document.csv_files import Table, plain, records
 from deniable_estimator.document.units import RANGES, SHARES, Unit, are_ranges
 from deniable_estimator.kinds.base import Answer, ChangeTest, Comparison, Series
 from deniable_estimator.kinds.basis import footnotes
-from deniable_estimator.kinds.csv_files import Table, plain, records
 from deniable_estimator.statistics.counts import p_values_of_changes, share_interval
 from deniable_estimator.statistics.intervals import FloatArray, Noise, interval_of_difference
 from deniable_estimator.statistics.normalization import Normalization
