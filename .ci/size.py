@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import subprocess
 import tokenize
 from collections import Counter
@@ -26,14 +27,17 @@ ROOMS = {
 }
 PRODUCT = ("client", "collector", "estimator", "demo")
 WORDS = ("docs/", "benchmarks/README.md", "tests/README.md")
+COMMENT = re.compile(r"/\*.*?\*/|\{#.*?#\}", re.DOTALL)
+"""Those of TypeScript and of templates that may have several lines."""
 SILENT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
 
 
 def code_lines(path: Path) -> int:
-    """The lines of a file that hold code; of one that is no Python, those that are not blank."""
+    """The lines of a file that hold code."""
     text = path.read_text(encoding="utf-8")
     if path.suffix != ".py":
-        return sum(bool(line.strip()) for line in text.splitlines())
+        lines_left = map(str.strip, COMMENT.sub("", text).splitlines())
+        return sum(bool(line) and not line.startswith(("//", "--")) for line in lines_left)
     lines: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type not in SILENT and token.type != tokenize.ENDMARKER:
