@@ -31,7 +31,6 @@ from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
 from deniable.protocol.mechanisms.base import (
     ONE,
-    Cell,
     FrequencyOracle,
     Packing,
     Report,
@@ -154,34 +153,6 @@ class ProjectiveGeometry(FrequencyOracle[int]):
     def likelihood(self, report: Report, item: int) -> Fraction:
         inner = sum(map(mul, self.coordinates(report.columns), self.coordinates(item)))
         return self._outside if inner % self.order else self._inside
-
-    def support(self, item: int) -> Iterator[Cell]:
-        """The points of the value's hyperplane, in the order of their index.
-
-        In the block of points with j leading zeros, the coordinates from j + 1 on are free
-        but for one equation with `item`, solved here for the last coordinate in which the
-        item is not zero.
-        """
-        order, dimension = self.order, self.dimension
-        value = self.coordinates(item)
-        last = max(place for place, number in enumerate(value) if number)
-        inverse = pow(value[last], -1, order)
-        for lead, (first, _) in enumerate(self._blocks):
-            tail = dimension - 1 - lead
-            if last <= lead:
-                # Nothing is left to choose: the leading 1 meets the item's last coordinate
-                # (no point here), or only zeros of it (all points of the block).
-                if last < lead:
-                    yield from (Cell(0, first + rest) for rest in range(order**tail))
-                continue
-            after = dimension - 1 - last
-            step = order**after
-            for above in range(order ** (last - lead - 1)):
-                chosen = self._digits(above, last - lead - 1)
-                partial = value[lead] + sum(map(mul, chosen, value[lead + 1 : last]))
-                solved = -partial * inverse % order
-                begin = first + (above * order + solved) * step
-                yield from (Cell(0, begin + rest) for rest in range(step))
 
     def _digits(self, number: int, count: int) -> list[int]:
         """The `count` digits of a number in base `order`, most significant first."""
