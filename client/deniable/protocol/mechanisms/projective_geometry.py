@@ -22,6 +22,7 @@ numbers in base q with the most significant digit first.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator
 from fractions import Fraction
 from operator import mul
@@ -211,14 +212,7 @@ def _spaces(least: int, most: int, odds: Fraction) -> Iterator[tuple[int, int]]:
 
 def _least_order(least: int, dimension: int) -> int:
     """The smallest order from 2 on whose space of that dimension has at least so many points."""
-    high = 2
-    while points(high, dimension) < least:
-        high *= 2
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if points(middle, dimension) >= least else (middle, high)
-    return high
+    return 2 + bisect_left(range(2, least), least, key=lambda order: points(order, dimension))
 
 
 def _is_prime(number: int) -> bool:
