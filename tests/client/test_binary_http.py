@@ -2,6 +2,7 @@
 
 import json
 from contextlib import suppress
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,6 @@ from deniable.protocol.oblivious.binary_http import InnerRequest, InnerResponse,
 _EXAMPLES = json.loads(Path(__file__).with_name("rfc9292.json").read_text())
 KNOWN_REQUEST = bytes.fromhex(_EXAMPLES["known_request"])
 OPEN_REQUEST = bytes.fromhex(_EXAMPLES["open_request"])
-OPEN_RESPONSE = bytes.fromhex(_EXAMPLES["open_response"])
 CHUNKED_RESPONSE = bytes.fromhex(_EXAMPLES["chunked_response"])
 EXAMPLE = InnerRequest(
     b"GET",
@@ -44,8 +44,8 @@ requests = st.builds(
 
 
 def test_the_request_of_rfc_9292():
-    """Both forms of the RFC's request are read, and the known-length form is written bit by bit."""
-    assert InnerRequest.decode(KNOWN_REQUEST) == InnerRequest.decode(OPEN_REQUEST) == EXAMPLE
+    """The RFC's request is read and written bit by bit."""
+    assert InnerRequest.decode(KNOWN_REQUEST) == EXAMPLE
     assert EXAMPLE.encode() == KNOWN_REQUEST
     assert EXAMPLE.header(b"host") == b"www.example.com"
     assert EXAMPLE.header(b"cookie") == b""
@@ -69,7 +69,7 @@ def test_the_request_of_rfc_9292():
 )
 def test_numbers_of_rfc_9000(written, number):
     """Numbers are read and written in the fewest bytes, up to 62 bits, as RFC 9000 says."""
-    assert binary_http._MessageReader(bytes.fromhex(written)).number() == number
+    assert binary_http._read_number(BytesIO(bytes.fromhex(written))) == number
     assert binary_http._number(number).hex() == written
 
 
@@ -81,47 +81,35 @@ def test_headers_that_come_twice():
 
 
 def test_the_most_header_lines():
-    """A message has 64 header lines at most, in either form."""
-    line = b"\1a\1b"
-    for count in (64, 65):
-        known = EXAMPLE._replace(fields=((b"a", b"b"),) * count).encode()
-        unknown = OPEN_REQUEST[: OPEN_REQUEST.index(b"\nuser-agent")] + line * count + bytes(3)
-        for message in (known, unknown):
-            if count == 64:
-                assert len(InnerRequest.decode(message).fields) == 64
-            else:
-                with pytest.raises(WireError, match="64 header lines"):
-                    InnerRequest.decode(message)
+    """A message has 64 header lines at most."""
+    lines = ((b"a", b"b"),) * 64
+    assert InnerRequest.decode(EXAMPLE._replace(fields=lines).encode()).fields == lines
+    with pytest.raises(WireError, match="64 header lines"):
+        InnerRequest.decode(EXAMPLE._replace(fields=(*lines, lines[0])).encode())
 
 
 @pytest.mark.parametrize("status", [200, 599])
-@pytest.mark.parametrize("before", [(), (100,), (199, 100)])
-def test_statuses(status, before):
-    """Informational responses, from 100 to 199, may precede a final one, from 200 to 599."""
-    informational = b"".join(binary_http._number(each) + b"\0" for each in before)
-    message = b"\1" + informational + InnerResponse(status, (), b"text").encode()[1:]
+def test_statuses(status):
+    """A final response has a status from 200 to 599."""
+    message = InnerResponse(status, (), b"text").encode()
     assert InnerResponse.decode(message) == InnerResponse(status, (), b"text")
 
 
-@pytest.mark.parametrize(("message", "spare"), [(KNOWN_REQUEST, 2), (OPEN_REQUEST, 12)])
-def test_what_may_be_cut_off(message, spare):
+def test_what_may_be_cut_off():
     """Empty parts at the end may be cut off, as the RFC says, and no more than those."""
-    for cut in range(1, spare + 1):
-        assert InnerRequest.decode(message[:-cut]) == EXAMPLE
+    for cut in (1, 2):
+        assert InnerRequest.decode(KNOWN_REQUEST[:-cut]) == EXAMPLE
     with pytest.raises(WireError):
-        InnerRequest.decode(message[: -spare - 1])
+        InnerRequest.decode(KNOWN_REQUEST[:-3])
 
 
-def test_the_responses_of_rfc_9292():
-    """Informational responses and trailers are read and left out."""
-    found = InnerResponse.decode(OPEN_RESPONSE)
-    assert found.status == 200
-    assert found.header(b"server") == b"Apache"
-    assert found.header(b"link") == b""
-    assert found.content == b"Hello World! My content includes a trailing CRLF.\r\n"
-    chunked = InnerResponse.decode(CHUNKED_RESPONSE)
-    assert (chunked.status, chunked.fields) == (200, ())
-    assert chunked.content == b"This content contains CRLF.\r\n"
+def test_the_response_of_rfc_9292():
+    """A trailer is read and left out."""
+    found = InnerResponse.decode(CHUNKED_RESPONSE)
+    assert (found.status, found.fields) == (200, ())
+    assert found.content == b"This content contains CRLF.\r\n"
+    with pytest.raises(WireError, match="header line"):
+        InnerResponse.decode(CHUNKED_RESPONSE.replace(b"trailer", b"Trailer"))
 
 
 @given(requests, st.integers(0, 3000))
@@ -151,6 +139,7 @@ def test_noise(message):
     [
         b"",
         b"\x01\x40\xc8",  # a response
+        OPEN_REQUEST,  # the other form
         KNOWN_REQUEST + b"\0\0x",  # something behind the padding
         KNOWN_REQUEST.replace(b"host", b"Host"),  # a name with a capital
         KNOWN_REQUEST.replace(b"en, mi", b"en,\nmi"),  # a line break in a value

@@ -6,6 +6,7 @@ import itertools
 from fractions import Fraction
 
 import pytest
+from tests.supports import support
 
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.mechanisms import Mechanism, Report
@@ -44,7 +45,7 @@ def test_q_is_the_average_over_all_hash_functions(kind, channel):
         if row.packing == "bitmap":
             supporting = [each for each in range(1 << row.width) if each >> other & 1]
         else:
-            supporting = [cell.column for cell in channel.support(other)]
+            supporting = [column for _, column in support(channel, other)]
         total += sum(channel.likelihood(Report(0, each), place) for each in supporting)
     assert total / channel.size**2 == mechanism.q
     assert mechanism.p == channel.p

@@ -10,7 +10,6 @@ from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
 from deniable.protocol.mechanisms import Report, rebuild
 from deniable.protocol.mechanisms.memoized_retention import ASKS, MAX_AGES, MemoizedRetention
-from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection
 from deniable.protocol.randomness import PRECISION
 
 from .two_rounds import memo_chances, report_chances, worst_ratio
@@ -184,11 +183,7 @@ def test_designs_use_both_epsilons_and_no_more(asks, epsilon, ages):
 
 
 def test_questions_and_ages_belong_together():
-    """Ages without cohorts, a channel over another number of cells, and items that
-    are none are errors."""
-    channel = MemoizedSubsetSelection.design(5, 1.0, 2.0)
-    with pytest.raises(SchemeError, match="another number of cells"):
-        MemoizedRetention("week", 2, {"cohorts": channel})
+    """Ages without cohorts, and items that are none are errors."""
     only = CASES["lifecycle"].parameters()
     with pytest.raises(SchemeError, match="asks for lifecycle with 2 ages"):
         rebuild("memoized_retention", {**only, "ages": 2})

@@ -37,21 +37,6 @@ def test_points_of_large_spaces_have_their_digits(order, dimension):
         space.coordinates(space.messages)
 
 
-@pytest.mark.parametrize(("order", "dimension"), SPACES)
-def test_support_is_the_hyperplane(order, dimension):
-    """A value is supported by exactly the points orthogonal to it, each listed once, in order."""
-    space = whole(order, dimension)
-    vectors = [space.coordinates(index) for index in range(space.messages)]
-    for item in range(0, space.messages, max(1, space.messages // 40)):
-        expected = [
-            index
-            for index, vector in enumerate(vectors)
-            if sum(a * b for a, b in zip(vector, vectors[item], strict=True)) % order == 0
-        ]
-        assert [cell.column for cell in space.support(item)] == expected
-        assert all(cell.row == 0 for cell in space.support(item))
-
-
 @pytest.mark.parametrize("size", [2, 5, 40, 3000, 500_000])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.3, 7.0])
 def test_design_has_the_least_variance(size, epsilon):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from tests.estimator.schemes import every_report
+from tests.supports import support
 
 from deniable import Scheme
 from deniable.protocol.mechanisms.hashed import Hashed
@@ -72,7 +73,7 @@ def test_decoders_agree_with_the_definition(mechanism, items):
         else:
             found = oracle_analysis(mechanism).support(tally, np.array(some))
         expected = [
-            sum(int(tally.rows[each.row].cells[each.column]) for each in mechanism.support(item))
+            sum(int(tally.rows[row].cells[column]) for row, column in support(mechanism, item))
             for item in some
         ]
         assert found.counts.tolist() == expected

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 from tests.estimator.schemes import every_report
+from tests.supports import support
 
 from deniable.protocol.mechanisms import Mechanism
 from deniable.protocol.mechanisms.hadamard_response import HadamardResponse
@@ -40,7 +41,7 @@ SMALL: list[Mechanism[int]] = [
 def test_no_report_moves_its_targets_further(mechanism, targets):
     """The pull is what the best of all well-formed reports shows, exactly: all are tried, on
     all sets of so many targets."""
-    planes = [{cell.column for cell in mechanism.support(x)} for x in range(mechanism.size)]
+    planes = [{column for _, column in support(mechanism, x)} for x in range(mechanism.size)]
     p, q = mechanism.p, mechanism.q
     supported = {
         sum(not columns.isdisjoint(planes[x]) for x in chosen)

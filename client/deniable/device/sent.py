@@ -195,7 +195,7 @@ def _cells(mechanism: MemoizedRetention, row: int, window: str, texts: OwnerText
     """The cells of a row of a retention, in words."""
     if mechanism.asks[row] == "lifecycle":
         return list(texts.lifecycle)
-    cohorts = mechanism.cohorts(window)
+    cohorts = mechanism.first_windows(window)
     named = [texts.since.format(window=each) for each in cohorts]
     return [*named, texts.before.format(window=min(cohorts))]
 

@@ -49,7 +49,7 @@ def check_endpoint(endpoint: str) -> None:
 def loopback_address(address: object, name: str) -> str:
     """The address as http://HOST:PORT, where HOST is 127.0.0.0/8 or [::1] as a number.
 
-    `localhost` is looked up here, once, so that no later answer of a resolver can lead elsewhere.
+    `localhost` becomes 127.0.0.1, where `deniable dev` listens: no resolver is asked.
 
     Args:
         address: what was given.
@@ -72,7 +72,7 @@ def loopback_address(address: object, name: str) -> str:
     port = int(found["port"] or 80)
     if port >= 1 << 16:
         raise ValueError(f"{name} names the port {port}, which does not exist: {_ADVICE}")
-    host = _looked_up(name) if found["host"] == "localhost" else found["host"]
+    host = found["host"].replace("localhost", "127.0.0.1")
     return f"http://{host}:{port}"
 
 
@@ -80,29 +80,13 @@ def is_loopback_host(host: str) -> bool:
     """Whether a host, in lower case as it stands in an address, is always this machine."""
     if host in ("localhost", "[::1]"):
         return True
-    from ipaddress import IPv4Address, ip_address  # only development mode asks
+    from ipaddress import IPv4Address  # only development mode asks
 
     try:
         # No names: 127.0.0.1.example.com is one.
-        return isinstance(found := ip_address(host), IPv4Address) and found.is_loopback
+        return IPv4Address(host).is_loopback
     except ValueError:
         return False
-
-
-def _looked_up(name: str) -> str:
-    """The number of `localhost`."""
-    import socket
-    from ipaddress import ip_address
-
-    try:
-        answers = socket.getaddrinfo("localhost", None, type=socket.SOCK_STREAM)
-    except OSError:
-        answers = []
-    numbers = [ip_address(str(answer[4][0])) for answer in answers]
-    if not numbers or not all(each.is_loopback for each in numbers):
-        raise ValueError(f"{name} says localhost, which is not this machine here: {_ADVICE}")
-    # `deniable dev` listens at an IPv4 address.
-    return next((str(each) for each in numbers if each.version == 4), "[::1]")
 
 
 def _is_host(name: str | None) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Callable
 from datetime import MAXYEAR, date
 from typing import Any, TypeAlias
@@ -105,14 +105,7 @@ def rate(value: Any) -> str | None:
 
 
 def bound(value: Any) -> str | None:
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        try:
-            # A whole number that is no float would move without a word.
-            if math.isfinite(float(value)) and float(value) == value:
-                return None
-        except OverflowError:
-            pass
-    return "must be a finite number of 64 bits"
+    return None if is_number(value) else "must be a finite number of 64 bits"
 
 
 def flag(value: Any) -> str | None:
@@ -120,6 +113,8 @@ def flag(value: Any) -> str | None:
 
 
 def is_number(value: Any) -> bool:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    """Whether it is a number that a float holds: a whole one of more digits would move without a
+    word."""
+    if type(value) not in (int, float):
         return False
-    return math.isfinite(value) if isinstance(value, float) else abs(value) <= MAX_DEVICES
+    return abs(value) <= sys.float_info.max and bool(value == float(value))

@@ -101,14 +101,3 @@ SCHEME_KEYS = (
     "mechanism",
 )
 """What a metric's mechanism is made from, beside what its type takes."""
-
-COMPILED_REQUIRED = (
-    *(key for key in REQUIRED if key != "owner"),
-    "aggregate",
-    "longitudinal",
-    "values",
-    "mechanism",
-    "parameters",
-)
-"""What a compiled metric cannot be read without. That it holds everything else is seen when it is
-compared with what compiling it gives (`Registry.from_document`)."""

@@ -16,7 +16,6 @@ from deniable.protocol.errors import SchemeError
 from deniable.protocol.keep import mistakes, read_keep
 from deniable.protocol.keys import (
     COMMON_KEYS,
-    COMPILED_REQUIRED,
     REQUIRED,
     SCHEME_KEYS,
     all_keys,
@@ -38,11 +37,17 @@ from deniable.protocol.segments import (
 )
 from deniable.protocol.types import TYPES, Context, MetricType, Table
 
-_NULLS = ("forget", "memo_epsilon", "one_in", "unit")
-"""The keys of a compiled metric that are null where they say nothing."""
+_BUILT_FROM = (
+    *("type", "expires", "epsilon", "lifetime_epsilon", "longitudinal", "aggregate"),
+    *("values", "mechanism", "parameters"),
+)
+"""What a compiled metric cannot be read without. That it holds everything else is seen when it is
+compared with what compiling it gives (`Registry.from_document`)."""
 
-_LISTS = ("platform", "segments")
-"""Those that are an empty list then."""
+
+_ALSO_NULL = ("values", "other")
+"""The keys of which null is not the same as nothing. Others are null or empty where they are not
+declared."""
 
 
 class MetricReading:
@@ -299,7 +304,7 @@ def declared(
 ) -> tuple[dict[str, Any], Mechanism[Any]] | None:
     """The table that a compiled one was made from, and its mechanism; None, after reports, if there
     is none. What the mechanism says itself, like the range of a number, is taken from there."""
-    missing = [key for key in COMPILED_REQUIRED if key not in table]
+    missing = [key for key in _BUILT_FROM if key not in table]
     for key in missing:
         report(key, "is missing")
     if missing:
@@ -312,9 +317,6 @@ def declared(
         day = date.fromisoformat(table["expires"])
     except (TypeError, ValueError):
         report("expires", "must be a day, like 2027-06-30")
-        return None
-    if wrong := COMMON_KEYS["expires"](day):
-        report("expires", wrong)
         return None
     try:
         mechanism = rebuild(table["mechanism"], table["parameters"])
@@ -333,9 +335,7 @@ def declared(
     made = {
         key: value
         for key, value in table.items()
-        if key in known
-        and not (value is None and key in _NULLS)
-        and not (value == [] and key in _LISTS)
+        if key in known and (value not in (None, []) or key in _ALSO_NULL)
     }
     return {**made, "expires": day, **kind.told_by(mechanism)}, mechanism
 

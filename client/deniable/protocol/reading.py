@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from deniable.protocol.checks import line, positive
@@ -124,14 +123,17 @@ class _Reading:
         self._compiled = compiled
         self._problems: list[Problem] = []
 
-    def _report(self, path: tuple[str, ...], message: str) -> None:
-        from deniable.protocol.toml_lines import line_of
+    def _at(self, *path: str) -> Callable[[str | None, str], None]:
+        """What takes a key of the table at this path (None: the table itself), and what is wrong
+        with it."""
 
-        self._problems.append(Problem(line_of(self._lines, path), ".".join(path), message))
+        def report(key: str | None, message: str) -> None:
+            from deniable.protocol.toml_lines import line_of
 
-    def _report_key(self, path: tuple[str, ...], key: str | None, message: str) -> None:
-        """Report a mistake of a key of the table at this path; None: of the table itself."""
-        self._report(path if key is None else (*path, key), message)
+            whole = path if key is None else (*path, key)
+            self._problems.append(Problem(line_of(self._lines, whole), ".".join(whole), message))
+
+        return report
 
     def read(self) -> dict[str, Any]:
         """The fields of the registry.
@@ -149,33 +151,33 @@ class _Reading:
         """Whether the document has the keys that are known here. Another format has others, so
         complaints about these would mislead."""
         key, version = ("format", FORMAT) if self._compiled else ("schema", SCHEMA)
-        found = self._document.get(key)
+        found, report = self._document.get(key), self._at()
         if type(found) is int and found == version:
             return True
         if self._compiled:
-            self._report((key,), f"must be {FORMAT}: compile metrics.toml with this version")
+            report(key, f"must be {FORMAT}: compile metrics.toml with this version")
             return False
-        self._report((key,), f"must be {SCHEMA}: write `schema = {SCHEMA}` at the top")
+        report(key, f"must be {SCHEMA}: write `schema = {SCHEMA}` at the top")
         return True
 
     def _read(self) -> dict[str, Any]:
-        document = self._document
+        document, report = self._document, self._at()
         for key in document:
             if key not in TOP_KEYS and not self._compiled:
-                self._report((key,), "is unknown here; a metric belongs under [metrics.NAME]")
+                report(key, "is unknown here; a metric belongs under [metrics.NAME]")
         app = document.get("app")
         if not (isinstance(app, str) and APP.fullmatch(app)):
-            self._report(
-                ("app",),
+            report(
+                "app",
                 'must name the app, like app = "editor": a lower-case letter and up to 63 more of '
                 "a-z, 0-9, _ and -",
             )
         for key in PEOPLE_KEYS:
             if key in document and (wrong := line(document[key])):
-                self._report((key,), wrong)
+                report(key, wrong)
         cap = document.get("lifetime_epsilon")
         if cap is not None and (wrong := positive(MAX_LIFETIME_EPSILON)(cap)):
-            self._report(("lifetime_epsilon",), wrong)
+            report("lifetime_epsilon", wrong)
         segments = self._read_segments()
         return {
             "app": app,
@@ -186,17 +188,16 @@ class _Reading:
         }
 
     def _defaults(self) -> dict[str, Any]:
-        defaults = self._document.get("defaults", {})
+        defaults, report = self._document.get("defaults", {}), self._at("defaults")
         if not isinstance(defaults, dict):
-            self._report(("defaults",), "must be a table: write [defaults]")
+            report(None, "must be a table: write [defaults]")
             return {}
         good = {}
         for key, value in defaults.items():
-            path = ("defaults", key)
             if key not in DEFAULTS:
-                self._report(path, f"has no default; [defaults] may hold {', '.join(DEFAULTS)}")
+                report(key, f"has no default; [defaults] may hold {', '.join(DEFAULTS)}")
             elif wrong := COMMON_KEYS[key](value):
-                self._report(path, wrong)
+                report(key, wrong)
             else:
                 good[key] = value
         return good
@@ -206,7 +207,7 @@ class _Reading:
     ) -> dict[str, Metric]:
         tables = self._document.get("metrics", {})
         if not isinstance(tables, dict) or not tables:
-            self._report(("metrics",), "holds no metric: declare one under [metrics.NAME]")
+            self._at("metrics")(None, "holds no metric: declare one under [metrics.NAME]")
             tables = {}
         kinds = {
             name: table.get("type") if isinstance(table, dict) else None
@@ -222,15 +223,13 @@ class _Reading:
         return {name: found[name] for name in tables if name in found}
 
     def _read_metric(self, name: str, table: Any, context: Context) -> Metric | None:
-        path = ("metrics", name)
+        report = self._at("metrics", name)
         named = NAME.fullmatch(name) is not None
         if not named:
-            self._report(path, f"a metric's name is {_NAME_FORM}")
+            report(None, f"a metric's name is {_NAME_FORM}")
         if not isinstance(table, dict):
-            self._report(path, f"must be a table: write [metrics.{name}]")
+            report(None, f"must be a table: write [metrics.{name}]")
             return None
-
-        report = partial(self._report_key, path)
         mechanism = None
         if self._compiled:
             if (found := declared(table, report)) is None:
@@ -244,38 +243,37 @@ class _Reading:
         where metrics can name them."""
         tables = self._document.get("segments", {})
         if not isinstance(tables, dict):
-            self._report(("segments",), "must hold tables: write [segments.NAME]")
+            self._at("segments")(None, "must hold tables: write [segments.NAME]")
             return {}
         return {name: self._read_segment(name, table) for name, table in tables.items()}
 
     def _read_segment(self, name: str, table: Any) -> Segment | None:
-        path = ("segments", name)
+        report = self._at("segments", name)
         if not NAME.fullmatch(name):
-            self._report(path, f"a segment's name is {_NAME_FORM}")
+            report(None, f"a segment's name is {_NAME_FORM}")
         elif not self._compiled and reserved(name):
-            self._report(path, "is a key of the registry itself: give the segment another name")
+            report(None, "is a key of the registry itself: give the segment another name")
         elif name in (self._document.get("metrics") or ()):
-            self._report(
-                path,
+            report(
+                None,
                 "is also the name of a metric. A segment is told in clear and a metric is not: "
                 "give the segment another name",
             )
         if not isinstance(table, dict):
-            self._report(path, f"must be a table: write [segments.{name}]")
+            report(None, f"must be a table: write [segments.{name}]")
             return None
         for key in table:
             if key not in SEGMENT_KEYS:
-                told = f"is unknown; a segment may hold {', '.join(SEGMENT_KEYS)}"
-                self._report((*path, key), told)
-        segment = read_segment(name, table, partial(self._report_key, path))
+                report(key, f"is unknown; a segment may hold {', '.join(SEGMENT_KEYS)}")
+        segment = read_segment(name, table, report)
         if segment is None:
             return None
         if self._compiled:
             if segment.other not in (None, *table["values"]):
-                self._report((*path, "other"), f"is {segment.other!r}, which is not a value")
+                report("other", f"is {segment.other!r}, which is not a value")
         elif segment.why is None and (looks := identifying(segment)):
-            self._report(
-                path,
+            report(
+                None,
                 f"{looks}. A segment travels in clear with each report: use groups of many "
                 'devices, or say why it must be so with why = "..."',
             )

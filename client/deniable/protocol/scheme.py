@@ -137,21 +137,14 @@ class Scheme:
 
     def definition(self) -> dict[str, Any]:
         """All that another program needs to read this scheme's tallies."""
-        return {
+        told = {
             "type": self.type,
             "mechanism": self.mechanism.name,
             "parameters": self.mechanism.parameters(),
             "values": list(self.values) or None,
-            **(
-                {
-                    "segments": [
-                        {"name": each.name, "values": list(each.values)} for each in self.segments
-                    ]
-                }
-                if self.segments
-                else {}
-            ),
         }
+        segments = [{"name": each.name, "values": list(each.values)} for each in self.segments]
+        return {**told, "segments": segments} if segments else told
 
     @classmethod
     def from_definition(cls, definition: Mapping[str, Any]) -> Self:

@@ -128,15 +128,10 @@ def missing(segments: Iterable[Segment], given: Mapping[str, str]) -> str:
     return next(each.name for each in segments if told([each], given) is None)
 
 
-def place(segments: Iterable[Segment], given: Mapping[str, str]) -> int | None:
+def place(segments: Sequence[Segment], given: Mapping[str, str]) -> int | None:
     """The number of a combination, from 0; None if it is not known."""
     values = told(segments, given)
-    if values is None:
-        return None
-    found = 0
-    for segment in segments:
-        found = found * len(segment.values) + segment.values.index(values[segment.name])
-    return found
+    return None if values is None else labels(segments).index(values)
 
 
 def read_segment(

@@ -1,8 +1,7 @@
 """What the tallies of each mechanism say: one analysis for each, and here the list of them.
 
-Adding a mechanism to the estimator means one file in this folder and its entry here. A frequency
-oracle that is not listed is still estimated, by counting cell by cell. `sample_tally` draws the
-tally of a crowd from its exact distribution, without simulating a device.
+Adding a mechanism to the estimator means one file in this folder and its entry here. `sample_tally`
+draws the tally of a crowd from its exact distribution, without simulating a device.
 """
 
 from __future__ import annotations

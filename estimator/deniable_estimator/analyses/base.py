@@ -185,8 +185,7 @@ class Analysis(Generic[AnyMechanism]):
 class OracleAnalysis(Analysis[AnyOracle]):
     """What a tally of a frequency oracle says: the share of any value.
 
-    As it stands it serves any oracle, by counting cell by cell. An oracle of a cleverer kind
-    has a subclass that counts faster.
+    A subclass for each kind of oracle says what supports a value.
     """
 
     tests_shares = True
@@ -198,10 +197,7 @@ class OracleAnalysis(Analysis[AnyOracle]):
 
     def support(self, tally: Tally, items: Items) -> Support:
         """How many of the tally's reports support each item."""
-        rows = [row.cells for row in tally.rows]
-        support = self.mechanism.support
-        counts = [sum(int(rows[row][column]) for row, column in support(item)) for item in items]
-        return Support(np.array(counts), tally.reports)
+        raise NotImplementedError
 
     def shares(self, tallies: Sequence[Tally], items: Items) -> tuple[Support, FloatArray, Noise]:
         """What supports each item in each of T tallies, its unbiased share, and the noise of

@@ -99,7 +99,6 @@ class ProjectiveGeometryAnalysis(PlanesAnalysis[ProjectiveGeometry]):
         return self.mechanism.order ** np.arange(self.mechanism.dimension - 1, -1, -1)
 
     def plane(self, item: int) -> Counts:
-        # As ProjectiveGeometry.support, with arrays in place of loops.
         order, vector = self.mechanism.order, self.mechanism.coordinates(item)
         last = max(place for place, number in enumerate(vector) if number)
         inverse = pow(vector[last], -1, order)

@@ -39,6 +39,7 @@ from deniable_estimator.analyses.candidates import asked_values
 from deniable_estimator.analyses.hashed import HashedAnalysis, hash_places
 from deniable_estimator.analyses.numbers import HistogramAnalysis, SlidingWindowAnalysis
 from deniable_estimator.analyses.numbers.mean import MeanEstimate, level_noise
+from deniable_estimator.analyses.planes import PlanesAnalysis
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.base import Answer
@@ -224,10 +225,8 @@ class MessageCounts(SupportCounts):
         return [int(each) for each in row.cells]
 
     def variances(self, variance: float) -> tuple[float, float]:
-        # Each value has as many messages as any other; some of many are asked.
-        support = self._analysis.mechanism.support
-        times = max(len(list(support(int(each)))) for each in self._items[:2])
-        return super().variances(times * variance)
+        assert isinstance(self._analysis, PlanesAnalysis)
+        return super().variances(self._analysis.near * variance)
 
     def answer(self, noisy: Sequence[int], variance: float) -> Answer:
         (row,) = self.tally.rows

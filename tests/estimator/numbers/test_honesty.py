@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from tests.estimator.numbers.crowds import distribution, sample_crowd, sample_rows, sample_window
+from tests.supports import support
 
 from deniable.protocol.mechanisms import Report
 from deniable.protocol.mechanisms.number_range import TOP, NumberRange
@@ -80,7 +81,7 @@ def test_nodes_below_zero(make_tree):
     """A row whose reports all lie in columns that a node does not own has a share below zero."""
     tree = make_tree(2.0, 64)
     level = tree.levels[2]
-    owned = {cell.column for cell in level.support(7)}
+    owned = {column for _, column in support(level, 7)}
     other = next(column for column in range(level.rows[0].width) if column not in owned)
     found = _alarms(list(tree_figures(tree, _attacked(tree, 2, other, 40_000, 6))))
     assert {"lowest", "low"} <= found

@@ -14,6 +14,7 @@ from tests.estimator.numbers.crowds import (
     sample_window,
     window_rates,
 )
+from tests.supports import support
 
 from deniable.protocol.mechanisms import Report
 from deniable.protocol.mechanisms.hierarchical_histogram import space_of
@@ -35,10 +36,10 @@ def test_it_is_weighted_least_squares(make_tree, epsilon):
     right[64] = 1
     for level, weight, row in zip(tree.levels, tree.weights, rows, strict=True):
         p, q, m = float(level.p), float(level.q), level.size
-        support = np.array(
-            [sum(row.cells[cell.column] for cell in level.support(x)) for x in range(m)]
+        counts = np.array(
+            [sum(row.cells[column] for _, column in support(level, x)) for x in range(m)]
         )
-        shares = (support / row.reports - q) / (p - q)
+        shares = (counts / row.reports - q) / (p - q)
         noise = (p * (1 - p) + (m - 1) * q * (1 - q)) / ((p - q) ** 2 * (m - 1))
         member = np.kron(np.eye(m), np.ones(64 // m))
         normal[:64, :64] += weight / noise * member.T @ member
@@ -136,7 +137,7 @@ def test_nodes_own_the_columns_that_support_them(make_tree, epsilon):
     for level in make_tree(epsilon).levels:
         own = ownership(*space_of(level), level.rows[0].width, level.size)
         for node in range(level.size):
-            columns = sorted(cell.column for cell in level.support(node))
+            columns = [column for _, column in support(level, node)]
             assert np.flatnonzero(own[node]).tolist() == columns
 
 

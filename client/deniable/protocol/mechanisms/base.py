@@ -3,7 +3,7 @@
 A report is (row, columns): it names one row of its metric's tally and a set of that
 row's columns. A mechanism defines how wide its rows are, how a report is packed, how a
 value becomes a report, and with which exact probability. The collector needs only the
-rows. A frequency oracle also defines which cells support a value, and with which
+rows. A frequency oracle also has cells that support a value, and says with which
 probabilities.
 
 The file of a mechanism finds here all that it needs, also the limits and checks of
@@ -13,7 +13,7 @@ The file of a mechanism finds here all that it needs, also the limits and checks
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast
@@ -70,13 +70,6 @@ class Report(NamedTuple):
 
     row: int
     columns: int
-
-
-class Cell(NamedTuple):
-    """One counter of a tally."""
-
-    row: int
-    column: int
 
 
 class Mechanism(Parametrized, ABC, Generic[Item]):
@@ -144,10 +137,11 @@ class Mechanism(Parametrized, ABC, Generic[Item]):
 class FrequencyOracle(Mechanism[Item]):
     """A mechanism whose reports support values, so that the share of any value can be estimated.
 
-    Every oracle here is *pure* (Wang et al., USENIX Security 2017): a report supports the true
-    value with probability `p` and any other value with probability `q`, so that a count S of
-    supporting reports among n estimates the value's share as (S/n - q) / (p - q), without bias.
-    Where strings are hashed, `q` is the average over the public hash functions.
+    A report supports a value when it sets one of the value's cells of the tally. Every oracle here
+    is *pure* (Wang et al., USENIX Security 2017): a report supports the true value with probability
+    `p` and any other value with probability `q`, so that a count S of supporting reports among n
+    estimates the value's share as (S/n - q) / (p - q), without bias. Where strings are hashed, `q`
+    is the average over the public hash functions.
 
     Attributes:
         p, q: the support probabilities, exact.
@@ -157,12 +151,6 @@ class FrequencyOracle(Mechanism[Item]):
     p: Fraction
     q: Fraction
     size: int | None
-
-    def support(self, item: Item) -> Iterator[Cell]:
-        """The cells whose counts support `item`: a report supports it when it sets one of them. By
-        default its own column of the only row."""
-        assert isinstance(item, int)
-        yield Cell(0, item)
 
     def require_item(self, item: int) -> None:
         """Refuse an index outside a closed domain.

@@ -18,12 +18,11 @@ epsilon above 1 other mechanisms need far fewer reports.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import ClassVar, Self
 
 from deniable.protocol.exact import exp_below
-from deniable.protocol.mechanisms.base import ONE, Cell, FrequencyOracle, Packing, Report, Row
+from deniable.protocol.mechanisms.base import ONE, FrequencyOracle, Packing, Report, Row
 from deniable.protocol.mechanisms.limits import MAX_CELLS, check_size, check_threshold
 from deniable.protocol.randomness import Bits, coin, system_bits
 
@@ -68,9 +67,3 @@ class HadamardResponse(FrequencyOracle[int]):
     def likelihood(self, report: Report, item: int) -> Fraction:
         odd = (report.columns & (self.order - 1 - item)).bit_count() & 1
         return 2 * (1 - self.p if odd else self.p) / self.order
-
-    def support(self, item: int) -> Iterator[Cell]:
-        row = self.order - 1 - item
-        for column in range(self.order):
-            if not (column & row).bit_count() & 1:
-                yield Cell(0, column)

@@ -22,7 +22,6 @@ log2(R) bits that link them, without any gain in accuracy.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import ClassVar, Self
 
@@ -30,7 +29,6 @@ from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
 from deniable.protocol.hashing import hash64
 from deniable.protocol.mechanisms.base import (
-    Cell,
     FrequencyOracle,
     MemoizingOracle,
     Report,
@@ -96,11 +94,6 @@ class Hashed(FrequencyOracle[str]):
     def likelihood(self, report: Report, item: str) -> Fraction:
         place = self.place(report.row, item)
         return self.channel.likelihood(Report(0, report.columns), place) / self.hashes
-
-    def support(self, item: str) -> Iterator[Cell]:
-        for row in range(self.hashes):
-            for cell in self.channel.support(self.place(row, item)):
-                yield Cell(row, cell.column)
 
 
 ROWS = 4

@@ -242,10 +242,11 @@ class HierarchicalHistogram(Histogram):
         within = Report(0, report.columns)
         if report.row == self.height and self.mean is not None:
             return self.mean.favoured(within)
-        # Node x owns column y if and only if node y, were there so many, would own column x.
-        owners = {cell.column for cell in self.levels[report.row].support(report.columns)}
-        shift = self._shifts[report.row]
-        return self.joined({cell for cell, _ in enumerate(self.spans()) if cell >> shift in owners})
+        level, wide = self.levels[report.row], self.cells >> 2 * report.row + 2
+        chances = [level.likelihood(within, node) for node in range(level.size)]
+        most = max(chances)
+        likeliest = {cell for cell in range(self.cells) if chances[cell // wide] == most}
+        return self.joined(likeliest)
 
     def edge_variances(self) -> list[float]:
         """In closed form, by least squares over the levels. W is 1 for the cells below the edge and

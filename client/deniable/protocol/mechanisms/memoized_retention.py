@@ -23,14 +23,14 @@ differ, so in each window a cell is one cohort.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, Self, TypeAlias
+from typing import ClassVar, Literal, Self, TypeAlias
 
 from deniable.protocol import windows
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.mechanisms.base import ONE, Memoizing, Report
-from deniable.protocol.mechanisms.limits import TEXT, Each, Parameters, check_parameters
+from deniable.protocol.mechanisms.limits import TEXT, Each
 from deniable.protocol.mechanisms.subset_selection import MemoizedSubsetSelection
 from deniable.protocol.randomness import Bits, system_bits
 
@@ -56,14 +56,16 @@ class MemoizedRetention(Memoizing[int]):
 
     Attributes:
         window: the kind of the windows, by which cohorts are numbered.
-        asks: the questions, in the order of the rows.
         ages: how many windows back cohorts are told apart; 0 if they are not asked for.
+        lifecycle, cohorts: of each question k and the thresholds of its channel; nothing of one
+            that is not asked.
+        asks: the questions, in the order of the rows.
         channels: of each row, in this order.
         texts: of all cells, in this order.
 
     Raises:
-        SchemeError: no question, a kind of windows that there is not, or a channel over another
-            number of cells than its question has.
+        SchemeError: no question, a kind of windows that there is not, or integers that make no
+            channel.
     """
 
     name: ClassVar[str] = "memoized_retention"
@@ -75,22 +77,29 @@ class MemoizedRetention(Memoizing[int]):
     texts: tuple[str, ...]
 
     def __init__(
-        self, window: windows.Kind, ages: int, channels: Mapping[Asked, MemoizedSubsetSelection]
+        self,
+        window: windows.Kind,
+        ages: int,
+        lifecycle: tuple[int, ...],
+        cohorts: tuple[int, ...],
     ) -> None:
         if window not in windows.KINDS:
             raise SchemeError(f"{self.name}: window must be one of {', '.join(windows.KINDS)}")
         self.window, self.ages = window, ages
-        self.asks = tuple(each for each in ASKS if each in channels)
-        self.channels = tuple(channels[each] for each in self.asks)
-        cells = [cells_of(each, ages) for each in self.asks]
+        self.lifecycle, self.cohorts = lifecycle, cohorts
+        channels = {}
+        for each, integers in zip(ASKS, (lifecycle, cohorts), strict=True):
+            if len(integers) not in (0, 3):
+                raise SchemeError(f"{self.name}: {each} must be k, memo and fresh, or nothing")
+            if integers:
+                channels[each] = MemoizedSubsetSelection(len(cells_of(each, ages)), *integers)
+        self.asks, self.channels = tuple(channels), tuple(channels.values())
         if not self.asks or ("cohorts" in self.asks) != (1 <= ages <= MAX_AGES):
             raise SchemeError(
                 f"{self.name}: asks for {', '.join(self.asks) or 'nothing'} with {ages} ages"
             )
-        if [channel.size for channel in self.channels] != [len(each) for each in cells]:
-            raise SchemeError(f"{self.name}: a channel has another number of cells than its row")
         self._begins = tuple(len(LIFECYCLE) * (each == "cohorts") for each in self.asks)
-        self.texts = tuple(text for each in cells for text in each)
+        self.texts = tuple(text for each in self.asks for text in cells_of(each, ages))
         self.rows = tuple(row for channel in self.channels for row in channel.rows)
         self.odds = max(channel.odds for channel in self.channels)
         self.lifetime_odds = max(channel.lifetime_odds for channel in self.channels)
@@ -111,39 +120,15 @@ class MemoizedRetention(Memoizing[int]):
             SchemeError: as MemoizedSubsetSelection.design.
         """
         ages = ages if "cohorts" in asks else 0
-        channels = {
-            each: MemoizedSubsetSelection.design(
-                len(cells_of(each, ages)), epsilon, lifetime_epsilon
-            )
-            for each in asks
-        }
-        return cls(window, ages, channels)
 
-    @classmethod
-    def from_parameters(cls, parameters: Mapping[str, Any]) -> Self:
-        window, ages, *lists = check_parameters(cls.name, parameters, cls.bounds)
-        channels = {}
-        for each, integers in zip(ASKS, lists, strict=True):
-            if len(integers) not in (0, 3):
-                raise SchemeError(f"{cls.name}: {each} must be k, memo and fresh, or nothing")
-            if integers:
-                channels[each] = MemoizedSubsetSelection(len(cells_of(each, ages)), *integers)
-        return cls(window, ages, channels)
+        def integers(asked: Asked) -> tuple[int, ...]:
+            if asked not in asks:
+                return ()
+            size = len(cells_of(asked, ages))
+            channel = MemoizedSubsetSelection.design(size, epsilon, lifetime_epsilon)
+            return channel.k, channel.permanent.threshold, channel.fresh.threshold
 
-    def parameters(self) -> Parameters:
-        """The kind of windows, the ages, and for each question k and the thresholds of its channel;
-        nothing for one that is not asked."""
-        found = dict(zip(self.asks, self.channels, strict=True))
-        return {
-            "window": self.window,
-            "ages": self.ages,
-            **{
-                each: [channel.k, channel.permanent.threshold, channel.fresh.threshold]
-                if (channel := found.get(each))
-                else []
-                for each in ASKS
-            },
-        }
+        return cls(window, ages, *map(integers, ASKS))
 
     def item(self, number: int, first: int, before: bool) -> int:
         """What a device reports in a window.
@@ -157,7 +142,7 @@ class MemoizedRetention(Memoizing[int]):
         cohort = first % (self.ages + 1) if number - first <= self.ages else self.ages + 1
         return lifecycle * (self.ages + 2) + cohort
 
-    def cohorts(self, window: str) -> tuple[str, ...]:
+    def first_windows(self, window: str) -> tuple[str, ...]:
         """The first window that each cell of the cohorts but "older" stands for in a window, as
         labels."""
         count, number = self.ages + 1, windows.number(window)

@@ -22,6 +22,7 @@ numbers in base q with the most significant digit first.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator
 from fractions import Fraction
 from operator import mul
@@ -31,7 +32,6 @@ from deniable.protocol.errors import SchemeError
 from deniable.protocol.exact import exp_below
 from deniable.protocol.mechanisms.base import (
     ONE,
-    Cell,
     FrequencyOracle,
     Packing,
     Report,
@@ -155,34 +155,6 @@ class ProjectiveGeometry(FrequencyOracle[int]):
         inner = sum(map(mul, self.coordinates(report.columns), self.coordinates(item)))
         return self._outside if inner % self.order else self._inside
 
-    def support(self, item: int) -> Iterator[Cell]:
-        """The points of the value's hyperplane, in the order of their index.
-
-        In the block of points with j leading zeros, the coordinates from j + 1 on are free
-        but for one equation with `item`, solved here for the last coordinate in which the
-        item is not zero.
-        """
-        order, dimension = self.order, self.dimension
-        value = self.coordinates(item)
-        last = max(place for place, number in enumerate(value) if number)
-        inverse = pow(value[last], -1, order)
-        for lead, (first, _) in enumerate(self._blocks):
-            tail = dimension - 1 - lead
-            if last <= lead:
-                # Nothing is left to choose: the leading 1 meets the item's last coordinate
-                # (no point here), or only zeros of it (all points of the block).
-                if last < lead:
-                    yield from (Cell(0, first + rest) for rest in range(order**tail))
-                continue
-            after = dimension - 1 - last
-            step = order**after
-            for above in range(order ** (last - lead - 1)):
-                chosen = self._digits(above, last - lead - 1)
-                partial = value[lead] + sum(map(mul, chosen, value[lead + 1 : last]))
-                solved = -partial * inverse % order
-                begin = first + (above * order + solved) * step
-                yield from (Cell(0, begin + rest) for rest in range(step))
-
     def _digits(self, number: int, count: int) -> list[int]:
         """The `count` digits of a number in base `order`, most significant first."""
         digits = [0] * count
@@ -240,14 +212,7 @@ def _spaces(least: int, most: int, odds: Fraction) -> Iterator[tuple[int, int]]:
 
 def _least_order(least: int, dimension: int) -> int:
     """The smallest order from 2 on whose space of that dimension has at least so many points."""
-    high = 2
-    while points(high, dimension) < least:
-        high *= 2
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if points(middle, dimension) >= least else (middle, high)
-    return high
+    return 2 + bisect_left(range(2, least), least, key=lambda order: points(order, dimension))
 
 
 def _is_prime(number: int) -> bool:

@@ -33,7 +33,6 @@ report has new noise. Basic one-time RAPPOR is `symmetric_unary_encoding`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import ClassVar, Self
 
@@ -43,7 +42,6 @@ from deniable.protocol.frozen import frozen
 from deniable.protocol.hashing import hash64
 from deniable.protocol.mechanisms.base import (
     ONE,
-    Cell,
     FrequencyOracle,
     Item,
     MemoizingOracle,
@@ -109,15 +107,6 @@ class Bloom(Parametrized):
         """The rows of a tally of filters: one for each cohort."""
         return (Row(self.k, Packing.BITMAP, None),) * self.cohorts
 
-    def positions(self, cohort: int, text: str) -> list[int]:
-        """The bit of each hash, in their order; some may be the same.
-
-        Raises:
-            ValueError: the string is not valid Unicode.
-        """
-        first = cohort * self.h
-        return [hash64(self.salt, first + each, text) % self.k for each in range(self.h)]
-
     def filter(self, cohort: int, text: str) -> int:
         """The string's filter in a cohort, as a bitmap.
 
@@ -125,15 +114,9 @@ class Bloom(Parametrized):
             ValueError: the string is not valid Unicode.
         """
         bitmap = 0
-        for position in self.positions(cohort, text):
-            bitmap |= 1 << position
+        for row in range(cohort * self.h, (cohort + 1) * self.h):
+            bitmap |= 1 << hash64(self.salt, row, text) % self.k
         return bitmap
-
-    def cells(self, text: str) -> Iterator[Cell]:
-        """The bits of the string in all cohorts, each once."""
-        for cohort in range(self.cohorts):
-            for position in sorted(set(self.positions(cohort, text))):
-                yield Cell(cohort, position)
 
 
 COHORTS = 64
@@ -281,9 +264,6 @@ class _Filtered(FrequencyOracle[str]):
         bitmap = self.bloom.filter(report.row, item)
         each = bitmap_likelihood(report.columns, bitmap, self.bloom.k, self.p, self._p01)
         return each / self.bloom.cohorts
-
-    def support(self, item: str) -> Iterator[Cell]:
-        return self.bloom.cells(item)
 
 
 class Rappor(_Filtered, _TwoRounds[str]):

@@ -1,13 +1,13 @@
 """HTTP messages as bytes: `message/bhttp` of RFC 9292, as far as a batch and its response need it.
 
-Messages are written in the known-length form, and read in both forms. Zeros behind a message are
+Messages are in the known-length form, which SDKs and gateways write. Zeros behind a message are
 padding (RFC 9292, 3.8), so that messages of one size class cannot be told apart.
 """
 
 from __future__ import annotations
 
+import io
 import re
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from deniable.protocol.errors import WireError
@@ -15,7 +15,7 @@ from deniable.protocol.errors import WireError
 Fields = tuple[tuple[bytes, bytes], ...]
 """Header lines in their order: names in lower case, and values."""
 
-_KNOWN_REQUEST, _KNOWN_RESPONSE, _OPEN_REQUEST, _OPEN_RESPONSE = range(4)
+_REQUEST, _RESPONSE = 0, 1
 SMALLEST = 1 << 10
 """Bytes that every request and every response has at least."""
 
@@ -43,18 +43,16 @@ class InnerRequest(NamedTuple):
 
     @classmethod
     def decode(cls, message: bytes) -> InnerRequest:
-        """Read a message in either form.
+        """Read a message in the known-length form.
 
         Raises:
             WireError: this is no request.
         """
-        reader = _MessageReader(message)
-        form = reader.number()
-        if form not in (_KNOWN_REQUEST, _OPEN_REQUEST):
+        stream = io.BytesIO(message)
+        if _read_number(stream) != _REQUEST:
             raise _malformed("it is no request")
-        method, scheme, authority, path = (reader.sized() for _ in range(4))
-        fields, content = reader.rest(known=form == _KNOWN_REQUEST)
-        return cls(method, scheme, authority, path, fields, content)
+        method, scheme, authority, path = (_read_sized(stream) for _ in range(4))
+        return cls(method, scheme, authority, path, *_rest(stream))
 
     def header(self, name: bytes) -> bytes:
         """The value of a header; several values are joined by commas, none is empty."""
@@ -62,7 +60,7 @@ class InnerRequest(NamedTuple):
 
 
 class InnerResponse(NamedTuple):
-    """A final response. Informational responses before it and a trailer are read and left out."""
+    """A final response: its status, header and content. A trailer is read and left out."""
 
     status: int
     fields: Fields = ()
@@ -75,22 +73,18 @@ class InnerResponse(NamedTuple):
 
     @classmethod
     def decode(cls, message: bytes) -> InnerResponse:
-        """Read a message in either form.
+        """Read a message in the known-length form.
 
         Raises:
             WireError: this is no response.
         """
-        reader = _MessageReader(message)
-        form = reader.number()
-        if form not in (_KNOWN_RESPONSE, _OPEN_RESPONSE):
+        stream = io.BytesIO(message)
+        if _read_number(stream) != _RESPONSE:
             raise _malformed("it is no response")
-        known = form == _KNOWN_RESPONSE
-        while 100 <= (status := reader.number()) < 200:
-            reader.fields(known=known)
+        status = _read_number(stream)
         if not 200 <= status < 600:
             raise _malformed("its status is none")
-        fields, content = reader.rest(known=known)
-        return cls(status, fields, content)
+        return cls(status, *_rest(stream))
 
     def header(self, name: bytes) -> bytes:
         """The value of a header; several values are joined by commas, none is empty."""
@@ -107,82 +101,52 @@ def padded(message: bytes, size: int) -> bytes:
     return message.ljust(size, b"\0")
 
 
-class _MessageReader:
-    """Reads a message from its beginning."""
+def _read_number(stream: io.BytesIO) -> int:
+    """A variable-length integer (RFC 9000, 16)."""
+    first = _take(stream, 1)[0]
+    size = 1 << (first >> 6)
+    number = first << 8 * (size - 1) | int.from_bytes(_take(stream, size - 1), "big")
+    # Without the two bits that say the size.
+    return number & (1 << 8 * size - 2) - 1
 
-    def __init__(self, message: bytes) -> None:
-        self._message = message
-        self._place = 0
 
-    def number(self) -> int:
-        """A variable-length integer (RFC 9000, 16)."""
-        first = self._take(1)[0]
-        if first < 0x40:
-            return first
-        size = 1 << (first >> 6)
-        more = self._take(size - 1)
-        number = first << 8 * (size - 1) | int.from_bytes(more, "big")
-        # Without the two bits that say the size.
-        return number & (1 << 8 * size - 2) - 1
+def _read_sized(stream: io.BytesIO) -> bytes:
+    """So many bytes as the number before them says."""
+    return _take(stream, _read_number(stream))
 
-    def sized(self) -> bytes:
-        """So many bytes as the number before them says."""
-        return self._take(self.number())
 
-    def fields(self, *, known: bool) -> Fields:
-        """A section of header or trailer lines."""
-        found: list[tuple[bytes, bytes]] = []
-        for line in self._lines(known=known):
-            # Before the next one is read: a message has room for many.
-            if len(found) == _MOST_FIELDS:
-                raise _malformed(f"it has more than {_MOST_FIELDS} header lines")
-            found.append(line)
-        return tuple(found)
+def _rest(stream: io.BytesIO) -> tuple[Fields, bytes]:
+    """Header and content. Parts at the end that are empty may be cut off."""
+    end = stream.getbuffer().nbytes
+    header, content, trailer = (
+        _read_sized(stream) if stream.tell() < end else b"" for _ in range(3)
+    )
+    if stream.read().strip(b"\0"):
+        raise _malformed("something else than padding follows it")
+    _lines(trailer)
+    return _lines(header), content
 
-    def _lines(self, *, known: bool) -> Iterator[tuple[bytes, bytes]]:
-        if known:
-            inside = _MessageReader(self.sized())
-            while not inside._ended:
-                yield inside._line(inside.number())
-        else:
-            while size := self.number():
-                yield self._line(size)
 
-    def rest(self, *, known: bool) -> tuple[Fields, bytes]:
-        """Header, content and trailer; those that are empty may be cut off at the end."""
-        fields = () if self._ended else self.fields(known=known)
-        content = b""
-        if not self._ended:
-            content = self.sized() if known else self._chunks()
-        if not self._ended:
-            self.fields(known=known)
-        left = len(self._message) - self._place
-        if not self._message.endswith(bytes(left)):
-            raise _malformed("something else than padding follows it")
-        return fields, content
-
-    def _chunks(self) -> bytes:
-        chunks = []
-        while size := self.number():
-            chunks.append(self._take(size))
-        return b"".join(chunks)
-
-    def _line(self, size: int) -> tuple[bytes, bytes]:
-        name, value = self._take(size), self.sized()
+def _lines(section: bytes) -> Fields:
+    """The lines of a header or trailer."""
+    stream = io.BytesIO(section)
+    found: list[tuple[bytes, bytes]] = []
+    while stream.tell() < len(section):
+        # Before the next one is read: a message has room for many.
+        if len(found) == _MOST_FIELDS:
+            raise _malformed(f"it has more than {_MOST_FIELDS} header lines")
+        name, value = _read_sized(stream), _read_sized(stream)
         if not _is_name(name) or not _is_value(value):
             raise _malformed("a header line is none")
-        return name, value
+        found.append((name, value))
+    return tuple(found)
 
-    @property
-    def _ended(self) -> bool:
-        return self._place >= len(self._message)
 
-    def _take(self, size: int) -> bytes:
-        end = self._place + size
-        if end > len(self._message):
-            raise _malformed("it is cut off")
-        piece, self._place = self._message[self._place : end], end
-        return piece
+def _take(stream: io.BytesIO, size: int) -> bytes:
+    piece = stream.read(size)
+    if len(piece) < size:
+        raise _malformed("it is cut off")
+    return piece
 
 
 def _number(value: int) -> bytes:

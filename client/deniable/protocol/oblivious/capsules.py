@@ -45,18 +45,6 @@ def suite_of(kem: int, aead: int) -> CipherSuite:
     return CipherSuite.new(KEMId(kem), KDFId(KDF), AEADId(aead))
 
 
-def public_bytes(kem: int, private: Any) -> bytes:
-    """The public half of pyhpke's private key."""
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
-    public = private.raw.public_key()
-    if kem == KEMS["x25519"]:
-        raw: bytes = public.public_bytes_raw()
-    else:
-        raw = public.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
-    return raw
-
-
 REQUEST_TYPE, RESPONSE_TYPE = "message/ohttp-req", "message/ohttp-res"
 
 KEY_PROBLEM = "https://iana.org/assignments/http-problem-types#ohttp-key"
@@ -148,7 +136,8 @@ class PrivateKey:
     @cached_property
     def configuration(self) -> KeyConfiguration:
         """The public half."""
-        return KeyConfiguration(self.id, self.kem, public_bytes(self.kem, self.loaded))
+        public = type(self.loaded)(self.loaded.raw.public_key())
+        return KeyConfiguration(self.id, self.kem, public.to_public_bytes())
 
     @cached_property
     def loaded(self) -> Any:

@@ -8,8 +8,10 @@ that alike, which no regular expression would.
 
 from __future__ import annotations
 
+import string
 import unicodedata
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any, ClassVar, Self
 
 from deniable.protocol.checks import Check, is_number, one_of
@@ -33,7 +35,9 @@ MAX_DENIED = 100
 MAX_PATTERN = 128
 """How many characters a pattern may have."""
 
-_SMALL = {ord("A") + place: ord("a") + place for place in range(26)}
+_SMALL = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+_LITERAL: dict[int, Any] = {**_SMALL, **str.maketrans({"?": "[?]", "[": "[[]"})}
+"""The same of a pattern, with what `fnmatch` would take for more than itself."""
 
 
 def check_deny(value: Any) -> str | None:
@@ -67,23 +71,7 @@ def _wrong(pattern: str) -> str | None:
 def denied(text: str, patterns: Sequence[str]) -> bool:
     """Whether a string in normal form C fits one of the patterns."""
     small = text.translate(_SMALL)
-    return any(_fits(small, pattern.translate(_SMALL)) for pattern in patterns)
-
-
-def _fits(text: str, pattern: str) -> bool:
-    first, *middle = pattern.split("*")
-    if not middle:
-        return text == first
-    last = middle.pop()
-    if len(text) < len(first) + len(last) or not text.startswith(first) or not text.endswith(last):
-        return False
-    begin, end = len(first), len(text) - len(last)
-    for piece in middle:  # the first place that fits leaves the most for what follows
-        found = text.find(piece, begin, end)
-        if found < 0:
-            return False
-        begin = found + len(piece)
-    return True
+    return any(fnmatchcase(small, pattern.translate(_LITERAL)) for pattern in patterns)
 
 
 DEFAULT_LENGTH = 16

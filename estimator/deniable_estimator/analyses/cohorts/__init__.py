@@ -44,6 +44,7 @@ from deniable_estimator.analyses.base import (
     Ones,
     OracleAnalysis,
     Pull,
+    Support,
 )
 from deniable_estimator.analyses.cohorts.decoder import Decoding, decode
 from deniable_estimator.analyses.cohorts.design import Design
@@ -236,6 +237,10 @@ class FilterAnalysis(CohortAnalysis[AnyFilter]):
         bloom = self.mechanism.bloom
         sizes = bloom.cohorts, bloom.k, bloom.h
         return Channel(bloom.salt, *sizes, self.mechanism.p, self.p01, exclusive=False)
+
+    def support(self, tally: Tally, items: Items) -> Support:
+        cells = np.concatenate([row.cells for row in tally.rows])
+        return Support(_design(self.table(), items).sums(cells), tally.reports)
 
     def ones(self) -> Ones:
         bloom, fewer = self.mechanism.bloom, 0.0

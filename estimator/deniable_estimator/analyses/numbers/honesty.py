@@ -127,7 +127,8 @@ def tree_figures(mechanism: HierarchicalHistogram, rows: Sequence[TallyRow]) -> 
         yield _lowest(tree, supports)
         if tree[-1][0].size > ARITY:
             yield _low(*tree[-1], supports[-1])
-        most = [float(level.p) / len([*level.support(0)]) for level, _ in tree]
+        owned = [ownership(*space_of(each), each.rows[0].width, each.size)[0] for each, _ in tree]
+        most = [float(level.p) / own.sum() for (level, _), own in zip(tree, owned, strict=True)]
         yield from message_figure([row for _, row in tree], most)
     spread = [(level, row) for level, row in tree if row.reports * (1 - float(level.p)) >= _VARIED]
     if len(spread) > 1:
