@@ -77,7 +77,8 @@ class Client(Background):
         SegmentError: in development, a segment is not declared.
         ValueError: the endpoint is not an address, the key is malformed, `spread` is out of
             range, or the address of development mode is not of this machine.
-        TypeError: `consent` is not given, or is neither True nor False.
+        TypeError: `consent` is not given, or is neither True nor False, or `segments` is no
+            mapping.
     """
 
     def __init__(
@@ -227,7 +228,13 @@ class Client(Background):
         Raises:
             SegmentError: in development (DENIABLE_DEV, `deniable.testing`, `strict=True`): no such
                 segment. Elsewhere this is counted as "mistake".
+            TypeError: `segments` is no mapping.
         """
+        if not isinstance(segments, Mapping):
+            raise TypeError(
+                'segments must map names to values, like {"platform": "web"}, '
+                f"not {type(segments).__name__}"
+            )
         for name, value in segments.items():
             try:
                 refused = self._recorder.tell(name, value)

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from deniable.device import open_windows, outbox
 from deniable.device.ledger import Ledger
 from deniable.device.outbox import Entry
-from deniable.device.sent import OWNER_TEXTS, OwnerLanguage, OwnerTexts, SentReport
+from deniable.device.sent import OWNER_TEXTS, OwnerLanguage, OwnerTexts, SentReport, percent
 from deniable.protocol.registry import Registry
 
 _LISTED_REPORTS = 200
@@ -198,8 +198,7 @@ def _likelihoods(report: SentReport, texts: OwnerTexts) -> str:
     if not report.likelihoods:
         return ""
     rows = "".join(
-        f'<tr><th scope="row">{escape(each.value)}</th>'
-        f"<td>{float(100 * each.probability):.3g}%</td></tr>"
+        f'<tr><th scope="row">{escape(each.value)}</th><td>{percent(each.probability)}</td></tr>'
         for each in report.likelihoods
     )
     return (

@@ -85,7 +85,7 @@ _EXTRAS = {
     "deniable_estimator": "estimator",
 }
 
-_NEAR = 0.6
+_NEAR = 0.7
 """How alike two names must be, from 0 to 1, for one to be proposed in place of the other."""
 
 

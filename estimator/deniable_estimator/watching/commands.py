@@ -15,6 +15,7 @@ import click
 
 from deniable import DeniableError
 from deniable.tools.command_line import command, json_option
+from deniable.whole_files import written
 from deniable_collector.options import registry_option, store_option
 from deniable_estimator.files import ANNOTATIONS, file_in_folder
 from deniable_estimator.terminal.options import Parsed, candidates_folder_option, opened
@@ -194,7 +195,8 @@ def digest(
     for path, content in ((html, as_html), (text, as_text)):
         if path is not None:
             try:
-                path.write_text(content(found, language), encoding="utf-8")
+                with written(path, None) as file:
+                    file.write(content(found, language).encode())
             except OSError as error:
                 raise click.ClickException(f"{path} cannot be written: {error.strerror}") from error
             click.echo(f"wrote {path}")

@@ -26,6 +26,7 @@ from deniable.tools.starting.new_metric import (
     more_metric_options,
     refusing,
 )
+from deniable.whole_files import written
 
 
 @command("deniable add weather --type boolean --epsilon 1 --yes")
@@ -51,7 +52,7 @@ def add(metric: str, path: Path, dry_run: bool, yes: bool, **given: Any) -> None
     """
     try:
         before = path.read_bytes()
-        text = before.decode("utf-8")
+        text = before.decode("utf-8-sig")
     except FileNotFoundError:
         raise click.ClickException(f"there is no file {path}: `deniable init` writes one") from None
     except UnicodeDecodeError:
@@ -142,7 +143,7 @@ def _append(path: Path, before: bytes, addition: str) -> None:
     """Add to the file, unless somebody has changed it meanwhile."""
     if b"\r\n" in before:
         addition = addition.replace("\r\n", "\n").replace("\n", "\r\n")
-    with writing(path), path.open("r+b") as file:
-        if file.read() != before:
+    with writing(path), written(path) as file:
+        if path.read_bytes() != before:
             raise click.ClickException(f"{path} has changed meanwhile: try again")
-        file.write(addition.encode("utf-8"))
+        file.write(before + addition.encode())
