@@ -184,13 +184,13 @@ class Client(Background):
             self._mistaken(error)
             return
         if record is None:
-            self._troubles.expired(name)
+            self._troubles.remark("expired", name)
             return
         if record.refused is not None:
             self._troubles.note(record.refused, "refused")
             self._warn(f"{record.refused}, so the value was dropped")
         if self.status != "on":
-            self._troubles.ignored(self.status)
+            self._troubles.remark(self.status)
             return
         if record.segments is None:
             from deniable.protocol.segments import missing
@@ -205,7 +205,7 @@ class Client(Background):
             )
             return
         if record.undeclared:
-            self._troubles.undeclared(name, record.text)
+            self._troubles.remark("other", name, record.text)
             self._warn(
                 f"metric {name!r}: a value that is not declared was recorded, and counts as "
                 f"{record.text!r}; to count it separately, declare it"

@@ -26,10 +26,6 @@ if TYPE_CHECKING:
 FIRST_BACKOFF = 1.0
 LONGEST_BACKOFF = 3_600.0
 
-ROLLOUT_PAUSE = 1_800.0
-"""Seconds after which a report is sent again whose metric or scheme the collector did not know
-yet. The actual wait is between once and twice as long."""
-
 
 class Device:
     """One device: a registry, a state and a transport to the collector.
@@ -41,6 +37,12 @@ class Device:
 
     jitter = outbox.JITTER
     """The longest delay of answers at once."""
+
+    longest_backoff = LONGEST_BACKOFF
+
+    rollout_pause = 1_800.0
+    """Seconds after which a report is sent again whose metric or scheme the collector did not know
+    yet. The actual wait is between once and twice as long."""
 
     def __init__(
         self,
@@ -121,9 +123,8 @@ class Device:
                     outbox.pause(connection, batch.id, until, asked)
             raise
         with self.state.transaction() as connection:
-            now = self.clock()
-            retry_at = now + ROLLOUT_PAUSE + self._uniform(ROLLOUT_PAUSE)
-            return outbox.acknowledge(connection, batch.id, rejected, now, retry_at)
+            retry_at = self.clock() + self.rollout_pause + self._uniform(self.rollout_pause)
+            return outbox.acknowledge(connection, batch.id, rejected, retry_at)
 
     def seconds_to_send(self) -> float:
         """How long until a batch is due; infinity when no report waits."""
@@ -132,7 +133,7 @@ class Device:
 
     def _backoff(self, failures: int) -> float:
         """Exponential backoff with full jitter: uniform up to a bound that doubles."""
-        return self._uniform(min(LONGEST_BACKOFF, FIRST_BACKOFF * 2.0 ** min(failures, 30)))
+        return self._uniform(min(self.longest_backoff, FIRST_BACKOFF * 2.0 ** min(failures, 30)))
 
     def _uniform(self, bound: float) -> float:
         """A delay below `bound`. It randomizes a time, never a value, so a float is safe."""

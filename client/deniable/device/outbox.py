@@ -159,13 +159,13 @@ def hurry(connection: Connection, metrics: Iterable[str], now: float) -> None:
 
 
 def acknowledge(
-    connection: Connection, batch_id: str, rejected: Mapping[int, str], now: float, retry_at: float
+    connection: Connection, batch_id: str, rejected: Mapping[int, str], retry_at: float
 ) -> list[RejectedError]:
     """The collector has the batch; `rejected` gives the reason of each index it left out.
 
     A report that was left out for a temporary reason joins another batch from the POSIX time
-    `retry_at` on, until its window is too old at `now`. Returns an error for each report that was
-    left out.
+    `retry_at` on, unless its window is too old then. Returns an error for each report that was left
+    out.
     """
     connection.execute("UPDATE pauses SET failures = 0, until = 0, asked = 0")
     left_out = []
@@ -176,7 +176,7 @@ def acknowledge(
         reason = rejected.get(position)
         if reason is None:
             continue
-        waits = reason in PASSING and now <= windows.end(window) + LATEST
+        waits = reason in PASSING and retry_at <= windows.end(window) + LATEST
         left_out.append(RejectedError(metric, reason, waits=waits))
         if waits:
             connection.execute(
