@@ -18,20 +18,16 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from sqlite3 import Connection
 
 from deniable.device.device import Device
 from deniable.device.diagnostics import Diagnostics
 from deniable.device.state import State
 from deniable.device.transport import HttpTransport, Reply
 from deniable.protocol.errors import MetricError, RejectedError, SegmentError, TransportError
+from deniable.protocol.randomness import Bits
+from deniable.protocol.registry import Registry
 from deniable.protocol.wire import mark_development
-
-if TYPE_CHECKING:
-    from sqlite3 import Connection
-
-    from deniable.protocol.randomness import Bits
-    from deniable.protocol.registry import Registry
 
 TROUBLES = "/v1/troubles"
 """Where `deniable dev` hears of mistakes that a client found."""

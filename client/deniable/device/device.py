@@ -7,21 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
+from sqlite3 import Connection
 from typing import TYPE_CHECKING
 
 from deniable.device import ledger, open_windows, outbox
-from deniable.protocol.errors import TransportError
+from deniable.device.outbox import OutgoingBatch
+from deniable.device.recording import Record
+from deniable.device.state import State
+from deniable.protocol.errors import RejectedError, TransportError
+from deniable.protocol.randomness import Bits
+from deniable.protocol.registry import Registry
 
 if TYPE_CHECKING:
-    from sqlite3 import Connection
-
-    from deniable.device.outbox import OutgoingBatch
-    from deniable.device.recording import Record
-    from deniable.device.state import State
     from deniable.device.transport import Transport
-    from deniable.protocol.errors import RejectedError
-    from deniable.protocol.randomness import Bits
-    from deniable.protocol.registry import Registry
 
 FIRST_BACKOFF = 1.0
 LONGEST_BACKOFF = 3_600.0
@@ -78,7 +76,6 @@ class Device:
             # The delay of windows that have ended: devices do not all send at midnight, and the
             # time of sending says nothing about the time of recording.
             windows.seal(until, now + self._uniform(self.spread))
-            open_windows.forget_refusals(connection, until)
             return outbox.trim(connection), outbox.queued(connection)
 
     def _begin(self, connection: Connection, now: float) -> float:

@@ -39,19 +39,15 @@ Whoever has both the key and the reports of a device can compute the noise, and 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from sqlite3 import Connection
+from typing import Any
 
-from deniable.protocol.mechanisms import Memoizing
+from deniable.protocol.mechanisms import Memoizing, Report
+from deniable.protocol.metric import Metric
 from deniable.protocol.randomness import KEY_BYTES, Bits, below, keyed_bits
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from sqlite3 import Connection
-
-    from deniable.protocol.mechanisms import Report
-    from deniable.protocol.metric import Metric
-    from deniable.protocol.registry import Registry
+from deniable.protocol.registry import Registry
 
 TABLES = """
 CREATE TABLE ledger (

@@ -11,17 +11,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from sqlite3 import Connection
+from typing import NamedTuple
 
 from deniable.protocol import windows
 from deniable.protocol.errors import RejectedError
+from deniable.protocol.metric import Metric
+from deniable.protocol.randomness import Bits
 from deniable.protocol.wire import LATEST, SealedReport, encode_batch, new_batch_id
-
-if TYPE_CHECKING:
-    from sqlite3 import Connection
-
-    from deniable.protocol.metric import Metric
-    from deniable.protocol.randomness import Bits
 
 BATCH_REPORTS = 100
 """The most reports in one batch."""

@@ -89,7 +89,9 @@ def lint(
     if as_notice:
         _print_notice(registry, problems, str(path), lang)
         return
-    files = dict(_files_beside(registry)) if registry else {}
+    # Other files of an operator, as installed packages check them.
+    checks = installed("deniable.lint") if registry else ()
+    files = {name: found for check in checks for name, found in check(registry, os.environ)}
     if as_json:
         document = {
             "source": str(path),
@@ -133,12 +135,6 @@ def _print_notice(
     if not text:
         raise SystemExit(1)
     click.echo(text, nl=False)
-
-
-def _files_beside(registry: Registry) -> Iterator[tuple[str, Sequence[Problem]]]:
-    """Other files of an operator, and what is wrong with each, as installed packages check them."""
-    for check in installed("deniable.lint"):
-        yield from check(registry, os.environ)
 
 
 @command(

@@ -140,16 +140,14 @@ def _change(directory: Path, switch: str | None, *, erase: bool) -> None:
         if not (directory / FILE_NAME).exists():
             # It may be the wrong name, and then the app goes on.
             print(f"No app has kept anything in {directory} yet; see that the name is right.")
-        elif erase or switch == "off":
-            if erase:
-                state.erase(time.time())
-            else:
-                state.withdraw()
+        elif erase:
+            state.erase(time.time())
             print(
                 "Values, reports and the keys of memos on this device are erased; the ledger stays."
-                if erase
-                else "What waited to be sent is deleted."
             )
+        elif switch == "off":
+            state.withdraw()
+            print("What waited to be sent is deleted.")
 
 
 def _shown(asked: argparse.Namespace, directory: Path, registry: Registry | None) -> str:

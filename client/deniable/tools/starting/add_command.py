@@ -23,7 +23,6 @@ from deniable.tools.starting.new_metric import (
     is_interactive,
     metric_keys,
     metric_options,
-    more_metric_options,
     refusing,
 )
 from deniable.whole_files import written
@@ -42,7 +41,12 @@ from deniable.whole_files import written
 @click.option("--dry-run", is_flag=True, help="Show the metric, and write nothing.")
 @click.option("--yes", is_flag=True, help="Ask nothing.")
 @metric_options
-@more_metric_options
+@click.option("--of", metavar="A,B", help="The two metrics of a pair.")
+@click.option(
+    "--ask", type=click.Choice(["mean", "distribution"]), help="What to know of a number."
+)
+@click.option("--epsilon", type=float, help="Limit on what one report reveals.")
+@click.option("--lifetime-epsilon", type=float, help="Limit on what all reveal.")
 def add(metric: str, path: Path, dry_run: bool, yes: bool, **given: Any) -> None:
     """Add METRIC to a metrics.toml: show what the crowd will and will not see, then write it.
 
