@@ -405,5 +405,5 @@ def _open_state(app: str, state_dir: str | Path | State | None) -> State:
         return State(default_directory(app) if state_dir is None else state_dir, app)
     except StateError as error:
         state = State(None)
-        state.failure = str(error)
+        state.failure = StateError(str(error))
         return state

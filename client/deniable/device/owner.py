@@ -45,15 +45,15 @@ def accounts(connection: Connection, registry: Registry | None) -> list[Account]
         StateError: the ledger is damaged.
     """
     ledger = Ledger(connection)
-    found = []
+    found, reports = [], ledger.reports()
     known = {} if registry is None else registry.metrics
-    for name in dict.fromkeys((*known, *ledger.metrics())):
+    for name in dict.fromkeys((*known, *reports)):
         metric = known.get(name)
         found.append(
             Account(
                 metric=name,
                 description="" if metric is None else metric.description,
-                reports=ledger.reports(name),
+                reports=reports.get(name, 0),
                 spent=ledger.spent(name),
                 left=None if metric is None or registry is None else ledger.left(metric, registry),
                 declared=None if registry is None else metric is not None,

@@ -11,7 +11,7 @@ import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from difflib import SequenceMatcher
+from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
@@ -84,9 +84,6 @@ _EXTRAS = {
     "deniable_collector": "collector",
     "deniable_estimator": "estimator",
 }
-
-_NEAR = 0.7
-"""How alike two names must be, from 0 to 1, for one to be proposed in place of the other."""
 
 
 class Command(click.Command):
@@ -214,16 +211,12 @@ def _points() -> dict[tuple[str, ...], EntryPoint]:
 def _unknown(typed: str, word: str) -> str:
     """That there is no such command, with those whose name is nearest to the word."""
     known = {name[:size] for name in _points() for size in range(1, len(name) + 1)}
-    alike = {name: max(_likeness(word, (" ".join(name), name[-1]))) for name in known}
-    best = max(alike.values())
-    near = sorted(" ".join(name) for name, found in alike.items() if found == best >= _NEAR)
+    called = {each for name in known for each in (" ".join(name), name[-1])}
+    best = get_close_matches(word.replace("-", " "), called, 1, 0.7)
+    near = sorted(" ".join(name) for name in known if {" ".join(name), name[-1]} & {*best})
     if near:
         return f"there is no `{typed}`: did you mean `deniable {'`, or `deniable '.join(near)}`?"
     return f"there is no `{typed}`: `deniable --help` lists all commands"
-
-
-def _likeness(word: str, names: Iterable[str]) -> Iterable[float]:
-    return (SequenceMatcher(None, word.replace("-", " "), each).ratio() for each in names)
 
 
 def run() -> NoReturn:
