@@ -81,7 +81,8 @@ class Lock:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
+        """What a fork holds until it is done in both processes."""
         self._holder: int | None = None
 
     @contextmanager
@@ -93,22 +94,14 @@ class Lock:
         """
         if self._holder == threading.get_ident():
             raise BlockingIOError("the state is in use by a call that this one has interrupted")
-        if not self._lock.acquire(timeout=max(0.0, patience)):
+        if not self.lock.acquire(timeout=max(0.0, patience)):
             raise BlockingIOError("the state is in use by another thread")
         self._holder = threading.get_ident()
         try:
             yield
         finally:
             self._holder = None
-            self._lock.release()
-
-    def acquire(self) -> None:
-        """Hold the lock across a fork, until `release` in both processes."""
-        self._lock.acquire()
-
-    def release(self) -> None:
-        """Release the lock after a fork."""
-        self._lock.release()
+            self.lock.release()
 
 
 class State:
@@ -233,7 +226,7 @@ class State:
 
     def before_fork(self) -> None:
         """Wait for the running transaction and close the file: a connection must not be forked."""
-        self._lock.acquire()
+        self._lock.lock.acquire()
         if self.path is not None:
             self._disconnect()
 
@@ -244,7 +237,7 @@ class State:
         if child and self.path is None:
             # With a copied ledger, two processes would report the same window.
             self.failure = StateError("a state in memory cannot be used after a fork")
-        self._lock.release()
+        self._lock.lock.release()
 
     def _abandon(self) -> None:
         if self._connection is None:

@@ -24,7 +24,6 @@ from deniable.protocol.registry import Registry
 from deniable.tools import edits, sent_command
 from deniable.tools.command_line import (
     MISSING,
-    Forecasts,
     command,
     forecasts,
     installed,
@@ -245,9 +244,7 @@ def _on_the_web(metric: Metric) -> Iterator[str]:
         )
 
 
-def _silence(
-    metric: Metric, registry: Registry, told: Lasting | None, crowd: Forecasts | None
-) -> str | None:
+def _silence(metric: Metric, registry: Registry, told: Lasting | None, crowd: Any) -> str | None:
     """A warning if devices fall silent before a metric expires, with lines to paste."""
     if told is None or told.silent is None or _beyond_cap(metric, registry):
         return None
