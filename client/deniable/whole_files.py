@@ -20,11 +20,11 @@ def written(path: Path, mode: int | None = 0o600, *, replacing: bool = True) -> 
         FileExistsError: it is there, and is not to be replaced.
         OSError: it cannot be written.
     """
-    target = path.resolve() if replacing else path
-    if replacing and target.exists() and not target.is_file():
-        with target.open("wb") as file:
+    if replacing and path.exists() and not path.is_file():
+        with path.open("wb") as file:
             yield file
         return
+    target = path.resolve() if replacing else path
     try:
         descriptor, name = tempfile.mkstemp(".part", f".{target.name}.", target.parent)
     except OSError as error:
