@@ -10,8 +10,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
 from deniable.device.transport import (
@@ -51,8 +50,8 @@ use."""
 
 _LARGEST_KEYS = 1 << 14
 
-_DIGITS = 10
-"""As many as the largest row and column of any scheme have."""
+_LONGEST = 10**10 - 1
+"""A number with as many digits as the largest row and column of any scheme."""
 
 
 class ObliviousTransport:
@@ -188,23 +187,13 @@ def sealed_size(body: bytes, around: int) -> int:
 def _bound(body: bytes) -> int:
     """The most bytes that a batch of the same metrics, schemes, windows and counts could have."""
     try:
-        reports = json.loads(body)["reports"]
-        return len(body) + sum(_spare(report) for report in reports)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        batch = json.loads(body)
+        for report in batch["reports"]:
+            report["row"] = _LONGEST
+            if isinstance(report["columns"], int):
+                report["columns"] = _LONGEST
+            elif isinstance(report["columns"], list):
+                report["columns"] = [_LONGEST] * len(report["columns"])
+        return max(len(body), len(json.dumps(batch, separators=(",", ":"))))
+    except (ValueError, TypeError, KeyError, RecursionError):
         return len(body)
-
-
-def _spare(report: dict[str, Any]) -> int:
-    """What the numbers of one report could be longer."""
-    columns, row = report["columns"], report.get("row")
-    # A row 0 is left out.
-    spare = len(f',"row":{"9" * _DIGITS}') if row is None else _left([row])
-    if isinstance(columns, int):
-        spare += _left([columns])
-    elif isinstance(columns, list):
-        spare += _left(columns)
-    return spare
-
-
-def _left(numbers: Iterable[int]) -> int:
-    return sum(max(0, _DIGITS - len(str(number))) for number in numbers)

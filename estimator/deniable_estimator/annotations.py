@@ -6,7 +6,6 @@ annotation is a neighbour in time and nothing more: nothing here says that it ca
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -271,8 +270,5 @@ def add_annotation(
                 f"{path} was not changed: its entries are not written as [[annotations]] tables, "
                 "one after the other. Edit it by hand"
             )
-        # Others may read a new file, under this process's mask.
-        mask = os.umask(0)
-        os.umask(mask)
-        replace_file(path, after, 0o666 & ~mask)
+        replace_file(path, after, None)  # others may read it
     return newest

@@ -24,7 +24,7 @@ from typing import Any, Generic, TypeVar
 from deniable import DeniableError
 from deniable.protocol.errors import MistakesError, Problem
 from deniable.protocol.toml_lines import line_of, locate
-from deniable_collector.whole_files import written
+from deniable.whole_files import written
 
 DATA_SETTING = "DENIABLE_DATA"
 DATA_FOLDER = "deniable-data"
@@ -301,7 +301,8 @@ def alone(path: Path) -> Iterator[None]:
         ) from None
 
 
-def replace_file(path: Path, text: str, mode: int) -> None:
-    """Write the file anew. Its mode and owner stay; a new file gets `mode`."""
+def replace_file(path: Path, text: str, mode: int | None) -> None:
+    """Write the file anew. Its mode and owner stay; a new file gets `mode`, or with None what this
+    process's mask lets others do."""
     with written(path, mode) as file:
         file.write(text.encode())

@@ -8,6 +8,7 @@ import time
 from collections import deque
 from contextlib import closing
 from functools import partial
+from queue import SimpleQueue
 
 import pytest
 from tests.ports import until
@@ -176,6 +177,28 @@ def test_one_step_takes_what_comes_while_it_waits():
     assert owner.steps == [(50, True), (0, False)]
     owner.worker.stop(soon())
     assert owner.finished.is_set()
+
+
+def test_nobody_waits_for_a_worker_that_has_ended():
+    """Who asks for a step while the last one runs is told that there is none."""
+    begun, may_end = threading.Event(), threading.Event()
+
+    class Slow:
+        def step(self, urgent):
+            begun.set()
+            assert may_end.wait(LIMIT)
+            return True, 3600.0
+
+    owner, results = Slow(), SimpleQueue()
+    worker = Worker(owner.step, lambda: None, 0.0)
+    worker.wake()
+    assert begun.wait(LIMIT)
+    asking = threading.Thread(target=lambda: results.put(worker.run(None)), daemon=True)
+    asking.start()
+    await_that(lambda: worker._asked.qsize(), 1)
+    worker.stop(time.monotonic())
+    may_end.set()
+    assert results.get(timeout=LIMIT) is False
 
 
 def test_steps_are_repeated_after_a_while():

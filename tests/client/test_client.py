@@ -165,7 +165,7 @@ def test_nothing_recorded_earlier_outlives_consent(
     assert client.flush()
     assert collector.bodies == []
     with client._state.transaction() as connection:
-        assert Ledger(connection).reports("browser") == 1
+        assert Ledger(connection).reports()["browser"] == 1
 
 
 @pytest.mark.parametrize("variable", ["DO_NOT_TRACK", "DENIABLE_DISABLED"])

@@ -71,3 +71,11 @@ def test_sent_creates_nothing(run, tmp_path):
     assert result.exit_code == 1
     assert "no state" in result.output
     assert list(tmp_path.iterdir()) == []
+
+
+def test_sent_has_one_form(run, state_dir, tmp_path):
+    """A page and JSON at once are refused, and nothing is written."""
+    page = tmp_path / "page.html"
+    result = run(sent, "--state-dir", state_dir, "--json", "--html", page)
+    assert result.exit_code == 2
+    assert not page.exists()

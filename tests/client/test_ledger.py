@@ -84,7 +84,7 @@ def test_memos_are_charged_once_in_a_transaction(tmp_path):
         for _ in range(3):
             ledger.charge(metric)
         assert ledger.memos("a") == Fraction(mechanism.lifetime_epsilon)
-        assert (ledger.reports("a"), ledger.metrics()) == (3, ["a"])
+        assert ledger.reports() == {"a": 3}
         assert ledger.spent("a") == 3 * Fraction(mechanism.fresh_epsilon)
         assert ledger.allows(metric, registry)
         assert ledger.left(metric, capped) == 5
@@ -93,4 +93,20 @@ def test_memos_are_charged_once_in_a_transaction(tmp_path):
         ledger = Ledger(connection)
         assert not ledger.allows(metric, registry)
         assert ledger.left(metric, registry) == 0
+    state.close()
+
+
+def test_reports_of_before_the_memos_still_count(tmp_path):
+    """A metric that begins to memoize has the epsilons of its memos and of all reports before."""
+    plain = Registry.parse(metrics_toml(a={"lifetime_epsilon": 2.0}))["a"]
+    registry = Registry.parse(metrics_toml(a={**MEMOIZED, "memo_epsilon": 1.5}))
+    metric = registry["a"]
+    state = State(tmp_path)
+    with state.transaction() as connection:
+        ledger = Ledger(connection)
+        connection.execute("INSERT INTO memo_keys VALUES ('a', x'00')")
+        ledger.charge(metric)
+        assert ledger.allows(metric, registry)
+        ledger.charge(plain)
+        assert not ledger.allows(metric, registry)
     state.close()

@@ -199,3 +199,9 @@ def test_lint_says_what_a_segment_can_tell(devices, told):
         needed = found.arguments["devices"]
         assert forecast(needed) is None
         assert forecast(needed * 99 // 100) is not None
+
+
+def test_segments_have_names():
+    """A value without its segment's name is a mistake that is named."""
+    with pytest.raises(TypeError, match="segments must map names to values"):
+        MemoryClient(Registry.parse(BOTH), segments="ios")

@@ -1,9 +1,11 @@
 """Reports of numbers in words: which numbers they favour, and how often some would send them."""
 
+from fractions import Fraction
+
 import pytest
 
 from deniable.device.outbox import Entry
-from deniable.device.sent import OWNER_TEXTS, describe_entries
+from deniable.device.sent import OWNER_TEXTS, describe_entries, percent
 from deniable.protocol.mechanisms import Report
 from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.protocol.mechanisms.number_range import NumberRange
@@ -86,3 +88,18 @@ def test_whole_numbers_are_listed_once_and_up_to_high(high, listed):
     """Of whole numbers, the likelihoods are those of numbers inside the range, each once."""
     mechanism = SlidingWindow.design(NumberRange("0", high, integer=True), 1.0, 4)
     assert [each.value for each in told(mechanism, Report(0, 0)).likelihoods] == listed
+
+
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [
+        (Fraction(1), "100%"),
+        (Fraction(2981, 2982), "99.97%"),
+        (Fraction(1, 2982), "0.0335%"),
+        (Fraction(7311, 10000), "73.1%"),
+        (Fraction(999, 1000), "99.9%"),
+    ],
+)
+def test_only_what_is_certain_has_100_percent(share, said):
+    """At epsilon 8 a report is as it is in 99.97% of all cases, which is not always."""
+    assert percent(share) == said

@@ -232,6 +232,15 @@ def test_add_refuses_what_lint_refuses(words, told):
     assert Path("metrics.toml").read_text() == FILE
 
 
+def test_a_byte_order_mark_is_no_mistake():
+    """An editor may put one in front of UTF-8: it stays there, and the file is read."""
+    before = b"\xef\xbb\xbf" + FILE.encode()
+    Path("metrics.toml").write_bytes(before)
+    run(add, "two", "--yes")
+    assert Path("metrics.toml").read_bytes().startswith(before)
+    assert "two" in Registry.load("metrics.toml").metrics
+
+
 def test_add_needs_a_good_file():
     """No file, one that is no text, and one with mistakes are refused and left."""
     assert "deniable init" in run(add, "two", code=1).output

@@ -13,6 +13,7 @@ import pytest
 
 from deniable import Registry, StateError
 from deniable.device.state import FILE_NAME, State, default_directory
+from deniable.device.state_file import distrust
 
 
 @pytest.fixture
@@ -232,6 +233,16 @@ def test_processes_that_begin_at_once_share_one_file(tmp_path):
         assert connection.execute("SELECT count(*) FROM schemes").fetchone() == (6,)
     state.close()
     assert [path.name for path in (tmp_path / "s").iterdir() if "new-" in path.name] == []
+
+
+def test_what_is_no_text_is_damage():
+    """Of some damage even SQLite's own message cannot be decoded."""
+    error = UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
+    found = distrust(error)
+    assert found
+    assert found.damaged
+    assert str(found) == "the state file is damaged: remove it to start again"
+    assert distrust(sqlite3.ProgrammingError("a mistake in the code")) is None
 
 
 def test_a_switch_that_cannot_be_read_is_off(tmp_path):

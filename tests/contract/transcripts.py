@@ -188,9 +188,9 @@ class Driver:
                 "SELECT metric, window, status, reason FROM reports ORDER BY id"
             ).fetchall()
             spent: dict[str, dict[str, Any]] = {}
-            for name in ledger.metrics():
+            for name, count in ledger.reports().items():
                 spent[name] = {
-                    "reports": ledger.reports(name),
+                    "reports": count,
                     "spent": str(ledger.spent(name)),
                 }
                 if memos := ledger.memos(name):

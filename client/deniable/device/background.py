@@ -131,7 +131,7 @@ class Background:
 
     def before_fork(self) -> None:
         """Called by `deniable.device.worker` before a fork: use no state until `after_fork`."""
-        self._writing.acquire()
+        self._writing.lock.acquire()
         self._state.before_fork()
 
     def after_fork(self, *, child: bool) -> None:
@@ -142,7 +142,7 @@ class Background:
             self._writer.reset()
             self._sender.reset()
         self._state.after_fork(child=child)
-        self._writing.release()
+        self._writing.lock.release()
 
     def __del__(self) -> None:
         # A client without references, for example after a notebook cell ran again, writes its

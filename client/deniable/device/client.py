@@ -77,7 +77,8 @@ class Client(Background):
         SegmentError: in development, a segment is not declared.
         ValueError: the endpoint is not an address, the key is malformed, `spread` is out of
             range, or the address of development mode is not of this machine.
-        TypeError: `consent` is not given, or is neither True nor False.
+        TypeError: `consent` is not given, or is neither True nor False, or `segments` is no
+            mapping.
     """
 
     def __init__(
@@ -183,13 +184,13 @@ class Client(Background):
             self._mistaken(error)
             return
         if record is None:
-            self._troubles.expired(name)
+            self._troubles.remark("expired", name)
             return
         if record.refused is not None:
             self._troubles.note(record.refused, "refused")
             self._warn(f"{record.refused}, so the value was dropped")
         if self.status != "on":
-            self._troubles.ignored(self.status)
+            self._troubles.remark(self.status)
             return
         if record.segments is None:
             from deniable.protocol.segments import missing
@@ -204,7 +205,7 @@ class Client(Background):
             )
             return
         if record.undeclared:
-            self._troubles.undeclared(name, record.text)
+            self._troubles.remark("other", name, record.text)
             self._warn(
                 f"metric {name!r}: a value that is not declared was recorded, and counts as "
                 f"{record.text!r}; to count it separately, declare it"
@@ -227,7 +228,13 @@ class Client(Background):
         Raises:
             SegmentError: in development (DENIABLE_DEV, `deniable.testing`, `strict=True`): no such
                 segment. Elsewhere this is counted as "mistake".
+            TypeError: `segments` is no mapping.
         """
+        if not isinstance(segments, Mapping):
+            raise TypeError(
+                'segments must map names to values, like {"platform": "web"}, '
+                f"not {type(segments).__name__}"
+            )
         for name, value in segments.items():
             try:
                 refused = self._recorder.tell(name, value)
@@ -398,5 +405,5 @@ def _open_state(app: str, state_dir: str | Path | State | None) -> State:
         return State(default_directory(app) if state_dir is None else state_dir, app)
     except StateError as error:
         state = State(None)
-        state.failure = str(error)
+        state.failure = StateError(str(error))
         return state

@@ -13,25 +13,21 @@ reports by the same mechanisms, with the same randomness. These things differ
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from sqlite3 import Connection
 
 from deniable.device.device import Device
 from deniable.device.diagnostics import Diagnostics
 from deniable.device.state import State
 from deniable.device.transport import HttpTransport, Reply
 from deniable.protocol.errors import MetricError, RejectedError, SegmentError, TransportError
+from deniable.protocol.randomness import Bits
+from deniable.protocol.registry import Registry
 from deniable.protocol.wire import mark_development
-
-if TYPE_CHECKING:
-    from sqlite3 import Connection
-
-    from deniable.device.outbox import OutgoingBatch
-    from deniable.protocol.randomness import Bits
-    from deniable.protocol.registry import Registry
 
 TROUBLES = "/v1/troubles"
 """Where `deniable dev` hears of mistakes that a client found."""
@@ -50,8 +46,25 @@ TROUBLE_CODES = (
 _SECONDS = 2.0
 """Each step on the network may take so long; `deniable dev` is on the same machine."""
 
-_AGAIN = 1.0
-"""Seconds until a batch is sent again that found no server. It may just be starting."""
+_REMARKS = {
+    "expired": (
+        "expired_metric",
+        "metric {metric!r} has expired, so nothing is recorded: set `expires` to a later day",
+    ),
+    "other": (
+        "undeclared_value",
+        "metric {metric!r}: a value that is not in the list counts as {counts_as!r}",
+    ),
+    "no_consent": (
+        "no_consent",
+        "consent is False, so nothing is recorded: pass True, or call opt_in()",
+    ),
+    "disabled": (
+        "disabled",
+        "DO_NOT_TRACK or DENIABLE_DISABLED is set, so nothing is recorded: unset it",
+    ),
+}
+"""The code of what is no error, and what a developer reads of it."""
 
 _MOST_TOLD = 100
 """Mistakes that a client tells of; an app may make the same one in a loop."""
@@ -89,6 +102,10 @@ class DevelopmentDevice(Device):
     """A new device at each flush, which sends to `deniable dev` at `address`."""
 
     jitter = 0.0
+    longest_backoff = 1.0  # `deniable dev` may just be starting
+    rollout_pause = math.inf
+    """A report that is left out is not sent again: the developer mends the cause, and records once
+    more."""
 
     def __init__(
         self, registry: Registry, address: str, *, clock: Callable[[], float], bits: Bits
@@ -111,18 +128,6 @@ class DevelopmentDevice(Device):
             connection.execute(f"DELETE FROM {table}")
         return float("inf")
 
-    def deliver(self, batch: OutgoingBatch) -> list[RejectedError]:
-        """Send one batch. A report that is left out is not sent again: the developer mends the
-        cause, and records once more."""
-        left_out = super().deliver(batch)
-        if left_out:
-            with self.state.transaction() as connection:
-                connection.execute(
-                    "UPDATE reports SET status = 'rejected' "
-                    "WHERE status = 'queued' AND reason IS NOT NULL"
-                )
-        return left_out
-
     def tell(self, code: str, metric: str | None) -> None:
         """Tell `deniable dev` of a mistake. If it does not listen, nobody needs to know."""
         name = None if metric is None else metric[:_LONGEST_NAME]
@@ -130,9 +135,6 @@ class DevelopmentDevice(Device):
         assert isinstance(self.transport, _MarkingTransport)
         with suppress(TransportError):
             self.transport.ask(TROUBLES, json.dumps(trouble).encode())
-
-    def _backoff(self, failures: int) -> float:
-        return _AGAIN
 
 
 class Narrator(Diagnostics):
@@ -149,25 +151,11 @@ class Narrator(Diagnostics):
             f"Unset DENIABLE_DEV (or leave `development` out) before you release"
         )
 
-    def ignored(self, status: str) -> None:
-        if status == "no_consent":
-            text = "consent is False, so nothing is recorded: pass True, or call opt_in()"
-            self._mistake("no_consent", None, text)
-        elif status == "disabled":
-            text = "DO_NOT_TRACK or DENIABLE_DISABLED is set, so nothing is recorded: unset it"
-            self._mistake("disabled", None, text)
-
-    def expired(self, metric: str) -> None:
-        super().expired(metric)
-        text = (
-            f"metric {metric!r} has expired, so nothing is recorded: set `expires` to a later day"
-        )
-        self._mistake("expired_metric", metric, text)
-
-    def undeclared(self, metric: str, counts_as: str) -> None:
-        super().undeclared(metric, counts_as)
-        text = f"metric {metric!r}: a value that is not in the list counts as {counts_as!r}"
-        self._mistake("undeclared_value", metric, text)
+    def remark(self, kind: str, metric: str | None = None, counts_as: str = "") -> None:
+        super().remark(kind, metric, counts_as)
+        if kind in _REMARKS:
+            code, text = _REMARKS[kind]
+            self._mistake(code, metric, text.format(metric=metric, counts_as=counts_as))
 
     def tell(self, error: Exception) -> None:
         if isinstance(error, TransportError) and error.final:

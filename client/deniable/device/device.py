@@ -7,28 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
+from sqlite3 import Connection
 from typing import TYPE_CHECKING
 
 from deniable.device import ledger, open_windows, outbox
-from deniable.protocol.errors import TransportError
+from deniable.device.outbox import OutgoingBatch
+from deniable.device.recording import Record
+from deniable.device.state import State
+from deniable.protocol.errors import RejectedError, TransportError
+from deniable.protocol.randomness import Bits
+from deniable.protocol.registry import Registry
 
 if TYPE_CHECKING:
-    from sqlite3 import Connection
-
-    from deniable.device.outbox import OutgoingBatch
-    from deniable.device.recording import Record
-    from deniable.device.state import State
     from deniable.device.transport import Transport
-    from deniable.protocol.errors import RejectedError
-    from deniable.protocol.randomness import Bits
-    from deniable.protocol.registry import Registry
 
 FIRST_BACKOFF = 1.0
 LONGEST_BACKOFF = 3_600.0
-
-ROLLOUT_PAUSE = 1_800.0
-"""Seconds after which a report is sent again whose metric or scheme the collector did not know
-yet. The actual wait is between once and twice as long."""
 
 
 class Device:
@@ -41,6 +35,12 @@ class Device:
 
     jitter = outbox.JITTER
     """The longest delay of answers at once."""
+
+    longest_backoff = LONGEST_BACKOFF
+
+    rollout_pause = 1_800.0
+    """Seconds after which a report is sent again whose metric or scheme the collector did not know
+    yet. The actual wait is between once and twice as long."""
 
     def __init__(
         self,
@@ -76,7 +76,6 @@ class Device:
             # The delay of windows that have ended: devices do not all send at midnight, and the
             # time of sending says nothing about the time of recording.
             windows.seal(until, now + self._uniform(self.spread))
-            open_windows.forget_refusals(connection, until)
             return outbox.trim(connection), outbox.queued(connection)
 
     def _begin(self, connection: Connection, now: float) -> float:
@@ -121,9 +120,8 @@ class Device:
                     outbox.pause(connection, batch.id, until, asked)
             raise
         with self.state.transaction() as connection:
-            now = self.clock()
-            retry_at = now + ROLLOUT_PAUSE + self._uniform(ROLLOUT_PAUSE)
-            return outbox.acknowledge(connection, batch.id, rejected, now, retry_at)
+            retry_at = self.clock() + self.rollout_pause + self._uniform(self.rollout_pause)
+            return outbox.acknowledge(connection, batch.id, rejected, retry_at)
 
     def seconds_to_send(self) -> float:
         """How long until a batch is due; infinity when no report waits."""
@@ -132,7 +130,7 @@ class Device:
 
     def _backoff(self, failures: int) -> float:
         """Exponential backoff with full jitter: uniform up to a bound that doubles."""
-        return self._uniform(min(LONGEST_BACKOFF, FIRST_BACKOFF * 2.0 ** min(failures, 30)))
+        return self._uniform(min(self.longest_backoff, FIRST_BACKOFF * 2.0 ** min(failures, 30)))
 
     def _uniform(self, bound: float) -> float:
         """A delay below `bound`. It randomizes a time, never a value, so a float is safe."""

@@ -71,16 +71,12 @@ class Diagnostics:
         if self._on_trouble is not None:
             self._on_trouble(error)
 
-    def expired(self, metric: str) -> None:
-        """A record of a metric past its last day was not kept."""
-        self.counters["expired"] += 1
-
-    def undeclared(self, metric: str, counts_as: str) -> None:
-        """A value that is not in the list was recorded."""
-        self.counters["other"] += 1
-
-    def ignored(self, status: str) -> None:
-        """A record was not kept, because of the client's status."""
+    def remark(self, kind: str, metric: str | None = None, counts_as: str = "") -> None:
+        """What is no trouble, and counted if it is about a metric: "expired", a record past its
+        last day was not kept; "other", a value that is not in the list was recorded; and a client's
+        status, for which no record was kept."""
+        if metric is not None:
+            self.counters[kind] += 1
 
 
 def _classify(error: Exception) -> tuple[str, str]:

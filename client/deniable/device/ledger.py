@@ -40,18 +40,13 @@ Whoever has both the key and the reports of a device can compute the noise, and 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from sqlite3 import Connection
+from typing import Any
 
-from deniable.protocol.mechanisms import Memoizing
+from deniable.protocol.mechanisms import Memoizing, Report
+from deniable.protocol.metric import Metric
 from deniable.protocol.randomness import KEY_BYTES, Bits, below, keyed_bits
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from sqlite3 import Connection
-
-    from deniable.protocol.mechanisms import Report
-    from deniable.protocol.metric import Metric
-    from deniable.protocol.registry import Registry
+from deniable.protocol.registry import Registry
 
 TABLES = """
 CREATE TABLE ledger (
@@ -77,27 +72,17 @@ class Ledger:
     """The ledger as one transaction sees it; it must not outlive that transaction."""
 
     def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._reports: dict[tuple[str, str, str], int] = {
-            (metric, scheme, epsilon): reports
-            for metric, scheme, epsilon, reports in connection.execute("SELECT * FROM ledger")
-        }
-        self._memos: dict[tuple[str, str], Fraction] = {
-            (metric, scheme): Fraction(float.fromhex(epsilon))
-            for metric, scheme, epsilon in connection.execute("SELECT * FROM ledger_memos")
-        }
+        self._execute = connection.execute
 
     def spent(self, metric: str | None = None) -> Fraction:
         """The exact sum of the epsilons of all reports: of one metric, or of all."""
-        return self._sum(metric, self._reports)
+        query = "SELECT epsilon, answers FROM ledger WHERE metric = ifnull(?, metric)"
+        return self._sum(query, metric)
 
-    def metrics(self) -> list[str]:
-        """The metrics that were ever reported, by name."""
-        return sorted({name for name, _, _ in self._reports})
-
-    def reports(self, metric: str) -> int:
-        """How many reports there were for a metric."""
-        return sum(reports for (name, _, _), reports in self._reports.items() if name == metric)
+    def reports(self) -> dict[str, int]:
+        """How many reports there were for each metric that was ever reported, by name."""
+        query = "SELECT metric, sum(answers) FROM ledger GROUP BY metric ORDER BY metric"
+        return dict(self._execute(query))
 
     def left(self, metric: Metric, registry: Registry) -> int | None:
         """How many more reports `allows` will allow if no other metric is reported; None if there
@@ -117,45 +102,43 @@ class Ledger:
 
     def charge(self, metric: Metric) -> None:
         """Count one report of the metric under its scheme, and its memos if it has any."""
-        scheme = metric.scheme
-        key = (metric.name, scheme.fingerprint, scheme.mechanism.cost.hex())
-        self._reports[key] = self._reports.get(key, 0) + 1
-        self._connection.execute(
-            "INSERT OR REPLACE INTO ledger VALUES (?, ?, ?, ?)", (*key, self._reports[key])
+        mechanism, key = metric.scheme.mechanism, (metric.name, metric.scheme.fingerprint)
+        self._execute(
+            "INSERT INTO ledger VALUES (?, ?, ?, 1) "
+            "ON CONFLICT (metric, scheme, epsilon) DO UPDATE SET answers = answers + 1",
+            (*key, mechanism.cost.hex()),
         )
-        if isinstance(scheme.mechanism, Memoizing) and key[:2] not in self._memos:
-            epsilon = scheme.mechanism.lifetime_epsilon
-            self._memos[key[:2]] = Fraction(epsilon)
-            self._connection.execute(
-                "INSERT INTO ledger_memos VALUES (?, ?, ?)", (*key[:2], epsilon.hex())
-            )
+        if isinstance(mechanism, Memoizing):
+            epsilon = mechanism.lifetime_epsilon.hex()
+            self._execute("INSERT OR IGNORE INTO ledger_memos VALUES (?, ?, ?)", (*key, epsilon))
 
     def memos(self, metric: str) -> Fraction:
         """The exact sum of the epsilons of a metric's memos: one for each scheme that had any."""
-        return sum((self._memos[key] for key in self._memos if key[0] == metric), Fraction(0))
+        return self._sum("SELECT epsilon, 1 FROM ledger_memos WHERE metric = ?", metric)
 
     def _has_room(self, metric: Metric, mechanism: Memoizing[Any]) -> bool:
         """Whether the memos of the metric, and the reports without, stay within its own lifetime
         epsilon, and the key of the memos exists."""
         memos = self.memos(metric.name)
-        query = "SELECT 1 FROM memo_keys WHERE metric = ?"
-        if memos and self._connection.execute(query, (metric.name,)).fetchone() is None:
+        if memos and not self._has("memo_keys WHERE metric = ?", metric.name):
             return False  # an erasure has deleted it
-        if (metric.name, metric.scheme.fingerprint) not in self._memos:
+        key = metric.name, metric.scheme.fingerprint
+        if not self._has("ledger_memos WHERE metric = ? AND scheme = ?", *key):
             memos += Fraction(mechanism.lifetime_epsilon)
-        fresh = [key for key in self._reports if key[:2] not in self._memos]
-        return memos + self._sum(metric.name, fresh) <= Fraction(metric.lifetime_epsilon)
-
-    def _sum(self, metric: str | None, keys: Iterable[tuple[str, str, str]]) -> Fraction:
-        """The exact sum of the epsilons of the reports under these keys."""
-        return sum(
-            (
-                self._reports[key] * Fraction(float.fromhex(key[2]))
-                for key in keys
-                if metric is None or key[0] == metric
-            ),
-            Fraction(0),
+        fresh = self._sum(
+            "SELECT epsilon, answers FROM ledger AS spent WHERE metric = ? AND NOT EXISTS "
+            "(SELECT 1 FROM ledger_memos WHERE metric = spent.metric AND scheme = spent.scheme)",
+            metric.name,
         )
+        return memos + fresh <= Fraction(metric.lifetime_epsilon)
+
+    def _has(self, rows: str, *values: str) -> bool:
+        return self._execute(f"SELECT 1 FROM {rows}", values).fetchone() is not None
+
+    def _sum(self, query: str, metric: str | None) -> Fraction:
+        """The exact sum of the epsilons that a query finds, each so many times."""
+        found = self._execute(query, (metric,))
+        return sum((times * Fraction(float.fromhex(each)) for each, times in found), Fraction(0))
 
 
 def draw_keys(connection: Connection, registry: Registry, bits: Bits) -> None:

@@ -30,21 +30,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from sqlite3 import Connection
+from typing import Any, NamedTuple
 
 from deniable.device import outbox
 from deniable.device.ledger import Ledger, recall
+from deniable.device.recording import Record
 from deniable.protocol import segments, windows
 from deniable.protocol.mechanisms import Memoizing
+from deniable.protocol.metric import Metric
 from deniable.protocol.randomness import PRECISION, Bits
+from deniable.protocol.registry import Registry
 from deniable.protocol.wire import LATEST, SealedReport, pack_columns
-
-if TYPE_CHECKING:
-    from sqlite3 import Connection
-
-    from deniable.device.recording import Record
-    from deniable.protocol.metric import Metric
-    from deniable.protocol.registry import Registry
 
 KEPT_WINDOWS = 400
 """How many closed windows of a metric are stored. Once there are so many, windows that end no later
@@ -91,16 +88,12 @@ _PAIR, _END = "\x1f", "\x1e"
 """After each segment, and after the last. No value and no segment holds a control character."""
 
 
-_Stored: TypeAlias = tuple[Mapping[str, str], str | None]
-_NOTHING: _Stored = {}, None
-
-
 class _OpenValue(NamedTuple):
     """The value of an open window so far."""
 
     segments: Mapping[str, str]
     value: str
-    records: int
+    records: int = 1
 
     @property
     def text(self) -> str:
@@ -170,9 +163,9 @@ class OpenWindows:
         if found is not None:
             return self._merge(record, _OpenValue(*parse_value(found[0]), found[1]))
         if metric.answer != "at_once":
-            return _OpenValue(given, metric.type.begin(metric.aggregate, record.text), 1)
+            return _OpenValue(given, metric.type.begin(metric.aggregate, record.text))
         text = self._look_back(metric, window) if metric.type.looks_back else record.text
-        self._answer(metric, window, text, given, soon)
+        self._answer(metric, window, None if text is None else _OpenValue(given, text), soon)
         return None
 
     def seal(self, now: float, ready: float) -> None:
@@ -180,6 +173,7 @@ class OpenWindows:
 
         Both are POSIX times in seconds.
         """
+        self._execute("DELETE FROM refusals WHERE ends <= ?", (now,))
         ended = self._execute(
             "SELECT metric, window FROM windows WHERE state = 'open' AND ends <= ? "
             "ORDER BY ends, metric",
@@ -188,12 +182,11 @@ class OpenWindows:
         if not ended:
             return
         rows = self._execute("SELECT metric, window, value FROM open_values")
-        waiting = {(metric, window): parse_value(value) for metric, window, value in rows}
+        waiting = {(name, window): _OpenValue(*parse_value(text)) for name, window, text in rows}
         for name, window in ended:
             metric = self._registry.metrics.get(name)
             if metric is not None:
-                given, text = _value(metric, window, waiting)
-                self._answer(metric, window, text, given, lambda: ready)
+                self._answer(metric, window, _value(metric, window, waiting), lambda: ready)
             # A metric that is no longer declared is not reported; its value is deleted in the end.
             elif now >= windows.end(window) + UNDECLARED_SECONDS:
                 self._close(name, window, answered=False)
@@ -204,34 +197,27 @@ class OpenWindows:
                 self._drop(name, window)
 
     def _answer(
-        self,
-        metric: Metric,
-        window: str,
-        text: str | None,
-        given: Mapping[str, str],
-        ready: Callable[[], float],
+        self, metric: Metric, window: str, found: _OpenValue | None, ready: Callable[[], float]
     ) -> None:
         """Report the value of a window, if it has one and the ledger allows the report, and close
         the window."""
         answered = (
-            text is not None
+            found is not None
             and self._ledger.allows(metric, self._registry)
-            and self._report(metric, window, text, given, ready())
+            and self._report(metric, window, found, ready())
         )
         self._close(metric.name, window, answered=answered)
 
-    def _report(
-        self, metric: Metric, window: str, value: str, given: Mapping[str, str], ready: float
-    ) -> bool:
+    def _report(self, metric: Metric, window: str, found: _OpenValue, ready: float) -> bool:
         """Randomize the value, queue the report, charge the ledger; False if there is no report."""
         # Of a device that was off for long the collector would refuse it, and it would be charged.
         if windows.start(window) >= metric.ends or ready > windows.end(window) + LATEST:
             return False
         try:
-            item = metric.item(value)
+            item = metric.item(found.value)
         except KeyError:
             return False
-        combination = segments.place(metric.segments, given)
+        combination = segments.place(metric.segments, found.segments)
         if combination is None:
             return False
         mechanism = metric.scheme.mechanism
@@ -345,13 +331,16 @@ class OpenWindows:
         )
 
 
-def _value(metric: Metric, window: str, stored: Mapping[tuple[str, str], _Stored]) -> _Stored:
-    """The segments and the value of a window that has ended; None if it has no value. Of a pair it
-    is the one that two others make."""
+def _value(
+    metric: Metric, window: str, stored: Mapping[tuple[str, str], _OpenValue]
+) -> _OpenValue | None:
+    """The value of a window that has ended, if it has one. Of a pair it is the one that two others
+    make."""
     if not metric.type.of:
-        return stored.get((metric.name, window), _NOTHING)
-    texts = [stored.get((name, window), _NOTHING)[1] for name in metric.type.of]
-    return {}, metric.type.joined(texts)
+        return stored.get((metric.name, window))
+    parts = [stored.get((name, window)) for name in metric.type.of]
+    joined = metric.type.joined([part and part.value for part in parts])
+    return None if joined is None else _OpenValue({}, joined)
 
 
 def waiting(connection: Connection) -> int:
@@ -366,11 +355,6 @@ def refusals(connection: Connection, now: float) -> dict[str, int]:
         "SELECT metric, sum(records) FROM refusals WHERE ends > ? GROUP BY metric", (now,)
     )
     return dict(rows)
-
-
-def forget_refusals(connection: Connection, now: float) -> None:
-    """Delete the counts of the windows that have ended."""
-    connection.execute("DELETE FROM refusals WHERE ends <= ?", (now,))
 
 
 def clear(connection: Connection) -> None:

@@ -11,17 +11,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from sqlite3 import Connection
+from typing import NamedTuple
 
 from deniable.protocol import windows
 from deniable.protocol.errors import RejectedError
+from deniable.protocol.metric import Metric
+from deniable.protocol.randomness import Bits
 from deniable.protocol.wire import LATEST, SealedReport, encode_batch, new_batch_id
-
-if TYPE_CHECKING:
-    from sqlite3 import Connection
-
-    from deniable.protocol.metric import Metric
-    from deniable.protocol.randomness import Bits
 
 BATCH_REPORTS = 100
 """The most reports in one batch."""
@@ -159,13 +156,13 @@ def hurry(connection: Connection, metrics: Iterable[str], now: float) -> None:
 
 
 def acknowledge(
-    connection: Connection, batch_id: str, rejected: Mapping[int, str], now: float, retry_at: float
+    connection: Connection, batch_id: str, rejected: Mapping[int, str], retry_at: float
 ) -> list[RejectedError]:
     """The collector has the batch; `rejected` gives the reason of each index it left out.
 
     A report that was left out for a temporary reason joins another batch from the POSIX time
-    `retry_at` on, until its window is too old at `now`. Returns an error for each report that was
-    left out.
+    `retry_at` on, unless its window is too old then. Returns an error for each report that was left
+    out.
     """
     connection.execute("UPDATE pauses SET failures = 0, until = 0, asked = 0")
     left_out = []
@@ -176,7 +173,7 @@ def acknowledge(
         reason = rejected.get(position)
         if reason is None:
             continue
-        waits = reason in PASSING and now <= windows.end(window) + LATEST
+        waits = reason in PASSING and retry_at <= windows.end(window) + LATEST
         left_out.append(RejectedError(metric, reason, waits=waits))
         if waits:
             connection.execute(

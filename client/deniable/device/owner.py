@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from deniable.device import open_windows, outbox
 from deniable.device.ledger import Ledger
 from deniable.device.outbox import Entry
-from deniable.device.sent import OWNER_TEXTS, OwnerLanguage, OwnerTexts, SentReport
+from deniable.device.sent import OWNER_TEXTS, OwnerLanguage, OwnerTexts, SentReport, percent
 from deniable.protocol.registry import Registry
 
 _LISTED_REPORTS = 200
@@ -45,15 +45,15 @@ def accounts(connection: Connection, registry: Registry | None) -> list[Account]
         StateError: the ledger is damaged.
     """
     ledger = Ledger(connection)
-    found = []
+    found, reports = [], ledger.reports()
     known = {} if registry is None else registry.metrics
-    for name in dict.fromkeys((*known, *ledger.metrics())):
+    for name in dict.fromkeys((*known, *reports)):
         metric = known.get(name)
         found.append(
             Account(
                 metric=name,
                 description="" if metric is None else metric.description,
-                reports=ledger.reports(name),
+                reports=reports.get(name, 0),
                 spent=ledger.spent(name),
                 left=None if metric is None or registry is None else ledger.left(metric, registry),
                 declared=None if registry is None else metric is not None,
@@ -198,8 +198,7 @@ def _likelihoods(report: SentReport, texts: OwnerTexts) -> str:
     if not report.likelihoods:
         return ""
     rows = "".join(
-        f'<tr><th scope="row">{escape(each.value)}</th>'
-        f"<td>{float(100 * each.probability):.3g}%</td></tr>"
+        f'<tr><th scope="row">{escape(each.value)}</th><td>{percent(each.probability)}</td></tr>'
         for each in report.likelihoods
     )
     return (

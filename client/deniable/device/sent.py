@@ -235,7 +235,7 @@ def _number_text(numbers: NumberRange, position: int, *, ends: bool = False) -> 
 
 def _two_levels(likelihoods: tuple[Likelihood, ...], texts: OwnerTexts) -> str:
     chances = [each.probability for each in likelihoods]
-    high, low = map(_percent, (max(chances), min(chances)))
+    high, low = map(percent, (max(chances), min(chances)))
     named = [each.value for each in likelihoods if each.probability == max(chances)]
     if len(named) == 1:
         return str(texts.named_one.format(value=named[0], high=high, low=low))
@@ -249,5 +249,10 @@ def _join(parts: list[str], texts: OwnerTexts) -> str:
     return texts.and_last.join((texts.and_next.join(first), last)) if first else last
 
 
-def _percent(share: Fraction) -> str:
-    return f"{float(100 * share):.3g}%"
+def percent(share: Fraction) -> str:
+    """Three digits, and more where what is not certain would read 100."""
+    for digits in range(3, 9):
+        told = f"{float(100 * share):.{digits}g}"
+        if told != "100":
+            break
+    return f"{told}%"

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from deniable.device import open_windows, outbox
 from deniable.device.state_file import (
     PATIENCE,
-    is_damage,
+    distrust,
     may_be_there,
     open_file,
     open_memory,
@@ -81,7 +81,8 @@ class Lock:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
+        """What a fork holds until it is done in both processes."""
         self._holder: int | None = None
 
     @contextmanager
@@ -93,22 +94,14 @@ class Lock:
         """
         if self._holder == threading.get_ident():
             raise BlockingIOError("the state is in use by a call that this one has interrupted")
-        if not self._lock.acquire(timeout=max(0.0, patience)):
+        if not self.lock.acquire(timeout=max(0.0, patience)):
             raise BlockingIOError("the state is in use by another thread")
         self._holder = threading.get_ident()
         try:
             yield
         finally:
             self._holder = None
-            self._lock.release()
-
-    def acquire(self) -> None:
-        """Hold the lock across a fork, until `release` in both processes."""
-        self._lock.acquire()
-
-    def release(self) -> None:
-        """Release the lock after a fork."""
-        self._lock.release()
+            self.lock.release()
 
 
 class State:
@@ -127,9 +120,8 @@ class State:
                 folder = os.path.join(os.getcwd(), folder)
             self.path = os.path.join(folder, FILE_NAME)
         self.app = app
-        self.failure: str | None = None
+        self.failure: StateError | None = None
         """Why the state cannot be trusted; None while it can."""
-        self._damaged = False
         self._connection: sqlite3.Connection | None = None
         self._lock = Lock()
         self.until: float | None = None
@@ -157,20 +149,12 @@ class State:
         patience = self.patience
         deadline = time.monotonic() + patience
         with self._lock.held(patience):
-            if self.failure is not None:
-                raise StateError(self.failure, damaged=self._damaged)
+            self._check()
             try:
-                try:
-                    if self._connection is None:
-                        self._connection = (
-                            open_memory()
-                            if self.path is None
-                            else open_file(self.path, self.app, deadline)
-                        )
-                    connection = self._connection
-                except UnicodeDecodeError:  # even SQLite's message about the damage is not text
-                    message = "the state file is damaged: remove it to start again"
-                    raise StateError(message, damaged=True) from None
+                if self._connection is None:
+                    path, app = self.path, self.app
+                    self._connection = open_file(path, app, deadline) if path else open_memory()
+                connection = self._connection
                 wait_until(connection, deadline)
                 connection.execute("BEGIN IMMEDIATE")
                 yield connection
@@ -178,13 +162,14 @@ class State:
                 connection.execute("COMMIT")
             except BaseException as error:
                 self._abandon()
-                if isinstance(error, sqlite3.DatabaseError) and is_damage(error):
-                    self.failure = f"the state file is damaged ({error}): remove it to start again"
-                    self._damaged = True
-                    raise StateError(self.failure, damaged=True) from None
-                if isinstance(error, StateError):
-                    self.failure, self._damaged = str(error), error.damaged
+                self.failure = distrust(error)
+                self._check()
                 raise
+
+    def _check(self) -> None:
+        # Not the stored error, which would keep the frames that it has passed, and their values.
+        if self.failure is not None:
+            raise StateError(str(self.failure), damaged=self.failure.damaged) from None
 
     def withdraw(self) -> None:
         """Delete the values of open windows and the reports that were not acknowledged.
@@ -241,7 +226,7 @@ class State:
 
     def before_fork(self) -> None:
         """Wait for the running transaction and close the file: a connection must not be forked."""
-        self._lock.acquire()
+        self._lock.lock.acquire()
         if self.path is not None:
             self._disconnect()
 
@@ -251,8 +236,8 @@ class State:
             self.until = None  # another thread of the parent may be closing its client
         if child and self.path is None:
             # With a copied ledger, two processes would report the same window.
-            self.failure = "a state in memory cannot be used after a fork"
-        self._lock.release()
+            self.failure = StateError("a state in memory cannot be used after a fork")
+        self._lock.lock.release()
 
     def _abandon(self) -> None:
         if self._connection is None:

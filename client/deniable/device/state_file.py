@@ -191,7 +191,16 @@ def _check(connection: sqlite3.Connection, app: str | None) -> None:
     connection.execute("COMMIT")
 
 
-def is_damage(error: sqlite3.DatabaseError) -> bool:
+def distrust(error: BaseException) -> StateError | None:
+    """What an error says against the file; None if the trouble may pass."""
+    if isinstance(error, StateError):
+        return StateError(str(error), damaged=error.damaged)
     # Python's own errors, about a misuse of the module, carry no code.
     code = getattr(error, "sqlite_errorcode", None)
-    return code is not None and code & 0xFF not in _PASSING
+    if isinstance(error, UnicodeDecodeError):
+        told = ""  # even SQLite's message about the damage is not text
+    elif code is not None and code & 0xFF not in _PASSING:
+        told = f" ({error})"
+    else:
+        return None
+    return StateError(f"the state file is damaged{told}: remove it to start again", damaged=True)

@@ -13,12 +13,13 @@ import os
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, TypeAlias
 from weakref import WeakMethod, WeakSet
+
+_Request: TypeAlias = tuple[bool, SimpleQueue[bool]]
 
 
 class Worker:
@@ -50,13 +51,12 @@ class Worker:
         """Start again without a thread, as in a forked child."""
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
-        # Callers that wait for a step: whether it is urgent, and where they wait for its result.
-        self._requests: deque[tuple[bool, SimpleQueue[bool]]] = deque()
         self._stopping = False
-        # A step follows every token that is taken out. A token says whether that step must not
-        # wait for more work. A SimpleQueue's put() may interrupt itself (in a signal handler); an
-        # Event would deadlock there.
-        self._tokens: SimpleQueue[bool] = SimpleQueue()
+        # A step follows each that is taken out. None: there is work, and more may come. Else
+        # somebody waits for a step: whether it is urgent, and where its result goes. A
+        # SimpleQueue's put() may interrupt itself (in a signal handler); an Event would deadlock
+        # there.
+        self._asked: SimpleQueue[_Request | None] = SimpleQueue()
 
     @property
     def started(self) -> bool:
@@ -67,8 +67,8 @@ class Worker:
         """There is work: run a step soon. Does not block."""
         if not self._threaded:
             return
-        if self._tokens.empty():  # the step after a token that waits does this work as well
-            self._tokens.put(False)
+        if self._asked.empty():  # the step after one that waits does this work as well
+            self._asked.put(None)
         if self._thread is None:
             self._start()
 
@@ -78,8 +78,7 @@ class Worker:
             step = self._step()
             return step is not None and step(urgent)[0]
         result: SimpleQueue[bool] = SimpleQueue()
-        self._requests.append((urgent, result))
-        self._tokens.put(True)
+        self._asked.put((urgent, result))
         self._start()
         if self._thread is None or self._stopping:
             return False
@@ -91,7 +90,7 @@ class Worker:
     def stop(self, deadline: float | None) -> None:
         """End the thread after its current step; wait for that until a `time.monotonic`."""
         self._stopping = True
-        self._tokens.put(True)
+        self._asked.put((False, SimpleQueue()))
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join(_left(deadline))
@@ -115,32 +114,31 @@ class Worker:
             # What an earlier run left is handled before the first wait.
             idle = 0.0
             while not self._stopping:
+                request = None
                 with suppress(Empty):
-                    urgent = self._tokens.get(timeout=idle)
+                    request = self._asked.get(timeout=idle)
                     gathered = time.monotonic() + self._linger
-                    while not urgent and (left := gathered - time.monotonic()) > 0:
-                        urgent = self._tokens.get(timeout=left)
-                idle = self._take_step()
+                    while request is None and (left := gathered - time.monotonic()) > 0:
+                        request = self._asked.get(timeout=left)
+                idle = self._take_step(*(request or (False, SimpleQueue())))
         finally:
             # If a step has raised, the next work starts another thread.
             self._thread = None
-            while self._requests:
-                self._requests.popleft()[1].put(False)
+            while not self._asked.empty():
+                if request := self._asked.get():
+                    request[1].put(False)
             self._finish()
 
-    def _take_step(self) -> float:
+    def _take_step(self, urgent: bool, result: SimpleQueue[bool]) -> float:
         """One step; the seconds until the next."""
-        step = self._step()
+        step, done = self._step(), False
         if step is None:
             self._stopping = True
             return 0.0
-        requests = [self._requests.popleft() for _ in range(len(self._requests))]
-        done = False
         try:
-            done, idle = step(any(urgent for urgent, _ in requests))
+            done, idle = step(urgent)
         finally:
-            for _, result in requests:
-                result.put(done)
+            result.put(done)
         return idle
 
 

@@ -9,20 +9,17 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from difflib import SequenceMatcher
+from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
+from typing import Any, NoReturn
 
 import click
 
 import deniable
 from deniable.protocol.errors import DeniableError
-
-if TYPE_CHECKING:
-    from deniable.protocol.metric import Metric
 
 GROUP = "deniable.commands"
 """The entry points that name commands."""
@@ -84,9 +81,6 @@ _EXTRAS = {
     "deniable_collector": "collector",
     "deniable_estimator": "estimator",
 }
-
-_NEAR = 0.6
-"""How alike two names must be, from 0 to 1, for one to be proposed in place of the other."""
 
 
 class Command(click.Command):
@@ -214,16 +208,12 @@ def _points() -> dict[tuple[str, ...], EntryPoint]:
 def _unknown(typed: str, word: str) -> str:
     """That there is no such command, with those whose name is nearest to the word."""
     known = {name[:size] for name in _points() for size in range(1, len(name) + 1)}
-    alike = {name: max(_likeness(word, (" ".join(name), name[-1]))) for name in known}
-    best = max(alike.values())
-    near = sorted(" ".join(name) for name, found in alike.items() if found == best >= _NEAR)
+    called = {each for name in known for each in (" ".join(name), name[-1])}
+    best = get_close_matches(word.replace("-", " "), called, 1, 0.7)
+    near = sorted(" ".join(name) for name in known if {" ".join(name), name[-1]} & {*best})
     if near:
         return f"there is no `{typed}`: did you mean `deniable {'`, or `deniable '.join(near)}`?"
     return f"there is no `{typed}`: `deniable --help` lists all commands"
-
-
-def _likeness(word: str, names: Iterable[str]) -> Iterable[float]:
-    return (SequenceMatcher(None, word.replace("-", " "), each).ratio() for each in names)
 
 
 def run() -> NoReturn:
@@ -287,25 +277,6 @@ registry_argument = click.argument(
 """The registry of a command about one file."""
 
 
-class Forecasts(Protocol):
-    """What the entry point has: `deniable_estimator.planning.crowd_forecast`."""
-
-    def remarks(
-        self, metric: Metric, cap: float | None = None
-    ) -> Iterable[tuple[str, Literal["warning", "note"]]]:
-        """What the expected crowd cannot tell, and better choices, each with its severity."""
-
-    def too_few_devices(self, metric: Metric) -> str | None:
-        """What the expected crowd lacks, if it is so small that the metric is of no use."""
-
-    def shows(self, metric: Metric) -> str | None:
-        """What the expected crowd shows in a day, a week and a month, as a part of a sentence; None
-        where `devices` are not given."""
-
-    def seen(self, metric: Metric) -> Iterable[str]:
-        """What the expected crowd will and will not tell of a new metric."""
-
-
 MISSING = "no forecasts, which come with the estimator: pip install 'deniable[estimator]'"
 
 
@@ -317,6 +288,7 @@ def installed(group: str) -> Iterator[Any]:
             yield point.load()
 
 
-def forecasts() -> Forecasts | None:
-    """The estimator's forecasts; None where it is not installed."""
+def forecasts() -> Any:
+    """What the expected crowd of a metric will tell: the estimator's module
+    `deniable_estimator.forecasting.crowd_forecast`, or None where it is not installed."""
     return next(installed("deniable.forecasts"), None)

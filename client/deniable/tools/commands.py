@@ -24,7 +24,6 @@ from deniable.protocol.registry import Registry
 from deniable.tools import edits, sent_command
 from deniable.tools.command_line import (
     MISSING,
-    Forecasts,
     command,
     forecasts,
     installed,
@@ -89,7 +88,9 @@ def lint(
     if as_notice:
         _print_notice(registry, problems, str(path), lang)
         return
-    files = dict(_files_beside(registry)) if registry else {}
+    # Other files of an operator, as installed packages check them.
+    checks = installed("deniable.lint") if registry else ()
+    files = {name: found for check in checks for name, found in check(registry, os.environ)}
     if as_json:
         document = {
             "source": str(path),
@@ -133,12 +134,6 @@ def _print_notice(
     if not text:
         raise SystemExit(1)
     click.echo(text, nl=False)
-
-
-def _files_beside(registry: Registry) -> Iterator[tuple[str, Sequence[Problem]]]:
-    """Other files of an operator, and what is wrong with each, as installed packages check them."""
-    for check in installed("deniable.lint"):
-        yield from check(registry, os.environ)
 
 
 @command(
@@ -249,9 +244,7 @@ def _on_the_web(metric: Metric) -> Iterator[str]:
         )
 
 
-def _silence(
-    metric: Metric, registry: Registry, told: Lasting | None, crowd: Forecasts | None
-) -> str | None:
+def _silence(metric: Metric, registry: Registry, told: Lasting | None, crowd: Any) -> str | None:
     """A warning if devices fall silent before a metric expires, with lines to paste."""
     if told is None or told.silent is None or _beyond_cap(metric, registry):
         return None

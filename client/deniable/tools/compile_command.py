@@ -19,6 +19,7 @@ from deniable.protocol.errors import Problem
 from deniable.protocol.registry import Registry
 from deniable.tools.command_line import command, registry_argument, writing
 from deniable.tools.commands import load_registry, print_problems
+from deniable.whole_files import written
 
 _MADE = "// Written by `deniable compile`. Edit metrics.toml, and run it again.\n"
 
@@ -66,15 +67,11 @@ def compile_registry(path: Path, output: Path | None, check: bool, keep: bool) -
     if check:
         _compare(output, text, path)
         return
-    draft = output.resolve().with_suffix(".part")
-    with writing(output):
-        # Apps go on with the file that is there if the disk is full.
-        try:
-            draft.write_text(text, encoding="utf-8", newline="\n")
-            draft.replace(output.resolve())
-        finally:
-            draft.unlink(missing_ok=True)
-    click.echo(f"{output}: {counted(len(registry), 'metric')}, {len(text.encode()):,} bytes")
+    content = text.encode()
+    # Apps go on with the file that is there if the disk is full.
+    with writing(output), written(output, None) as file:
+        file.write(content)
+    click.echo(f"{output}: {counted(len(registry), 'metric')}, {len(content):,} bytes")
 
 
 def to_text(document: Mapping[str, Any]) -> str:
@@ -153,7 +150,8 @@ def web(path: Path, out: Path, development: bool, oblivious: bool) -> None:
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
-            (out / name).write_bytes(content)
+            with written(out / name, None) as file:
+                file.write(content)
     for name, content in files.items():
         if name.endswith(".js"):
             click.echo(f"{name:<22} {len(content):>7,} bytes  {_integrity(content)}")

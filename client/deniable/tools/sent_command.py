@@ -24,6 +24,7 @@ from deniable.device.state import FILE_NAME, State, states_root
 from deniable.protocol.errors import DeniableError, StateError
 from deniable.protocol.keys import APP
 from deniable.protocol.registry import Registry
+from deniable.whole_files import written
 
 EXAMPLE = "deniable sent --app editor"
 """What the help begins with."""
@@ -72,7 +73,8 @@ def _parser() -> argparse.ArgumentParser:
         metavar="METRICS.TOML",
         help="the app's metrics.toml; needed in words for metrics with very many values",
     )
-    parser.add_argument(
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument(
         "--html",
         type=Path,
         metavar="FILE",
@@ -97,7 +99,7 @@ def _parser() -> argparse.ArgumentParser:
         help="erase values, all reports and the keys of memos; the ledger stays, and metrics "
         "that have reported with memos never do so again",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    form.add_argument("--json", action="store_true", help="print JSON")
     return parser
 
 
@@ -138,16 +140,14 @@ def _change(directory: Path, switch: str | None, *, erase: bool) -> None:
         if not (directory / FILE_NAME).exists():
             # It may be the wrong name, and then the app goes on.
             print(f"No app has kept anything in {directory} yet; see that the name is right.")
-        elif erase or switch == "off":
-            if erase:
-                state.erase(time.time())
-            else:
-                state.withdraw()
+        elif erase:
+            state.erase(time.time())
             print(
                 "Values, reports and the keys of memos on this device are erased; the ledger stays."
-                if erase
-                else "What waited to be sent is deleted."
             )
+        elif switch == "off":
+            state.withdraw()
+            print("What waited to be sent is deleted.")
 
 
 def _shown(asked: argparse.Namespace, directory: Path, registry: Registry | None) -> str:
@@ -160,7 +160,8 @@ def _shown(asked: argparse.Namespace, directory: Path, registry: Registry | None
     reports = describe_entries(owned.entries, registry, OWNER_TEXTS[language])
     if asked.html is not None:
         page = owner.owner_page(reports, owned, registry, sending=sending, language=language)
-        asked.html.write_text(page, encoding="utf-8")
+        with written(asked.html, None) as file:
+            file.write(page.encode())
         return f"The page is in {asked.html}."
     if asked.json:
         document = {"erased": owned.erased, "reports": [report.to_dict() for report in reports]}

@@ -25,7 +25,7 @@ from deniable.protocol.oblivious.capsules import (
     write_configurations,
 )
 from deniable.protocol.oblivious.signed_keys import identity_of, sign
-from deniable_collector.whole_files import written
+from deniable.whole_files import written
 
 MOST_KEYS = 8
 """The most keys of one file; a client knows them by a number from 0 to 255."""

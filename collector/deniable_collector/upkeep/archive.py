@@ -20,11 +20,11 @@ import msgspec
 from deniable import DeniableError, Scheme, SchemeError, WindowError
 from deniable.protocol import windows
 from deniable.protocol.keep import CALENDARS
+from deniable.whole_files import written
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import MAX_CELL
 from deniable_collector.stores.sums import SumName, bounds, period_of
 from deniable_collector.stores.vectors import rows_of, shape_of
-from deniable_collector.whole_files import written
 
 FORMAT = "deniable-tallies"
 VERSION = 1

@@ -11,12 +11,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from deniable import DeniableError
+from deniable.whole_files import written
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import (
@@ -113,16 +113,14 @@ def make_key(path: Path) -> Path:
     beside = path.with_name(f"{path.name}.pub")
     for file, text, mode in ((path, private, 0o600), (beside, public, 0o644)):
         try:
-            with os.fdopen(
-                os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb"
-            ) as opened:
+            with written(file, mode, replacing=False) as opened:
                 opened.write(text)
         except FileExistsError:
             raise ManifestError(
                 f"{file} exists: name another file, so that no key is lost"
             ) from None
         except OSError as error:
-            raise ManifestError(f"{file}: {error}") from None
+            raise ManifestError(f"{file} cannot be written: {error.strerror}") from None
     return beside
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Literal
 import click
 
 from deniable.tools.command_line import command
+from deniable.whole_files import written
 from deniable_collector.options import from_environment
 from deniable_estimator.terminal.call import StoreCall, asks, of_store
 from deniable_estimator.terminal.options import Parsed, Real, as_json, no_data, opened, say
@@ -161,21 +162,14 @@ def _write(files: Mapping[Path, str]) -> None:
     Readers of a folder that a web server shows must not find a table beside the manifest of another
     one, so the files take their places only when all of them have been written.
     """
-    ready: dict[Path, Path] = {}
     at = next(iter(files))
     try:
-        for at, text in files.items():
-            if at.exists() and not at.is_file():
-                at.write_text(text, encoding="utf-8", newline="")
-                continue
-            ready[at] = at.with_name(f".{at.name}.new")
-            ready[at].write_text(text, encoding="utf-8", newline="")
-        for at, new in ready.items():
-            new.replace(at)
+        with ExitStack() as places:
+            for at, text in files.items():
+                file = places.enter_context(written(at, None))
+                file.write(text.encode())
+                file.flush()
     except OSError as error:
-        for new in ready.values():
-            with suppress(OSError):
-                new.unlink(missing_ok=True)
         raise click.ClickException(
             f"{at} cannot be written: {error.strerror}. The release is kept: the same command "
             "with another --out writes it, at no charge"

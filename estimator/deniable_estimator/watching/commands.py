@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import click
 
 from deniable import DeniableError
-from deniable.tools.command_line import command, json_option
+from deniable.tools.command_line import command, json_option, writing
+from deniable.whole_files import written
 from deniable_collector.options import registry_option, store_option
 from deniable_estimator.files import ANNOTATIONS, file_in_folder
 from deniable_estimator.terminal.options import Parsed, candidates_folder_option, opened
@@ -193,10 +194,8 @@ def digest(
         )
     for path, content in ((html, as_html), (text, as_text)):
         if path is not None:
-            try:
-                path.write_text(content(found, language), encoding="utf-8")
-            except OSError as error:
-                raise click.ClickException(f"{path} cannot be written: {error.strerror}") from error
+            with writing(path), written(path, None) as file:
+                file.write(content(found, language).encode())
             click.echo(f"wrote {path}")
     if html is None and text is None:
         click.echo(as_text(found, language), nl=False)

@@ -23,9 +23,9 @@ from deniable.tools.starting.new_metric import (
     is_interactive,
     metric_keys,
     metric_options,
-    more_metric_options,
     refusing,
 )
+from deniable.whole_files import written
 
 
 @command("deniable add weather --type boolean --epsilon 1 --yes")
@@ -41,7 +41,12 @@ from deniable.tools.starting.new_metric import (
 @click.option("--dry-run", is_flag=True, help="Show the metric, and write nothing.")
 @click.option("--yes", is_flag=True, help="Ask nothing.")
 @metric_options
-@more_metric_options
+@click.option("--of", metavar="A,B", help="The two metrics of a pair.")
+@click.option(
+    "--ask", type=click.Choice(["mean", "distribution"]), help="What to know of a number."
+)
+@click.option("--epsilon", type=float, help="Limit on what one report reveals.")
+@click.option("--lifetime-epsilon", type=float, help="Limit on what all reveal.")
 def add(metric: str, path: Path, dry_run: bool, yes: bool, **given: Any) -> None:
     """Add METRIC to a metrics.toml: show what the crowd will and will not see, then write it.
 
@@ -51,7 +56,7 @@ def add(metric: str, path: Path, dry_run: bool, yes: bool, **given: Any) -> None
     """
     try:
         before = path.read_bytes()
-        text = before.decode("utf-8")
+        text = before.decode("utf-8-sig")
     except FileNotFoundError:
         raise click.ClickException(f"there is no file {path}: `deniable init` writes one") from None
     except UnicodeDecodeError:
@@ -142,7 +147,7 @@ def _append(path: Path, before: bytes, addition: str) -> None:
     """Add to the file, unless somebody has changed it meanwhile."""
     if b"\r\n" in before:
         addition = addition.replace("\r\n", "\n").replace("\n", "\r\n")
-    with writing(path), path.open("r+b") as file:
-        if file.read() != before:
+    with writing(path), written(path) as file:
+        if path.read_bytes() != before:
             raise click.ClickException(f"{path} has changed meanwhile: try again")
-        file.write(addition.encode("utf-8"))
+        file.write(before + addition.encode())

@@ -25,6 +25,7 @@ from deniable.tools.starting.new_metric import (
     refusing,
     toml_value,
 )
+from deniable.whole_files import written
 
 ENDPOINT = "http://127.0.0.1:8080"
 """Where `deniable collect` listens by default."""
@@ -145,7 +146,7 @@ def _write(folder: Path, files: dict[str, str], *, force: bool) -> None:
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
-            # "x": a file that has come meanwhile is not replaced either.
-            with (folder / name).open("w" if force else "x", encoding="utf-8") as file:
-                file.write(text)
+            # A file that has come meanwhile is not replaced either.
+            with written(folder / name, None, replacing=force) as file:
+                file.write(text.encode())
             click.echo(f"wrote {folder / name}")

@@ -149,43 +149,26 @@ def toml_value(value: Any) -> str:
     return f"[{', '.join(toml_value(each) for each in value)}]"
 
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _DAYS = 365
 """So long a new metric lasts, today included."""
 
 
-def metric_options(function: Function) -> Function:
+_OPTIONS = (
+    click.option("--type", type=click.Choice(list(TYPES)), help="What record() takes."),
+    click.option("--values", metavar="A,B,C", help="The list of a category."),
+    click.option("--low", type=float, help="The lower end of a number's range."),
+    click.option("--high", type=float, help="The upper end."),
+    click.option(
+        "--at-once", is_flag=True, help="Report the first record of a window within ten seconds."
+    ),
+)
+
+
+def metric_options(function: _Function) -> _Function:
     """The options of a metric that `init` and `add` have; other keys are edited in the file."""
-    return _with(
-        function,
-        click.option("--type", type=click.Choice(list(TYPES)), help="What record() takes."),
-        click.option("--values", metavar="A,B,C", help="The list of a category."),
-        click.option("--low", type=float, help="The lower end of a number's range."),
-        click.option("--high", type=float, help="The upper end."),
-        click.option(
-            "--at-once",
-            is_flag=True,
-            help="Report the first record of a window within ten seconds.",
-        ),
-    )
-
-
-def more_metric_options(function: Function) -> Function:
-    """The options of a metric that only `add` has."""
-    return _with(
-        function,
-        click.option("--of", metavar="A,B", help="The two metrics of a pair."),
-        click.option(
-            "--ask", type=click.Choice(["mean", "distribution"]), help="What to know of a number."
-        ),
-        click.option("--epsilon", type=float, help="Limit on what one report reveals."),
-        click.option("--lifetime-epsilon", type=float, help="Limit on what all reveal."),
-    )
-
-
-def _with(function: Function, *options: Callable[[Function], Function]) -> Function:
-    for option in reversed(options):
+    for option in reversed(_OPTIONS):
         function = option(function)
     return function
 
