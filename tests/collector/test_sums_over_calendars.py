@@ -52,7 +52,7 @@ class Crowd:
         store.publish([("m", scheme)])
         for _ in range(2 * store.shards):
             self.add_many({
-                day: (number + 1, number % WIDTH, number + 5) for number, day in enumerate(days)
+                day: (number + 5, number % WIDTH, number + 1) for number, day in enumerate(days)
             })  # fmt: skip
 
     def add_many(self, counts):

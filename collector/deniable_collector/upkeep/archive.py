@@ -19,6 +19,7 @@ import msgspec
 
 from deniable import DeniableError, Scheme, SchemeError, WindowError
 from deniable.protocol import windows
+from deniable.protocol.coded_message import counted
 from deniable.protocol.keep import CALENDARS
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import MAX_CELL
@@ -271,6 +272,7 @@ class ArchiveReader:
         self._hash = hashlib.sha256()
         self._schemes: dict[tuple[str, str], Scheme] = {}
         self._begun, self.origin = False, ""
+        self._number = 0
 
     def parts(self) -> Iterator[ArchivePart]:
         """Everything in the file. Nothing of it is sure before all was read.
@@ -336,13 +338,20 @@ class ArchiveReader:
         size = max(1, self._path.stat().st_size)
         with self._path.open("rb") as raw, gzip.GzipFile(fileobj=raw, mode="rb") as file:
             while True:
+                self._number += 1
                 try:
                     text = file.readline(_LONGEST_LINE)
                     line = _decoder.decode(text) if text.endswith(b"\n") else None
                 except EOFError:
                     raise self._truncated() from None
-                except (gzip.BadGzipFile, zlib.error, msgspec.DecodeError, UnicodeDecodeError):
-                    raise self._damaged() from None
+                except (
+                    gzip.BadGzipFile,
+                    zlib.error,
+                    msgspec.DecodeError,
+                    UnicodeDecodeError,
+                ) as error:
+                    told = str(error) if isinstance(error, msgspec.ValidationError) else ""
+                    raise self._damaged(told) from None
                 if not text:
                     return
                 if line is None:
@@ -373,7 +382,10 @@ class ArchiveReader:
         """The place of a row among those of its scheme or its sum, which has one name for all."""
         rows = scheme.rows
         if line.row >= len(rows) or len(line.cells) != rows[line.row].width:
-            raise self._damaged()
+            raise self._damaged("row")
+        if line.cells and max(line.cells) > line.reports:
+            told = f"cells: {max(line.cells)} of {counted(line.reports, 'report')}"
+            raise self._damaged(told)
         if part is not None and part.sum is not None:
             if line.window != part.name:
                 raise self._damaged()
@@ -414,7 +426,9 @@ class ArchiveReader:
     def _truncated(self) -> ArchiveError:
         return ArchiveError(f"{self._path} ends too early: copy or export it again")
 
-    def _damaged(self) -> ArchiveError:
+    def _damaged(self, why: str = "") -> ArchiveError:
+        """The error for the line that was read last; `why` names its field."""
         if not self._begun:
             return ArchiveError(f"{self._path} holds no tallies of deniable")
-        return ArchiveError(f"{self._path} is damaged: copy or export it again")
+        where = f"line {self._number}" + (why and f" ({why})")
+        return ArchiveError(f"{self._path} is damaged in {where}: copy or export it again")
