@@ -63,7 +63,7 @@ def filled(path):
 def whole(tmp_path_factory):
     """The store before anything was dropped."""
     store = filled(tmp_path_factory.mktemp("whole") / "tallies.db")
-    yield store
+    yield Reader(store)
     store.close()
 
 
