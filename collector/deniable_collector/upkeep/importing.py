@@ -49,6 +49,8 @@ class ImportResult:
     contents: Contents
     added: Amount
     known: Amount
+    dropped: int
+    """Windows that were added before and that the store has dropped since."""
 
 
 def load(
@@ -103,6 +105,7 @@ def load(
         for of, windows in brought.items():
             store.sums.note_imports(of, windows)
     added, known = Amount(), Amount()
+    windows_known: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for part in ArchiveReader(path, lambda share: advance(0.5 + share / 2)).parts():
         if not selection.takes(part.metric, part.period):
             continue
@@ -118,9 +121,14 @@ def load(
         additions = {TallyKey(*part.of, part.name): addition}
         seen = store.fold(Commit((batch,), additions, shard_of(batch, store.shards)), now)
         amount = known if seen else added
+        if seen:
+            windows_known[part.of].add(part.name)
         amount.rows += len(part.rows)
         amount.reports += addition.reports
-    return ImportResult(contents, added, known)
+    dropped = sum(
+        len(windows.difference(store.all_windows(*of))) for of, windows in windows_known.items()
+    )
+    return ImportResult(contents, added, known, dropped)
 
 
 def _imports(part: ArchivePart, origin: str) -> list[Imported]:
