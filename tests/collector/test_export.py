@@ -25,6 +25,8 @@ GOLDEN = """\
 {"line":"end","rows":2,"reports":4294967298,"sha256":"SHA"}
 """
 
+SUM = {"line": "sum", "kind": "day", "period": "2026-11", "reports": {"2026-11-20": [1]}}
+
 
 @pytest.fixture
 def target(tmp_path):
@@ -121,6 +123,8 @@ def test_a_file_that_was_hurt(small, target, noon, hurt, words):
         (lambda lines: lines[2].update(row=3), "damaged"),
         (lambda lines: lines[2].update(row=1), "damaged"),
         (lambda lines: lines[2].update(window="yesterday"), "damaged"),
+        (lambda lines: lines.insert(2, SUM), r"line 4 \(window\)"),
+        (lambda lines: lines[3].update(window="2026-11-19"), r"line 4 \(window\)"),
         (lambda lines: lines[2].update(reports=-1), "damaged"),
         (lambda lines: lines[2].update(cells=[0, 0, 2**53]), r"line 3 .*cells\[2\]"),
         (lambda lines: lines[2].update(cells=[0, 0, 1.5]), r"line 3 .*float.*cells\[2\]"),

@@ -76,10 +76,8 @@ def _progress(text: str, quiet: bool) -> Iterator[Callable[[float], None]]:
     from rich.progress import Progress
 
     console = Console(stderr=True)
-    if quiet or not console.is_terminal:
-        yield lambda share: None
-        return
-    with Progress(console=console, transient=True) as bar:
+    hidden = quiet or not console.is_terminal
+    with Progress(console=console, transient=True, disable=hidden) as bar:
         task = bar.add_task(text, total=1.0)
         yield lambda share: bar.update(task, completed=share)
 
