@@ -45,7 +45,7 @@ def test_info_names_a_sum_that_is_damaged(filled, run, scheme, home):
     """`info` checks each sum as it does windows, names the damaged ones, shows the rest, and exits
     with 1."""
     of = "browser", scheme.fingerprint
-    assert filled.sums.drop_windows(of, windows.end("2026-11-01"), ("month",)).tallies == 1
+    assert len(filled.sums.drop_windows(of, windows.end("2026-11-01"), ("month",))) == 1
     with closing(sqlite3.connect(home.url.removeprefix("sqlite:///"))) as file, file:
         file.execute("UPDATE blocks SET block = substr(block, 1, 20)")
     said = run("info", code=1)

@@ -49,14 +49,6 @@ class Sealing(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Dropped:
-    """What retention has dropped: how many tallies, and why others could not be."""
-
-    tallies: int = 0
-    failed: tuple[tuple[TallyKey, str], ...] = ()
-
-
-@dataclass(frozen=True)
 class ShardPart:
     """One shard's part of the tallies of a metric and scheme, and each step of their life."""
 
@@ -162,11 +154,9 @@ class ShardPart:
         made = self.change(Change(expected, put={str(copy): written}))
         return len(written[1]) if made else 0
 
-    def drop_together(
-        self, labels: Sequence[str], calendars: Sequence[str]
-    ) -> tuple[set[str], dict[str, str]]:
-        """Drop some windows into kept sums of these calendars by one step: which went, and why
-        others did not."""
+    def drop_together(self, labels: Sequence[str], calendars: Sequence[str]) -> dict[str, str]:
+        """Drop some windows into kept sums of these calendars by one step: each with why it did not
+        go, empty if it did."""
         for _ in range(ATTEMPTS):
             read: dict[str, tuple[str, NDArray[np.int64]]] = {}
             why: dict[str, str] = {}
@@ -179,7 +169,7 @@ class ShardPart:
                 if found is not None:
                     read[label] = found.stamp, counters
             if not read:
-                return set(), why
+                return why
             copies = [
                 str(name) for name in self.sums() if not name.kept and any(map(name.covers, read))
             ]
@@ -206,8 +196,8 @@ class ShardPart:
             expected = {label: stamp for label, (stamp, _) in read.items()}
             expected |= {str(name): there.stamps.get(name, "") for name in targets}
             if self.change(Change(expected, [*read, *copies], {}, put)):
-                return set(read), why
-        return set(), dict.fromkeys(labels, "others change it all the time")
+                return dict.fromkeys(read, "") | why
+        return dict.fromkeys(labels, "others change it all the time")
 
     def drop_sum(self, name: SumName, coarser: bool) -> bool:
         """Drop a kept sum, and return whether it is gone. With `coarser`, its quarter must have all
