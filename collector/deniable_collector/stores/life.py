@@ -73,6 +73,17 @@ class ShardPart:
         """The names of all sums."""
         return list(map(SumName.parse, filter(is_sum, self.names())))
 
+    def ended(self, before: float) -> list[str]:
+        """The windows that had ended by a POSIX time, oldest first."""
+        labels = filterfalse(is_sum, self.names())
+        return sorted((each for each in labels if windows.end(each) <= before), key=windows.start)
+
+    def copies_of(self, labels: Collection[str]) -> list[str]:
+        """The names of the copies that have one of these windows."""
+        return [
+            str(each) for each in self.sums() if not each.kept and any(map(each.covers, labels))
+        ]
+
     def heads(self, asked: Sequence[str]) -> dict[str, Head]:
         """The heads of those of these tallies that exist."""
         return self.store.heads(self.shard, {self.of: asked})[self.of]
@@ -170,9 +181,7 @@ class ShardPart:
                     read[label] = found.stamp, counters
             if not read:
                 return why
-            copies = [
-                str(name) for name in self.sums() if not name.kept and any(map(name.covers, read))
-            ]
+            copies = self.copies_of(read)
             targets: dict[SumName, list[str]] = {}
             known = self.kept(read).sums
             for label in read:
@@ -221,17 +230,11 @@ class ShardPart:
         """Drop the windows that had ended by `before` (POSIX seconds), the copies that have them,
         and the kept sums whose period had ended. Returns the names of the windows and kept sums
         that went."""
-        names = self.names()
-        gone = {name for name in names if not is_sum(name) and windows.end(name) <= before}
-        copies = set()
-        for name in map(SumName.parse, filter(is_sum, names)):
-            if name.kept and name.ended(before):
-                gone.add(str(name))
-            elif not name.kept and any(map(name.covers, filterfalse(is_sum, gone))):
-                copies.add(str(name))
-        if gone or copies:
-            self.change(Change(dropped=sorted(gone | copies)))
-        return gone
+        labels = self.ended(before)
+        sums = {str(name) for name in self.sums() if name.kept and name.ended(before)}
+        if labels or sums:
+            self.change(Change(dropped=[*labels, *sums, *self.copies_of(labels)]))
+        return sums.union(labels)
 
     def holding(self, sums: Sequence[SumName], names: Iterable[str] | None = None) -> Holding:
         """All windows, with the stamps of those that these copies may rest on, and these sums.

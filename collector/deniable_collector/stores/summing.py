@@ -26,7 +26,7 @@ from deniable_collector.stores.contract import Change, Of, StoreContract
 from deniable_collector.stores.errors import StoreUnavailable
 from deniable_collector.stores.life import ATTEMPTS, ShardPart
 from deniable_collector.stores.sealed import DamagedBlock
-from deniable_collector.stores.sums import SumName, SumRecord, bounds, is_sum, period_of
+from deniable_collector.stores.sums import SumName, SumRecord, bounds, period_of
 
 _IMPORTS = "imports"
 """The name of the memory of imports: a sum of nothing, with a record, beside the tallies."""
@@ -123,14 +123,9 @@ class Sums:
         """
         found: dict[TallyKey, str] = {}
         for part in self.parts(of):
-            due = [
-                label
-                for label in part.names()
-                if not is_sum(label) and windows.end(label) <= before
-            ]
             # By one step those that lie in the same month.
-            due.sort(key=windows.start)
-            for some in [list(each) for _, each in groupby(due, partial(period_of, "month"))]:
+            months = groupby(part.ended(before), partial(period_of, "month"))
+            for some in [list(each) for _, each in months]:
                 try:
                     done = part.drop_together(some, calendars)
                 except DamagedBlock as error:
