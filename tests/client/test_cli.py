@@ -1,10 +1,12 @@
 """The one `deniable` command: its list of commands, its errors, and what it says where a package is
 missing."""
 
+import os
 import re
 import subprocess
 import sys
 from importlib.metadata import entry_points
+from pathlib import Path
 
 import click
 import pytest
@@ -39,6 +41,19 @@ def deniable(*words, missing=(), installed="deniable"):
 def told(done):
     """What stands on the standard error."""
     return done.stderr.partition("modules:")[0]
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_behind_the_output(unbuffered):
+    """It is told in one line, however late it is met."""
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", "from deniable.cli import main; main()", "--help"],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr == "Error: the output cannot be written: No space left on device\n"
 
 
 def test_help_imports_no_command():

@@ -101,7 +101,7 @@ def test_what_a_cluster_is_made_with(scheme, rest, nodes, named, monkeypatch):
 def test_a_commit_waits_for_its_replicas(reached):
     """Two seconds for as many as are asked for; fewer are too few."""
     one = Driver(Settings(store="redis://example.test", redis_replicas=2))
-    one._made = server = MagicMock()
+    one.client = server = MagicMock()
     pipeline = server.pipeline.return_value.__enter__.return_value
     pipeline.execute.return_value = [True, reached]
     with pytest.raises(StoreUnavailable, match="1 of 2") if reached == 1 else nullcontext():

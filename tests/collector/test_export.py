@@ -20,10 +20,12 @@ from .filling import commit
 GOLDEN = """\
 {"line":"head","format":"deniable-tallies","version":1,"origin":"eu"}
 {"line":"scheme","metric":"m","scheme":"FP","definition":DEFINITION}
-{"line":"row","window":"2026-11-20","row":0,"reports":7,"cells":[0,5,4294967297]}
+{"line":"row","window":"2026-11-20","row":0,"reports":4294967297,"cells":[0,5,4294967296]}
 {"line":"row","window":"2026-11-20","row":2,"reports":1,"cells":[0,1]}
-{"line":"end","rows":2,"reports":8,"sha256":"SHA"}
+{"line":"end","rows":2,"reports":4294967298,"sha256":"SHA"}
 """
+
+SUM = {"line": "sum", "kind": "day", "period": "2026-11", "reports": {"2026-11-20": [1]}}
 
 
 @pytest.fixture
@@ -38,7 +40,7 @@ def small(tmp_path, shelf, new_id, noon):
     with closing(open_store(Settings(store=f"sqlite:///{tmp_path / 'small.db'}"))) as store:
         scheme = shelf(3, 4, 2)
         store.publish([("m", scheme)])
-        store.fold(commit(scheme, new_id(), cells={1: 5, 2: 2**32 + 1}, reports=7), noon)
+        store.fold(commit(scheme, new_id(), cells={1: 5, 2: 2**32}, reports=2**32 + 1), noon)
         store.fold(commit(scheme, new_id(), row=2), noon)
         path = tmp_path / "small.gz"
         store.identity = lambda: "eu"
@@ -121,10 +123,14 @@ def test_a_file_that_was_hurt(small, target, noon, hurt, words):
         (lambda lines: lines[2].update(row=3), "damaged"),
         (lambda lines: lines[2].update(row=1), "damaged"),
         (lambda lines: lines[2].update(window="yesterday"), "damaged"),
+        (lambda lines: lines.insert(2, SUM), r"line 4 \(window\)"),
+        (lambda lines: lines[3].update(window="2026-11-19"), r"line 4 \(window\)"),
         (lambda lines: lines[2].update(reports=-1), "damaged"),
-        (lambda lines: lines[2].update(cells=[0, 0, 2**53]), "damaged"),
-        (lambda lines: lines[2].update(cells=[0, 0, 1.5]), "damaged"),
-        (lambda lines: lines[2].update(more=1), "damaged"),
+        (lambda lines: lines[2].update(cells=[0, 0, 2**53]), r"line 3 .*cells\[2\]"),
+        (lambda lines: lines[2].update(cells=[0, 0, 1.5]), r"line 3 .*float.*cells\[2\]"),
+        (lambda lines: lines[2].update(reports=True), r"line 3 .*bool.*reports"),
+        (lambda lines: lines[3].update(cells=[2, 1]), r"line 4 \(cells: 2 of 1 report\)"),
+        (lambda lines: lines[2].update(more=1), "damaged in line 3 .*more"),
         (lambda lines: lines[-1].update(reports=9), "damaged"),
         (lambda lines: lines[1]["definition"].update(mechanism="unheard"), "cannot be read"),
         (lambda lines: lines[1]["definition"]["parameters"].update(widths="3 4 3"), "was changed"),

@@ -15,7 +15,6 @@ from deniable_collector.intake import Intake
 from deniable_collector.settings import Settings
 from deniable_collector.stores import StoreError, StoreUnavailable, open_store
 from deniable_collector.stores.commits import TallyKey
-from deniable_collector.stores.life import Dropped
 from deniable_collector.stores.sealed import DamagedBlock
 from deniable_collector.stores.summing import Sums
 from deniable_collector.upkeep.keeper import Keeper
@@ -118,7 +117,7 @@ def test_a_process_that_ends_leaves_the_rest(store, shelf, noon, monkeypatch):
     def drop(self, metric, *arguments):
         asked.append(metric)
         ending.stop()
-        return Dropped()
+        return {}
 
     monkeypatch.setattr(Sums, "drop_windows", drop)
     assert ending.apply() == 600

@@ -3,6 +3,7 @@
 import os
 import sqlite3
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, nullcontext
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -132,6 +133,19 @@ def test_where_a_log_is_looked_for(file, path, tmp_path):
     assert SqliteFile(tmp_path / "none.db")._log_is_empty()
     (tmp_path / "flat").write_text("")
     assert not SqliteFile(tmp_path / "flat" / "store.db")._log_is_empty()
+
+
+def test_threads_take_turns(file, path):
+    """One transaction waits until the one of another thread has ended."""
+
+    def write_many():
+        for _ in range(50):
+            write(file)
+
+    with ThreadPoolExecutor(4) as pool:
+        for each in [pool.submit(write_many) for _ in range(4)]:
+            each.result()
+    assert len(texts(path)) == 200
 
 
 def test_a_child_leaves_its_parent_s_connection_alone(file, path, monkeypatch):

@@ -45,7 +45,7 @@ def test_info_names_a_sum_that_is_damaged(filled, run, scheme, home):
     """`info` checks each sum as it does windows, names the damaged ones, shows the rest, and exits
     with 1."""
     of = "browser", scheme.fingerprint
-    assert filled.sums.drop_windows(of, windows.end("2026-11-01"), ("month",)).tallies == 1
+    assert len(filled.sums.drop_windows(of, windows.end("2026-11-01"), ("month",))) == 1
     with closing(sqlite3.connect(home.url.removeprefix("sqlite:///"))) as file, file:
         file.execute("UPDATE blocks SET block = substr(block, 1, 20)")
     said = run("info", code=1)
@@ -71,6 +71,25 @@ def test_drop_asks_first(filled, run, scheme):
     no = run("drop", "--before", "2026-11-03", answer="n\n", code=1)
     assert "Drop 2 tallies of 1 metric that had ended by 2026-11-03, for ever?" in no.output
     assert len(filled.windows("browser", scheme.fingerprint)) == 3
+    nobody = run("drop", "--before", "2026-11-03", answer="", code=1)
+    assert "answer the question, or confirm with --yes" in nobody.output
+    assert len(filled.windows("browser", scheme.fingerprint)) == 3
     run("drop", "--before", "2026-11-03", answer="y\n")
     assert filled.windows("browser", scheme.fingerprint) == ["2026-11-20"]
     assert "0 tallies of 0 metrics dropped" in run("drop", "--before", "2026-11-03").stdout
+
+
+def test_an_import_of_what_was_dropped(filled, run, noon, tmp_path, monkeypatch):
+    """Windows that were added before and dropped since are told, with what to do; those that are
+    there are not."""
+    monkeypatch.setattr("time.time", lambda: noon)
+    file, other = str(tmp_path / "sums.gz"), f"sqlite:///{tmp_path}/other.db"
+    run("export", file)
+    run("import", file, "--store", other)
+    again = run("import", file, "--store", other)
+    assert again.output == f"nothing was added: all of {file} had been added before\n"
+    run("drop", "--before", "2026-11-03", "--yes", "--store", other)
+    said = run("import", file, "--store", other)
+    assert said.stdout == again.output
+    assert f"2 windows of {file} had been added before and then dropped" in said.stderr
+    assert "again after that, or into another store" in said.stderr

@@ -63,7 +63,7 @@ def filled(path):
 def whole(tmp_path_factory):
     """The store before anything was dropped."""
     store = filled(tmp_path_factory.mktemp("whole") / "tallies.db")
-    yield store
+    yield Reader(store)
     store.close()
 
 
@@ -74,7 +74,7 @@ def months(tmp_path_factory):
     before = windows.end("2026-01-14")
     for registry in (EARLIER, REGISTRY):
         scheme = registry["dark"].scheme.fingerprint
-        assert store.sums.drop_windows(("dark", scheme), before, ("month",)).tallies
+        assert store.sums.drop_windows(("dark", scheme), before, ("month",))
     yield Reader(store)
     store.close()
 

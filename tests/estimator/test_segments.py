@@ -135,7 +135,7 @@ def test_small_segments_are_one_together(world):
     with the reports of both. With `recent`, windows may differ, and there is none."""
     for place, n in enumerate((4000, 2000, 60, 70)):
         world.crowd("dark_mode", place, [n // 2, n - n // 2])
-    asked = world.store, world.registry, Query("dark_mode", Days(DAY, DAY)), ["platform"]
+    asked = Reader(world.store), world.registry, Query("dark_mode", Days(DAY, DAY)), ["platform"]
     scheme = world.registry["dark_mode"].scheme
     split = by_segment(*asked, now=NOW)
     assert [each.name for each in split.small] == ["web", "other"]
@@ -174,14 +174,14 @@ def test_each_segment_has_its_own_windows(world):
         for place, n in enumerate((enough, enough // 6, enough // 20, enough // 1000 + 3)):
             world.crowd("dark_mode", place, [n // 2, n - n // 2], day)
     split = by_segment(
-        world.store, world.registry, Query("dark_mode"), ["platform"], recent=True, now=1e12
+        Reader(world.store), world.registry, Query("dark_mode"), ["platform"], recent=True, now=1e12
     )
     assert [len(each.answer.windows) for each in split.groups] == [1, 7, 28, 40]
     assert split.reference is None
     assert split.comparisons == {}
     assert not split.differs.any()
     assert "its own windows" in split.verdict
-    asked = world.store, world.registry, Query("dark_mode"), ["platform"]
+    asked = Reader(world.store), world.registry, Query("dark_mode"), ["platform"]
     found = trends_by_segment(*asked, now=1e12)
     assert [each.by for each in found.trends] == ["day", "week", "month", "month"]
     assert any("longer periods" in note for note in found.notes)

@@ -73,13 +73,22 @@ def parse_json(text: str, source: str) -> Any:
     Raises:
         RegistryError: it is not JSON, or an object repeats a key.
     """
-    import json
-
     try:
-        return json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refuse)
+        return strict_json(text)
     except (ValueError, RecursionError) as error:
         problem = Problem(getattr(error, "lineno", None), "", f"is not JSON: {error}")
         raise RegistryError([problem], source) from None
+
+
+def strict_json(text: str | bytes) -> Any:
+    """What JSON says to every reader: of a key that stands twice, others may take the other one.
+
+    Raises:
+        ValueError, RecursionError: it is not JSON, or an object repeats a key.
+    """
+    import json
+
+    return json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refuse)
 
 
 def read_document(document: Any, source: str) -> dict[str, Any]:

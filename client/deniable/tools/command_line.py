@@ -7,6 +7,7 @@ the next word is one of theirs.
 
 from __future__ import annotations
 
+import errno
 import functools
 import sys
 from collections.abc import Callable, Iterator
@@ -223,7 +224,10 @@ def run() -> NoReturn:
     click.version_option(deniable.__version__, prog_name="deniable")(root)
     code: object = 1
     try:
-        code = root.main(prog_name="deniable", standalone_mode=False)
+        try:
+            code = root.main(prog_name="deniable", standalone_mode=False)
+        finally:
+            sys.stdout.flush()
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         code = error.exit_code
@@ -232,6 +236,12 @@ def run() -> NoReturn:
         code = error.exit_code
     except click.Abort:
         click.echo("Aborted!", err=True)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        click.echo(f"Error: the output cannot be written: {error.strerror}", err=True)
+        # Python would try to write the rest when it ends.
+        code, sys.stdout = 1, None
     except ModuleNotFoundError as error:
         modules = [each.module for name, each in _points().items() if name[0] == sys.argv[1]]
         if not modules:

@@ -11,18 +11,18 @@ is wrong with it, or which of its reports are.
 
 from __future__ import annotations
 
-import json
 import zlib
 from binascii import a2b_base64
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import UNSET
 
 from deniable import WireError
 from deniable.protocol.mechanisms import Packing, Row
+from deniable.protocol.reading import strict_json
 from deniable.protocol.wire import check_batch_id, unpack_columns
 from deniable_collector.refusals import IntakeError, malformed, too_large, too_many_reports
 
@@ -104,27 +104,13 @@ def parse(body: bytes) -> dict[str, Any]:
         IntakeError: it is not JSON, or not an object.
     """
     try:
-        document = json.loads(
-            body.decode("utf-8"), object_pairs_hook=_unrepeated, parse_constant=_no_constant
-        )
+        document = strict_json(body.decode("utf-8"))
     except (ValueError, RecursionError):
         # The parser's message quotes the body, so it is not passed on.
         document = None
     if not isinstance(document, dict):
         raise IntakeError("not-json", "the body must be one JSON object in UTF-8")
     return document
-
-
-def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    # Parsers differ in which of two equal keys they use, so both are refused.
-    fields = dict(pairs)
-    if len(fields) != len(pairs):
-        raise ValueError
-    return fields
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(name)
 
 
 def _not_gzip() -> IntakeError:

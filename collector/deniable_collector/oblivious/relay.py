@@ -40,12 +40,9 @@ HELD = gauge(
 LARGEST_RESPONSE = 1 << 18
 """Most bytes of a response of the gateway."""
 
-_KEYS_SECONDS = 60.0
-"""Seconds for which a list of keys is passed on before the gateway is asked again. A capsule that
-the gateway refuses ends them, because its keys may have changed."""
-
-_FEWEST_SECONDS = 1.0
-"""But it is not asked more often than this."""
+_KEYS_SECONDS = 1.0
+"""Seconds for which a list of keys is passed on before the gateway is asked again: however many
+devices ask, and soon enough after its keys have changed."""
 
 _PATH = PATH.encode()
 _PROBLEM = "application/problem+json"
@@ -69,7 +66,7 @@ class CapsuleRelay(PageHandler):
         self._timeout = settings.relay_timeout
         self._session: aiohttp.ClientSession | None = None
         self._keys: tuple[HttpResponse, str] | None = None
-        self._asked = self._until = float("-inf")
+        self._until = float("-inf")
         self._asking = asyncio.Lock()
 
     async def start(self, server: HttpServer) -> None:
@@ -160,8 +157,6 @@ class CapsuleRelay(PageHandler):
         GATEWAY_SECONDS.observe(time.monotonic() - begun)
         if response.content_type not in _TYPES:
             raise _away("gateway-odd", "something else than a gateway responded")
-        if 400 <= response.status < 500:
-            self._until = float("-inf")
         return response
 
     async def _read_keys(self) -> tuple[HttpResponse, str]:
@@ -172,13 +167,11 @@ class CapsuleRelay(PageHandler):
         """
         async with self._asking:
             now = asyncio.get_running_loop().time()
-            fresh = now < self._until or now < self._asked + _FEWEST_SECONDS
-            if self._keys is None or not fresh:
+            if self._keys is None or now >= self._until:
                 response, signature = await self._ask("GET", None, {"Accept": KEYS_TYPE})
                 if response.status != 200 or response.content_type != KEYS_TYPE:
                     raise _away("gateway-odd", "the gateway tells no keys")
-                self._keys, self._asked = (response, signature), now
-                self._until = now + _KEYS_SECONDS
+                self._keys, self._until = (response, signature), now + _KEYS_SECONDS
             return self._keys
 
     async def _ask(

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from deniable import Scheme
 from deniable.protocol.coded_message import counted
@@ -30,10 +30,7 @@ _PING_SECONDS = 1.0
 /readyz."""
 
 
-_Method = TypeVar("_Method", bound=Callable[..., Any])
-
-
-def _forwarded(method: _Method, watched: bool = True) -> _Method:
+def _forwarded(method: Callable[..., Any], watched: bool = True) -> Any:
     """The method of a store: it calls that of the store behind. A call that is `watched` only
     reads."""
 
@@ -41,7 +38,7 @@ def _forwarded(method: _Method, watched: bool = True) -> _Method:
         with self._contact() if watched else nullcontext():
             return getattr(self._store, method.__name__)(*arguments)
 
-    return cast("_Method", call)
+    return call
 
 
 class WatchedStore(Store):

@@ -12,7 +12,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from deniable import Scheme
 from deniable.protocol.windows import start
 from deniable_collector.stores.commits import TallyKey, version_of
 from deniable_collector.stores.contract import StoreContract
@@ -37,10 +36,6 @@ class Store(StoreContract):
     def sums(self) -> Sums:
         """The sums over weeks, months and quarters."""
         return Sums(self)
-
-    def schemes_of(self, metric: str) -> dict[str, Scheme]:
-        """The published schemes of a metric, by fingerprint."""
-        return {of[1]: scheme for of, scheme in self.schemes().items() if of[0] == metric}
 
     def windows(self, metric: str, scheme: str) -> list[str]:
         """The windows with a tally of their own of this metric and scheme, oldest first.

@@ -74,7 +74,6 @@ class StoreContract(ABC):
     """
 
     def __init__(self) -> None:
-        self._schemes: dict[Of, Scheme] = {}
         self._shapes: dict[Of, Shape] = {}
 
     def scheme(self, metric: str, fingerprint: str) -> Scheme:
@@ -83,10 +82,8 @@ class StoreContract(ABC):
         Raises:
             StoreError: it was never published.
         """
-        if (metric, fingerprint) not in self._schemes:
-            self._schemes |= self.schemes()
         try:
-            return self._schemes[metric, fingerprint]
+            return self.schemes()[metric, fingerprint]
         except KeyError:
             raise StoreError(
                 f"scheme {fingerprint} of metric {metric} was never published to this store: "

@@ -49,14 +49,6 @@ class Sealing(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Dropped:
-    """What retention has dropped: how many tallies, and why others could not be."""
-
-    tallies: int = 0
-    failed: tuple[tuple[TallyKey, str], ...] = ()
-
-
-@dataclass(frozen=True)
 class ShardPart:
     """One shard's part of the tallies of a metric and scheme, and each step of their life."""
 
@@ -80,6 +72,17 @@ class ShardPart:
     def sums(self) -> list[SumName]:
         """The names of all sums."""
         return list(map(SumName.parse, filter(is_sum, self.names())))
+
+    def ended(self, before: float) -> list[str]:
+        """The windows that had ended by a POSIX time, oldest first."""
+        labels = filterfalse(is_sum, self.names())
+        return sorted((each for each in labels if windows.end(each) <= before), key=windows.start)
+
+    def copies_of(self, labels: Collection[str]) -> list[str]:
+        """The names of the copies that have one of these windows."""
+        return [
+            str(each) for each in self.sums() if not each.kept and any(map(each.covers, labels))
+        ]
 
     def heads(self, asked: Sequence[str]) -> dict[str, Head]:
         """The heads of those of these tallies that exist."""
@@ -162,11 +165,9 @@ class ShardPart:
         made = self.change(Change(expected, put={str(copy): written}))
         return len(written[1]) if made else 0
 
-    def drop_together(
-        self, labels: Sequence[str], calendars: Sequence[str]
-    ) -> tuple[set[str], dict[str, str]]:
-        """Drop some windows into kept sums of these calendars by one step: which went, and why
-        others did not."""
+    def drop_together(self, labels: Sequence[str], calendars: Sequence[str]) -> dict[str, str]:
+        """Drop some windows into kept sums of these calendars by one step: each with why it did not
+        go, empty if it did."""
         for _ in range(ATTEMPTS):
             read: dict[str, tuple[str, NDArray[np.int64]]] = {}
             why: dict[str, str] = {}
@@ -179,10 +180,8 @@ class ShardPart:
                 if found is not None:
                     read[label] = found.stamp, counters
             if not read:
-                return set(), why
-            copies = [
-                str(name) for name in self.sums() if not name.kept and any(map(name.covers, read))
-            ]
+                return why
+            copies = self.copies_of(read)
             targets: dict[SumName, list[str]] = {}
             known = self.kept(read).sums
             for label in read:
@@ -206,8 +205,8 @@ class ShardPart:
             expected = {label: stamp for label, (stamp, _) in read.items()}
             expected |= {str(name): there.stamps.get(name, "") for name in targets}
             if self.change(Change(expected, [*read, *copies], {}, put)):
-                return set(read), why
-        return set(), dict.fromkeys(labels, "others change it all the time")
+                return dict.fromkeys(read, "") | why
+        return dict.fromkeys(labels, "others change it all the time")
 
     def drop_sum(self, name: SumName, coarser: bool) -> bool:
         """Drop a kept sum, and return whether it is gone. With `coarser`, its quarter must have all
@@ -231,17 +230,11 @@ class ShardPart:
         """Drop the windows that had ended by `before` (POSIX seconds), the copies that have them,
         and the kept sums whose period had ended. Returns the names of the windows and kept sums
         that went."""
-        names = self.names()
-        gone = {name for name in names if not is_sum(name) and windows.end(name) <= before}
-        copies = set()
-        for name in map(SumName.parse, filter(is_sum, names)):
-            if name.kept and name.ended(before):
-                gone.add(str(name))
-            elif not name.kept and any(map(name.covers, filterfalse(is_sum, gone))):
-                copies.add(str(name))
-        if gone or copies:
-            self.change(Change(dropped=sorted(gone | copies)))
-        return gone
+        labels = self.ended(before)
+        sums = {str(name) for name in self.sums() if name.kept and name.ended(before)}
+        if labels or sums:
+            self.change(Change(dropped=[*labels, *sums, *self.copies_of(labels)]))
+        return sums.union(labels)
 
     def holding(self, sums: Sequence[SumName], names: Iterable[str] | None = None) -> Holding:
         """All windows, with the stamps of those that these copies may rest on, and these sums.

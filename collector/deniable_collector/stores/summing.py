@@ -24,9 +24,9 @@ from deniable.protocol.keep import CALENDARS
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.contract import Change, Of, StoreContract
 from deniable_collector.stores.errors import StoreUnavailable
-from deniable_collector.stores.life import ATTEMPTS, Dropped, ShardPart
+from deniable_collector.stores.life import ATTEMPTS, ShardPart
 from deniable_collector.stores.sealed import DamagedBlock
-from deniable_collector.stores.sums import SumName, SumRecord, bounds, is_sum, period_of
+from deniable_collector.stores.sums import SumName, SumRecord, bounds, period_of
 
 _IMPORTS = "imports"
 """The name of the memory of imports: a sum of nothing, with a record, beside the tallies."""
@@ -111,40 +111,38 @@ class Sums:
         """
         return sum(part.add_up(kind, period) for part in self.parts(of))
 
-    def drop_windows(self, of: Of, before: float, calendars: Sequence[str]) -> Dropped:
+    def drop_windows(self, of: Of, before: float, calendars: Sequence[str]) -> dict[TallyKey, str]:
         """Drop the windows that had ended by `before` (POSIX seconds). The same step adds them to
         the kept sums of these calendars, as far as they lie in them; without any they are lost.
 
-        A window whose tally cannot be read stays, and the others go.
+        A window whose tally cannot be read stays, and the others go. Each is told with why it
+        stays, empty if it went.
 
         Raises:
             StoreUnavailable: the store cannot answer now; what is done stays.
         """
-        gone, failed = set[str](), list[tuple[TallyKey, str]]()
+        found: dict[TallyKey, str] = {}
         for part in self.parts(of):
-            due = [
-                label
-                for label in part.names()
-                if not is_sum(label) and windows.end(label) <= before
-            ]
             # By one step those that lie in the same month.
-            due.sort(key=windows.start)
-            for some in [list(each) for _, each in groupby(due, partial(period_of, "month"))]:
+            months = groupby(part.ended(before), partial(period_of, "month"))
+            for some in [list(each) for _, each in months]:
                 try:
-                    done, why = part.drop_together(some, calendars)
+                    done = part.drop_together(some, calendars)
                 except DamagedBlock as error:
-                    done, why = set(), {label: str(error) for label in some}
-                gone |= done
-                failed += [(TallyKey(*of, label), why[label]) for label in why]
-        return Dropped(len(gone), tuple(failed))
+                    done = dict.fromkeys(some, str(error))
+                found |= {TallyKey(*of, label): why for label, why in done.items()}
+        return found
 
-    def drop_sums(self, of: Of, calendar: str, before: float, calendars: Sequence[str]) -> Dropped:
-        """Drop the kept sums of a calendar whose period had ended by `before`.
+    def drop_sums(
+        self, of: Of, calendar: str, before: float, calendars: Sequence[str]
+    ) -> dict[TallyKey, str]:
+        """Drop the kept sums of a calendar whose period had ended by `before`; each is told as by
+        `drop_windows`.
 
         Where `calendars` has quarters, a month goes only if its quarter has all of it; to a quarter
         that has none of its windows it is added by the same step.
         """
-        gone, failed = set[SumName](), list[tuple[TallyKey, str]]()
+        found: dict[TallyKey, str] = {}
         for part in self.parts(of):
             for name in part.sums():
                 if not (name.kept and name.ended(before) and name.calendar == calendar):
@@ -155,11 +153,8 @@ class Sums:
                     done = part.drop_sum(name, coarser)
                 except DamagedBlock as error:
                     done, why = False, str(error)
-                if done:
-                    gone.add(name)
-                else:
-                    failed.append((TallyKey(*of, str(name)), why))
-        return Dropped(len(gone), tuple(failed))
+                found[TallyKey(*of, str(name))] = "" if done else why
+        return found
 
     def kept_sum(self, of: Of, name: SumName) -> tuple[dict[str, list[int]], NDArray[np.int64]]:
         """One kept sum over all shards: its reports by window, and all of its counters."""

@@ -12,6 +12,7 @@ import hashlib
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
@@ -19,6 +20,7 @@ import msgspec
 
 from deniable import DeniableError, Scheme, SchemeError, WindowError
 from deniable.protocol import windows
+from deniable.protocol.coded_message import counted
 from deniable.protocol.keep import CALENDARS
 from deniable.whole_files import written
 from deniable_collector.stores.base import Store
@@ -211,10 +213,6 @@ def _names(
 _LONGEST_LINE = 1 << 28
 """The longest line in bytes, which limits the memory that a damaged or hostile file can use."""
 
-_CELLS = 1 << 16
-"""The most cells that are added at once, unless a row has more. This is part of the format, because
-the groups determine the ids."""
-
 _decoder = msgspec.json.Decoder(Line)
 
 
@@ -232,8 +230,7 @@ def check(path: Path, *, advance: Advance = lambda share: None) -> Contents:
 
 
 class ArchivePart(NamedTuple):
-    """What is added at once: neighbouring rows of a window, or a sum of dropped windows with all of
-    its rows."""
+    """What is added at once: a window, or a sum of dropped windows, with all of its rows."""
 
     metric: str
     scheme: Scheme
@@ -270,7 +267,9 @@ class ArchiveReader:
         self._advance = advance
         self._hash = hashlib.sha256()
         self._schemes: dict[tuple[str, str], Scheme] = {}
-        self._begun, self.origin = False, ""
+        self.origin = ""
+        self._number = 0
+        """Of the line that was read last."""
 
     def parts(self) -> Iterator[ArchivePart]:
         """Everything in the file. Nothing of it is sure before all was read.
@@ -284,40 +283,33 @@ class ArchiveReader:
             raise self._damaged()
         if head.version != VERSION:
             raise ArchiveError(f"{self._path} was written by another version of deniable")
-        self._begun, self.origin = True, head.origin
-        rows = reports = tallies = cells = 0
+        self.origin = head.origin
+        rows = reports = tallies = 0
         sums: set[tuple[str, ...]] = set()
         latest: tuple[str, Scheme] | None = None
         part: ArchivePart | None = None
         last: tuple[Any, ...] = ()
         for line in lines:
-            if part is not None and not isinstance(line, RowLine):
+            if part is not None and not (isinstance(line, RowLine) and line.window == part.name):
                 yield part
-                part, last = None, ()
+                part = None
             match line:
                 case RowLine() if latest is not None:
-                    place = self._check_row(latest[1], part, line)
-                    if last and place <= last:
-                        raise self._damaged()
-                    if part is None or part.sum is None:
-                        tallies += last[:2] != place[:2]
-                        reports += line.reports
-                        # A part of another window, or one that is large enough, is complete.
-                        if part and (part.name != line.window or cells + len(line.cells) > _CELLS):
-                            yield part
-                            part = None
                     if part is None:
-                        part, cells = ArchivePart(*latest, line.window, None, []), 0
+                        last = self._check_window(line.window, last)
+                        part = ArchivePart(*latest, line.window, None, [])
+                        tallies += 1
+                    self._check_row(part, line)
+                    reports += line.reports if part.sum is None else 0
                     part.rows.append(line)
-                    cells += len(line.cells)
                     rows += 1
-                    last = place
                 case SchemeLine() if (line.metric, line.scheme) not in self._schemes:
                     scheme = self._schemes[line.metric, line.scheme] = self._scheme(line)
-                    latest = line.metric, scheme
+                    latest, last = (line.metric, scheme), ()
                 case SumLine() if latest is not None:
                     self._check_sum(latest[1], line)
-                    part = ArchivePart(*latest, str(line.name), line, [])
+                    # No window follows.
+                    part, last = ArchivePart(*latest, str(line.name), line, []), (inf,)
                     if (*part.of, part.name) in sums:
                         raise self._damaged()
                     sums.add((*part.of, part.name))
@@ -336,13 +328,20 @@ class ArchiveReader:
         size = max(1, self._path.stat().st_size)
         with self._path.open("rb") as raw, gzip.GzipFile(fileobj=raw, mode="rb") as file:
             while True:
+                self._number += 1
                 try:
                     text = file.readline(_LONGEST_LINE)
                     line = _decoder.decode(text) if text.endswith(b"\n") else None
                 except EOFError:
                     raise self._truncated() from None
-                except (gzip.BadGzipFile, zlib.error, msgspec.DecodeError, UnicodeDecodeError):
-                    raise self._damaged() from None
+                except (
+                    gzip.BadGzipFile,
+                    zlib.error,
+                    msgspec.DecodeError,
+                    UnicodeDecodeError,
+                ) as error:
+                    told = str(error) if isinstance(error, msgspec.ValidationError) else ""
+                    raise self._damaged(told) from None
                 if not text:
                     return
                 if line is None:
@@ -367,23 +366,24 @@ class ArchiveReader:
             )
         return scheme
 
-    def _check_row(
-        self, scheme: Scheme, part: ArchivePart | None, line: RowLine
-    ) -> tuple[Any, ...]:
-        """The place of a row among those of its scheme or its sum, which has one name for all."""
-        rows = scheme.rows
-        if line.row >= len(rows) or len(line.cells) != rows[line.row].width:
-            raise self._damaged()
-        if part is not None and part.sum is not None:
-            if line.window != part.name:
-                raise self._damaged()
-            return 0.0, "", line.row
+    def _check_window(self, window: str, last: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The place of a window, which is behind the last one of its scheme."""
         try:
-            windows.kind_of(line.window)
-            windows.end(line.window)
+            windows.end(window)
+            place = in_order(window)
         except WindowError:
-            raise self._damaged() from None
-        return *in_order(line.window), line.row
+            raise self._damaged("window") from None
+        if place <= last:
+            raise self._damaged("window")
+        return place
+
+    def _check_row(self, part: ArchivePart, line: RowLine) -> None:
+        rows, last = part.scheme.rows, part.rows[-1].row if part.rows else -1
+        if not last < line.row < len(rows) or len(line.cells) != rows[line.row].width:
+            raise self._damaged("row")
+        if line.cells and max(line.cells) > line.reports:
+            told = f"cells: {max(line.cells)} of {counted(line.reports, 'report')}"
+            raise self._damaged(told)
 
     def _check_sum(self, scheme: Scheme, line: SumLine) -> None:
         try:
@@ -414,7 +414,9 @@ class ArchiveReader:
     def _truncated(self) -> ArchiveError:
         return ArchiveError(f"{self._path} ends too early: copy or export it again")
 
-    def _damaged(self) -> ArchiveError:
-        if not self._begun:
+    def _damaged(self, why: str = "") -> ArchiveError:
+        """The error for the line that was read last; `why` names its field."""
+        if self._number == 1:
             return ArchiveError(f"{self._path} holds no tallies of deniable")
-        return ArchiveError(f"{self._path} is damaged: copy or export it again")
+        where = f"line {self._number}" + (why and f" ({why})")
+        return ArchiveError(f"{self._path} is damaged in {where}: copy or export it again")

@@ -76,10 +76,8 @@ def _progress(text: str, quiet: bool) -> Iterator[Callable[[float], None]]:
     from rich.progress import Progress
 
     console = Console(stderr=True)
-    if quiet or not console.is_terminal:
-        yield lambda share: None
-        return
-    with Progress(console=console, transient=True) as bar:
+    hidden = quiet or not console.is_terminal
+    with Progress(console=console, transient=True, disable=hidden) as bar:
         task = bar.add_task(text, total=1.0)
         yield lambda share: bar.update(task, completed=share)
 
@@ -225,7 +223,13 @@ def drop(before: datetime, dry_run: bool, store: str | None, yes: bool, as_json:
         if not dry_run and (found or sums):
             if not yes:
                 question = f"Drop {text} that had ended by {before:%Y-%m-%d}, for ever?"
-                click.confirm(question, abort=True, err=True)
+                try:
+                    sure = click.confirm(question, err=True)
+                except click.Abort:
+                    told = "nothing was dropped: answer the question, or confirm with --yes"
+                    raise click.ClickException(told) from None
+                if not sure:
+                    raise click.Abort
             opened.drop(moment)
     if as_json:
         tallies = [dict(zip(("metric", "scheme", "window"), each, strict=True)) for each in found]
@@ -360,10 +364,16 @@ def _print_outcome(outcome: ImportResult, source: str, as_json: bool) -> None:
     elif not (known.rows or known.sums):
         click.echo(f"added {words[0]} of {source}")
     elif not (added.rows or added.sums):
-        # Not "is there": windows that were dropped since are known for eight days.
         click.echo(f"nothing was added: all of {source} had been added before")
     else:
         click.echo(f"added {words[0]} of {source}; {words[1]} had been added before")
+    if outcome.dropped:
+        click.echo(
+            f"warning: {counted(outcome.dropped, 'window')} of {source} had been added before and "
+            "then dropped, and a store knows for up to 13 days what it has added: import the file "
+            "again after that, or into another store",
+            err=True,
+        )
 
 
 def _print_json(document: dict[str, Any]) -> None:

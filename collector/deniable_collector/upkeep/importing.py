@@ -1,6 +1,6 @@
 """Adding the tallies of a file to a store, each exactly once.
 
-Each group of rows that is added at once has a batch id, computed from its content and origin.
+Each window, and each sum, is added at once under a batch id, computed from its content and origin.
 So a second import recognizes what the first one has added, even if other tallies were selected
 for its file.
 """
@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 
-from deniable import Scheme
 from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import Commit, TallyKey, shard_of
 from deniable_collector.stores.summing import TALLY, Imported, brought_before, source_of
@@ -49,6 +48,8 @@ class ImportResult:
     contents: Contents
     added: Amount
     known: Amount
+    dropped: int
+    """Windows that were added before and that the store has dropped since."""
 
 
 def load(
@@ -66,8 +67,7 @@ def load(
     known, so that another import completes one that was interrupted.
 
     Raises:
-        ArchiveError: as `check` does; or the store has a different scheme of the same name, or
-            it has counted a window of the file itself.
+        ArchiveError: as `check` does; or the store has counted a window of the file itself.
         StoreError: the store refused or is unavailable; what was added before stays.
     """
     reader = ArchiveReader(path, lambda share: advance(share / 2))
@@ -81,28 +81,19 @@ def load(
         raise ArchiveError(f"{path} has no metric {', '.join(sorted(unknown))}")
     # Creates the store, if it is new, and checks its number of shards.
     store.publish(())
-    schemes: list[tuple[str, Scheme]] = []
-    published = store.schemes()
-    for metric, scheme in contents.schemes:
-        if not selection.metrics or metric in selection.metrics:
-            theirs = published.get((metric, scheme.fingerprint), scheme)
-            if theirs.canonical() != scheme.canonical():
-                raise ArchiveError(
-                    f"scheme {scheme.fingerprint} of metric {metric} is another one in the store: "
-                    "their tallies cannot be added"
-                )
-            schemes.append((metric, scheme))
     own = contents.origin == store.identity()
     for of, windows in brought.items():
         _check(path, store, of, windows)
-        if contents.origin:
-            _check_twice(path, store, of, windows, own)
-    store.publish(schemes)
-    if contents.origin:
-        # Before anything is added.
-        for of, windows in brought.items():
-            store.sums.note_imports(of, windows)
+        _check_twice(path, store, of, windows, own)
+    store.publish(
+        each for each in contents.schemes if not selection.metrics or each[0] in selection.metrics
+    )
+    # Before anything is added.
+    for of, windows in brought.items():
+        store.sums.note_imports(of, windows)
     added, known = Amount(), Amount()
+    dropped = 0
+    there = {of: set(store.all_windows(*of)) for of in brought}
     for part in ArchiveReader(path, lambda share: advance(0.5 + share / 2)).parts():
         if not selection.takes(part.metric, part.period):
             continue
@@ -111,8 +102,7 @@ def load(
         if part.sum is not None:
             record = SumRecord(reports=part.sum.reports, added=[batch])
             new = store.sums.add(part.of, part.sum.name, record, vector_of(shape, rows))
-            amount = added if new else known
-            amount.sums += 1
+            (added if new else known).sums += 1
             continue
         addition = addition_of(shape, rows)
         additions = {TallyKey(*part.of, part.name): addition}
@@ -120,7 +110,8 @@ def load(
         amount = known if seen else added
         amount.rows += len(part.rows)
         amount.reports += addition.reports
-    return ImportResult(contents, added, known)
+        dropped += bool(seen) and part.name not in there[part.of]
+    return ImportResult(contents, added, known, dropped)
 
 
 def _imports(part: ArchivePart, origin: str) -> list[Imported]:

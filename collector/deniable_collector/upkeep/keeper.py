@@ -20,9 +20,8 @@ import random
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from itertools import chain
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from deniable import DeniableError, Metric
 from deniable.protocol import windows
@@ -34,7 +33,6 @@ from deniable_collector.stores.base import Store
 from deniable_collector.stores.commits import TallyKey
 from deniable_collector.stores.contract import Of
 from deniable_collector.stores.errors import StoreUnavailable
-from deniable_collector.stores.life import Dropped
 from deniable_collector.stores.sums import SumName
 
 
@@ -57,10 +55,11 @@ class Upkeep(ABC):
         self._thread: threading.Thread | None = None
         self._told: set[TallyKey] = set()
 
-    def tell_failed(self, event: str, failed: Iterable[tuple[TallyKey, str]]) -> None:
-        """Tell why something could not be done with tallies; of each once, as it is tried again."""
-        for tally, why in failed:
-            if tally not in self._told:
+    def tell_failed(self, event: str, outcomes: Mapping[TallyKey, str]) -> None:
+        """Tell why something could not be done with tallies, unless that is empty; of each once, as
+        it is tried again."""
+        for tally, why in outcomes.items():
+            if why and tally not in self._told:
                 self._told.add(tally)
                 tell("error", event, why, metric=tally.metric, window=tally.window)
 
@@ -137,19 +136,19 @@ class Keeper(Upkeep):
 
     def _apply(self, metric: Metric, now: float, schemes: Iterable[Of]) -> None:
         """Drop what `keep` of one metric says: its windows, and sums, finer ones first."""
-        sums, found = self._store.sums, list[Dropped]()
+        sums, found = self._store.sums, dict[TallyKey, str]()
         calendars = dict(metric.keep)
         own = calendars.pop(metric.window, self._days)
         for of in schemes:
             if own:
                 before = min(now - own * _DAY, now - SETTLED)
-                found.append(sums.drop_windows(of, before, [*calendars]))
+                found |= sums.drop_windows(of, before, [*calendars])
             for calendar, days in calendars.items():
                 if days:
                     before = now - days * _DAY
-                    found.append(sums.drop_sums(of, calendar, before, [*calendars]))
-        self.tell_failed("retention-failed", chain.from_iterable(each.failed for each in found))
-        if gone := sum(each.tallies for each in found):
+                    found |= sums.drop_sums(of, calendar, before, [*calendars])
+        self.tell_failed("retention-failed", found)
+        if gone := list(found.values()).count(""):
             tell("info", "retention", f"dropped {gone} tallies and sums of {metric.name}, as "
                  "its `keep` says", tallies=gone, metric=metric.name)  # fmt: skip
 
@@ -174,7 +173,7 @@ class Outcome:
     after: int = 0
     sums: int = 0
     sum_bytes: int = 0
-    failed: tuple[tuple[TallyKey, str], ...] = ()
+    failed: dict[TallyKey, str] = field(default_factory=dict)
 
 
 def seal_all(
@@ -216,7 +215,7 @@ def seal_all(
             except StoreUnavailable:
                 raise
             except DeniableError as error:
-                outcome.failed += ((TallyKey(*of, each[0]), str(error)),)
+                outcome.failed[TallyKey(*of, each[0])] = str(error)
             if rest(time.perf_counter() - began):
                 return outcome
     return outcome

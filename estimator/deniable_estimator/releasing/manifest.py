@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from deniable import DeniableError
 from deniable.whole_files import written
+from deniable.protocol.reading import strict_json
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import (
@@ -172,7 +173,7 @@ def _read(text: bytes) -> dict[str, Any]:
     if len(text) > MOST_BYTES:
         raise ManifestError("no document of a release is larger than 64 MiB")
     try:
-        whole = json.loads(text, parse_constant=_refuse, object_pairs_hook=_once)
+        whole = strict_json(text)
         canonical(whole)
     except (ValueError, RecursionError):
         whole = None
@@ -217,15 +218,3 @@ def _cryptography() -> tuple[Any, Any]:
 
 def _text(data: bytes) -> str:
     return base64.b64encode(data).decode()
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    # Of a key that stands twice, other readers may take the one that is not verified.
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key stands twice")
-    return found
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no number in JSON")

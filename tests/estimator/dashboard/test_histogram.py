@@ -9,6 +9,7 @@ import pytest
 from deniable import Registry
 from deniable_estimator.asking.fetch import read
 from deniable_estimator.asking.query import Query
+from deniable_estimator.asking.reader import Reader
 from deniable_estimator.document.plot.scales import STRIP
 from deniable_estimator.kinds.numbers.charts import (
     MOST_BARS,
@@ -28,7 +29,7 @@ def ask(empty_store):
     def ask(registry, name, numbers):
         empty_store.publish([(name, registry[name].scheme)])
         fill_numbers(empty_store, registry, name, numbers)
-        found = read(empty_store, registry, Query(name))
+        found = read(Reader(empty_store), registry, Query(name))
         assert isinstance(found, Distribution)
         return found
 

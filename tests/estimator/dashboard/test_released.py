@@ -10,6 +10,7 @@ import pytest
 
 from deniable_collector.upkeep.keeper import SETTLED
 from deniable_estimator.asking.query import Query
+from deniable_estimator.asking.reader import Reader
 from deniable_estimator.releasing.making import release
 from deniable_estimator.releasing.prepared import ReleaseRequest
 from deniable_estimator.releasing.preparing import prepare
@@ -38,7 +39,7 @@ def make(store, registry, ledger):
         request = ReleaseRequest(Query(metric), epsilon=epsilon)
         kept = ReleaseLedger(ledger, 1e-6, None)
         try:
-            return release(prepare(store, registry, request, LATER), kept, now=LATER)
+            return release(prepare(Reader(store), registry, request, LATER), kept, now=LATER)
         finally:
             kept.close()
 

@@ -29,7 +29,7 @@ _ERRORS = 4.5
 def _asked(store, registry, *weeks, metric="back"):
     first, last = (weeks[0], weeks[-1]) if weeks else (WEEKS[0], WEEKS[-1])
     answer = read(
-        store,
+        Reader(store),
         registry,
         Query(metric, Days(windows.first_day(first), windows.last_day(last))),
         now=windows.end(WEEKS[-1]),
@@ -170,7 +170,7 @@ def test_a_late_report_of_an_earlier_week_changes_the_version_of_a_later_one(
 
     def versions():
         return select(
-            store, registry, Query("back", Days(windows.first_day(WEEKS[-2])))
+            Reader(store), registry, Query("back", Days(windows.first_day(WEEKS[-2])))
         ).each_version()
 
     before = versions()

@@ -2,12 +2,13 @@
 
 import numpy as np
 from tests.estimator.retention.conftest import CHANGED, WEEKS
+from tests.estimator.watching.conftest import RenewedWatcher
 
 from deniable.protocol import windows
 from deniable_estimator.annotations import Annotation
 from deniable_estimator.kinds.retention.crowd import Life, tallies_of
+from deniable_estimator.asking.reader import Reader
 from deniable_estimator.watching.rules_file import parse_rules
-from deniable_estimator.watching.run import Watcher
 from deniable_estimator.watching.seen import WatchState
 
 
@@ -28,7 +29,7 @@ def test_a_watch_tells_of_a_fall_and_what_happened_before_it(registry, store, fi
         {},
     )
     release = Annotation(1, windows.first_day(CHANGED), None, "Release 4.2", None, ())
-    watcher = Watcher(store, registry, rules, None, (release,))
+    watcher = RenewedWatcher(Reader(store), registry, rules, None, (release,))
     state, told = WatchState(), []
     drawn = tallies_of(metric, weeks, lives, np.random.default_rng(6), older=2_000_000 - life.new)
     for tally, _ in drawn:

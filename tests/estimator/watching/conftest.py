@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from deniable_estimator.analyses import sample_tally
+from deniable_estimator.watching.run import Watcher
 
 FIRST = date(2026, 10, 5)
 """A Monday."""
@@ -39,6 +41,14 @@ def report(registry, fill):
         fill(tally, scheme)
 
     return store
+
+
+class RenewedWatcher(Watcher):
+    """A watcher that reads the store anew in each run, as `deniable watch` does."""
+
+    def run(self, *run, **options):
+        watcher = replace(self, reader=self.reader.renewed())
+        return super(RenewedWatcher, watcher).run(*run, **options)
 
 
 class Hook:

@@ -10,12 +10,12 @@ from tests.registries import declared
 
 from deniable import Registry
 from deniable_estimator.annotations import Annotation
+from deniable_estimator.asking.reader import Reader
 from deniable_estimator.watching.digest import DigestLine, WeeklyDigest, as_html, weekly_digest
 from deniable_estimator.watching.rules_file import parse_rules
-from deniable_estimator.watching.run import Watcher
 from deniable_estimator.watching.seen import WatchState
 
-from .conftest import noon
+from .conftest import RenewedWatcher, noon
 
 MONDAY = noon(13)
 """Noon after the second Sunday."""
@@ -23,7 +23,7 @@ MONDAY = noon(13)
 
 def made(store, registry, now=MONDAY, weeks=1):
     return weekly_digest(
-        store, registry, (registry["browser"],), {}, "https://d.example", now, weeks
+        Reader(store), registry, (registry["browser"],), {}, "https://d.example", now, weeks
     )
 
 
@@ -32,7 +32,7 @@ def test_a_month_is_told_when_it_ends(store, tmp_path):
     registry = Registry.parse(declared(m={"type": "boolean", "window": "month"}))
     for number, ended in ((27, True), (20, False), (34, False)):
         found = weekly_digest(
-            store, registry, tuple(registry), {}, "https://d.example", noon(number)
+            Reader(store), registry, tuple(registry), {}, "https://d.example", noon(number)
         )
         assert (found.first <= date(2026, 10, 31) <= found.last) == ended
         assert len(found.unchanged) == ended, number
@@ -55,7 +55,7 @@ def test_what_changed_since_the_latest_annotation(store, registry, report, chang
     for number in range(21):
         report(number, firefox=0.7 if changed and number > 9 else 0.4)
     noted = Annotation(1, date(2026, 10, 14), None, "Release 5", None, ())
-    asked = store, registry, (registry["browser"],), {}, "https://d.example", noon(20)
+    asked = Reader(store), registry, (registry["browser"],), {}, "https://d.example", noon(20)
     found = weekly_digest(*asked, annotations=(noted,))
     assert (found.moment, found.compared) == ("Release 5", 1)
     assert [each.metric for each in found.since] == ["browser"] * changed
@@ -93,7 +93,7 @@ only = ["browser"]
 [channels.ops]
 webhook = "{hook.address}"
 """
-    watcher = Watcher(store, registry, parse_rules(text, registry.metrics, {}))
+    watcher = RenewedWatcher(Reader(store), registry, parse_rules(text, registry.metrics, {}))
     for number in range(14):
         report(number)
     state = WatchState()

@@ -11,14 +11,14 @@ import pytest
 
 from deniable import Registry
 from deniable_estimator.analyses import sample_tally
+from deniable_estimator.asking.reader import Reader
 from deniable_estimator.files import CheckedFileError
 from deniable_estimator.judging.newest_window import MetricRules, _large
 from deniable_estimator.watching.channels import check_channels
 from deniable_estimator.watching.rules_file import NoticeChannel, parse_rules
-from deniable_estimator.watching.run import Watcher
 from deniable_estimator.watching.seen import WatchState
 
-from .conftest import day, noon
+from .conftest import RenewedWatcher, day, noon
 
 RULES = """
 schema = 1
@@ -37,7 +37,7 @@ def rules(registry, more=""):
 @pytest.fixture
 def watcher(store, registry):
     """It watches the browser metric, and judges a day as soon as it has ended."""
-    return Watcher(store, registry, rules(registry))
+    return RenewedWatcher(Reader(store), registry, rules(registry))
 
 
 def told(result):
@@ -105,15 +105,15 @@ def test_a_small_change_is_not_told(store, registry, report):
     for number in range(35):
         report(number)
     report(35, firefox=0.6)
-    large = Watcher(store, registry, rules(registry, "points = 40\n"))
+    large = RenewedWatcher(Reader(store), registry, rules(registry, "points = 40\n"))
     assert told(large.run(WatchState(), noon(35))) == []
-    small = Watcher(store, registry, rules(registry, "points = 15\n"))
+    small = RenewedWatcher(Reader(store), registry, rules(registry, "points = 15\n"))
     assert told(small.run(WatchState(), noon(35))) == [("change", "firefox")]
 
 
 def test_silence_and_expiry(store, registry, report):
     """A metric that goes stale or expires is told once; with new reports the silence has ended."""
-    watcher = Watcher(store, registry, rules(registry))
+    watcher = RenewedWatcher(Reader(store), registry, rules(registry))
     state = WatchState()
     report(0)
     assert told(watcher.run(state, noon(0) + 3 * 86_400)) == []
@@ -132,7 +132,7 @@ def test_silence_and_expiry(store, registry, report):
 
 def test_too_few_reports(store, registry, report):
     """A window that cannot show the stated share is told, with what that takes, until one can."""
-    watcher = Watcher(store, registry, rules(registry))
+    watcher = RenewedWatcher(Reader(store), registry, rules(registry))
     state = WatchState()
     report(0, devices=30)
     (message,) = watcher.run(state, noon(0)).messages
@@ -152,7 +152,7 @@ def test_a_channel_that_fails_is_tried_again(store, registry, report, hook):
         f'[channels.good]\nwebhook = "{hook.address}"\n'
         '[channels.bad]\nwebhook = "http://127.0.0.1:9/secret-path"\n'
     )
-    watcher = Watcher(store, registry, rules(registry, more))
+    watcher = RenewedWatcher(Reader(store), registry, rules(registry, more))
     state = WatchState()
     report(0, devices=30)
     saved = []
@@ -176,8 +176,8 @@ def test_a_channel_that_fails_is_tried_again(store, registry, report, hook):
 
 def test_a_redirect_or_an_error_is_a_failure(store, registry, report, hook):
     """A response that is no success keeps the message waiting, and its status is told."""
-    watcher = Watcher(
-        store, registry, rules(registry, f'[channels.ops]\nwebhook = "{hook.address}"\n')
+    watcher = RenewedWatcher(
+        Reader(store), registry, rules(registry, f'[channels.ops]\nwebhook = "{hook.address}"\n')
     )
     state = WatchState()
     report(0, devices=30)
@@ -196,7 +196,7 @@ def test_a_metric_that_is_watched_no_more(store, registry, report):
     """What was told of it has ended, and is told again if it is watched again; what was never sent
     waits for its channel beside it."""
     unreachable = '[channels.bad]\nwebhook = "http://127.0.0.1:9/"\n'
-    watcher = Watcher(store, registry, rules(registry, unreachable))
+    watcher = RenewedWatcher(Reader(store), registry, rules(registry, unreachable))
     other = replace(watcher, rules=replace(watcher.rules, only=("dark_mode",)))
     state = WatchState()
     report(0, devices=30)
@@ -228,7 +228,7 @@ def test_apprise_is_given_what_is_told(store, registry, report, monkeypatch, out
     monkeypatch.setitem(sys.modules, "apprise", library)
     report(0, devices=30)
     more = '[channels.ops]\napprise = "json://secret"\n'
-    watcher = Watcher(store, registry, rules(registry, more))
+    watcher = RenewedWatcher(Reader(store), registry, rules(registry, more))
     check_channels(watcher.rules.channels, "rules.toml")
     wrong = NoticeChannel("ops", "apprise", "unknown://secret")
     with pytest.raises(CheckedFileError, match=r"channels.ops.apprise: is no address") as error:
@@ -267,7 +267,7 @@ def test_a_metric_with_memos_tells_its_changes(store, registry_file, fill):
     for number in range(36):
         counts = np.array([14_000 if number == 35 else 6_000, 2_000, 2_000, 2_000])
         fill(sample_tally(scheme, counts, rng, metric="browser", window=day(number)), scheme)
-    watcher, state = Watcher(store, registry, rules(registry)), WatchState()
+    watcher, state = RenewedWatcher(Reader(store), registry, rules(registry)), WatchState()
     assert told(watcher.run(state, noon(34))) == []
     found = told(watcher.run(state, noon(35)))
     assert {kind for kind, _ in found} == {"change"}

@@ -6,8 +6,8 @@ same batch id, so that the retry is recognized.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from hashlib import sha1
 from pathlib import Path
 from typing import Any, cast
@@ -49,17 +49,11 @@ class Driver:
     def __init__(self, settings: Settings) -> None:
         self._replicas = settings.redis_replicas
         self._make = _maker(settings.store, settings.redis_password)
-        self._made: redis.Redis | None = None
-        self._lock = threading.Lock()
 
-    @property
+    @cached_property
     def client(self) -> redis.Redis:
         """The client. Use it within `translated()`, because creating it connects to a cluster."""
-        if self._made is None:
-            with self._lock:
-                if self._made is None:
-                    self._made = self._make()
-        return self._made
+        return self._make()
 
     def nodes(self) -> dict[str, redis.Redis]:
         """A client for each server, replicas of a cluster included, by the server's name."""
@@ -128,11 +122,9 @@ class Driver:
             )
 
     def close(self) -> None:
-        """Close all connections; the next use would open others."""
-        with self._lock:
-            if self._made is not None:
-                self._made.close()
-            self._made = None
+        """Close all connections."""
+        if "client" in vars(self):
+            self.client.close()
 
 
 class _Cluster(RedisCluster):
