@@ -67,12 +67,6 @@ class BitPart(SchemeSums):
         np.fill_diagonal(covariance, np.maximum(np.diag(covariance), np.square(centred) @ noise))
         return centred @ self.shares, covariance
 
-    def between(self, start: float, end: float) -> tuple[float, float]:
-        cell = np.arange(self.cells)
-        weights = np.clip(end - cell, 0, 1) - np.clip(start - cell, 0, 1)
-        value, covariance = self.fresh(weights[None])
-        return float(value[0]), float(covariance[0, 0])
-
     def edges(self) -> tuple[FloatArray, FloatArray]:
         if not self.live:
             variance = np.full(self.cells + 1, np.inf)

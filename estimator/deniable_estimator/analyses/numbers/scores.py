@@ -82,24 +82,18 @@ class Scores:
         found = []
         for row, edges in enumerate(self.edges):
             average = weights.reshape(len(weights), ARITY ** (row + 1), -1).mean(axis=2)
-            # Summed by parts: the first and the last edge have no scores.
-            found.append(-np.diff(average, axis=1) @ edges[1:-1])
+            # Summed by parts: the first and the last edge have no scores. A range has few steps.
+            steps = -np.diff(average, axis=1)
+            some = np.flatnonzero(steps.any(axis=0))
+            found.append(steps[:, some] @ edges[some + 1])
         return found
-
-    def below(self, row: int, edge: float) -> FloatArray:
-        """The column scores of "below this edge", shape (K,). Edges are 0 to d; at 2.25, a quarter
-        of cell 2 lies below."""
-        each = self.cells // ARITY ** (row + 1)
-        node, rest = divmod(edge, each)
-        scores = self.edges[row]
-        if not rest:
-            return np.asarray(scores[int(node)])
-        part = rest / each
-        return np.asarray((1 - part) * scores[int(node)] + part * scores[int(node) + 1])
 
     def at_edges(self, row: int) -> FloatArray:
         """The column scores of "below this edge" for the edges 1 to d - 1, shape (d - 1, K)."""
-        return np.array([self.below(row, edge) for edge in range(1, self.cells)])
+        scores, each = self.edges[row], self.cells // ARITY ** (row + 1)
+        node, rest = np.divmod(np.arange(1, self.cells), each)
+        part = (rest / each)[:, None]
+        return np.asarray((1 - part) * scores[node] + part * scores[node + 1])
 
     def moments(self, row: int, scored: FloatArray | None) -> tuple[FloatArray, FloatArray]:
         """The mean score, and the mean square, of a device of each node, shape (f, m_l) each, for
