@@ -109,10 +109,21 @@ class CohortAnalysis(OracleAnalysis[AnyOracle]):
                     most=most,
                 )
             )
-        each = [
-            self._decode(tally, items, level, times)
-            for tally, times in zip(tallies, repeats, strict=True)
-        ]
+        design, p11, p01 = _design(channel, items), float(channel.p11), float(channel.p01)
+        each = []
+        for tally, times in zip(tallies, repeats, strict=True):
+            # Memos have the same effect as fewer reports.
+            scale = report_weight(self.memo_channel(), p11, p01, times) if self.remembers else 1.0
+            found = decode(
+                np.array([row.cells for row in tally.rows]) * scale,
+                np.array([row.reports for row in tally.rows]) * scale,
+                *(design, p01, p11),
+                background=1 - (1 - 1 / channel.columns) ** channel.hashes,
+                exclusive=channel.exclusive,
+                fdr=1 - level,
+                level=level,
+            )
+            each.append(found)
         # Without memos a device reports from another cohort each time, which has no effect here.
         kept = None if self.remembers else self.kept_noise([found.n for found in each], repeats)
         if kept is not None:
@@ -134,23 +145,6 @@ class CohortAnalysis(OracleAnalysis[AnyOracle]):
             [tuple(_warnings(found, items)) if found.n else () for found in each],
         )
         return finding, np.array([[tally.reports] for tally in tallies])
-
-    def _decode(self, tally: Tally, items: Items, level: float, repeats: float) -> Decoding:
-        channel = self.table()
-        p11, p01 = float(channel.p11), float(channel.p01)
-        # Memos have the same effect as fewer reports.
-        scale = report_weight(self.memo_channel(), p11, p01, repeats) if self.remembers else 1.0
-        return decode(
-            np.array([row.cells for row in tally.rows]) * scale,
-            np.array([row.reports for row in tally.rows]) * scale,
-            _design(channel, items),
-            p01,
-            p11,
-            background=1 - (1 - 1 / channel.columns) ** channel.hashes,
-            exclusive=channel.exclusive,
-            fdr=1 - level,
-            level=level,
-        )
 
 
 def _design(channel: Channel, items: Items) -> Design:
