@@ -33,6 +33,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from deniable.protocol.mechanisms import Row
 from deniable.protocol.mechanisms.hashed import CohortLocalHashing, MemoizedLocalHashing
 from deniable.protocol.mechanisms.rappor import OneTimeRappor, Rappor
 from deniable_collector.tally import Tally, TallyRow
@@ -63,18 +64,14 @@ estimated jointly; counted one by one, thousands would be found because of hash 
 
 
 class Channel(NamedTuple):
-    """How a mechanism fills a cohort table."""
+    """How a mechanism fills the row of a cohort."""
 
     salt: str
-    cohorts: int
-    columns: int
     hashes: int
     """Columns that a string sets in each cohort."""
     p11: Fraction
     p01: Fraction
     """How often a report sets a column that the string sets, and one that the string does not."""
-    exclusive: bool
-    """Whether each report sets exactly one column."""
 
 
 class CohortAnalysis(OracleAnalysis[AnyOracle]):
@@ -97,8 +94,8 @@ class CohortAnalysis(OracleAnalysis[AnyOracle]):
         Raises:
             EstimateError: so many candidates do not fit into memory.
         """
-        channel = self.table()
-        most = _MOST_CELLS // (channel.cohorts * channel.hashes)
+        channel, rows = self.table(), self.mechanism.rows
+        most = _MOST_CELLS // (len(rows) * channel.hashes)
         if len(items) > most:
             raise EstimateError(
                 message(
@@ -109,7 +106,8 @@ class CohortAnalysis(OracleAnalysis[AnyOracle]):
                     most=most,
                 )
             )
-        design, p11, p01 = _design(channel, items), float(channel.p11), float(channel.p01)
+        design = _design(channel, rows, items)
+        p11, p01 = float(channel.p11), float(channel.p01)
         each = []
         for tally, times in zip(tallies, repeats, strict=True):
             # Memos have the same effect as fewer reports.
@@ -118,8 +116,8 @@ class CohortAnalysis(OracleAnalysis[AnyOracle]):
                 np.array([row.cells for row in tally.rows]) * scale,
                 np.array([row.reports for row in tally.rows]) * scale,
                 *(design, p01, p11),
-                background=1 - (1 - 1 / channel.columns) ** channel.hashes,
-                exclusive=channel.exclusive,
+                background=1 - (1 - 1 / design.columns) ** channel.hashes,
+                exclusive=rows[0].columns == 1,
                 fdr=1 - level,
                 level=level,
             )
@@ -147,14 +145,14 @@ class CohortAnalysis(OracleAnalysis[AnyOracle]):
         return finding, np.array([[tally.reports] for tally in tallies])
 
 
-def _design(channel: Channel, items: Items) -> Design:
+def _design(channel: Channel, rows: Sequence[Row], items: Items) -> Design:
     """Which cells each of the strings sets."""
-    positions = np.empty((len(items), channel.cohorts, channel.hashes), np.int32)
-    count = channel.cohorts * channel.hashes
-    columns = hash_columns(channel.salt, count, channel.columns, list(items))
+    hashes, width = channel.hashes, rows[0].width
+    positions = np.empty((len(items), len(rows), hashes), np.int32)
+    columns = hash_columns(channel.salt, len(rows) * hashes, width, list(items))
     for number, column in enumerate(columns):
-        positions[:, number // channel.hashes, number % channel.hashes] = column
-    return Design.of(positions, channel.columns)
+        positions[:, number // hashes, number % hashes] = column
+    return Design.of(positions, width)
 
 
 def _warnings(found: Decoding, items: Items) -> Iterator[str]:
@@ -192,10 +190,8 @@ class CohortLocalHashingAnalysis(CohortAnalysis[AnyCohorts], HashedAnalysis[AnyC
     channel_analysis = SubsetSelectionAnalysis
 
     def table(self) -> Channel:
-        mechanism, channel = self.mechanism, self.mechanism.channel
-        sizes = mechanism.hashes, mechanism.width, 1
-        exclusive = channel.rows[0].columns == 1
-        return Channel(mechanism.salt, *sizes, channel.p, channel.q, exclusive)
+        channel = self.mechanism.channel
+        return Channel(self.mechanism.salt, 1, channel.p, channel.q)
 
 
 class MemoizedLocalHashingAnalysis(CohortLocalHashingAnalysis[MemoizedLocalHashing]):
@@ -228,8 +224,7 @@ class FilterAnalysis(CohortAnalysis[AnyFilter]):
 
     def table(self) -> Channel:
         bloom = self.mechanism.bloom
-        sizes = bloom.cohorts, bloom.k, bloom.h
-        return Channel(bloom.salt, *sizes, self.mechanism.p, self.p01, exclusive=False)
+        return Channel(bloom.salt, bloom.h, self.mechanism.p, self.p01)
 
     def ones(self) -> Ones:
         bloom, fewer = self.mechanism.bloom, 0.0
