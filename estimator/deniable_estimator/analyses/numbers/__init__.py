@@ -179,14 +179,15 @@ class DBitFlipAnalysis(HistogramAnalysis[DBitFlip]):
         flipped = float(bits.flipped)
         noise = bit_noise(flipped) + (repeats - 1) * bit_noise(float(bits.memo_flipped))
         released = np.array([row.noise for row in rows]) / (1 - 2 * flipped) ** 2
+        live, least = bool(counts.min() >= LEAST_ROW), np.maximum(counts, 1)
         part = BitPart(
             1.0,
-            counts,
-            cell_shares(bits, rows),
-            noise + released / np.maximum(counts, 1),
+            least,
+            cell_shares(bits, rows) * live,
+            noise + released / least,
             float(bits.share_variance),
             repeats,
-            bool(counts.min() >= LEAST_ROW),
+            live,
         )
         return CellSums.of([part], int(counts.sum()), 0.0)
 

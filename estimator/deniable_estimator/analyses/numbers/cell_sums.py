@@ -77,8 +77,8 @@ class SchemeSums(ABC):
 
     @abstractmethod
     def edges(self) -> tuple[FloatArray, FloatArray]:
-        """Those of the shares below all edges, shape (d + 1,) each; infinite variances where the
-        rows do not see the edge."""
+        """Those of the shares below all edges, shape (d + 1,) each; variances mean nothing where
+        the rows do not see the edge."""
 
     @abstractmethod
     def spread(
@@ -124,6 +124,7 @@ class CellSums:
             value, noise = part.edges()
             below = below + part.weight * value
             variance = variance + part.weight**2 * noise
+            variance[np.arange(cells + 1) % part.seen > 0] = np.inf
         variance = variance + _kept(below, variance, shared)
         return cls(below, variance, reports, shared, tuple(parts))
 

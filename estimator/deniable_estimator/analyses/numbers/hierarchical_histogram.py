@@ -66,9 +66,7 @@ class TreePart(SchemeSums):
             means = np.outer(mean[:-1], 1 - part) + np.outer(mean[1:], part)
             below[:-1] += means.ravel()
             variance[:-1] += (squares - means**2).ravel() / reports
-        blind = np.arange(cells + 1) % table.seen > 0
-        variance = np.where(blind, np.inf, np.maximum(variance, 0.0))
-        return below, variance
+        return below, np.maximum(variance, 0.0)
 
     def spread(
         self, inside: FloatArray | None, within: FloatArray, without: FloatArray
