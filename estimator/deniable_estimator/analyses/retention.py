@@ -38,7 +38,7 @@ positive if devices active in another window are at least as likely to be back a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
@@ -172,30 +172,26 @@ class CohortCounts:
         """
         if len(parts) == 1:
             return parts[0]
-        numbers = sorted({number for each in parts for number in each.numbers})
+        numbers = [number for each in parts for number in each.numbers]
+        found, place = np.unique(numbers, return_inverse=True)
+        # 1 for each window of a part in its place.
+        into = np.eye(len(found))[place]
 
-        def wide(each: CohortCounts, column: FloatArray) -> FloatArray:
-            """The column over all numbers: 0 in windows of other schemes alone."""
-            by_window = np.moveaxis(column, each.reports.ndim - 1, 0)
-            found = np.zeros((len(numbers), *by_window.shape[1:]))
-            found[np.searchsorted(numbers, each.numbers)] = by_window
-            return np.asarray(np.moveaxis(found, 0, each.reports.ndim - 1))
+        def joined(name: str, axis: int = -1) -> FloatArray:
+            return np.concatenate([getattr(each, name) for each in parts], axis=axis)
 
-        def total(column: Callable[[CohortCounts], FloatArray]) -> FloatArray:
-            return np.asarray(sum(wide(each, column(each)) for each in parts))
-
-        reports = total(lambda each: each.reports)
-        each_report = np.maximum(reports, 1)
+        reports = joined("reports")
+        each_report = np.maximum(reports @ into, 1)
         return cls(
-            tuple(numbers),
-            reports,
-            total(lambda each: each.counts),
-            total(lambda each: each.alone),
-            total(lambda each: each.own * each.reports) / each_report,
-            total(lambda each: each.between),
-            total(lambda each: each.owned * each.reports) / each_report,
-            np.max([wide(each, each.pull) for each in parts], axis=0),
-            np.max([wide(each, each.push) for each in parts], axis=0),
+            tuple(found.tolist()),
+            reports @ into,
+            into.T @ joined("counts", -2),
+            joined("alone") @ into,
+            (joined("own") * reports) @ into / each_report,
+            joined("between") @ into,
+            (joined("owned") * reports) @ into / each_report,
+            (joined("pull")[..., np.newaxis] * into).max(axis=-2),
+            (joined("push")[..., np.newaxis] * into).max(axis=-2),
         )
 
 
