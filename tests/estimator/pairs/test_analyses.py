@@ -86,6 +86,22 @@ def test_an_interval_holds_its_share(seed, n, level):
                 assert found.low[i, j] - 1e-9 <= t <= found.high[i, j] + 1e-9
 
 
+@pytest.mark.parametrize("repeats", [1.0, 3.0])
+def test_standard_errors_of_conditionals_are_the_delta_methods(repeats):
+    """From the whole covariance, also where noise brings a row above 1 or below 0."""
+    table = np.array([[0.7, 0.3, 0.1], [0.05, -0.1, -0.05]])
+    covariance = Covariance.of(SubsetSelection.design(6, 1.0), 2000, repeats)
+    whole = covariance.matrix(table.ravel(), np.ones(6))
+    found = conditionals(table, covariance, 0.95)
+    for i, j in np.ndindex(2, 3):
+        slope = np.zeros((2, 3))
+        slope[i] = -found.share[i, j]
+        slope[i, j] += 1
+        slope = slope.ravel() / table[i].sum()
+        expected = max(0.0, float(slope @ whole @ slope)) ** 0.5
+        assert found.std_error[i, j] == pytest.approx(expected)
+
+
 def test_too_few_devices_give_no_conditional():
     """A condition below 3 standard errors is not known; its interval may be all of [0, 1]."""
     covariance = Covariance.of(SubsetSelection.design(6, 1.0), 200)

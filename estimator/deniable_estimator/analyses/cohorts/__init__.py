@@ -216,15 +216,9 @@ AnyFilter = TypeVar("AnyFilter", Rappor, OneTimeRappor)
 class FilterAnalysis(CohortAnalysis[AnyFilter]):
     """Strings as bits of a Bloom filter, another in each cohort."""
 
-    @property
-    def p01(self) -> Fraction:
-        """How often a report sets a bit that the string does not set; `mechanism.p` is how often
-        it sets one that the string sets."""
-        return 1 - self.mechanism.p
-
     def table(self) -> Channel:
         bloom = self.mechanism.bloom
-        return Channel(bloom.salt, bloom.h, self.mechanism.p, self.p01)
+        return Channel(bloom.salt, bloom.h, self.mechanism.p, self.mechanism.p01)
 
     def ones(self) -> Ones:
         bloom, fewer = self.mechanism.bloom, 0.0
@@ -233,11 +227,13 @@ class FilterAnalysis(CohortAnalysis[AnyFilter]):
         meetings = bloom.cohorts * bloom.h * (bloom.h - 1) / (2 * bloom.k)
         if meetings:
             fewer = min(1.0, (meetings + 6 * math.sqrt(meetings) + 10) / bloom.cohorts)
-        return Ones(bloom.k, float(self.mechanism.p), float(self.p01), float(bloom.h), fewer)
+        return Ones(
+            bloom.k, float(self.mechanism.p), float(self.mechanism.p01), float(bloom.h), fewer
+        )
 
     def pull(self, targets: int = 1) -> Pull:
         """By the weights of the regression (see above)."""
-        bloom, p11, p01 = self.mechanism.bloom, self.mechanism.p, self.p01
+        bloom, p11, p01 = self.mechanism.bloom, self.mechanism.p, self.mechanism.p01
         h, k = bloom.h, bloom.k
         c = 1 - (1 - Fraction(1, k)) ** h
         d = (1 - 2 * c) * h + c**2 * k
@@ -250,7 +246,7 @@ class FilterAnalysis(CohortAnalysis[AnyFilter]):
     def sample_rows(
         self, items: Items, counts: Counts, rng: np.random.Generator
     ) -> tuple[TallyRow, ...]:
-        bloom, p11, p01 = self.mechanism.bloom, self.mechanism.p, self.p01
+        bloom, p11, p01 = self.mechanism.bloom, self.mechanism.p, self.mechanism.p01
         columns = hash_columns(bloom.salt, bloom.cohorts * bloom.h, bloom.k, list(items))
         left = np.array(counts, np.int64)
         rows = []
@@ -271,10 +267,6 @@ class FilterAnalysis(CohortAnalysis[AnyFilter]):
 
 class RapporAnalysis(FilterAnalysis[Rappor]):
     """The same with memos, each of which is a filter."""
-
-    @property
-    def p01(self) -> Fraction:
-        return self.mechanism.rounds.p01
 
     def memo_channel(self) -> tuple[Fraction, Fraction]:
         return flipped(self.mechanism.rounds)

@@ -45,16 +45,14 @@ def joint_fit(
     """Fit the selected candidates; `expected` is the fit so far, to take weights from."""
     filters = design.take(selected).filters()
     background = table.background
-    weights = table.weights(expected, len(selected))
-    share, inverse = _solve(_centred(filters, weights), weights, table.y)
-    # The spread without the newly selected is smaller: measure it, and fit again.
-    expected = background + (filters - background) @ share
-    weights = table.weights(expected, len(selected))
-    centred = _centred(filters, weights)
-    share, inverse = _solve(centred, weights, table.y)
+    for _ in range(2):
+        # The spread without the newly selected is smaller: the second time it is measured.
+        weights = table.weights(expected, len(selected))
+        centred = _centred(filters, weights)
+        share, inverse = _solve(centred, weights, table.y)
+        expected = background + (filters - background) @ share
     identified = 1 - np.einsum("ij,ji->i", inverse, _information(centred, weights)) < _BLIND
     variance = np.where(identified, np.diag(inverse) * table.loss, np.inf)
-    expected = background + (filters - background) @ share
     for _ in range(_STEPS):
         step = inverse @ (centred.T @ (weights * table.residual(expected, weights)))
         share = share + step

@@ -40,7 +40,7 @@ _SAMPLING = 1 / 6
 
 _LEAST_SUM = 1e-300
 
-_CAUTION = 2.0
+CAUTION = 2.0
 """Standard errors by which what devices keep may exceed its estimate."""
 
 
@@ -137,7 +137,7 @@ class CellSums:
         """Bounds of the variances over devices of W at a device's number, shape (f,)."""
         value, _ = self.fresh(weights)
         squares, noise = self.fresh(weights**2)
-        reach = _CAUTION * np.sqrt(np.maximum(np.diag(noise), 0.0))
+        reach = CAUTION * np.sqrt(np.maximum(np.diag(noise), 0.0))
         return np.clip(squares + reach - value**2, 0.0, np.square(np.ptp(weights, axis=1)) / 4)
 
     def share(self, start: float, end: float) -> tuple[float, float]:
@@ -257,6 +257,6 @@ def quadratic(
 
 def _kept(share: FloatArray, variance: FloatArray, shared: float) -> FloatArray:
     """`shared` times F (1 - F) at the F nearest to 1/2 that is possible."""
-    reach = _CAUTION * np.sqrt(variance)
+    reach = CAUTION * np.sqrt(variance)
     nearest = np.clip(np.clip(0.5, share - reach, share + reach), 0.0, 1.0)
     return np.asarray(shared * nearest * (1 - nearest))
