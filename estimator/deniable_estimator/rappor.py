@@ -77,11 +77,6 @@ class Params:
         """The probability that a report sets a bit that the value's filter does not set."""
         return self.p * (1 - self.f / 2) + self.q * self.f / 2
 
-    @property
-    def density(self) -> float:
-        """The share of the bits that a random filter sets."""
-        return 1 - (1 - 1 / self.k) ** self.h
-
 
 def _is_count(text: str, digits: int) -> bool:
     text = text.strip()
@@ -385,7 +380,7 @@ def decode_command(
         design,
         float(params.p01),
         float(params.p11),
-        background=0.0 if direct else params.density,
+        background=0.0 if direct else 1 - (1 - 1 / params.k) ** params.h,
         fdr=fdr,
         level=level,
     )

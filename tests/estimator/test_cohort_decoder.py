@@ -24,7 +24,7 @@ from deniable_estimator.analyses.cohorts.fit import (
     joint_fit,
     singly,
 )
-from deniable_estimator.analyses.cohorts.table import CohortTable, Winsor
+from deniable_estimator.analyses.cohorts.table import CohortTable
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.registry import answer_of
 from deniable_estimator.statistics.significance import adjust_p
@@ -110,7 +110,7 @@ def test_a_share_that_the_fit_determines_is_unknown():
     """A filter that is a sum and difference of fitted ones gets no number and no precision."""
     ring = Design.of(np.array([[[0, 1]], [[1, 2]], [[2, 3]], [[3, 0]], [[4, 5]]]), 8)
     counts, reports = np.array([[4_000, 6_000, 6_000, 4_000, 0, 0, 0, 0]]), np.array([10_000])
-    table = CohortTable.of(counts, reports, 0.1, 0.9, density(8, 2), Winsor.for_cells(2))
+    table = CohortTable.of(counts, reports, 0.1, 0.9, density(8, 2), 20 / math.sqrt(2))
     fit = joint_fit(table, ring, np.arange(3), np.full(8, table.background))
     share, variance = singly(table, ring, fit)
     assert np.isnan(share[:4]).all()

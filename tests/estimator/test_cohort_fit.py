@@ -13,7 +13,7 @@ from deniable_estimator.analyses.cohorts.fit import (
     scores,
     singly,
 )
-from deniable_estimator.analyses.cohorts.table import CohortTable, Winsor
+from deniable_estimator.analyses.cohorts.table import CohortTable
 
 COHORTS, COLUMNS, HASHES = 6, 10, 2
 P01, P11 = 0.2, 0.7
@@ -49,7 +49,7 @@ def drawn(design, *, exclusive=False, limit=2.5, reports=300):
     if exclusive:
         rate = rate / rate.sum(axis=1, keepdims=True)
     counts = rng.binomial(each[:, None], rate)
-    return CohortTable.of(counts, each, P01, P11, BACKGROUND, Winsor(limit), exclusive=exclusive)
+    return CohortTable.of(counts, each, P01, P11, BACKGROUND, limit, exclusive=exclusive)
 
 
 def about_means(filters, weights):
@@ -118,7 +118,7 @@ def test_a_large_overlap_is_averaged(table, design, fit, monkeypatch):
     score, information = scores(table, design, fit.expected, fit.weights)
     share, variance = singly(table, design, fit)
     np.testing.assert_allclose(share, score / (information * (1 - 4 / 50)))
-    np.testing.assert_allclose(variance, table.winsor.loss / (information * (1 - 4 / 50)))
+    np.testing.assert_allclose(variance, table.loss / (information * (1 - 4 / 50)))
 
 
 @pytest.mark.parametrize("left", [1.0, 0.5])
@@ -133,7 +133,7 @@ def test_the_covariance_of_fitted_shares(table, design, fit, left, scale):
     reports[COLUMNS : 2 * COLUMNS] = 0  # an empty cohort between others
     table = replace(table, reports=reports)
     found = covariance(table, design, fit, left)
-    noise = fit.inverse * table.winsor.loss / left**2
+    noise = fit.inverse * table.loss / left**2
     assert table.tied or (fit.share.sum() > 1) == (scale > 1)
     filters = dense(design)[:, fit.selected]
     linear = fit.inverse @ (about_means(filters, fit.weights) * fit.weights[:, None]).T

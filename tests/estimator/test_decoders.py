@@ -48,6 +48,18 @@ def test_candidates_are_found_in_any_spelling(make_scheme, make_tally):
             answer_of(its, scheme, ["caf\u00e9", "cafe\u0301"])
 
 
+@pytest.mark.parametrize(("size", "k"), [(5, 1), (5, 2), (6, 4)])
+def test_drawn_sets_hold_as_many_columns_as_sent_ones(size, k, make_scheme):
+    """Of a million devices each reports k columns, and each column is as frequent as p and q say,
+    within 5 standard errors."""
+    scheme, counts = make_scheme(size, 1.0, k), np.arange(size) * 100_000
+    (row,) = sample_tally(scheme, counts, np.random.default_rng(4)).rows
+    n, p, q = row.reports, float(scheme.mechanism.p), float(scheme.mechanism.q)
+    assert int(row.cells.sum()) == k * n == k * counts.sum()
+    expected = counts * p + (n - counts) * q
+    assert (np.abs(row.cells - expected) < 5 * np.sqrt(n) / 2).all()
+
+
 def test_wrong_width_is_refused(make_scheme, make_tally):
     """A tally whose rows do not fit the mechanism is not read."""
     scheme = make_scheme(3, 1.0)

@@ -20,7 +20,6 @@ from deniable_estimator.privacy.outsider import (
     MOST_DELTA,
     SMALLEST_DELTA,
     outsider_of,
-    outsider_together,
     released_sums,
 )
 from deniable_estimator.privacy.spans import _sharing
@@ -123,7 +122,7 @@ def test_delta_that_is_none_is_refused(delta):
     for asked in (
         lambda reports, delta: outsider_of(registry, theme, reports, delta),
         lambda reports, delta: released_sums(registry, theme, 3, reports, delta),
-        lambda reports, delta: outsider_together(registry, reports, delta),
+        lambda reports, delta: outsider_of(registry, None, reports, delta),
     ):
         with pytest.raises(ValueError, match="delta must be from"):
             asked(1000, delta)
@@ -157,9 +156,7 @@ def test_coin_lowers_no_figure():
     seldom = _registry(sample_rate=0.02)
     found = [outsider_of(each, each["theme"], 10_000) for each in (always, seldom)]
     assert found[0].spans == found[1].spans
-    told = [
-        "even if the reader knows in which" in " ".join(each.to_dict()["assumed"]) for each in found
-    ]
+    told = ["even if the reader knows in which" in " ".join(each.assumed) for each in found]
     assert told == [False, True]
 
 

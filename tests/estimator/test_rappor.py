@@ -60,7 +60,6 @@ def test_probabilities_follow_the_paper():
     """p11 and p01 of the published setting are .6875 and .5625."""
     params = Params(k=4, h=2, m=3, p=Fraction(1, 2), q=Fraction(3, 4), f=Fraction(1, 2))
     assert (params.p11, params.p01) == (Fraction(11, 16), Fraction(9, 16))
-    assert params.density == 1 - (3 / 4) ** 2
 
 
 MISTAKES: dict[str, list[tuple[str | bytes, int | None, str]]] = {

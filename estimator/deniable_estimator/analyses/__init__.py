@@ -55,14 +55,8 @@ ANALYSES: dict[str, type[Analysis[Any]]] = {
 
 
 def analysis_of(mechanism: Mechanism[Any]) -> Analysis[Any]:
-    """The analysis of a mechanism's tallies.
-
-    Raises:
-        EstimateError: there is none.
-    """
-    if mechanism.name in ANALYSES:
-        return ANALYSES[mechanism.name](mechanism)
-    return oracle_analysis(mechanism)
+    """The analysis of a mechanism's tallies."""
+    return ANALYSES.get(mechanism.name, OracleAnalysis)(mechanism)
 
 
 def oracle_analysis(mechanism: Mechanism[Any]) -> OracleAnalysis[Any]:
@@ -73,8 +67,7 @@ def oracle_analysis(mechanism: Mechanism[Any]) -> OracleAnalysis[Any]:
     """
     if not isinstance(mechanism, FrequencyOracle):
         raise EstimateError(f"{mechanism.name} has no shares of values to estimate")
-    kind = ANALYSES.get(mechanism.name, OracleAnalysis)
-    analysis = kind(mechanism)
+    analysis = analysis_of(mechanism)
     assert isinstance(analysis, OracleAnalysis)
     return analysis
 

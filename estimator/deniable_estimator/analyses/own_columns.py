@@ -57,12 +57,15 @@ class SubsetSelectionAnalysis(OneRowAnalysis[AnySubsets]):
         blind = (1 - self.mechanism.p) * size / (size - k)
         owned = rng.binomial(counts, float(1 - blind))
         devices = int(counts.sum())
-        cells = _uniform_sets(size, k, devices - int(owned.sum()), rng)
-        cells += owned
-        if k > 1:
-            crowds = int(owned.sum()) // _CROWD + 1
-            for crowd in range(crowds):
-                cells += _others(k - 1, (owned + crowd) // crowds, rng)
+        others = devices - int(owned.sum())
+        if k == 1:
+            return (TallyRow(devices, owned + rng.multinomial(others, np.full(size, 1 / size))),)
+        cells, crowds = owned.copy(), devices // _CROWD + 1
+        for crowd in range(crowds):
+            # A uniform set is one of all but an own column that comes after all others.
+            nobody = np.append(np.zeros(size, np.int64), (others + crowd) // crowds)
+            cells += _others(k, nobody, rng)[:-1]
+            cells += _others(k - 1, (owned + crowd) // crowds, rng)
         return (TallyRow(devices, cells),)
 
 
@@ -89,18 +92,6 @@ class MemoizedSubsetSelectionAnalysis(SubsetSelectionAnalysis[MemoizedSubsetSele
             ((size - 2 * k + shared) * q1, 0.0),
         )
         return 2 * one - both
-
-
-def _uniform_sets(size: int, k: int, devices: int, rng: np.random.Generator) -> Counts:
-    """How often each column is in one of `devices` uniform k-sets of `size` columns."""
-    if k == 1:
-        return rng.multinomial(devices, np.full(size, 1 / size))
-    cells = np.zeros(size, np.int64)
-    open_sets = np.zeros(k + 1, np.int64)
-    open_sets[k] = devices
-    for column in range(size):
-        cells[column] = _place(open_sets, size - column, rng)
-    return cells
 
 
 def _others(k: int, counts: Counts, rng: np.random.Generator) -> Counts:

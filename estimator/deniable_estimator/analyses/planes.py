@@ -135,8 +135,5 @@ class HadamardResponseAnalysis(PlanesAnalysis[HadamardResponse]):
 
 
 def _odd(numbers: Counts) -> NDArray[np.bool_]:
-    """Whether the numbers, below 2**32, have an odd number of ones in binary."""
-    folded = numbers.copy()
-    for shift in (16, 8, 4, 2, 1):
-        folded ^= folded >> shift
-    return (folded & 1).astype(bool)
+    """Whether the numbers have an odd number of ones in binary."""
+    return np.asarray(np.bitwise_count(numbers) & 1, np.bool_)

@@ -100,23 +100,14 @@ class ProjectiveGeometryAnalysis(PlanesAnalysis[ProjectiveGeometry]):
 
     def plane(self, item: int) -> Counts:
         order, vector = self.mechanism.order, self.mechanism.coordinates(item)
-        last = max(place for place, number in enumerate(vector) if number)
-        inverse = pow(vector[last], -1, order)
-        blocks: list[Counts] = []
+        planes: list[Counts] = []
         for lead, begin in enumerate(self._begins):
-            if last < lead:
-                blocks.append(begin + np.arange(self._powers[lead]))
-            if last <= lead:
-                continue
-            partial = np.array([vector[lead]])
-            for place in range(lead + 1, last):
-                terms = np.arange(order) * vector[place]
-                partial = (partial[:, None] + terms).ravel() % order
-            solved = np.arange(len(partial)) * order - partial * inverse % order
-            solved[partial > 0] += order
-            step = self._powers[last]
-            blocks.append((begin + solved[:, None] * step + np.arange(step)).ravel())
-        return np.concatenate(blocks)
+            # The products with all points (0, ..., 1, ...), digit by digit.
+            products = np.array([vector[lead]])
+            for number in vector[lead + 1 :]:
+                products = np.add.outer(products, np.arange(order) * number % order).ravel()
+            planes.append(begin + np.flatnonzero(products % order == 0))
+        return np.concatenate(planes)
 
     def draw(self, items: Counts, counts: Counts, rng: np.random.Generator) -> Counts:
         order, dimension = self.mechanism.order, self.mechanism.dimension

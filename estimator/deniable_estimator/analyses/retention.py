@@ -38,7 +38,7 @@ positive if devices active in another window are at least as likely to be back a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
@@ -172,30 +172,26 @@ class CohortCounts:
         """
         if len(parts) == 1:
             return parts[0]
-        numbers = sorted({number for each in parts for number in each.numbers})
+        numbers = [number for each in parts for number in each.numbers]
+        found, place = np.unique(numbers, return_inverse=True)
+        # 1 for each window of a part in its place.
+        into = np.eye(len(found))[place]
 
-        def wide(each: CohortCounts, column: FloatArray) -> FloatArray:
-            """The column over all numbers: 0 in windows of other schemes alone."""
-            by_window = np.moveaxis(column, each.reports.ndim - 1, 0)
-            found = np.zeros((len(numbers), *by_window.shape[1:]))
-            found[np.searchsorted(numbers, each.numbers)] = by_window
-            return np.asarray(np.moveaxis(found, 0, each.reports.ndim - 1))
+        def joined(name: str, axis: int = -1) -> FloatArray:
+            return np.concatenate([getattr(each, name) for each in parts], axis=axis)
 
-        def total(column: Callable[[CohortCounts], FloatArray]) -> FloatArray:
-            return np.asarray(sum(wide(each, column(each)) for each in parts))
-
-        reports = total(lambda each: each.reports)
-        each_report = np.maximum(reports, 1)
+        reports = joined("reports")
+        each_report = np.maximum(reports @ into, 1)
         return cls(
-            tuple(numbers),
-            reports,
-            total(lambda each: each.counts),
-            total(lambda each: each.alone),
-            total(lambda each: each.own * each.reports) / each_report,
-            total(lambda each: each.between),
-            total(lambda each: each.owned * each.reports) / each_report,
-            np.max([wide(each, each.pull) for each in parts], axis=0),
-            np.max([wide(each, each.push) for each in parts], axis=0),
+            tuple(found.tolist()),
+            reports @ into,
+            into.T @ joined("counts", -2),
+            joined("alone") @ into,
+            (joined("own") * reports) @ into / each_report,
+            joined("between") @ into,
+            (joined("owned") * reports) @ into / each_report,
+            (joined("pull")[..., np.newaxis] * into).max(axis=-2),
+            (joined("push")[..., np.newaxis] * into).max(axis=-2),
         )
 
 
@@ -239,25 +235,26 @@ class Cells(NamedTuple):
 
 def cells_of(numbers: Sequence[int], ages: int) -> Cells:
     """All cells between windows of these numbers."""
-    place = {number: at for at, number in enumerate(numbers)}
-    found = [
-        (at, place[number + age], age)
-        for number, at in place.items()
-        for age in range(1, ages + 1)
-        if number + age in place
-    ]
-    columns = zip(*found, strict=True) if found else ((), (), ())
-    return Cells(*(np.array(each, np.intp) for each in columns))
+    number = np.array(numbers, np.intp)
+    age = number - number[:, np.newaxis]
+    first, later = np.nonzero((age > 0) & (age <= ages))
+    return Cells(first, later, age[first, later])
 
 
 def retention(
     counts: CohortCounts, cells: Cells, asked: Participation, level: float = 0.95
 ) -> Ratio:
     """The retention of each of these cells."""
+    return _fieller(level, *_terms(counts, cells, asked))
+
+
+def _terms(counts: CohortCounts, cells: Cells, asked: Participation) -> list[FloatArray]:
+    """What each cell adds to a quotient: all that `_fieller` takes of it, arrays of shape
+    (..., M)."""
     first, later = cells.first, cells.later
     there = np.maximum(counts.counts[..., first, 0], 0.0)
     again = np.array([asked.again(age) for age in cells.age.tolist()])
-    return _fieller(
+    return [
         counts.counts[..., later, cells.age],
         counts.counts[..., first, 0],
         counts.alone[..., later],
@@ -265,27 +262,24 @@ def retention(
         counts.alone[..., first] + (counts.own[..., first] + 1 - 2 * again) * there,
         counts.reports[..., later] * counts.pull[..., later],
         counts.reports[..., first] * counts.push[..., first],
-        level,
-    )
+    ]
 
 
 def average(counts: CohortCounts, cells: Cells, asked: Participation, level: float = 0.95) -> Ratio:
     """The curve: the retention of each age from 1 to `ages`, over the devices of all cohorts that
     were seen at that age."""
-    found = [_average(counts, cells, age, asked, level) for age in range(1, counts.ages + 1)]
+    terms = _terms(counts, cells, asked)
+    found = [_average(counts, cells, terms, age, level) for age in range(1, counts.ages + 1)]
     return Ratio(*(np.stack(column, axis=-1) for column in zip(*found, strict=True)))
 
 
 def _average(
-    counts: CohortCounts, cells: Cells, age: int, asked: Participation, level: float
+    counts: CohortCounts, cells: Cells, terms: Sequence[FloatArray], age: int, level: float
 ) -> Ratio:
     mine = cells.age == age
     first, later = cells.first[mine], cells.later[mine]
     there = np.maximum(counts.counts[..., first, 0], 0.0)
-    a = counts.alone[..., later].sum(axis=-1)
-    b = ((counts.own[..., later] + 1) * there).sum(axis=-1)
-    c = counts.alone[..., first] + (counts.own[..., first] + 1 - 2 * asked.again(age)) * there
-    c = c.sum(axis=-1)
+    back, begun, a, b, c, pull, push = (each[..., mine].sum(axis=-1) for each in terms)
     # In a window in which one cohort begins and another one is back, both counts have the noise of
     # the same reports.
     begins = {at: place for place, at in enumerate(first.tolist())}
@@ -294,17 +288,11 @@ def _average(
             owned = counts.owned[..., at]
             b = b - 2 * (counts.between[..., at] + there[..., begins[at]] * owned)
             c = c - 2 * there[..., place] * owned
-    return _fieller(
-        counts.counts[..., later, age].sum(axis=-1),
-        counts.counts[..., first, 0].sum(axis=-1),
-        *(a, b, c),
-        (counts.reports[..., later] * counts.pull[..., later]).sum(axis=-1),
-        (counts.reports[..., first] * counts.push[..., first]).sum(axis=-1),
-        level,
-    )
+    return _fieller(level, back, begun, a, b, c, pull, push)
 
 
 def _fieller(
+    level: float,
     back: FloatArray,
     there: FloatArray,
     a: FloatArray,
@@ -312,7 +300,6 @@ def _fieller(
     c: FloatArray,
     pull: FloatArray,
     push: FloatArray,
-    level: float,
 ) -> Ratio:
     """All R from 0 to 1 with (back - R there)**2 <= z**2 (a + b R + c R**2)."""
     if not 0 < level < 1:

@@ -23,13 +23,14 @@ from deniable_estimator.asking.listed import Listed
 from deniable_estimator.asking.trend import Trend
 from deniable_estimator.asking.trend_words import step_asked
 from deniable_estimator.document.csv_files import Filed, Table, csv_text, table_of, told_of
+from deniable_estimator.document.document import plain
 from deniable_estimator.document.document import to_json as document_json
 from deniable_estimator.inputs import Asked
 from deniable_estimator.kinds.base import Answer, Comparison
 from deniable_estimator.kinds.numbers.distribution import Distribution
 from deniable_estimator.kinds.plans import make
 from deniable_estimator.kinds.shares.shares import Shares
-from deniable_estimator.privacy.outsider import outsider_of, outsider_together
+from deniable_estimator.privacy.outsider import outsider_of
 from deniable_estimator.statistics.significance import Adjustment
 
 FONT = Path(__file__).parent / "fonts" / "DejaVuSans.ttf"
@@ -162,9 +163,8 @@ def plan_text(kind: str, asked: Asked) -> str:
 
 def outsider_text(registry: Registry, metric: str | None, reports: int, delta: float) -> str:
     """What published sums reveal as JSON, of one metric of the registry or of all together."""
-    if metric is None:
-        return to_json(outsider_together(registry, reports, delta).to_dict())
-    return to_json(outsider_of(registry, registry[metric], reports, delta).to_dict())
+    chosen = None if metric is None else registry[metric]
+    return to_json(plain(outsider_of(registry, chosen, reports, delta)))
 
 
 def to_json(document: Any) -> str:

@@ -128,16 +128,6 @@ def sent_reports(reports: int, sample_rate: float, windows: int) -> float:
     return sent / whole
 
 
-def spread_over(windows: int) -> Sent:
-    """`sent_reports` for the sample rate that spreads a device's reports over so many windows."""
-    return lambda reports: sent_reports(reports, min(1.0, reports / windows), windows)
-
-
-def turns_over(windows: int) -> Sent:
-    """The same for devices that take turns (`one_in`), of which none has reports left over."""
-    return lambda reports: windows / math.ceil(windows / reports)
-
-
 def declared(epsilon: float | Fraction) -> float:
     """The epsilon to write, never above: with two decimals, or three digits if that is finer."""
     exact = Decimal(Fraction(epsilon).numerator) / Decimal(Fraction(epsilon).denominator)
@@ -244,14 +234,19 @@ def better_split(metric: Metric, cap: float | None = None) -> CodedMessage | Non
     if reports <= fewest:
         return None
     windows = max(reports, round(reports / metric.rate))
-    if metric.one_in is None:
-        key, sent = "sample_rate", spread_over(windows)
-    else:
-        key, sent = "one_in", turns_over(windows)
+    turns = metric.one_in is not None
+    key = "one_in" if turns else "sample_rate"
+
+    def sent(count: int) -> float:
+        """How many of these reports a device sends within the windows: where it takes turns, it has
+        none left over."""
+        if turns:
+            return windows / math.ceil(windows / count)
+        return sent_reports(count, min(1.0, count / windows), windows)
 
     def rate(count: int) -> str:
         """What to write for the key, so that as many reports last as long as today's."""
-        if key == "one_in":
+        if turns:
             return f"{max(2, math.ceil(windows / count))}"
         return rate_words(min(1.0, count / windows))
 

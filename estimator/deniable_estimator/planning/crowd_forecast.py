@@ -202,15 +202,11 @@ def _in_a_window(metric: Metric) -> Iterator[str]:
         yield f"{crowd} the mean is known to +- {error:.3g} of {of} (95%)."
         return
     if isinstance(mechanism, Histogram):
-        open_ones: list[str] = []
-        closed: list[str] = []
-        for each in QUANTILES:
-            enough = reports_for_quantile(mechanism, each) <= reports
-            (closed if enough else open_ones).append(f"p{100 * each:g}")
-        if closed:
-            yield f"{crowd} these quantiles have an upper limit: {', '.join(closed)}."
-        if open_ones:
-            yield f"{crowd} these have none: {', '.join(open_ones)}."
+        needed = {f"p{100 * each:g}": reports_for_quantile(mechanism, each) for each in QUANTILES}
+        if closed := ", ".join(name for name, each in needed.items() if each <= reports):
+            yield f"{crowd} these quantiles have an upper limit: {closed}."
+        if open_ones := ", ".join(name for name, each in needed.items() if each > reports):
+            yield f"{crowd} these have none: {open_ones}."
         return
     if isinstance(mechanism, PrefixTree):
         yield from _found(Reach.in_window(mechanism, reports), crowd)

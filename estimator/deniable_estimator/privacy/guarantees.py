@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
@@ -232,10 +232,6 @@ class Together:
     cap: float | None
     """The registry's own `lifetime_epsilon`, for one device."""
     lifetime: Bound | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """The guarantee for JSON, under its fields' names."""
-        return {each.name: plain(getattr(self, each.name)) for each in fields(self)}
 
 
 _RARE = ("segments", "same_values", "reported_by", "discovery")

@@ -67,10 +67,8 @@ def blanket_of(mechanism: Mechanism[Any]) -> Blanket:
             return within(1 / 2, odds, epsilon, 1 / 4)
         case UnaryEncoding() | BasicRappor():
             return bits(float(mechanism.p), float(mechanism.q), 1, epsilon)
-        case Rappor(rounds=rounds, bloom=bloom) if bloom.h <= _MOST_BITS:
-            return bits(float(rounds.p11), float(rounds.p01), bloom.h, epsilon)
-        case OneTimeRappor(p=p, f=f, bloom=bloom) if bloom.h <= _MOST_BITS:
-            return bits(float(p), f / 2 ** (PRECISION + 1), bloom.h, epsilon)
+        case Rappor() | OneTimeRappor() if mechanism.bloom.h <= _MOST_BITS:
+            return bits(float(mechanism.p), float(mechanism.p01), mechanism.bloom.h, epsilon)
         case SlidingWindow(width=width, columns=columns):
             # A position between two levels reports like a mixture of them, which tells less than
             # one of them. The windows of the lowest and the highest level share as little as any.

@@ -13,10 +13,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 from deniable import Metric, Registry
-from deniable_estimator.document.document import plain
 from deniable_estimator.messages import message
 from deniable_estimator.privacy.computing import guarantee, guarantee_in
 from deniable_estimator.privacy.guarantees import Bound
@@ -90,7 +88,7 @@ class Outsider:
         reports: how many reports each published sum has at least.
         delta: the probability with which a bound may fail; the device's epsilon holds even then.
         spans: by the name of a span; a lifetime is missing where nothing ends the reports.
-        segments: whether the sums of a metric are published by segments.
+        assumed: what must hold for the figures, in sentences.
     """
 
     metric: str | None
@@ -98,39 +96,29 @@ class Outsider:
     reports: int
     delta: float
     spans: dict[str, ReleasedSums]
-    segments: bool
-    remembers: bool
-    sampled: bool
-    """Whether devices draw by lot in which windows they report."""
-
-    @property
-    def assumed(self) -> tuple[str, ...]:
-        """What must hold for the figures, in sentences."""
-        told = (
-            *((True, _READER), (True, OPERATOR), (True, _PUBLISHED), (self.segments, _SEGMENTS)),
-            *((self.sampled, _SAMPLED), (True, MAY_FAIL), (self.remembers, _REMEMBERS)),
-        )
-        return tuple(each for holds, each in told if holds)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The figures for JSON, with what is assumed."""
-        told = ("metric", "mechanism", "reports", "delta", "spans", "assumed")
-        return {name: plain(getattr(self, name)) for name in told}
+    assumed: tuple[str, ...]
 
 
 def outsider_of(
-    registry: Registry, metric: Metric, reports: int = LEAST_REPORTS, delta: float = DELTA
+    registry: Registry, metric: Metric | None, reports: int = LEAST_REPORTS, delta: float = DELTA
 ) -> Outsider:
-    """What the published sums of a metric reveal. Where devices report a pair in its place, the
-    figures are those of the pair.
+    """What the published sums of a metric reveal, or (None) those of all metrics together, of a
+    device that reports them all. Where devices report a pair in place of the metric, the figures
+    are those of the pair.
 
     Raises:
-        ValueError: `reports` is not positive, or `delta` cannot be.
+        ValueError: `reports` is not positive, `delta` cannot be, or the registry has no metric.
     """
     _check(reports, delta)
-    source = registry.unasked.get(metric.name, metric)
-    found = _outsider((source,), registry.lifetime_epsilon, None, reports, delta)
-    return replace(found, metric=metric.name, mechanism=source.scheme.mechanism.name)
+    cap = registry.lifetime_epsilon
+    if metric is not None:
+        source = registry.unasked.get(metric.name, metric)
+        found = _outsider((source,), cap, None, reports, delta)
+        return replace(found, metric=metric.name, mechanism=source.scheme.mechanism.name)
+    metrics = tuple(each for each in registry if each.name not in registry.unasked)
+    if not metrics:
+        raise ValueError("the registry declares no metric: there is nothing to publish")
+    return _outsider(metrics, cap, cap, reports, delta)
 
 
 @lru_cache(maxsize=1024)
@@ -151,16 +139,15 @@ def _outsider(
                 for metric, each, count in zip(metrics, given, counts, strict=True)
             ]
             spans[span] = released_together(parts, delta, most)
-    return Outsider(
-        None,
-        None,
-        reports,
-        delta,
-        spans,
-        any(each.segments for each in given),
-        any(each.memory is not None for each in given),
-        any(each.sample_rate < 1 for each in given),
+    segments = any(each.segments for each in given)
+    sampled = any(each.sample_rate < 1 for each in given)
+    remembers = any(each.memory is not None for each in given)
+    told = (
+        *((True, _READER), (True, OPERATOR), (True, _PUBLISHED), (segments, _SEGMENTS)),
+        *((sampled, _SAMPLED), (True, MAY_FAIL), (remembers, _REMEMBERS)),
     )
+    assumed = tuple(each for holds, each in told if holds)
+    return Outsider(None, None, reports, delta, spans, assumed)
 
 
 def released_sums(
@@ -180,22 +167,6 @@ def released_sums(
     limit = given.lifetime_reports
     count = windows if limit is None else min(windows, limit)
     return released_together([spent_by(metric, given, count, reports, delta)], delta, None)
-
-
-def outsider_together(
-    registry: Registry, reports: int = LEAST_REPORTS, delta: float = DELTA
-) -> Outsider:
-    """What the published sums of all metrics reveal together, of a device that reports them all.
-
-    Raises:
-        ValueError: `reports` is not positive, `delta` cannot be, or the registry has no metric.
-    """
-    _check(reports, delta)
-    metrics = tuple(metric for metric in registry if metric.name not in registry.unasked)
-    if not metrics:
-        raise ValueError("the registry declares no metric: there is nothing to publish")
-    cap = registry.lifetime_epsilon
-    return _outsider(metrics, cap, cap, reports, delta)
 
 
 def _check(reports: int, delta: float) -> None:

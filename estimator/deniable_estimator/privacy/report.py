@@ -37,7 +37,6 @@ from deniable_estimator.privacy.outsider import (
     LEAST_REPORTS,
     Outsider,
     outsider_of,
-    outsider_together,
     plain_delta,
 )
 from deniable_estimator.privacy.spans import SPANS
@@ -55,7 +54,7 @@ def report(registry: Registry, reports: int = LEAST_REPORTS, delta: float = DELT
     Raises:
         ValueError: the registry has no metric, `reports` is not positive, or `delta` cannot be.
     """
-    whole = outsider_together(registry, reports, delta)
+    whole = outsider_of(registry, None, reports, delta)
     metrics = [metric for metric in registry if metric.name not in registry.unasked]
     outsiders = [outsider_of(registry, metric, reports, delta) for metric in metrics]
     given = [guarantee_in(registry, metric) for metric in metrics]

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from deniable import DeniableError
-from deniable.whole_files import written
 from deniable.protocol.reading import strict_json
+from deniable.whole_files import written
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import (

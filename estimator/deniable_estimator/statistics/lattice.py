@@ -53,17 +53,8 @@ class Summand:
         each, index = np.unique(places.astype(np.int64), return_inverse=True)
         return cls(each, np.bincount(index, weights).astype(float), count)
 
-    def log_mgf(self, tilt: float) -> float:
-        """ln E[exp(tilt X)] of one variable."""
-        return self._tilted(tilt)[0]
-
-    def moments(self, tilt: float) -> tuple[float, float]:
-        """Mean and variance of one variable under a tilt."""
-        _, weights = self._tilted(tilt)
-        mean = float(weights @ self.places)
-        return mean, float(weights @ (self.places - mean) ** 2)
-
-    def _tilted(self, tilt: float) -> tuple[float, Floats]:
+    def tilted(self, tilt: float) -> tuple[float, Floats]:
+        """ln E[exp(tilt X)] of one variable, and its weights under a tilt, with a sum of 1."""
         exponents = tilt * self.places
         top = float(exponents.max())
         weights = self.weights * np.exp(exponents - top)
@@ -73,7 +64,7 @@ class Summand:
     def transform(self, tilt: float, cells: int) -> tuple[NDArray[np.complex128], float]:
         """The characteristic function of the tilted variable at the frequencies of `cells` cells,
         and a bound on the error of each value."""
-        _, weights = self._tilted(tilt)
+        _, weights = self.tilted(tilt)
         if len(self.places) > _FEW:
             wrapped = np.bincount(self.places % cells, weights, cells)
             error = 8 * _UNIT * math.log2(cells) * math.sqrt(cells * float((wrapped**2).sum()))
@@ -95,11 +86,13 @@ def _roots(cells: int) -> NDArray[np.complex128]:
 
 def mean_and_variance(summands: Sequence[Summand], tilt: float) -> tuple[float, float]:
     """Mean and variance of the sum under a tilt."""
-    moments = [(each.count, *each.moments(tilt)) for each in summands]
-    return (
-        sum(count * mean for count, mean, _ in moments),
-        sum(count * variance for count, _, variance in moments),
-    )
+    mean = variance = 0.0
+    for each in summands:
+        _, weights = each.tilted(tilt)
+        own = float(weights @ each.places)
+        mean += each.count * own
+        variance += each.count * float(weights @ (each.places - own) ** 2)
+    return mean, variance
 
 
 def tilt_to(summands: Sequence[Summand], target: float, scale: float) -> float:
@@ -141,7 +134,7 @@ def upper_expectation(
     """
     count = sum(each.count for each in summands)
     mean, variance = mean_and_variance(summands, tilt)
-    log_size = sum(each.count * each.log_mgf(tilt) for each in summands)
+    log_size = sum(each.count * each.tilted(tilt)[0] for each in summands)
     start = round(mean) - cells // 2
     # Under a tilt, what lies below the cells would count as less than it is worth. What lies above
     # them is bounded at the end.
@@ -167,7 +160,7 @@ def upper_expectation(
     tails = []
     for steps in (2, 4, 8, 12, 16):
         rate = tilt + steps / deviation
-        moments = sum(each.count * each.log_mgf(rate) for each in summands)
+        moments = sum(each.count * each.tilted(rate)[0] for each in summands)
         tails.append(moments + beyond(last, rate))
     return total + math.exp(min(min(tails), 600.0)) * rounding
 

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from deniable_estimator.forecasting.detection import FEW_SUPPORTERS
 from deniable_estimator.statistics.counts import Counts
 from deniable_estimator.statistics.intervals import FloatArray, Noise
-from deniable_estimator.statistics.tails import upper_tails
+from deniable_estimator.statistics.tails import chi_square_tail, upper_tails
 
 Adjustment: TypeAlias = Literal["storey", "bonferroni"]
 """Storey's step-up test bounds the expected share of false discoveries, which suits lists;
@@ -132,14 +132,16 @@ def normal_score(z: FloatArray, skewness: FloatArray) -> FloatArray:
     return np.where(skewed, bent, z)
 
 
-def step_up(p: FloatArray, family: int | None = None) -> FloatArray:
-    """p-values, shape (d,), adjusted by the step-up test of Benjamini and Hochberg: those that are
-    at most alpha hold at most the part alpha of false discoveries. They are all of their family, or
-    the smallest of one of that size."""
-    falling = np.argsort(-p)
-    ranked = p[falling] * (len(p) if family is None else family) / np.arange(len(p), 0, -1)
-    adjusted = np.empty(len(p))
-    adjusted[falling] = np.minimum(np.minimum.accumulate(ranked), 1.0)
+def step_up(p: FloatArray, family: float | FloatArray | None = None) -> FloatArray:
+    """p-values, shape (..., d), adjusted by the step-up test of Benjamini and Hochberg: those that
+    are at most alpha hold at most the part alpha of false discoveries. They are all of their
+    family, or the smallest of one of that size, shape (..., 1)."""
+    size = p.shape[-1]
+    falling = np.argsort(-p, axis=-1)
+    ranked = np.take_along_axis(p, falling, axis=-1) * (size if family is None else family)
+    least = np.minimum.accumulate(ranked / np.arange(size, 0, -1), axis=-1)
+    adjusted = np.empty(p.shape)
+    np.put_along_axis(adjusted, falling, np.minimum(least, 1.0), axis=-1)
     return adjusted
 
 
@@ -161,17 +163,10 @@ def adjust_p(p: FloatArray, adjustment: Adjustment) -> FloatArray:
     if adjustment == "bonferroni":
         bounded: FloatArray = np.minimum(p * family, 1.0)
         return bounded
-    # What is not tested comes before all others, so that their ranks stay.
-    counted = np.where(tested, p, 2.0)
-    above = np.count_nonzero(tested & (p >= _HALF), axis=-1, keepdims=True)
-    null = np.minimum(family, 2.0 * (1 + above))
-    falling = np.argsort(-counted, axis=-1)
-    ranked = np.take_along_axis(counted, falling, axis=-1)
-    part = CAUTION * null / np.arange(p.shape[-1], 0, -1)
-    ranked = np.where(ranked >= _HALF, 1.0, ranked * part)
-    adjusted = np.empty(p.shape)
-    stepped = np.minimum(np.minimum.accumulate(ranked, axis=-1), 1.0)
-    np.put_along_axis(adjusted, falling, stepped, axis=-1)
+    above = np.count_nonzero(p >= _HALF, axis=-1, keepdims=True)
+    null = np.minimum(np.maximum(family, 1), 2.0 * (1 + above))
+    # What cannot be rejected comes before all others, so that their ranks stay.
+    adjusted = step_up(np.where(p < _HALF, p, np.inf), CAUTION * null)
     return np.where(tested, adjusted, np.nan)
 
 
@@ -210,12 +205,7 @@ def homogeneity(share: FloatArray, noises: Sequence[Noise]) -> FloatArray:
         # What repeated reports add to the variance shrinks the weight here, too.
         weight = np.where(sizes > 0, 4 * (sizes + 0.5) * plain / variance, 0.0)
         x = np.minimum(pearson, _spread(turned, weight))
-    freedom = (sizes > 0).sum(axis=0) - 1
-    p = np.full(share.shape[1], np.nan)
-    for degrees in np.unique(freedom[freedom > 0]).tolist():
-        at = (freedom == degrees) & np.isfinite(x)
-        p[at] = _chi_square_tails(x[at], degrees)
-    return p
+    return _chi_square_tails(x, (sizes > 0).sum(axis=0) - 1)
 
 
 def _regressed(share: FloatArray, noises: Sequence[Noise]) -> FloatArray:
@@ -225,10 +215,7 @@ def _regressed(share: FloatArray, noises: Sequence[Noise]) -> FloatArray:
         weight = np.array([1 / each.at(row) for each, row in zip(noises, share, strict=True)])
         middle = (weight * share).sum(axis=0) / weight.sum(axis=0)
         x = _spread(share, np.array([1 / each.at(middle) for each in noises]))
-    p = np.full(share.shape[1], np.nan)
-    known = np.isfinite(x)
-    p[known] = _chi_square_tails(x[known], len(noises) - 1)
-    return p
+    return _chi_square_tails(x, np.full(len(x), len(noises) - 1))
 
 
 def _with_merged(variance: FloatArray, few: FloatArray) -> FloatArray:
@@ -255,17 +242,9 @@ def benjamini_hochberg(p: FloatArray) -> FloatArray:
     return adjusted
 
 
-def _chi_square_tails(x: FloatArray, freedom: int) -> FloatArray:
-    """`tails.chi_square_tail` of an array."""
-    half = np.maximum(x, 0.0) / 2
-    if freedom % 2:
-        tail: NDArray[np.float64] = np.fromiter(
-            map(math.erfc, np.sqrt(half).tolist()), np.float64, len(half)
-        )
-    else:
-        tail = np.exp(-half)
-    with np.errstate(divide="ignore"):
-        log = np.log(half)
-    for degree in range(2 - freedom % 2, freedom, 2):
-        tail += np.exp(degree / 2 * log - half - math.lgamma(degree / 2 + 1))
-    return np.minimum(tail, 1.0)
+def _chi_square_tails(x: FloatArray, freedom: NDArray[np.int64]) -> FloatArray:
+    """The tail of each statistic, shape (d,); NaN where there is none, or no degree of freedom."""
+    p = np.full(len(x), np.nan)
+    known = np.isfinite(x) & (freedom > 0)
+    p[known] = list(map(chi_square_tail, x[known].tolist(), freedom[known].tolist()))
+    return p

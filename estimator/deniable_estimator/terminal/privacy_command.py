@@ -72,13 +72,9 @@ def privacy(
     """
     from deniable import Registry
     from deniable_estimator.asking.query import find_metric
+    from deniable_estimator.document.document import plain
     from deniable_estimator.privacy.computing import guarantee_in, together
-    from deniable_estimator.privacy.outsider import (
-        DELTA,
-        LEAST_REPORTS,
-        outsider_of,
-        outsider_together,
-    )
+    from deniable_estimator.privacy.outsider import DELTA, LEAST_REPORTS, outsider_of
     from deniable_estimator.terminal.privacy_document import privacy_document
 
     if not (outsider or page) and (delta is not None or reports is not None):
@@ -100,12 +96,10 @@ def privacy(
         return
     chosen = None if metric is None else find_metric(declared, metric)
     found: Guarantee | Together | Outsider
-    if outsider and chosen:
+    if outsider:
         found = outsider_of(declared, chosen, *asked)
-    elif outsider:
-        found = outsider_together(declared, *asked)
     elif chosen:
         found = guarantee_in(declared, chosen, household)
     else:
         found = together(declared, household)
-    say(form, found.to_dict, lambda: privacy_document(found))
+    say(form, lambda: plain(found), lambda: privacy_document(found))

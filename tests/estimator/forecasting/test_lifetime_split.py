@@ -31,7 +31,6 @@ from deniable_estimator.forecasting.lifetime_split import (
     sent_reports,
     smallest_lifetime,
     split_of,
-    spread_over,
 )
 
 RANGE = NumberRange("0", "1")
@@ -116,7 +115,9 @@ def test_no_smaller_lifetime_tells_as_much(name, epsilon, reports):
     def made(each):
         return DESIGNS[name](each)
 
-    sent = spread_over(400)
+    def sent(count):
+        return sent_reports(count, count / 400, 400)
+
     target = split_of(made, epsilon, reports, sent, share=0.01)
     least = smallest_lifetime(made, target.information, sent, most_reports=reports)
     assert least is not None

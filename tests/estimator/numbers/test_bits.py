@@ -108,6 +108,7 @@ def test_a_row_without_reports_leaves_everything_open():
     rows = crowd(COARSE, population(16), 1000, rng)
     found = estimate(COARSE, (*rows[:3], TallyRow(29, rows[3].cells * 0)))
     assert np.isinf(found.variance).all()
+    np.testing.assert_allclose(found.sums.below, np.arange(17) / 16)
     assert math.isinf(found.sums.share(2, 5)[1])
     quantile = found.quantile(0.5)
     assert (quantile.low, quantile.high) == (None, None)

@@ -87,6 +87,22 @@ def test_nodes_below_zero(make_tree):
     assert {"lowest", "low"} <= found
 
 
+def test_columns_without_a_node_are_not_judged(make_tree):
+    """Where there are more columns than nodes, the nodes alone have a share that can be low."""
+    tree = make_tree(1.0, 64)
+    level = tree.levels[2]
+    rows = _attacked(tree, 2, 1, 0, 8)
+    n, q = rows[2].reports, float(level.q)
+    supports = [
+        sum(int(rows[2].cells[cell.column]) for cell in level.support(node))
+        for node in range(level.size)
+    ]
+    few = n * q - (n * q * (1 - q)) ** 0.5 - 0.5
+    figures = {name: observed for name, observed, _, _ in tree_figures(tree, rows)}
+    assert level.rows[0].width > level.size
+    assert figures["low"] == sum(support < few for support in supports)
+
+
 def test_a_mean_out_of_range(make_window):
     """A mean far above `high` is nobody's."""
     window = make_window(1.0)

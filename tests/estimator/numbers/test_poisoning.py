@@ -58,8 +58,10 @@ def test_attack_on_a_share(make_tree, edge, sign, total):
     rows = sample_crowd(tree, rng.dirichlet(np.ones(64)), 50_000, rng)
     weights = (np.arange(64) < min(edge, 63)).astype(float)
     counts = np.array([row.reports for row in rows]) / 50_000
-    pulls = row_pulls(tree, weights, [row.cells / row.reports for row in rows])
-    budget = flooded(pulls[sign < 0], counts, total / (50_000 + total))
+    found = [sign * each[0] for each in scores(tree).of(weights[None])]
+    means = [each @ row.cells / row.reports for each, row in zip(found, rows, strict=True)]
+    pulls = np.array([each.max() for each in found]) - means
+    budget = flooded(pulls, counts, total / (50_000 + total))
     parts = [(a, b, 20 - a - b) for a in range(21) for b in range(21 - a)]
     gains = [
         sign * _flooded(tree, rows, weights, tuple(total * each // 20 for each in split), sign)
@@ -72,11 +74,10 @@ def test_attack_on_a_share(make_tree, edge, sign, total):
 def test_no_edge_moves_more(make_tree):
     """The budget of the curve is the largest of all edges, for an even crowd."""
     tree = make_tree(1.0, 64)
-    even = [np.full(row.width, 1 / row.width) for row in tree.rows]
-    each = [row_pulls(tree, (np.arange(64) < edge).astype(float), even) for edge in range(1, 64)]
+    sides = row_pulls(scores(tree).of(np.tri(63, 64)))
     shares = row_shares(tree)
     for side, told in enumerate(HierarchicalHistogramAnalysis(tree).curve_attack(0.01)):
-        assert told == pytest.approx(max(flooded(one[side], shares, 0.01) for one in each))
+        assert told == pytest.approx(max(flooded(each, shares, 0.01) for each in sides[side]))
 
 
 def test_attack_on_a_quantile(make_tree):

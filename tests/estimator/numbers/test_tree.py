@@ -158,13 +158,10 @@ def test_expected_scores_are_the_question(make_tree, epsilon, live):
 
 
 def test_edges_are_questions_like_others(make_tree):
-    """The scores of "below this edge" are those of the question, also inside of cells."""
-    tree = make_tree(1.0, 64)
-    table = scores(tree)
-    for edge in (0.0, 1.0, 16.0, 17.5, 21.25, 63.0, 64.0):
-        question = np.clip(edge - np.arange(64), 0, 1)[None]
-        for row, each in enumerate(table.of(question)):
-            np.testing.assert_allclose(table.below(row, edge), each[0], atol=1e-12)
+    """The scores of "below this edge" are those of the question."""
+    table = scores(make_tree(1.0, 64))
+    for row, each in enumerate(table.of(np.tri(63, 64))):
+        np.testing.assert_allclose(table.at_edges(row), each, atol=1e-12)
 
 
 @pytest.mark.parametrize("mean", [False, True])

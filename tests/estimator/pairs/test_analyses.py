@@ -80,9 +80,26 @@ def test_an_interval_holds_its_share(seed, n, level):
             null[i] = (1 - t) / 2
             null[i, j] = t
             null *= np.clip(table[i].sum(), 0.0, 1.0)
-            allowed = max(covariance.between(null.ravel(), w, w), 0.0) * z**2
+            spread = covariance.matrix(null.ravel(), np.ones(6))
+            allowed = max(float(w @ spread @ w), 0.0) * z**2
             if (w @ f) ** 2 <= allowed * (1 - 1e-9) - 1e-15:
                 assert found.low[i, j] - 1e-9 <= t <= found.high[i, j] + 1e-9
+
+
+@pytest.mark.parametrize("repeats", [1.0, 3.0])
+def test_standard_errors_of_conditionals_are_the_delta_methods(repeats):
+    """From the whole covariance, also where noise brings a row above 1 or below 0."""
+    table = np.array([[0.7, 0.3, 0.1], [0.05, -0.1, -0.05]])
+    covariance = Covariance.of(SubsetSelection.design(6, 1.0), 2000, repeats)
+    whole = covariance.matrix(table.ravel(), np.ones(6))
+    found = conditionals(table, covariance, 0.95)
+    for i, j in np.ndindex(2, 3):
+        slope = np.zeros((2, 3))
+        slope[i] = -found.share[i, j]
+        slope[i, j] += 1
+        slope = slope.ravel() / table[i].sum()
+        expected = max(0.0, float(slope @ whole @ slope)) ** 0.5
+        assert found.std_error[i, j] == pytest.approx(expected)
 
 
 def test_too_few_devices_give_no_conditional():
@@ -214,14 +231,12 @@ def test_the_covariance_is_that_of_every_report(size, k, epsilon):
 
 @given(st.integers(0, 2**32), st.floats(1, 5))
 def test_sums_of_cells_agree_with_the_matrix(seed, repeats):
-    """Weighted sums, groups of cells and their noise have the covariance that the whole matrix
-    gives, also where the same devices report again."""
+    """Groups of cells and their noise have the covariance that the whole matrix gives, also where
+    the same devices report again."""
     rng = np.random.default_rng(seed)
     found = Covariance.of(SubsetSelection.design(12, 1.0), 5000, repeats)
     f = rng.dirichlet(np.ones(12))
     whole = found.matrix(f, np.ones(12))
-    w, v = rng.normal(size=(2, 12))
-    assert found.between(f, w, v) == pytest.approx(w @ whole @ v, rel=1e-9, abs=1e-14)
     row = np.zeros(12)
     row[4:8] = 1
     assert found.noise(4, 1).at(np.array([row @ f]))[0] == pytest.approx(row @ whole @ row)

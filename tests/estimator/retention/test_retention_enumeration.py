@@ -145,3 +145,34 @@ def _likelihood(channel, report, value):
     return sum(
         _memo(channel, value, memo) * _fresh(channel, report, memo) for memo in range(channel.size)
     )
+
+
+def test_counts_of_several_schemes_add_up_window_by_window():
+    """In a window of two schemes counts and noise are sums, what a device adds is the average of
+    their reports, and fakes report under the one that they move more; others stay as they are."""
+    rng = np.random.default_rng(3)
+    one, two = (
+        CohortCounts.of(
+            MemoizedSubsetSelection.design(4, epsilon, 4.0, k=1),
+            numbers,
+            reports,
+            rng.integers(0, 50, (2, 4)),
+        )
+        for epsilon, numbers, reports in ((2.0, (5, 7), [90, 60]), (1.0, (4, 5), [80, 30]))
+    )
+    found = CohortCounts.added([one, two])
+    assert found.numbers == (4, 5, 7)
+    assert found.reports.tolist() == [80, 120, 60]
+    np.testing.assert_allclose(
+        found.counts, [two.counts[0], one.counts[0] + two.counts[1], one.counts[1]]
+    )
+    for name, both in (
+        ("alone", one.alone[0] + two.alone[1]),
+        ("own", (90 * one.own[0] + 30 * two.own[1]) / 120),
+        ("between", one.between[0] + two.between[1]),
+        ("owned", (90 * one.owned[0] + 30 * two.owned[1]) / 120),
+        ("pull", two.pull[1]),
+        ("push", two.push[1]),
+    ):
+        first, second = getattr(one, name), getattr(two, name)
+        np.testing.assert_allclose(getattr(found, name), [second[0], both, first[1]])

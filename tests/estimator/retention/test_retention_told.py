@@ -6,8 +6,8 @@ from tests.estimator.watching.conftest import RenewedWatcher
 
 from deniable.protocol import windows
 from deniable_estimator.annotations import Annotation
-from deniable_estimator.kinds.retention.crowd import Life, tallies_of
 from deniable_estimator.asking.reader import Reader
+from deniable_estimator.kinds.retention.crowd import Life, tallies_of
 from deniable_estimator.watching.rules_file import parse_rules
 from deniable_estimator.watching.seen import WatchState
 

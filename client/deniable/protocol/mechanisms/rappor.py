@@ -248,21 +248,21 @@ class BasicRappor(_TwoRounds[int]):
 
 class _Filtered(FrequencyOracle[str]):
     """Reports of the Bloom filters of strings: `p` is the chance that a bit of the filter is 1, and
-    `_p01` that of any other bit."""
+    `p01` that of any other bit."""
 
     bloom: Bloom
     size: None
-    _p01: Fraction
+    p01: Fraction
 
     def __init__(self, bloom: Bloom, p11: Fraction, p01: Fraction) -> None:
         self.bloom, self.size, self.rows = bloom, None, bloom.rows
         # How often a bit is 1 in reports of a random other string.
         missed = (1 - Fraction(1, bloom.k)) ** bloom.h
-        self.p, self.q, self._p01 = p11, p11 - missed * (p11 - p01), p01
+        self.p, self.q, self.p01 = p11, p11 - missed * (p11 - p01), p01
 
     def likelihood(self, report: Report, item: str) -> Fraction:
         bitmap = self.bloom.filter(report.row, item)
-        each = bitmap_likelihood(report.columns, bitmap, self.bloom.k, self.p, self._p01)
+        each = bitmap_likelihood(report.columns, bitmap, self.bloom.k, self.p, self.p01)
         return each / self.bloom.cohorts
 
 
@@ -335,7 +335,7 @@ class OneTimeRappor(_Filtered):
         flipped = Fraction(f, 2 * ONE)
         super().__init__(bloom, 1 - flipped, flipped)
         self.f = f
-        self.odds = (self.p / self._p01) ** (2 * bloom.h)
+        self.odds = (self.p / self.p01) ** (2 * bloom.h)
 
     @classmethod
     def design(cls, salt: str, epsilon: float) -> Self:

@@ -33,6 +33,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from deniable.protocol.mechanisms import Row
 from deniable.protocol.mechanisms.hashed import CohortLocalHashing, MemoizedLocalHashing
 from deniable.protocol.mechanisms.rappor import OneTimeRappor, Rappor
 from deniable_collector.tally import Tally, TallyRow
@@ -64,18 +65,14 @@ estimated jointly; counted one by one, thousands would be found because of hash 
 
 
 class Channel(NamedTuple):
-    """How a mechanism fills a cohort table."""
+    """How a mechanism fills the row of a cohort."""
 
     salt: str
-    cohorts: int
-    columns: int
     hashes: int
     """Columns that a string sets in each cohort."""
     p11: Fraction
     p01: Fraction
     """How often a report sets a column that the string sets, and one that the string does not."""
-    exclusive: bool
-    """Whether each report sets exactly one column."""
 
 
 class CohortAnalysis(OracleAnalysis[AnyOracle]):
@@ -98,8 +95,8 @@ class CohortAnalysis(OracleAnalysis[AnyOracle]):
         Raises:
             EstimateError: so many candidates do not fit into memory.
         """
-        channel = self.table()
-        most = _MOST_CELLS // (channel.cohorts * channel.hashes)
+        channel, rows = self.table(), self.mechanism.rows
+        most = _MOST_CELLS // (len(rows) * channel.hashes)
         if len(items) > most:
             raise EstimateError(
                 message(
@@ -110,10 +107,22 @@ class CohortAnalysis(OracleAnalysis[AnyOracle]):
                     most=most,
                 )
             )
-        each = [
-            self._decode(tally, items, level, times)
-            for tally, times in zip(tallies, repeats, strict=True)
-        ]
+        design = _design(channel, rows, items)
+        p11, p01 = float(channel.p11), float(channel.p01)
+        each = []
+        for tally, times in zip(tallies, repeats, strict=True):
+            # Memos have the same effect as fewer reports.
+            scale = report_weight(self.memo_channel(), p11, p01, times) if self.remembers else 1.0
+            found = decode(
+                np.array([row.cells for row in tally.rows]) * scale,
+                np.array([row.reports for row in tally.rows]) * scale,
+                *(design, p01, p11),
+                background=1 - (1 - 1 / design.columns) ** channel.hashes,
+                exclusive=rows[0].columns == 1,
+                fdr=1 - level,
+                level=level,
+            )
+            each.append(found)
         # Without memos a device reports from another cohort each time, which has no effect here.
         kept = None if self.remembers else self.kept_noise([found.n for found in each], repeats)
         if kept is not None:
@@ -136,32 +145,15 @@ class CohortAnalysis(OracleAnalysis[AnyOracle]):
         )
         return finding, np.array([[tally.reports] for tally in tallies])
 
-    def _decode(self, tally: Tally, items: Items, level: float, repeats: float) -> Decoding:
-        channel = self.table()
-        p11, p01 = float(channel.p11), float(channel.p01)
-        # Memos have the same effect as fewer reports.
-        scale = report_weight(self.memo_channel(), p11, p01, repeats) if self.remembers else 1.0
-        return decode(
-            np.array([row.cells for row in tally.rows]) * scale,
-            np.array([row.reports for row in tally.rows]) * scale,
-            _design(channel, items),
-            p01,
-            p11,
-            background=1 - (1 - 1 / channel.columns) ** channel.hashes,
-            exclusive=channel.exclusive,
-            fdr=1 - level,
-            level=level,
-        )
 
-
-def _design(channel: Channel, items: Items) -> Design:
+def _design(channel: Channel, rows: Sequence[Row], items: Items) -> Design:
     """Which cells each of the strings sets."""
-    positions = np.empty((len(items), channel.cohorts, channel.hashes), np.int32)
-    count = channel.cohorts * channel.hashes
-    columns = hash_columns(channel.salt, count, channel.columns, list(items))
+    hashes, width = channel.hashes, rows[0].width
+    positions = np.empty((len(items), len(rows), hashes), np.int32)
+    columns = hash_columns(channel.salt, len(rows) * hashes, width, list(items))
     for number, column in enumerate(columns):
-        positions[:, number // channel.hashes, number % channel.hashes] = column
-    return Design.of(positions, channel.columns)
+        positions[:, number // hashes, number % hashes] = column
+    return Design.of(positions, width)
 
 
 def _warnings(found: Decoding, items: Items) -> Iterator[str]:
@@ -199,10 +191,8 @@ class CohortLocalHashingAnalysis(CohortAnalysis[AnyCohorts], HashedAnalysis[AnyC
     channel_analysis = SubsetSelectionAnalysis
 
     def table(self) -> Channel:
-        mechanism, channel = self.mechanism, self.mechanism.channel
-        sizes = mechanism.hashes, mechanism.width, 1
-        exclusive = channel.rows[0].columns == 1
-        return Channel(mechanism.salt, *sizes, channel.p, channel.q, exclusive)
+        channel = self.mechanism.channel
+        return Channel(self.mechanism.salt, 1, channel.p, channel.q)
 
 
 class MemoizedLocalHashingAnalysis(CohortLocalHashingAnalysis[MemoizedLocalHashing]):
@@ -227,20 +217,13 @@ AnyFilter = TypeVar("AnyFilter", Rappor, OneTimeRappor)
 class FilterAnalysis(CohortAnalysis[AnyFilter]):
     """Strings as bits of a Bloom filter, another in each cohort."""
 
-    @property
-    def p01(self) -> Fraction:
-        """How often a report sets a bit that the string does not set; `mechanism.p` is how often
-        it sets one that the string sets."""
-        return 1 - self.mechanism.p
-
     def table(self) -> Channel:
         bloom = self.mechanism.bloom
-        sizes = bloom.cohorts, bloom.k, bloom.h
-        return Channel(bloom.salt, *sizes, self.mechanism.p, self.p01, exclusive=False)
+        return Channel(bloom.salt, bloom.h, self.mechanism.p, self.mechanism.p01)
 
     def support(self, tally: Tally, items: Items) -> Support:
         cells = np.concatenate([row.cells for row in tally.rows])
-        return Support(_design(self.table(), items).sums(cells), tally.reports)
+        return Support(_design(self.table(), self.mechanism.rows, items).sums(cells), tally.reports)
 
     def ones(self) -> Ones:
         bloom, fewer = self.mechanism.bloom, 0.0
@@ -249,11 +232,13 @@ class FilterAnalysis(CohortAnalysis[AnyFilter]):
         meetings = bloom.cohorts * bloom.h * (bloom.h - 1) / (2 * bloom.k)
         if meetings:
             fewer = min(1.0, (meetings + 6 * math.sqrt(meetings) + 10) / bloom.cohorts)
-        return Ones(bloom.k, float(self.mechanism.p), float(self.p01), float(bloom.h), fewer)
+        return Ones(
+            bloom.k, float(self.mechanism.p), float(self.mechanism.p01), float(bloom.h), fewer
+        )
 
     def pull(self, targets: int = 1) -> Pull:
         """By the weights of the regression (see above)."""
-        bloom, p11, p01 = self.mechanism.bloom, self.mechanism.p, self.p01
+        bloom, p11, p01 = self.mechanism.bloom, self.mechanism.p, self.mechanism.p01
         h, k = bloom.h, bloom.k
         c = 1 - (1 - Fraction(1, k)) ** h
         d = (1 - 2 * c) * h + c**2 * k
@@ -266,7 +251,7 @@ class FilterAnalysis(CohortAnalysis[AnyFilter]):
     def sample_rows(
         self, items: Items, counts: Counts, rng: np.random.Generator
     ) -> tuple[TallyRow, ...]:
-        bloom, p11, p01 = self.mechanism.bloom, self.mechanism.p, self.p01
+        bloom, p11, p01 = self.mechanism.bloom, self.mechanism.p, self.mechanism.p01
         columns = hash_columns(bloom.salt, bloom.cohorts * bloom.h, bloom.k, list(items))
         left = np.array(counts, np.int64)
         rows = []
@@ -287,10 +272,6 @@ class FilterAnalysis(CohortAnalysis[AnyFilter]):
 
 class RapporAnalysis(FilterAnalysis[Rappor]):
     """The same with memos, each of which is a filter."""
-
-    @property
-    def p01(self) -> Fraction:
-        return self.mechanism.rounds.p01
 
     def memo_channel(self) -> tuple[Fraction, Fraction]:
         return flipped(self.mechanism.rounds)

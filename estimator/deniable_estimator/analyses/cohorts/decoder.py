@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,7 @@ from deniable_estimator.analyses.cohorts.fit import (
     singly,
     skewness,
 )
-from deniable_estimator.analyses.cohorts.table import CohortTable, Winsor
+from deniable_estimator.analyses.cohorts.table import CohortTable
 from deniable_estimator.forecasting.detection import deviations
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.significance import adjust_p, normal_score, step_up
@@ -138,46 +138,42 @@ def decode(
     same_as = design.same_as
     first = np.flatnonzero(same_as == np.arange(len(design)))
     distinct = design if len(first) == len(design) else design.take(first)
-    winsor = Winsor.for_cells(design.cells.shape[1])
-    table = CohortTable.of(counts, reports, p01, p11, background, winsor, exclusive=exclusive)
+    # If all cells of a candidate are at the limit, its z is still 20.
+    limit = max(2.5, 20 / math.sqrt(design.cells.shape[1]))
+    table = CohortTable.of(counts, reports, p01, p11, background, limit, exclusive=exclusive)
     if not table.live:
         found = _nothing(len(distinct))
     elif background == 0:
         found = _apart(table, distinct, fdr)
     else:
         found = _together(table, distinct, fdr)
+    share, variance, p_value, detected, explained = found
     place = np.searchsorted(first, same_as)
     return Decoding(
         n=int(reports.sum()),
         level=level,
-        share=found.share[place],
-        std_error=np.sqrt(found.variance)[place],
-        p_value=found.p_value[place],
-        detected=found.detected[place],
+        share=share[place],
+        std_error=np.sqrt(variance)[place],
+        p_value=p_value[place],
+        detected=detected[place],
         same_as=same_as,
-        explained_share=float(found.share[found.detected].sum()),
-        explained_error=float(np.sqrt(found.explained_variance)),
+        explained_share=float(share[detected].sum()),
+        explained_error=math.sqrt(explained),
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _HashedEstimates:
-    """Estimates of candidates with different hashes; arrays have shape (M,)."""
-
-    share: FloatArray
-    variance: FloatArray
-    p_value: FloatArray
-    detected: NDArray[np.bool_]
-    explained_variance: float
+_Decoded: TypeAlias = tuple[FloatArray, FloatArray, FloatArray, NDArray[np.bool_], float]
+"""Of candidates with different hashes: their shares, variances, p-values and which are detected,
+arrays of shape (M,), and the variance of the share that these explain."""
 
 
-def _nothing(size: int) -> _HashedEstimates:
+def _nothing(size: int) -> _Decoded:
     """The result without any report."""
     unknown = np.full(size, np.nan)
-    return _HashedEstimates(unknown, np.full(size, np.inf), unknown, np.zeros(size, bool), 0.0)
+    return unknown, np.full(size, np.inf), unknown, np.zeros(size, bool), 0.0
 
 
-def _apart(table: CohortTable, design: Design, fdr: float) -> _HashedEstimates:
+def _apart(table: CohortTable, design: Design, fdr: float) -> _Decoded:
     """For candidates that share no cell: each from its own cells."""
     null = 1 / design.sums(1 / table.variance(np.zeros(design.size)))
     share, variance = np.zeros(len(design)), null
@@ -194,10 +190,10 @@ def _apart(table: CohortTable, design: Design, fdr: float) -> _HashedEstimates:
     # Each device has one string, so the shares of two strings are negatively correlated.
     together = (held.sum() ** 2 - (held**2).sum()) * design.columns / table.reports.sum()
     explained = max(0.0, float(variance[detected].sum() - together))
-    return _HashedEstimates(share, variance, p, detected, explained)
+    return share, variance, p, detected, explained
 
 
-def _together(table: CohortTable, design: Design, fdr: float) -> _HashedEstimates:
+def _together(table: CohortTable, design: Design, fdr: float) -> _Decoded:
     """Select, fit jointly, and estimate every other candidate on top of that fit."""
     fit = _search(table, design, fdr * _STRICTNESS)
     share, variance = singly(table, design, fit)
@@ -215,7 +211,7 @@ def _together(table: CohortTable, design: Design, fdr: float) -> _HashedEstimate
     alone = detected.copy()
     alone[fit.selected] = False
     explained = float(spread[np.ix_(fitted, fitted)].sum() + variance[alone].sum())
-    return _HashedEstimates(share, variance, p, detected, max(0.0, explained))
+    return share, variance, p, detected, max(0.0, explained)
 
 
 def _left_by_search(table: CohortTable, z: FloatArray, fit: Fit, fdr: float) -> float:
@@ -254,7 +250,7 @@ def _search(table: CohortTable, design: Design, fdr: float) -> Fit:
     fit = _prune(table, design, joint_fit(table, design, selected, flat), fdr, dropped)
     for _ in range(_MOST_ROUNDS):
         score, information = scores(table, design, fit.expected, fit.weights)
-        z = score / np.sqrt(information * table.winsor.loss)
+        z = score / np.sqrt(information * table.loss)
         z[fit.selected] = -np.inf
         z[dropped > 1] = -np.inf
         p = np.concatenate([upper_tails(z), np.zeros(len(fit.selected))])

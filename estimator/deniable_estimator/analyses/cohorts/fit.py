@@ -45,16 +45,14 @@ def joint_fit(
     """Fit the selected candidates; `expected` is the fit so far, to take weights from."""
     filters = design.take(selected).filters()
     background = table.background
-    weights = table.weights(expected, len(selected))
-    share, inverse = _solve(_centred(filters, weights), weights, table.y)
-    # The spread without the newly selected is smaller: measure it, and fit again.
-    expected = background + (filters - background) @ share
-    weights = table.weights(expected, len(selected))
-    centred = _centred(filters, weights)
-    share, inverse = _solve(centred, weights, table.y)
+    for _ in range(2):
+        # The spread without the newly selected is smaller: the second time it is measured.
+        weights = table.weights(expected, len(selected))
+        centred = _centred(filters, weights)
+        share, inverse = _solve(centred, weights, table.y)
+        expected = background + (filters - background) @ share
     identified = 1 - np.einsum("ij,ji->i", inverse, _information(centred, weights)) < _BLIND
-    variance = np.where(identified, np.diag(inverse) * table.winsor.loss, np.inf)
-    expected = background + (filters - background) @ share
+    variance = np.where(identified, np.diag(inverse) * table.loss, np.inf)
     for _ in range(_STEPS):
         step = inverse @ (centred.T @ (weights * table.residual(expected, weights)))
         share = share + step
@@ -104,7 +102,7 @@ def covariance(table: CohortTable, design: Design, fit: Fit, left: float = 1.0) 
     background, gap = table.background, table.p11 - table.p01
     linear = fit.inverse @ (_centred(filters, fit.weights) * fit.weights[:, None]).T
     rest = max(0.0, 1 - float(fit.share.sum()))
-    total = fit.inverse * table.winsor.loss / left**2
+    total = fit.inverse * table.loss / left**2
     for cohort in range(design.cohorts):
         cells = slice(cohort * design.columns, (cohort + 1) * design.columns)
         n = table.reports[cells.start]
@@ -146,7 +144,7 @@ def singly(table: CohortTable, design: Design, fit: Fit) -> tuple[FloatArray, Fl
     left = information - _overlap(table, design, fit, information)
     known = left > _BLIND * information
     share = np.divide(score, left, out=np.full(len(design), np.nan), where=known)
-    variance = np.divide(table.winsor.loss, left, out=np.full(len(design), np.inf), where=known)
+    variance = np.divide(table.loss, left, out=np.full(len(design), np.inf), where=known)
     return share, variance
 
 
@@ -163,7 +161,7 @@ def left_out(table: CohortTable, design: Design, fit: Fit) -> FloatArray:
     for at, (own, share) in enumerate(zip(alone.T, fit.share, strict=True)):
         residual = table.residual(fit.expected - share * own, fit.weights)
         z[at] = own @ (fit.weights * residual)
-    return z * np.sqrt(spread / table.winsor.loss)
+    return z * np.sqrt(spread / table.loss)
 
 
 def skewness(table: CohortTable, design: Design, fit: Fit) -> float:

@@ -18,7 +18,9 @@ sqrt(1 - 1/k).
 Strings outside the fit increase the variance of the cells. This is a second component of
 variance, `spread`, estimated so that the residuals have the size that they should have (Paule
 and Mandel, J. Res. NBS 1982). Because one common string raises few cells by much, residuals are
-winsorized (Huber, Robust Statistics, 1981, chapter 7).
+winsorized (Huber, Robust Statistics, 1981, chapter 7): cut off at a limit in standard deviations.
+With `slope` = E[psi'] and `square` = E[psi**2] of a cut standard normal psi, a cut residual over
+`slope` moves with the fit as the residual did, and has `loss` times its variance.
 """
 
 from __future__ import annotations
@@ -38,23 +40,43 @@ _NORMAL = ((-1.7320508, 1 / 6), (0.0, 2 / 3), (1.7320508, 1 / 6))
 """The standard normal distribution in three nodes with their weights (Gauss and Hermite)."""
 
 
-@dataclass(frozen=True)
-class Winsor:
-    """Residuals are cut off at `limit` standard deviations.
+@dataclass(frozen=True, eq=False)
+class CohortTable:
+    """The cells of a table, cohort by cohort; arrays have shape (m * k,).
 
-    `slope` = E[psi'] and `square` = E[psi**2] of a cut standard normal psi: a cut residual
-    over `slope` moves with the fit as the residual did, and has `loss` times its variance.
+    `y` is the debiased share of each cell, `reports` its N. `background` is the density of a
+    random filter, which is the value of y if nothing is known. `limit` is that of residuals, and
+    `tied` the number of cohorts whose cells always sum to 1: all or none.
     """
 
+    y: FloatArray
+    reports: FloatArray
+    p01: float
+    p11: float
+    background: float
     limit: float
+    tied: int = 0
 
     @classmethod
-    def for_cells(cls, count: int) -> Self:
-        """For candidates that set `count` cells: 2.5, or more if that would hide a signal.
+    def of(
+        cls,
+        counts: NDArray[Any],
+        reports: NDArray[Any],
+        p01: float,
+        p11: float,
+        background: float,
+        limit: float,
+        *,
+        exclusive: bool = False,
+    ) -> Self:
+        """From counts of shape (m, k) and reports of shape (m,).
 
-        If all cells of a candidate are at the limit, its z is still 20.
+        `exclusive`: each report sets exactly one column.
         """
-        return cls(max(2.5, 20 / math.sqrt(count)))
+        each = np.repeat(reports.astype(np.float64), counts.shape[1])
+        rate = np.divide(counts.ravel(), each, out=np.full(len(each), p01), where=each > 0)
+        tied = int(np.count_nonzero(reports)) if exclusive else 0
+        return cls((rate - p01) / (p11 - p01), each, p01, p11, background, limit, tied)
 
     @property
     def slope(self) -> float:
@@ -69,45 +91,6 @@ class Winsor:
     @property
     def loss(self) -> float:
         return self.square / self.slope**2
-
-
-@dataclass(frozen=True, eq=False)
-class CohortTable:
-    """The cells of a table, cohort by cohort; arrays have shape (m * k,).
-
-    `y` is the debiased share of each cell, `reports` its N. `background` is the density of a
-    random filter, which is the value of y if nothing is known. `tied` is the number of cohorts
-    whose cells always sum to 1: all or none.
-    """
-
-    y: FloatArray
-    reports: FloatArray
-    p01: float
-    p11: float
-    background: float
-    winsor: Winsor
-    tied: int = 0
-
-    @classmethod
-    def of(
-        cls,
-        counts: NDArray[Any],
-        reports: NDArray[Any],
-        p01: float,
-        p11: float,
-        background: float,
-        winsor: Winsor,
-        *,
-        exclusive: bool = False,
-    ) -> Self:
-        """From counts of shape (m, k) and reports of shape (m,).
-
-        `exclusive`: each report sets exactly one column.
-        """
-        each = np.repeat(reports.astype(np.float64), counts.shape[1])
-        rate = np.divide(counts.ravel(), each, out=np.full(len(each), p01), where=each > 0)
-        tied = int(np.count_nonzero(reports)) if exclusive else 0
-        return cls((rate - p01) / (p11 - p01), each, p01, p11, background, winsor, tied)
 
     @property
     def live(self) -> int:
@@ -139,8 +122,8 @@ class CohortTable:
         live = self.reports > 0
         square, floor = (self.y - fit)[live] ** 2 / self._left, variance[live]
         freedom = len(floor) - self.tied - parameters
-        target = max(freedom, 1) / self._left * self.winsor.square
-        limit = self.winsor.limit**2
+        target = max(freedom, 1) / self._left * self.square
+        limit = self.limit**2
 
         def excess(spread: float) -> float:
             return float(np.minimum(square / (floor + spread), limit).sum()) - target
@@ -160,10 +143,10 @@ class CohortTable:
         """
         live = weights > 0
         scale = np.sqrt(np.divide(self._left, weights, out=np.zeros(len(fit)), where=live))
-        limit = self.winsor.limit * scale
+        limit = self.limit * scale
         cut: FloatArray = np.clip(self.y - fit, -limit, limit)
         cut[live] -= self._lifted((self.y - fit)[live], scale[live])
-        return cut / self.winsor.slope
+        return cut / self.slope
 
     def _lifted(self, residual: FloatArray, scale: FloatArray) -> FloatArray:
         """The mean of the cut residual of cells that only strings outside the fit lift.
@@ -182,7 +165,7 @@ class CohortTable:
         means = np.zeros(len(steps))
         for at, step in enumerate(steps):
             more = np.sqrt(np.maximum(step**2 - own**2, 0.0))
-            limit = self.winsor.limit * step
+            limit = self.limit * step
             for node, weight in _NORMAL:
                 means[at] += weight * np.clip(seen + more * node, -limit, limit).mean()
         lifted: FloatArray = np.interp(scale, steps, means)

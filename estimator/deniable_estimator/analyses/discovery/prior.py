@@ -48,6 +48,8 @@ _MOST_COUNT = 1 << 40
 _LONGEST = 200
 """Bytes of a string that count."""
 _SMOOTHING, _UNIFORM, _BYTES = 0.02, 0.05, 200
+_NUMBERS = {str(byte): byte for byte in range(256)}
+"""The key of each byte."""
 _CONTROL = -6.0
 """What a control character loses, which the alphabets exclude anyway."""
 
@@ -154,25 +156,17 @@ def _counts(path: Path, follows: Any) -> FloatArray:
     if not isinstance(follows, dict):
         raise _broken(path, message("follows must be an object"))
     for name, row in follows.items():
-        before = START if name == "start" else _byte(name)
+        before = START if name == "start" else _NUMBERS.get(name)
         if before is None or not isinstance(row, dict):
             raise _broken(path, message("each key of follows must be a byte or start"))
         for key, count in row.items():
-            byte = _byte(key)
+            byte = _NUMBERS.get(key)
             if byte is None or type(count) is not int or not 0 <= count <= _MOST_COUNT:
                 raise _broken(path, message("each count must be a whole number beside a byte"))
             counts[before, byte] = count
     if not counts.any():
         raise _broken(path, message("it counts nothing"))
     return counts
-
-
-def _byte(text: str) -> int | None:
-    """The byte that a key names; None if it names none."""
-    if not (text.isascii() and text.isdigit() and len(text) <= 3):
-        return None
-    number = int(text)
-    return number if number < 256 else None
 
 
 def _broken(path: Path, why: str) -> EstimateError:

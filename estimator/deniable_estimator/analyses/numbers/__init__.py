@@ -52,9 +52,9 @@ from deniable_estimator.analyses.numbers.poisoning import (
     bit_pulls,
     bits_curve_attack,
     even_attack,
-    flooded,
     mean_pull,
     row_pulls,
+    worst,
 )
 from deniable_estimator.analyses.numbers.scores import MEAN_SHARE, row_shares, scores
 from deniable_estimator.forecasting.number_forecast import mean_variance
@@ -179,14 +179,15 @@ class DBitFlipAnalysis(HistogramAnalysis[DBitFlip]):
         flipped = float(bits.flipped)
         noise = bit_noise(flipped) + (repeats - 1) * bit_noise(float(bits.memo_flipped))
         released = np.array([row.noise for row in rows]) / (1 - 2 * flipped) ** 2
+        live, least = bool(counts.min() >= LEAST_ROW), np.maximum(counts, 1)
         part = BitPart(
             1.0,
-            counts,
-            cell_shares(bits, rows),
-            noise + released / np.maximum(counts, 1),
+            least,
+            cell_shares(bits, rows) * live,
+            noise + released / least,
             float(bits.share_variance),
             repeats,
-            bool(counts.min() >= LEAST_ROW),
+            live,
         )
         return CellSums.of([part], int(counts.sum()), 0.0)
 
@@ -206,7 +207,7 @@ class DBitFlipAnalysis(HistogramAnalysis[DBitFlip]):
         """That of a crowd spread evenly over all cells, whatever the mean is."""
         points, rows = cell_points(self.mechanism)[0][None], len(self.mechanism.rows)
         pulls = bit_pulls(points, rows, float(self.mechanism.flipped))
-        return Attack(*(flooded(each[0], np.full(rows, 1 / rows), fakes) for each in pulls))
+        return worst(pulls, np.full(rows, 1 / rows), fakes)
 
     def memo_channel(self) -> tuple[Fraction, Fraction]:
         return 1 - self.mechanism.memo_flipped, self.mechanism.memo_flipped
@@ -251,12 +252,8 @@ class HierarchicalHistogramAnalysis(HistogramAnalysis[HierarchicalHistogram]):
         reports, rows = sum(row.reports for row in rows), rows[: self.mechanism.height]
         table = scores(self.mechanism, tuple(row.reports >= LEAST_ROW for row in rows))
         counts = np.array([row.reports for row in rows], np.float64)
-        rates = tuple(row.cells / max(1, row.reports) for row in rows)
-        spreads = tuple(
-            rate + row.noise / max(1, row.reports) for rate, row in zip(rates, rows, strict=True)
-        )
         shared = (repeats - 1) / reports if reports else 0.0
-        return CellSums.of([TreePart(1.0, counts, table, rates, spreads)], reports, shared)
+        return CellSums.of([TreePart(1.0, counts, table, rows)], reports, shared)
 
     def mean(self, rows: Sequence[TallyRow], repeats: float) -> MeanEstimate:
         """That of all rows: those of the tree, and the mean's row if there is one."""
@@ -297,14 +294,12 @@ class HierarchicalHistogramAnalysis(HistogramAnalysis[HierarchicalHistogram]):
         for any W . f, in the mean's row as in any sliding window, each times the weight of that
         mean."""
         tree = self.mechanism
-        widths = [level.rows[0].width for level in tree.levels]
-        even = [np.full(width, 1 / width) for width in widths]
-        found = row_pulls(tree, cell_points(tree)[0], even)
+        up, down = row_pulls(scores(tree).of(cell_points(tree)[0][None]))
         if tree.mean is not None:
             part = tree_share_of_both(tree)
-            last = (1 - part) * mean_pull(tree.mean)
-            found = tuple(np.append(part * pulls, last) for pulls in found)
-        return Attack(*(flooded(pulls, row_shares(tree), fakes) for pulls in found))
+            last = [[(1 - part) * mean_pull(tree.mean)]]
+            up, down = (np.hstack([part * pulls, last]) for pulls in (up, down))
+        return worst((up, down), row_shares(tree), fakes)
 
     def _found(self, tally: Tally, repeats: float) -> Iterator[Found]:
         return tree_figures(self.mechanism, tally.rows)

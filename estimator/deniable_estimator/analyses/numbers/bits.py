@@ -41,7 +41,7 @@ class BitPart(SchemeSums):
     """The tally of dBitFlip."""
 
     shares: FloatArray
-    """The share of each cell from its row alone, shape (k,); unbiased."""
+    """The share of each cell from its row alone, shape (k,); unbiased. 0 if nothing is known."""
     noise: FloatArray
     """V, with (repeats - 1) V1 and what a release has added, of each row; shape (R,)."""
     planned: float
@@ -59,25 +59,13 @@ class BitPart(SchemeSums):
         return 1 if self.live else self.cells
 
     def fresh(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        if not self.live:
-            return np.zeros(len(weights)), np.zeros((len(weights), len(weights)))
         centred = weights - weights.mean(axis=1, keepdims=True)
         noise, each, told = self._terms(centred)
         covariance = (centred * each) @ centred.T - told @ told.T
         np.fill_diagonal(covariance, np.maximum(np.diag(covariance), np.square(centred) @ noise))
         return centred @ self.shares, covariance
 
-    def between(self, start: float, end: float) -> tuple[float, float]:
-        cell = np.arange(self.cells)
-        weights = np.clip(end - cell, 0, 1) - np.clip(start - cell, 0, 1)
-        value, covariance = self.fresh(weights[None])
-        return float(value[0]), float(covariance[0, 0])
-
     def edges(self) -> tuple[FloatArray, FloatArray]:
-        if not self.live:
-            variance = np.full(self.cells + 1, np.inf)
-            variance[[0, -1]] = 0.0
-            return np.zeros(self.cells + 1), variance
         weights = np.tri(self.cells + 1, self.cells, -1)
         centred = weights - weights.mean(axis=1, keepdims=True)
         noise, each, told = self._terms(centred)
@@ -87,10 +75,6 @@ class BitPart(SchemeSums):
     def spread(
         self, inside: FloatArray | None, within: FloatArray, without: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        if not self.live:
-            # Nothing is known of any range, as `edges` and `seen` say.
-            nothing = np.zeros(len(within))
-            return nothing, nothing, nothing
         if inside is None:
             inside = np.tri(self.cells - 1, self.cells)
         # The number of a device scores its weight in its own row, and nothing in the others.

@@ -22,7 +22,6 @@ of the curve, which does not depend on the numbers.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -41,7 +40,7 @@ _SAMPLING = 1 / 6
 
 _LEAST_SUM = 1e-300
 
-_CAUTION = 2.0
+CAUTION = 2.0
 """Standard errors by which what devices keep may exceed its estimate."""
 
 
@@ -77,14 +76,9 @@ class SchemeSums(ABC):
         """Values, shape (f,), and covariances, shape (f, f), of W . f, shape (f, d)."""
 
     @abstractmethod
-    def between(self, start: float, end: float) -> tuple[float, float]:
-        """The value and variance of the share between two edges, 0 to d; within a cell, numbers
-        count as evenly spread."""
-
-    @abstractmethod
     def edges(self) -> tuple[FloatArray, FloatArray]:
-        """Those of the shares below all edges, shape (d + 1,) each; infinite variances where the
-        rows do not see the edge."""
+        """Those of the shares below all edges, shape (d + 1,) each; variances mean nothing where
+        the rows do not see the edge."""
 
     @abstractmethod
     def spread(
@@ -130,6 +124,7 @@ class CellSums:
             value, noise = part.edges()
             below = below + part.weight * value
             variance = variance + part.weight**2 * noise
+            variance[np.arange(cells + 1) % part.seen > 0] = np.inf
         variance = variance + _kept(below, variance, shared)
         return cls(below, variance, reports, shared, tuple(parts))
 
@@ -142,7 +137,7 @@ class CellSums:
         """Bounds of the variances over devices of W at a device's number, shape (f,)."""
         value, _ = self.fresh(weights)
         squares, noise = self.fresh(weights**2)
-        reach = _CAUTION * np.sqrt(np.maximum(np.diag(noise), 0.0))
+        reach = CAUTION * np.sqrt(np.maximum(np.diag(noise), 0.0))
         return np.clip(squares + reach - value**2, 0.0, np.square(np.ptp(weights, axis=1)) / 4)
 
     def share(self, start: float, end: float) -> tuple[float, float]:
@@ -151,28 +146,24 @@ class CellSums:
         Within a cell numbers count as evenly spread, so at edge 2.25 a quarter of cell 2 lies
         below.
         """
-        value, variance = (end - start) / self.cells, 0.0
-        for part in self.parts:
-            mean, spread = part.between(start, end)
-            value += part.weight * mean
-            variance += part.weight**2 * spread
-        if start < end and not self._sees(start, end):
-            return value, math.inf
-        return value, float(variance + _kept(np.array(value), np.array(variance), self.shared))
+        cell = np.arange(self.cells)
+        weights = np.clip(end - cell, 0, 1) - np.clip(start - cell, 0, 1)
+        value, covariance = self.fresh(weights[None])
+        variance = np.maximum(covariance[0], 0.0)
+        if np.isfinite(variance[0]):
+            variance = variance + _kept(value, variance, self.shared)
+        return float(value[0]), float(variance[0])
 
     def noise(self, first: int, last: int, shares: FloatArray) -> Noise:
         """The noise of the share of the cells from edge `first` to edge `last`, shape (1,);
         `shares` are likely ones of all cells, shape (d,)."""
         cell = np.arange(self.cells)
         inside = ((first <= cell) & (cell < last))[None].astype(np.float64)
-        found = self._noise(inside, inside, shares)
-        return found if first == last or self._sees(first, last) else _unknown(found)
+        return self._noise(inside, inside, shares)
 
     def edge_noise(self, shares: FloatArray) -> Noise:
         """That of the shares below the edges 1 to d - 1, shape (d - 1,)."""
-        inside = np.tri(self.cells - 1, self.cells)
-        found = self._noise(None, inside, shares)
-        return _unknown(found, np.isinf(self.variance[1:-1]))
+        return self._noise(None, np.tri(self.cells - 1, self.cells), shares)
 
     def _noise(self, asked: FloatArray | None, inside: FloatArray, shares: FloatArray) -> Noise:
         # One report that is spread evenly: a range without devices has some distribution, too.
@@ -184,9 +175,10 @@ class CellSums:
         for part in self.parts:
             total += part.weight**2 * np.array(part.spread(asked, within, without))
         a, b, c = total
+        a = np.where(self._blind(inside), np.inf, np.maximum(a, 0.0))
         zero, shared = np.zeros(len(inside)), np.full(len(inside), self.shared)
         kept = Noise(zero, shared, shared, zero) if self.shared else None
-        return Noise(np.maximum(a, 0.0), b, c, np.maximum(c, 0.0), kept)
+        return Noise(a, b, c, np.maximum(c, 0.0), kept)
 
     def fresh(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Sums W . f over the cells, for f questions with weights W, shape (f, d): their values,
@@ -196,22 +188,22 @@ class CellSums:
         """
         value = weights.mean(axis=1)
         covariance = np.zeros((len(weights), len(weights)))
-        blind = np.zeros(len(weights), np.bool_)
         for part in self.parts:
             mean, spread = part.fresh(weights)
             value += part.weight * mean
             covariance += part.weight**2 * spread
-            seen = weights.reshape(len(weights), -1, part.seen)
-            blind |= np.ptp(seen, axis=2).max(axis=1) > 0
-        places = np.flatnonzero(blind)
+        places = np.flatnonzero(self._blind(weights))
         covariance[places, :] = covariance[:, places] = 0.0
         covariance[places, places] = np.inf
         return value, covariance
 
-    def _sees(self, *edges: float) -> bool:
-        """Whether the rows tell these edges apart from others."""
-        around = [side(edge) for edge in edges for side in (math.floor, math.ceil)]
-        return all(edge % part.seen == 0 for edge in around for part in self.parts)
+    def _blind(self, weights: FloatArray) -> NDArray[np.bool_]:
+        """Which questions the rows cannot answer, shape (f,)."""
+        seen = max(part.seen for part in self.parts)
+        if seen == 1:
+            return np.zeros(len(weights), np.bool_)
+        apart = np.ptp(weights.reshape(len(weights), -1, seen), axis=2)
+        return np.asarray(apart.max(axis=1) > 0)
 
 
 def combine_sums(estimates: Sequence[CellSums], extra: float = 0.0) -> CellSums:
@@ -263,13 +255,8 @@ def quadratic(
     return a, b, (apart**2 / reports).sum(axis=0)
 
 
-def _unknown(noise: Noise, where: NDArray[np.bool_] | bool = True) -> Noise:
-    """Noise without limit there."""
-    return replace(noise, a=np.where(where, np.inf, noise.a))
-
-
 def _kept(share: FloatArray, variance: FloatArray, shared: float) -> FloatArray:
     """`shared` times F (1 - F) at the F nearest to 1/2 that is possible."""
-    reach = _CAUTION * np.sqrt(variance)
+    reach = CAUTION * np.sqrt(variance)
     nearest = np.clip(np.clip(0.5, share - reach, share + reach), 0.0, 1.0)
     return np.asarray(shared * nearest * (1 - nearest))

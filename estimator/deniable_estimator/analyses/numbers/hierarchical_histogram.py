@@ -8,11 +8,12 @@ row are linear between the edges of its nodes, so three averages for each node a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses.numbers.cell_sums import SchemeSums, quadratic
 from deniable_estimator.analyses.numbers.scores import ARITY, Scores
 from deniable_estimator.statistics.intervals import FloatArray
@@ -23,11 +24,8 @@ class TreePart(SchemeSums):
     """The tally of a hierarchical histogram."""
 
     scores: Scores
-    rates: tuple[FloatArray, ...]
-    """Counters divided by the reports of their row, shape (K,) each."""
-    spreads: tuple[FloatArray, ...]
-    """The variance of each counter, divided by the reports of its row: the rates, and what noise a
-    release has added. Unlike the rates, they have no part that two counters share."""
+    counted: Sequence[TallyRow]
+    """Those of the tree."""
 
     @property
     def cells(self) -> int:
@@ -41,29 +39,17 @@ class TreePart(SchemeSums):
         value = np.zeros(len(weights))
         covariance = np.zeros((len(weights), len(weights)))
         found = self.scores.of(weights)
-        for row, rate, reports in self.rows():
+        for row, rate, spread, reports in self.rows():
             mean = found[row] @ rate
             value += mean
-            covariance += (
-                (found[row] * self.spreads[row]) @ found[row].T - np.outer(mean, mean)
-            ) / reports
+            covariance += ((found[row] * spread) @ found[row].T - np.outer(mean, mean)) / reports
         return value, covariance
-
-    def between(self, start: float, end: float) -> tuple[float, float]:
-        value = variance = 0.0
-        for row, rate, reports in self.rows():
-            each = self.scores.below(row, end) - self.scores.below(row, start)
-            mean = float(each @ rate)
-            value += mean
-            spread = float((each * each) @ self.spreads[row])
-            variance += max(0.0, spread - mean**2) / reports
-        return value, variance
 
     def edges(self) -> tuple[FloatArray, FloatArray]:
         table, cells = self.scores, self.scores.cells
         below, variance = np.zeros(cells + 1), np.zeros(cells + 1)
-        for row, rate, reports in self.rows():
-            edges, spread = table.edges[row], self.spreads[row]
+        for row, rate, spread, reports in self.rows():
+            edges = table.edges[row]
             mean = edges @ rate
             square = np.einsum("ek,ek,k->e", edges, edges, spread)
             each = cells // ARITY ** (row + 1)
@@ -80,9 +66,7 @@ class TreePart(SchemeSums):
             means = np.outer(mean[:-1], 1 - part) + np.outer(mean[1:], part)
             below[:-1] += means.ravel()
             variance[:-1] += (squares - means**2).ravel() / reports
-        blind = np.arange(cells + 1) % table.seen > 0
-        variance = np.where(blind, np.inf, np.maximum(variance, 0.0))
-        return below, variance
+        return below, np.maximum(variance, 0.0)
 
     def spread(
         self, inside: FloatArray | None, within: FloatArray, without: FloatArray
@@ -90,19 +74,19 @@ class TreePart(SchemeSums):
         asked = None if inside is None else self.scores.of(inside)
         added = np.zeros(len(within))
         sides: list[list[FloatArray]] = [[], []]
-        for row, rate, reports in self.rows():
+        for row, rate, spread, reports in self.rows():
             scored = None if asked is None else asked[row]
             mean, square = self.scores.moments(row, scored)
             nodes = mean.shape[1]
             for side, devices in zip(sides, (within, without), strict=True):
                 told = devices.reshape(len(devices), nodes, -1).sum(axis=2)
                 side.append(np.array([(mean * told).sum(axis=1), (square * told).sum(axis=1)]))
-            if (noise := float((self.spreads[row] - rate).max())) > 0:
+            if (noise := float((spread - rate).max())) > 0:
                 score = self.scores.at_edges(row) if scored is None else scored
                 added += noise * np.square(score).sum(axis=1) / reports
         if not sides[0]:
             return added, added, added
-        reports_of = np.array([reports for _, _, reports in self.rows()])[:, None]
+        reports_of = np.array([reports for *_, reports in self.rows()])[:, None]
         inner, outer = (np.array(side).swapaxes(0, 1) for side in sides)
         a, b, c = quadratic(inner, outer, reports_of)
         return a + added, b, c
@@ -110,8 +94,11 @@ class TreePart(SchemeSums):
     def planned_edges(self) -> FloatArray:
         return self.scores.planned_edges
 
-    def rows(self) -> Iterator[tuple[int, FloatArray, float]]:
-        """(row, rates, reports) of the rows that are used."""
-        for row, live in enumerate(self.scores.live):
+    def rows(self) -> Iterator[tuple[int, FloatArray, FloatArray, float]]:
+        """(row, rates, spreads, reports) of the rows that are used: their counters, and the
+        variance of each, divided by the reports. It has what noise a release has added, and no part
+        that two counters share."""
+        for place, (row, live) in enumerate(zip(self.counted, self.scores.live, strict=True)):
             if live:
-                yield row, self.rates[row], float(self.row_reports[row])
+                rate = row.cells / row.reports
+                yield place, rate, rate + row.noise / row.reports, float(row.reports)

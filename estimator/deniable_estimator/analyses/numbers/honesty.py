@@ -44,7 +44,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -65,11 +65,12 @@ from deniable_estimator.analyses.anomalies import (
     message_figure,
     row_figures,
 )
+from deniable_estimator.analyses.base import Counts, OneRowAnalysis
 from deniable_estimator.analyses.numbers.bits import cell_shares
 from deniable_estimator.analyses.numbers.mean import window_channel, window_mean
 from deniable_estimator.analyses.numbers.scores import ARITY, ownership, row_shares
+from deniable_estimator.analyses.own_columns import SubsetSelectionAnalysis
 from deniable_estimator.analyses.projective_geometry import ProjectiveGeometryAnalysis
-from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.tails import (
     binomial_tail,
     chi_square_tail,
@@ -123,12 +124,11 @@ def tree_figures(mechanism: HierarchicalHistogram, rows: Sequence[TallyRow]) -> 
     ]
     yield from row_figures(rows, shares=row_shares(mechanism))
     if tree:
-        supports = [_supports(level, row) for level, row in tree]
+        supports = [_nodes(level).places(row.cells)[: level.size] for level, row in tree]
         yield _lowest(tree, supports)
         if tree[-1][0].size > ARITY:
             yield _low(*tree[-1], supports[-1])
-        owned = [ownership(*space_of(each), each.rows[0].width, each.size)[0] for each, _ in tree]
-        most = [float(level.p) / own.sum() for (level, _), own in zip(tree, owned, strict=True)]
+        most = [_nodes(level).commonest() or float(level.p) for level, _ in tree]
         yield from message_figure([row for _, row in tree], most)
     spread = [(level, row) for level, row in tree if row.reports * (1 - float(level.p)) >= _VARIED]
     if len(spread) > 1:
@@ -164,35 +164,30 @@ def bit_figures(mechanism: DBitFlip, tally: Tally, repeats: float) -> Iterator[F
 _Rows: TypeAlias = Sequence[tuple[Level, TallyRow]]
 
 
-def _supports(level: Level, row: TallyRow) -> FloatArray:
-    """How many reports set a column of each node, shape (nodes,)."""
-    return ownership(*space_of(level), level.rows[0].width, level.size) @ row.cells
+def _nodes(level: Level) -> OneRowAnalysis[Any]:
+    """What a row says of the nodes of its level."""
+    if isinstance(level, ProjectiveGeometry):
+        return ProjectiveGeometryAnalysis(level)
+    return SubsetSelectionAnalysis(level)
 
 
-def _lowest(tree: _Rows, supports: Sequence[FloatArray]) -> Found:
+def _lowest(tree: _Rows, supports: Sequence[Counts]) -> Found:
     nodes, best = 0, ("lowest", 0.0, 0.0, 1.0)
     for (level, row), support in zip(tree, supports, strict=True):
         nodes += level.size
         p, q = float(level.p), float(level.q)
-        least = round(float(support.min()))
+        least = int(support.min())
         tail = binomial_tail(row.reports - least, row.reports, 1 - q)
         if tail <= best[3]:
             best = ("lowest", (least / row.reports - q) / (p - q), 0.0, tail)
     return *best[:3], min(1.0, nodes * best[3])
 
 
-def _low(level: Level, row: TallyRow, support: FloatArray) -> Found:
+def _low(level: Level, row: TallyRow, support: Counts) -> Found:
     n, q = row.reports, float(level.q)
     # Without the half, supports of few reports would be below their expectation too often.
     scores = (support + 0.5 - n * q) / math.sqrt(n * q * (1 - q))
-    return low_figure(int((scores < -1).sum()), level.size, _together(level))
-
-
-def _together(level: Level) -> float:
-    """By how much nodes that move together inflate the variance of a count of nodes."""
-    if isinstance(level, ProjectiveGeometry):
-        return ProjectiveGeometryAnalysis(level).together()
-    return 1.0
+    return low_figure(int((scores < -1).sum()), level.size, _nodes(level).together())
 
 
 def _agreement(tree: _Rows) -> Found:

@@ -44,14 +44,11 @@ from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHist
 from deniable.protocol.mechanisms.number_range import TOP, Histogram
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable_collector.tally import TallyRow
-from deniable_estimator.analyses.numbers.cell_sums import CellSums
+from deniable_estimator.analyses.numbers.cell_sums import CAUTION, CellSums
 from deniable_estimator.analyses.numbers.scores import MEAN_SHARE, scores
 from deniable_estimator.forecasting.detection import deviations
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.tails import halved
-
-_CAUTION = 2.0
-"""Standard errors by which what devices keep may exceed its estimate."""
 
 EVEN_SPREAD = 1 / 3
 """The variance of numbers that are spread evenly over -1 to 1; at most it can be 1."""
@@ -128,7 +125,7 @@ def window_mean(window: SlidingWindow, row: TallyRow, repeats: float = 1.0) -> M
     each = max(square - mean**2, least) + added
     error = math.sqrt(max(0.0, float(score**4 @ rate) - square**2) / n)
     error = math.hypot(error, math.sqrt(row.noise * float((score**4).sum())) / n)
-    spread = max(0.0, square - mean**2 - least) + _CAUTION * error
+    spread = max(0.0, square - mean**2 - least) + CAUTION * error
     kept = min(spread, _most_spread(mean, math.sqrt(each / n)))
     return MeanEstimate(mean, each / n, n, (repeats - 1) / n, kept)
 
@@ -196,5 +193,5 @@ def _reach(bias: float, level: float) -> float:
 
 def _most_spread(mean: float, error: float) -> float:
     """The largest variance of numbers with this mean, give or take two standard errors."""
-    nearest = max(0.0, abs(mean) - _CAUTION * error)
+    nearest = max(0.0, abs(mean) - CAUTION * error)
     return max(0.0, 1 - nearest**2)

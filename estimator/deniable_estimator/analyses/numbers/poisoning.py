@@ -27,16 +27,15 @@ lie between where the curve reaches p - G and where it reaches p + H.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from deniable.protocol.mechanisms.hierarchical_histogram import HierarchicalHistogram
 from deniable.protocol.mechanisms.sliding_window import SlidingWindow
 from deniable_estimator.analyses.numbers.distribution import DistributionEstimate
-from deniable_estimator.analyses.numbers.scores import Scores, scores
+from deniable_estimator.analyses.numbers.scores import Scores
 from deniable_estimator.statistics.intervals import FloatArray
 
 
@@ -59,21 +58,18 @@ def even_attack(table: Scores, sizes: tuple[float, ...], fakes: float) -> Attack
 
     It depends on the mechanism alone, and takes longer than all else that a window is asked for.
     """
-    found = _pulls(
-        [table.at_edges(row) for row in range(table.height)],
-        [np.full(edges.shape[1], 1 / edges.shape[1]) for edges in table.edges],
-    )
-    return _worst(found, np.array(sizes), fakes)
+    found = row_pulls(table.at_edges(row) for row in range(table.height))
+    return worst(found, np.array(sizes), fakes)
 
 
 @lru_cache(maxsize=16)
 def bits_curve_attack(cells: int, rows: int, flipped: float, fakes: float) -> Attack:
     """The same for dBitFlip."""
     found = bit_pulls(np.tri(cells - 1, cells), rows, flipped)
-    return _worst(found, np.full(rows, 1 / rows), fakes)
+    return worst(found, np.full(rows, 1 / rows), fakes)
 
 
-def _worst(pulls: tuple[FloatArray, FloatArray], shares: FloatArray, fakes: float) -> Attack:
+def worst(pulls: tuple[FloatArray, FloatArray], shares: FloatArray, fakes: float) -> Attack:
     """That of the question that fakes move most, up and down, by its g_l, shape (f, h) each."""
     return Attack(*(max(flooded(each, shares, fakes) for each in side) for side in pulls))
 
@@ -104,24 +100,12 @@ def quantile_attack(
     )
 
 
-def row_pulls(
-    mechanism: HierarchicalHistogram, weights: FloatArray, rates: list[FloatArray]
-) -> tuple[FloatArray, ...]:
-    """g_l for W, up and down, shape (h,) each; `rates` says how often honest devices send each
-    column of each row."""
-    found = _pulls(scores(mechanism).of(np.asarray(weights, np.float64)[None]), rates)
-    return tuple(each[0] for each in found)
-
-
-def _pulls(
-    scored: Sequence[FloatArray], rates: Sequence[FloatArray]
-) -> tuple[FloatArray, FloatArray]:
+def row_pulls(scored: Iterable[FloatArray]) -> tuple[FloatArray, FloatArray]:
     """g_l up and down for f questions, shape (f, h) each, by their column scores in each row, shape
-    (f, K), and how often honest devices send these columns."""
-    means = [each @ rate for each, rate in zip(scored, rates, strict=True)]
-    up = [each.max(axis=1) - mean for each, mean in zip(scored, means, strict=True)]
-    down = [mean - each.min(axis=1) for each, mean in zip(scored, means, strict=True)]
-    return np.stack(up, axis=1), np.stack(down, axis=1)
+    (f, K). Honest devices that send all columns alike score 0: the details of W sum to 0."""
+    ends = [(each.max(axis=1), -each.min(axis=1)) for each in scored]
+    up, down = np.array(ends).transpose(1, 2, 0)
+    return up, down
 
 
 def flooded(pulls: FloatArray, shares: FloatArray, fakes: float) -> float:

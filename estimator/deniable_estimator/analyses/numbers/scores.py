@@ -68,38 +68,29 @@ class Scores:
         return int(ARITY**self.height)
 
     @property
-    def depth(self) -> int:
-        """The depth of the finest row that is used; 0 if none is."""
-        return max((row + 1 for row, live in enumerate(self.live) if live), default=0)
-
-    @property
     def seen(self) -> int:
-        """How many cells a node of that row has: 1 if every cell can be told apart."""
-        return int(ARITY ** (self.height - self.depth))
+        """How many cells a node of the finest row that is used has: 1 if every cell can be told
+        apart, all if no row is used."""
+        depth = max((row + 1 for row, live in enumerate(self.live) if live), default=0)
+        return int(ARITY ** (self.height - depth))
 
     def of(self, weights: FloatArray) -> list[FloatArray]:
         """The column scores of each row, shape (f, K), for f questions, shape (f, d)."""
         found = []
         for row, edges in enumerate(self.edges):
             average = weights.reshape(len(weights), ARITY ** (row + 1), -1).mean(axis=2)
-            # Summed by parts: the first and the last edge have no scores.
-            found.append(-np.diff(average, axis=1) @ edges[1:-1])
+            # Summed by parts: the first and the last edge have no scores. A range has few steps.
+            steps = -np.diff(average, axis=1)
+            some = np.flatnonzero(steps.any(axis=0))
+            found.append(steps[:, some] @ edges[some + 1])
         return found
-
-    def below(self, row: int, edge: float) -> FloatArray:
-        """The column scores of "below this edge", shape (K,). Edges are 0 to d; at 2.25, a quarter
-        of cell 2 lies below."""
-        each = self.cells // ARITY ** (row + 1)
-        node, rest = divmod(edge, each)
-        scores = self.edges[row]
-        if not rest:
-            return np.asarray(scores[int(node)])
-        part = rest / each
-        return np.asarray((1 - part) * scores[int(node)] + part * scores[int(node) + 1])
 
     def at_edges(self, row: int) -> FloatArray:
         """The column scores of "below this edge" for the edges 1 to d - 1, shape (d - 1, K)."""
-        return np.array([self.below(row, edge) for edge in range(1, self.cells)])
+        scores, each = self.edges[row], self.cells // ARITY ** (row + 1)
+        node, rest = np.divmod(np.arange(1, self.cells), each)
+        part = (rest / each)[:, None]
+        return np.asarray((1 - part) * scores[node] + part * scores[node + 1])
 
     def moments(self, row: int, scored: FloatArray | None) -> tuple[FloatArray, FloatArray]:
         """The mean score, and the mean square, of a device of each node, shape (f, m_l) each, for
@@ -121,7 +112,9 @@ class Scores:
             average = weights.reshape(len(weights), nodes, -1).mean(axis=2)
             detail = average - np.repeat(parents, ARITY, axis=1)
             size = np.square(detail).sum(axis=1) * (self.cells / nodes)
-            variance += _over(size, self.information[depth - 1])
+            # A detail that no row sees is unknown, unless there is none.
+            seen = self.information[depth - 1]
+            variance += size / seen if seen > 0 else np.where(size > 1e-20, np.inf, 0.0)
             parents = average
         return variance
 
@@ -201,10 +194,3 @@ def _scores(levels: tuple[_Level, ...], weights: tuple[int, ...], live: tuple[bo
         # Every report counts once in all, so the last edge has no score, but for rounding.
         edges[-1][-1] = 0.0
     return Scores(height, live, tuple(edges), tuple(chances), information)
-
-
-def _over(size: FloatArray, information: float) -> FloatArray:
-    """The variance of a detail of this size; none without detail, infinite if nobody sees it."""
-    if information > 0:
-        return size / information
-    return np.where(size > 1e-20, np.inf, 0.0)

@@ -10,7 +10,8 @@ where the variance is that for N = t D (Wilson, JASA 1927), in the numbers of `C
 
     own (1 - 2t + k t**2) + all (1 - k t)**2 + (own_share + kept) D t (1 - t)
 
-The variance at the estimated N would be about 0 where N is, so that with few reports and little
+The standard error is the root of the same at the estimated t, where N = t D, by D. In an interval
+that variance would be about 0 where N is, so that with few reports and little
 noise intervals would be far too short. The interval covers also where D is uncertain, and is all of
 [0, 1] where D may be 0. The ratio itself means something only where D stands out.
 
@@ -59,17 +60,10 @@ def conditionals(table: FloatArray, covariance: Covariance, level: float) -> Con
     c = covariance
     size = table.shape[1]
     given = table.sum(axis=1, keepdims=True)
-    own, square = c.own_share + c.kept, c.square + c.kept
-    cell = c.own + c.all + (own + 2 * c.all_share) * table - square * table**2
-    row = (
-        c.own * size + c.all * size**2 + (own + 2 * c.all_share * size) * given - square * given**2
-    )
-    both = c.own + own * table + c.all * size + c.all_share * (given + size * table)
-    both = both - square * table * given
-    cell, row = np.maximum(cell, 0.0), np.maximum(row, 0.0)
     z2 = deviations(level) ** 2
     # What the variance for N = t D has without t, with -2t and with t**2.
-    split = (c.own_share + c.kept) * np.clip(given, 0.0, 1.0)
+    each = c.own_share + c.kept
+    split = each * np.clip(given, 0.0, 1.0)
     plain, cross = c.own + c.all, c.own + c.all * size - split / 2
     square_of_t = c.own * size + c.all * size**2 - split
     leading = given**2 - z2 * square_of_t + np.zeros_like(table)
@@ -82,8 +76,11 @@ def conditionals(table: FloatArray, covariance: Covariance, level: float) -> Con
     )
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(given == 0, np.nan, table / given)
-        variance = np.maximum(cell - 2 * share * both + share**2 * row, 0.0) / given**2
-    known = np.broadcast_to(given > LEAST_ERRORS * np.sqrt(row), table.shape)
+        variance = plain - 2 * share * cross + share**2 * square_of_t
+        variance += (each * given - split) * share * (1 - share)
+        variance = np.maximum(variance, 0.0) / given**2
+    error = np.sqrt(c.noise(size, 1).at(given))
+    known = np.broadcast_to(given > LEAST_ERRORS * error, table.shape)
     low = np.where(known, np.minimum(low, share), low)
     high = np.where(known, np.maximum(high, share), high)
     return Conditionals(share, np.sqrt(variance), low, high, known)

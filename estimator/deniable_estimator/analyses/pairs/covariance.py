@@ -71,18 +71,6 @@ class Covariance:
         sums = {name: each + others[name] for name, each in asdict(self).items()}
         return Covariance(**{**sums, "step": max(self.step, other.step)})
 
-    def between(self, f: FloatArray, w: FloatArray, v: FloatArray) -> float:
-        """Cov(w'f^, v'f^) at the cells f, all of shape (d,)."""
-        wf, vf = float(w @ f), float(v @ f)
-        ones = float(w.sum()) * vf + float(v.sum()) * wf
-        return (
-            self.own * float(w @ v)
-            + (self.own_share + self.kept) * float((w * v) @ f)
-            + self.all * float(w.sum()) * float(v.sum())
-            + self.all_share * ones
-            - (self.square + self.kept) * wf * vf
-        )
-
     def noise(self, cells: int, size: int) -> Noise:
         """The noise of `size` sums, each of so many different cells, by their true share."""
         full = np.ones(size)

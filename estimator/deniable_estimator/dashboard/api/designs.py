@@ -16,6 +16,7 @@ from deniable_estimator.dashboard.api.representations import Form, respond
 from deniable_estimator.dashboard.calculations import outsider_text, plan_text, to_json
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.source import current_source
+from deniable_estimator.document.document import plain
 from deniable_estimator.inputs import Asked
 from deniable_estimator.kinds.plans import PLANS
 from deniable_estimator.planning.inputs import PlanKind
@@ -40,7 +41,7 @@ def privacy(asked: Asked, form: Form) -> Response:
     registry = current_source().registry
     require_all(METRICS)
     parts = (list(registry), registry.lifetime_epsilon, asked["household"])
-    return respond(form, parts, lambda: to_json(together(registry, asked["household"]).to_dict()))
+    return respond(form, parts, lambda: to_json(plain(together(registry, asked["household"]))))
 
 
 @endpoint(f"{NAMED}/privacy/outsider", METRICS, "Outsider", takes.OUTSIDER)
