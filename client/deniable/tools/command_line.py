@@ -7,7 +7,10 @@ the next word is one of theirs.
 
 from __future__ import annotations
 
+import codecs
 import functools
+import io
+import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -228,6 +231,10 @@ def _likeness(word: str, names: Iterable[str]) -> Iterable[float]:
 
 def run() -> NoReturn:
     """Run what was typed. An error is one sentence that says what to type instead."""
+    # What the terminal has no letters for is escaped as in JSON, which stays JSON so.
+    codecs.register_error("escaped", _escaped)
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="escaped")
     context = {"help_option_names": ["-h", "--help"]}
     root = CommandTree((), context_settings=context)
     click.version_option(deniable.__version__, prog_name="deniable")(root)
@@ -252,6 +259,11 @@ def run() -> NoReturn:
             err=True,
         )
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
 
 
 def extra_of(module: str) -> str:

@@ -97,7 +97,8 @@ class StoreCall:
     def check(self, n: int) -> None:
         """Exit with NO_DATA if there are no reports."""
         if not n:
-            no_data(self.metric.name)
+            with opened(self.store) as reader:
+                no_data(self.metric, reader)
 
 
 def _told(days: Days, found: Comparison | None, metric: str) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from deniable import DeniableError
+from deniable.protocol.windows import kind_of
 from deniable_collector.options import Function, SettingOption, from_environment
 from deniable_estimator.inputs import Input
 
@@ -106,8 +107,21 @@ candidates_option = click.option(
     type=click.Path(path_type=Path),
     help="A file of the strings to look for, one on each line.",
 )
-as_json = click.option("--json", "form", flag_value="json", help="Print JSON and nothing else.")
-as_csv = click.option("--csv", "form", flag_value="csv", help="Print CSV and nothing else.")
+
+
+def _one(_: click.Context, __: click.Parameter, forms: tuple[str, ...]) -> str | None:
+    if len(set(forms)) > 1:
+        raise click.UsageError("--json and --csv are two forms: choose one of them")
+    return next(iter(forms), None)
+
+
+def _form(name: str) -> Callable[[Function], Function]:
+    told = f"Print {name.upper()} and nothing else."
+    given: dict[str, Any] = {"flag_value": name, "multiple": True, "callback": _one, "help": told}
+    return click.option(f"--{name}", "form", **given)
+
+
+as_json, as_csv = _form("json"), _form("csv")
 
 
 def assumed_fakes() -> float:
@@ -214,12 +228,23 @@ def say(
         show(document())
 
 
-def no_data(metric: str) -> NoReturn:
+def no_data(metric: Metric, reader: Reader) -> NoReturn:
     """Say what to check if nothing has been reported, and exit with NO_DATA."""
-    click.echo(
-        f"No reports of {metric!r} in that range. Check that --store is the collector's "
-        "(DENIABLE_STORE), that the range contains a window that has closed, and that devices "
-        "send to the collector: its /v1/registry must show this metric.",
-        err=True,
+    labels = (
+        label
+        for fingerprint in reader.schemes_of(metric.name)
+        for label in reader.all_windows(metric.name, fingerprint)
     )
+    if earlier := sorted({kind_of(label) for label in labels} - {metric.window}):
+        told = (
+            f"Its window is a {metric.window} now, and the store has reports of an earlier window: "
+            f"write window = {' or '.join(map(json.dumps, earlier))} in the registry to see them."
+        )
+    else:
+        told = (
+            "Check that --store is the collector's (DENIABLE_STORE), that the range contains a "
+            "window that has closed, and that devices send to the collector: its /v1/registry must "
+            "show this metric."
+        )
+    click.echo(f"No reports of {metric.name!r} in that range. {told}", err=True)
     sys.exit(NO_DATA)

@@ -20,7 +20,7 @@ import click
 from deniable.tools.command_line import command
 from deniable_collector.options import from_environment
 from deniable_estimator.terminal.call import StoreCall, asks, of_store
-from deniable_estimator.terminal.options import Parsed, Real, as_json, no_data, opened, say
+from deniable_estimator.terminal.options import Parsed, Real, as_json, opened, say
 
 # numpy and rich take longer to import than `deniable --help` should.
 
@@ -138,7 +138,7 @@ def release(
             with opened(call.store) as reader:
                 prepared = prepare(reader, call.registry, request, progress=tell)
         except NoReports:
-            no_data(call.metric.name)
+            call.check(0)
         if plan_only:
             show(release_plan_document(prepared, charges_in(_ledger()), *_limits()))
             return
@@ -199,13 +199,13 @@ def _steps() -> Iterator[Callable[[str], None]]:
 @as_json
 def list_releases(form: str | None) -> None:
     """List what was released, the newest first, and what all of it reveals together."""
-    from deniable_estimator.releasing.release_ledger import account_in, releases_in
+    from deniable_estimator.releasing.release_ledger import releases_in
     from deniable_estimator.terminal.release_documents import releases_data, releases_document
 
     path = _ledger()
     if not path.exists():
         raise click.ClickException(f"there is no ledger {path}: nothing was released with it")
-    account, kept = account_in(path, *_limits()), releases_in(path)
+    kept, account = releases_in(path, *_limits())
     say(form, lambda: releases_data(kept, account), lambda: releases_document(kept, account))
 
 
@@ -239,8 +239,9 @@ def verify(file: Path, table: Path | None, key: Path | None, form: str | None) -
     from deniable_estimator.terminal.release_documents import verified_document
 
     signer = public_key(key) if key else None
-    manifest = check(_read(file), _read(table) if table else None, signer)
-    signed, by_key = "signature" in json.loads(_read(file)), signer is not None
+    text = _read(file)
+    manifest = check(text, _read(table) if table else None, signer)
+    signed, by_key = "signature" in json.loads(text), signer is not None
     say(
         form,
         lambda: manifest,
