@@ -23,7 +23,7 @@ from deniable import Registry
 from deniable.protocol import windows
 from deniable_estimator.annotations import Annotation
 from deniable_estimator.answers.base import Answer, ChangeTest, Comparison
-from deniable_estimator.answers.basis import unreadable_note
+from deniable_estimator.answers.basis import few_notes, unreadable_note
 from deniable_estimator.answers.csv_files import Filed, Table, plain
 from deniable_estimator.asking.comparison import compare_each
 from deniable_estimator.asking.fetch import estimated, select, unfinished
@@ -31,7 +31,7 @@ from deniable_estimator.asking.query import Days, Query, check_days, find_metric
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.document.units import SHARES, Unit
 from deniable_estimator.errors import EstimateError, OnlyLongerError
-from deniable_estimator.messages import message, sentence
+from deniable_estimator.messages import counted, message, sentence
 
 Points: TypeAlias = Callable[[Sequence[Days]], Iterator[Answer | None]]
 """The answers for ranges of days, in their order."""
@@ -127,6 +127,16 @@ class Trend(Filed):
         if any(period.partial and not period.unfinished for period in self.reported):
             notes.append(
                 message("a partial period holds only some of its days, and is compared with none")
+            )
+        if few := sum(bool(few_notes(period.n)) for period in self.reported):
+            notes.append(
+                counted(
+                    "{count} period has too few reports to draw conclusions about all devices, and "
+                    "its standard errors and intervals are rough",
+                    "{count} periods have too few reports to draw conclusions about all devices, "
+                    "and their standard errors and intervals are rough",
+                    few,
+                )
             )
         if self.by == "month" and self.grouped and changes:
             notes.append(
