@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
@@ -19,6 +19,7 @@ import click
 
 from deniable.tools.command_line import command
 from deniable_collector.options import from_environment
+from deniable_collector.whole_files import written
 from deniable_estimator.terminal.call import StoreCall, asks, of_store
 from deniable_estimator.terminal.options import Parsed, Real, as_json, opened, say
 
@@ -161,21 +162,16 @@ def _write(files: Mapping[Path, str]) -> None:
     Readers of a folder that a web server shows must not find a table beside the manifest of another
     one, so the files take their places only when all of them have been written.
     """
-    ready: dict[Path, Path] = {}
     at = next(iter(files))
     try:
-        for at, text in files.items():
-            if at.exists() and not at.is_file():
-                at.write_text(text, encoding="utf-8", newline="")
-                continue
-            ready[at] = at.with_name(f".{at.name}.new")
-            ready[at].write_text(text, encoding="utf-8", newline="")
-        for at, new in ready.items():
-            new.replace(at)
+        with ExitStack() as all_written:
+            for at, text in files.items():
+                special = at.exists() and not at.is_file()
+                opened = at.open("wb") if special else written(at, 0o644)
+                file = all_written.enter_context(opened)
+                file.write(text.encode())
+                file.flush()
     except OSError as error:
-        for new in ready.values():
-            with suppress(OSError):
-                new.unlink(missing_ok=True)
         raise click.ClickException(
             f"{at} cannot be written: {error.strerror}. The release is kept: the same command "
             "with another --out writes it, at no charge"
