@@ -209,13 +209,20 @@ def anomalies(call: StoreCall) -> None:
     Exits with 4 on an alarm. DENIABLE_ALARM_LEVEL says how often honest reports may raise one.
     """
     from deniable_estimator.asking.fetch import select, unfinished
-    from deniable_estimator.asking.history import inspect, looks_in
+    from deniable_estimator.asking.history import Look, inspect, looks_in
+    from deniable_estimator.asking.trend import trend
     from deniable_estimator.terminal.printing import history_document
 
     with call.reading("Looking at each window") as reader:
-        chosen = select(reader, call.registry, call.query).apart()
-        looks = [each for _, each in looks_in(chosen, chosen.labels) if each is not None]
-        running = unfinished(chosen.labels, time.time())
+        asked = reader, call.registry, call.query
+        if call.metric.type.name == "discovery":
+            chosen = select(*asked).apart()
+            looks = [each for _, each in looks_in(chosen, chosen.labels) if each is not None]
+            running = unfinished([each.label for each in looks], time.time())
+        else:
+            reported = trend(*asked).reported
+            looks = [Look.of(each.label, each.estimate) for each in reported if each.estimate]
+            running = tuple(each.label for each in reported if each.unfinished)
         found = inspect(call.metric.name, looks, alarm_level_in_force(), unfinished=running)
     if call.form is None:
         call.check(len(found.windows))
@@ -277,7 +284,11 @@ def discover(
 
     if target:
         check_target(call.registry, target, folder)
-    with opened(call.store) as reader, progress("Decoding", rows=True) as tell:
+    with opened(call.store) as reader, progress("Decoding", rows=True) as update:
+
+        def tell(done: int, of: int) -> None:
+            update(completed=done, total=of)
+
         asked = reader, call.registry, call.query
         finds = find(
             *asked,

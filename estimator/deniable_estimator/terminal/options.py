@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from deniable import DeniableError
-from deniable.protocol.windows import kind_of
 from deniable_collector.options import Function, SettingOption, from_environment
 from deniable_estimator.inputs import Input
 
@@ -138,9 +137,10 @@ def alarm_level_in_force() -> float:
 
 
 @contextmanager
-def progress(description: str, *, rows: bool = False) -> Iterator[Callable[[int, int], None]]:
+def progress(description: str, *, rows: bool = False) -> Iterator[Callable[..., None]]:
     """A progress bar on a terminal's standard error, which disappears at the end: with the time
-    that has passed, or with how many `rows` are done of how many, as what it returns is told."""
+    that has passed, or with how many `rows` are done of how many. What it returns is told that as
+    `completed` and `total`, or another `description`."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -151,7 +151,7 @@ def progress(description: str, *, rows: bool = False) -> Iterator[Callable[[int,
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as progress:
         task = progress.add_task(description, total=None)
-        yield lambda done, of: progress.update(task, completed=done, total=of)
+        yield partial(progress.update, task)
 
 
 def read_candidates(metric: Metric, path: Path | None) -> list[str] | None:
@@ -226,25 +226,3 @@ def say(
         from deniable_estimator.document.terminal import show
 
         show(document())
-
-
-def no_data(metric: Metric, reader: Reader) -> NoReturn:
-    """Say what to check if nothing has been reported, and exit with NO_DATA."""
-    labels = (
-        label
-        for fingerprint in reader.schemes_of(metric.name)
-        for label in reader.all_windows(metric.name, fingerprint)
-    )
-    if earlier := sorted({kind_of(label) for label in labels} - {metric.window}):
-        told = (
-            f"Its window is a {metric.window} now, and the store has reports of an earlier window: "
-            f"write window = {' or '.join(map(json.dumps, earlier))} in the registry to see them."
-        )
-    else:
-        told = (
-            "Check that --store is the collector's (DENIABLE_STORE), that the range contains a "
-            "window that has closed, and that devices send to the collector: its /v1/registry must "
-            "show this metric."
-        )
-    click.echo(f"No reports of {metric.name!r} in that range. {told}", err=True)
-    sys.exit(NO_DATA)

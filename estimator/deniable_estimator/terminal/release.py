@@ -8,8 +8,8 @@ call, 3 if nothing has been reported yet.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack, closing
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
@@ -21,7 +21,7 @@ from deniable.tools.command_line import command
 from deniable_collector.options import from_environment
 from deniable_collector.whole_files import written
 from deniable_estimator.terminal.call import StoreCall, asks, of_store
-from deniable_estimator.terminal.options import Parsed, Real, as_json, opened, say
+from deniable_estimator.terminal.options import Parsed, Real, as_json, opened, progress, say
 
 # numpy and rich take longer to import than `deniable --help` should.
 
@@ -130,11 +130,14 @@ def release(
     if plan_only and (out or sign):
         raise click.UsageError("--plan writes nothing: leave --out and --sign out")
     request = ReleaseRequest(call.query, form=form_of, method=method, epsilon=epsilon)
-    request.check()
     signer = private_key(sign) if sign else None
     if out is not None and not out.parent.is_dir():
         raise click.ClickException(f"there is no folder {out.parent} to write {out.name} to")
-    with _steps() as tell:
+    with progress("Reading") as update:
+
+        def tell(what: str) -> None:
+            update(description=what)
+
         try:
             with opened(call.store) as reader:
                 prepared = prepare(reader, call.registry, request, progress=tell)
@@ -176,19 +179,6 @@ def _write(files: Mapping[Path, str]) -> None:
             f"{at} cannot be written: {error.strerror}. The release is kept: the same command "
             "with another --out writes it, at no charge"
         ) from None
-
-
-@contextmanager
-def _steps() -> Iterator[Callable[[str], None]]:
-    """A line on a terminal's standard error that says what is being done."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda what: None
-        return
-    with console.status("Reading") as status:
-        yield status.update
 
 
 @command("deniable release list")
