@@ -320,10 +320,10 @@ def _group_longer(metric: str, error: OnlyLongerError) -> OnlyLongerError:
     told = message(
         "windows of {metric} from {first} on were dropped, and only sums of longer periods are "
         "kept: group by a longer period, or begin later",
-        first=error.windows[0],
+        first=error.first,
         metric=metric,
     )
-    return OnlyLongerError(told, error.windows, error.periods)
+    return OnlyLongerError(told, error.first)
 
 
 def _week_before(first: date) -> list[str]:
