@@ -10,12 +10,9 @@ class EstimateError(DeniableError):
 
 
 class OnlyLongerError(EstimateError):
-    """Windows that are asked for were dropped, and only sums of longer periods have them: `windows`
-    and `periods` name them, the oldest first."""
+    """Windows that are asked for were dropped, and only sums of longer periods have them: `first`
+    is the oldest of them."""
 
-    def __init__(
-        self, message: str, windows: tuple[str, ...] = (), periods: tuple[str, ...] = ()
-    ) -> None:
-        self.windows = windows
-        self.periods = periods
+    def __init__(self, message: str, first: str) -> None:
+        self.first = first
         super().__init__(message)

@@ -100,6 +100,15 @@ def test_few_supporters_are_covered(share):
     assert covered(SubsetSelection.design(500, 8.0), 500, share) >= 0.935
 
 
+@pytest.mark.parametrize("n", [5, 10, 35])
+def test_few_reports_are_covered(n):
+    """At the worst share as often as is stated, and more often on average over all shares."""
+    mechanism = SubsetSelection.design(4, 8.0)
+    found = [covered(mechanism, n, share) for share in np.linspace(0, 1, 401)]
+    assert min(found) >= 0.928
+    assert np.mean(found) > 0.95
+
+
 @pytest.mark.campaign
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 2.0, 4.0, 6.0, 8.0])
 def test_every_share_is_covered(epsilon):

@@ -15,10 +15,15 @@ from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses import sample_tally
 from deniable_estimator.analyses.anomalies import Figure
 from deniable_estimator.asking.fetch import Question
-from deniable_estimator.asking.history import Look, inspect, look
+from deniable_estimator.asking.history import Look, inspect, look_at_each
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.basis import Part
 from deniable_estimator.statistics.participation import Participation
+
+
+def _look(label, question):
+    (found,) = look_at_each([label], [question])
+    return found
 
 
 def test_reports_are_compared_by_the_stated_formula():
@@ -52,7 +57,7 @@ def test_strings_are_looked_at_undecoded():
     rng = np.random.default_rng(6)
     scheme = Scheme("string", HashedProjectiveGeometry.design("site", 2.0), ())
     tally = sample_tally(scheme, np.array([3000, 1000]), rng, values=["a", "b"], metric="site")
-    honest = look("2026-11-09", question(tally, scheme))
+    honest = _look("2026-11-09", question(tally, scheme))
     assert honest is not None
     assert honest.figures
     assert not inspect("site", [honest]).anomalous
@@ -60,7 +65,7 @@ def test_strings_are_looked_at_undecoded():
     cells = row.cells.copy()
     cells[5] += 1000
     poisoned = replace(tally, rows=(TallyRow(row.reports + 1000, cells), *tally.rows[1:]))
-    bad = look("2026-11-10", question(poisoned, scheme))
+    bad = _look("2026-11-10", question(poisoned, scheme))
     assert bad is not None
     assert [each.label for each in inspect("site", [honest, bad]).anomalous] == ["2026-11-10"]
 
@@ -89,7 +94,7 @@ def drawn(shares, n, rng, fakes=0):
 
 
 def looked(label, tally):
-    found = look(label, question(tally, LARGE))
+    found = _look(label, question(tally, LARGE))
     assert found is not None
     return found
 

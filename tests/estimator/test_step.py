@@ -1,11 +1,14 @@
 """Where a series steps: false steps, places, confidence sets, and what is said of a trend."""
 
 import math
+from datetime import date
 
 import numpy as np
 import pytest
 
-from deniable_estimator.statistics.step import LEAST_SIDE, find_step
+from deniable_estimator.asking.trend import Period, Trend
+from deniable_estimator.asking.trend_words import TrendStep
+from deniable_estimator.statistics.step import LEAST_SIDE, Step, find_step
 
 
 def rising(at, count, size=20.0):
@@ -38,6 +41,17 @@ def test_weights_count():
     assert found is not None
     assert found.place == 10
     assert found.std_error == pytest.approx(math.sqrt(1 / 10 + 1 / 9), rel=1e-3)
+
+
+@pytest.mark.parametrize(("error", "told"), [(0.0006, "+2.8"), (0.0004, "+2.830")])
+def test_a_step_is_told_with_the_digits_of_its_interval(error, told):
+    """As any other change: half of a 95% interval from 0.1 points on takes one decimal."""
+    days = [date(2026, 11, number) for number in (2, 3)]
+    periods = tuple(Period(day.isoformat(), day, day, False, None, 0) for day in days)
+    trend = Trend("m", "day", 0.95, periods)
+    found = Step(1, 1, 1, 0.0283, error, 1e-9)
+    step = TrendStep(trend, "yes", found, periods, periods[1], ())
+    assert step.told().startswith(f"A step of {told} points")
 
 
 def test_one_exact_number_leaves_no_step():

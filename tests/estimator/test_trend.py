@@ -88,3 +88,14 @@ def test_a_week_is_unfinished_if_one_of_its_days_is(store, registry):
         Reader(store), registry, Query("browser"), by="week", now=TODAY + 86_400
     ).reported[-1]
     assert (tomorrow.unfinished, tomorrow.partial) == (False, True)
+
+
+def test_periods_with_few_reports_are_called_rough(store, registry, fill, make_tally):
+    """Five reports of which all say the same leave no spread: the standard error is 0."""
+    scheme = registry["browser"].scheme
+    fill(make_tally(scheme, 5, [5, 0, 0, 0], ("2026-11-11",)), scheme)
+    few = trend(Reader(store), registry, Query("browser"), now=LATER)
+    assert any("are rough" in note for note in few.notes)
+    fill(make_tally(scheme, 1000, [500, 500, 50, 50], ("2026-11-11",)), scheme)
+    many = trend(Reader(store), registry, Query("browser"), now=LATER)
+    assert not any("are rough" in note for note in many.notes)

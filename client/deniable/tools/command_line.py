@@ -7,8 +7,11 @@ the next word is one of theirs.
 
 from __future__ import annotations
 
+import codecs
 import errno
 import functools
+import io
+import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -219,6 +222,10 @@ def _unknown(typed: str, word: str) -> str:
 
 def run() -> NoReturn:
     """Run what was typed. An error is one sentence that says what to type instead."""
+    # What the terminal has no letters for is escaped as in JSON, which stays JSON so.
+    codecs.register_error("escaped", _escaped)
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="escaped")
     context = {"help_option_names": ["-h", "--help"]}
     root = CommandTree((), context_settings=context)
     click.version_option(deniable.__version__, prog_name="deniable")(root)
@@ -252,6 +259,11 @@ def run() -> NoReturn:
             err=True,
         )
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
 
 
 def extra_of(module: str) -> str:
@@ -300,5 +312,5 @@ def installed(group: str) -> Iterator[Any]:
 
 def forecasts() -> Any:
     """What the expected crowd of a metric will tell: the estimator's module
-    `deniable_estimator.forecasting.crowd_forecast`, or None where it is not installed."""
+    `deniable_estimator.planning.crowd_forecast`, or None where it is not installed."""
     return next(installed("deniable.forecasts"), None)

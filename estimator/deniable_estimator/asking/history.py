@@ -87,17 +87,10 @@ class Look:
         )
 
 
-def look(label: str, question: Question) -> Look | None:
-    """The same without all else that an estimate says: a quarter of the time; None without
-    reports. Strings are not decoded: of their tallies alone the rows and bitmaps are looked at,
-    and the rows of a discovery.
-    """
-    (found,) = look_at_each([label], [question])
-    return found
-
-
 def _look(label: str, question: Question) -> Look | None:
-    """That of tallies of several schemes, and of any that is not the shares of a closed list."""
+    """That of tallies of several schemes, and of any that is not the shares of a closed list; None
+    without reports. Strings are not decoded: of their tallies alone the rows and bitmaps are looked
+    at, and the rows of a discovery."""
     if not question.n:
         return None
     parts = question.informed
@@ -114,7 +107,8 @@ def _look(label: str, question: Question) -> Look | None:
 
 
 def looks_in(selection: Selection, labels: Sequence[str]) -> Iterator[tuple[str, Look | None]]:
-    """Each of these windows of a selection, with what `look` finds in it. Some are read at once."""
+    """Each of these windows of a selection, with what there is to see in it. Some are read at
+    once."""
     for first in range(0, len(labels), selection.at_once):
         some = labels[first : first + selection.at_once]
         questions = selection.read_each([[label] for label in some])
@@ -122,7 +116,8 @@ def looks_in(selection: Selection, labels: Sequence[str]) -> Iterator[tuple[str,
 
 
 def look_at_each(labels: Sequence[str], questions: Sequence[Question]) -> list[Look | None]:
-    """What `look` finds in each of these windows, in their order."""
+    """What there is to see in each of these windows, in their order, without all else that an
+    estimate says: that takes a quarter of its time."""
     found: dict[str, Look | None] = {}
     alike: dict[str, dict[str, Part]] = {}
     for label, question in zip(labels, questions, strict=True):

@@ -1,13 +1,17 @@
-"""Lists of strings that somebody names: with a digest, as a search looks at them, and as another
-process has them."""
+"""Lists of strings that somebody names: with a digest, and as a search looks at them.
+
+Between processes a list of a file travels as the file's name, and so do the `values` of any list in
+what was calculated from it.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
+from weakref import WeakValueDictionary
 
 from deniable import DeniableError, Metric
 from deniable.protocol.value_list import read_values
@@ -72,38 +76,60 @@ class Listed(list[str]):
         super().__init__(strings)
         self.digest = _digest_of(self)
         self._path = path
+        _KNOWN.setdefault(self.digest, self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _listed, (self.digest, self._path or list(self))
 
     @cached_property
     def values(self) -> tuple[str, ...]:
         """The same strings, as estimates hold them."""
-        return tuple(self)
+        return _Values(self)
 
     @cached_property
     def searched(self) -> SearchedValues:
         """The same strings, as a search looks at them."""
         return SearchedValues.of(self)
 
-    @property
-    def source(self) -> tuple[str, bytes] | list[str]:
-        """What another process needs to have the same strings, as `reread` takes it."""
-        return list(self) if self._path is None else (self._path, self.digest)
+
+class _Values(tuple[str, ...]):
+    """The strings of a list that is known to be theirs."""
+
+    listed: Listed
+
+    def __new__(cls, listed: Listed) -> Self:
+        made = super().__new__(cls, listed)
+        made.listed = listed
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _values, (self.listed,)
 
 
-def reread(source: tuple[str, bytes] | list[str]) -> Listed:
-    """The strings of a `Listed.source`. The file that was read last is kept in memory.
+_KNOWN: WeakValueDictionary[bytes, Listed] = WeakValueDictionary()
+"""The lists of this process, by their digest."""
+
+_LATEST: list[Listed] = []
+"""The list that came last from another process."""
+
+
+def _listed(digest: bytes, source: str | list[str]) -> Listed:
+    """The list of another process: its file, or its strings.
 
     Raises:
-        DeniableError: the file has changed meanwhile.
+        DeniableError: its file has changed meanwhile.
     """
-    return Listed(source) if isinstance(source, list) else _reread(*source)
-
-
-@lru_cache(maxsize=1)
-def _reread(path: str, digest: bytes) -> Listed:
-    found = Listed(read_values(path), path)
-    if found.digest != digest:
-        raise DeniableError(message("The list of strings has just been changed. Ask again."))
+    found = _KNOWN.get(digest)
+    if found is None:
+        found = Listed(source) if isinstance(source, list) else Listed(read_values(source), source)
+        if found.digest != digest:
+            raise DeniableError(message("The list of strings has just been changed. Ask again."))
+        _LATEST[:] = [found]
     return found
+
+
+def _values(listed: Listed) -> tuple[str, ...]:
+    return listed.values
 
 
 def digest_of_candidates(candidates: Sequence[str] | None) -> bytes:

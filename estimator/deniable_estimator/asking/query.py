@@ -240,7 +240,7 @@ def _only_longer(metric: str, error: NotKept) -> OnlyLongerError:
             last=last,
             metric=metric,
         )
-        return OnlyLongerError(told, error.windows)
+        return OnlyLongerError(told, first)
     begin = datetime.fromtimestamp(bounds(error.periods[0])[0], UTC).date()
     end = datetime.fromtimestamp(bounds(error.periods[-1])[1] - 1, UTC).date()
     told = message(
@@ -253,7 +253,7 @@ def _only_longer(metric: str, error: NotKept) -> OnlyLongerError:
         begin=begin,
         end=end,
     )
-    return OnlyLongerError(told, error.windows, error.periods)
+    return OnlyLongerError(told, first)
 
 
 def _listed(periods: Sequence[str]) -> str:

@@ -5,8 +5,8 @@ and what arrives meanwhile must not make it contradict itself. A window that is 
 and named, instead of keeping all others from people.
 
 Answers are kept under the version of what they were read from. A window that cannot be read changes
-no stamp in the store, so its name has a mark of its own in the version: it changes when the window
-is first found unreadable, when it is tried again, and when it can be read.
+no stamp in the store, so its name has a mark of its own in the version: how often it became
+unreadable or readable, and for how many minutes it has been unreadable, so that it is tried again.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from __future__ import annotations
 import hashlib
 import logging
 import math
-import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, cached_property
 
 import numpy as np
@@ -37,7 +36,9 @@ _log = logging.getLogger("deniable.estimator")
 _AGAIN_SECONDS = 60.0
 """After so long an unreadable window is tried again."""
 
-_MARK_BYTES = 8
+_NEVER = 0, 0.0
+"""Of a window that was always readable."""
+
 _VERSION_BYTES = 20
 
 _NO_WINDOW = "0001-01-01"
@@ -47,15 +48,6 @@ _KEPT_COUNTERS = 1 << 20
 """Counters of single windows that a reader keeps: 8 MB."""
 
 
-@dataclass
-class _Readability:
-    """What is known of a window that was unreadable once."""
-
-    unreadable: bool
-    until: float
-    mark: bytes
-
-
 class Unreadable:
     """The windows of a store that could not be read, which all of its readers know. `clock`
     returns seconds that only grow."""
@@ -63,60 +55,58 @@ class Unreadable:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
         self._lock = threading.Lock()
-        self._marks: dict[tuple[str, str, str], _Readability] = {}
+        self._changes: dict[tuple[str, str, str], tuple[int, float]] = {}
+        """How often a window changed from readable to unreadable or back, and when it last did:
+        after an odd number of changes it is unreadable."""
 
     def tried(
         self, metric: str, scheme: str, labels: Iterable[str], found: Mapping[str, StoreError]
     ) -> None:
         """Remember that these windows were read, but for those that were `found` unreadable."""
-        if not found and not self._marks:
+        if not found and not self._changes:
             return
-        now = self.clock()
         with self._lock:
             for label in labels:
-                key, bad = (metric, scheme, label), label in found
-                mark = self._marks.get(key)
-                if bad != (mark is not None and mark.unreadable):
-                    self._marks[key] = _new_mark(bad, now)
-                    if bad:
+                key = metric, scheme, label
+                changes, _ = self._changes.get(key, _NEVER)
+                if changes % 2 != (label in found):
+                    self._changes[key] = changes + 1, self.clock()
+                    if label in found:
                         _log.warning("left out: %s", found[label])
 
     def among(self, metric: str, scheme: str, labels: Iterable[str]) -> list[str]:
         """Which of these windows could not be read when that was last tried."""
-        if not self._marks:
+        if not self._changes:
             return []
         with self._lock:
-            found = ((label, self._marks.get((metric, scheme, label))) for label in labels)
-            return [label for label, mark in found if mark is not None and mark.unreadable]
+            known = self._changes
+            return [each for each in labels if known.get((metric, scheme, each), _NEVER)[0] % 2]
 
     def of_metric(self, metric: str) -> list[str]:
         """All windows of a metric that could not be read."""
         with self._lock:
             return [
                 label
-                for (name, _, label), mark in self._marks.items()
-                if name == metric and mark.unreadable
+                for (name, _, label), (changes, _) in self._changes.items()
+                if name == metric and changes % 2
             ]
 
     def schemes(self) -> list[tuple[str, str]]:
         """The metrics and schemes that ever had such windows."""
         with self._lock:
-            return sorted({(metric, scheme) for metric, scheme, _ in self._marks})
+            return sorted({(metric, scheme) for metric, scheme, _ in self._changes})
 
     def marked(self, version: bytes, metric: str, scheme: str, labels: Iterable[str]) -> bytes:
         """The version of these windows, with the marks of those among them that have one."""
-        if not self._marks:
+        if not self._changes:
             return version
-        now, found = self.clock(), []
+        found = []
         with self._lock:
             for label in sorted(labels):
-                mark = self._marks.get((metric, scheme, label))
-                if mark is None:
-                    continue
-                if mark.unreadable and now >= mark.until:
-                    # What is kept of it is forgotten, so that it is read again.
-                    mark.mark, mark.until = _new_mark(True, now).mark, now + _AGAIN_SECONDS
-                found.append(label.encode() + mark.mark)
+                changes, since = self._changes.get((metric, scheme, label), _NEVER)
+                if changes:
+                    tried = (self.clock() - since) // _AGAIN_SECONDS if changes % 2 else 0
+                    found.append(f"{label}/{changes}/{tried:.0f} ".encode())
         return _hash(version, *found) if found else version
 
 
@@ -308,10 +298,6 @@ class Reader:
             sum(same[1:], same[0]) for same in zip(*(each.rows for each in own), strict=True)
         )
         return Tally(metric, scheme, tuple(labels), rows)
-
-
-def _new_mark(unreadable: bool, now: float) -> _Readability:
-    return _Readability(unreadable, now + _AGAIN_SECONDS, secrets.token_bytes(_MARK_BYTES))
 
 
 def _hash(*parts: bytes) -> bytes:

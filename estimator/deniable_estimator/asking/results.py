@@ -199,25 +199,19 @@ class Results:
             if key in self._known:
                 known: _T = self._known[key][0]
                 return known
-            future = self._coming.get(key)
-            mine = future is None
-            if future is None:
-                future = self._coming[key] = Future()
-        if not mine:
-            awaited: _T = future.result()
-            return awaited
-        try:
-            found = calculate()
-        except BaseException as error:
+            mine: Future[_T] = Future()
+            future = self._coming.setdefault(key, mine)
+        if future is mine:
+            try:
+                found = calculate()
+                self.keep(key, found)
+                mine.set_result(found)
+            except BaseException as error:
+                mine.set_exception(error)
             with self._lock:
                 del self._coming[key]
-            future.set_exception(error)
-            raise
-        self.keep(key, found)
-        with self._lock:
-            del self._coming[key]
-        future.set_result(found)
-        return found
+        awaited: _T = future.result()
+        return awaited
 
     def keep(self, key: bytes, found: object, size: int | None = None) -> None:
         """Have something of so many bytes known under the key; what is larger than the whole cache

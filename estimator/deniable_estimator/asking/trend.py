@@ -30,8 +30,8 @@ from deniable_estimator.document.csv_files import Filed, Table, plain
 from deniable_estimator.document.units import SHARES, Unit
 from deniable_estimator.errors import EstimateError, OnlyLongerError
 from deniable_estimator.kinds.base import Answer, ChangeTest, Comparison
-from deniable_estimator.kinds.basis import unreadable_note
-from deniable_estimator.messages import message, sentence
+from deniable_estimator.kinds.basis import few_notes, unreadable_note
+from deniable_estimator.messages import counted, message, sentence
 
 Points: TypeAlias = Callable[[Sequence[Days]], Iterator[Answer | None]]
 """The answers for ranges of days, in their order."""
@@ -127,6 +127,16 @@ class Trend(Filed):
         if any(period.partial and not period.unfinished for period in self.reported):
             notes.append(
                 message("a partial period holds only some of its days, and is compared with none")
+            )
+        if few := sum(bool(few_notes(period.n)) for period in self.reported):
+            notes.append(
+                counted(
+                    "{count} period has too few reports to draw conclusions about all devices, and "
+                    "its standard errors and intervals are rough",
+                    "{count} periods have too few reports to draw conclusions about all devices, "
+                    "and their standard errors and intervals are rough",
+                    few,
+                )
             )
         if self.by == "month" and self.grouped and changes:
             notes.append(
@@ -310,10 +320,10 @@ def _group_longer(metric: str, error: OnlyLongerError) -> OnlyLongerError:
     told = message(
         "windows of {metric} from {first} on were dropped, and only sums of longer periods are "
         "kept: group by a longer period, or begin later",
-        first=error.windows[0],
+        first=error.first,
         metric=metric,
     )
-    return OnlyLongerError(told, error.windows, error.periods)
+    return OnlyLongerError(told, error.first)
 
 
 def _week_before(first: date) -> list[str]:

@@ -17,6 +17,7 @@ from deniable_estimator.annotations import Annotation, between
 from deniable_estimator.asking.trend import Period, Trend
 from deniable_estimator.document.document import Column, Frame, Tone, WordedValue
 from deniable_estimator.errors import EstimateError
+from deniable_estimator.forecasting.detection import deviations
 from deniable_estimator.kinds.formats import (
     estimate_title,
     interval_title,
@@ -149,7 +150,7 @@ class TrendStep:
         unit = self.trend.unit
         told = message(
             _POINTS if unit.of_all else _STEP,
-            size=unit.signed(self.found.size, self.found.std_error),
+            size=unit.signed(self.found.size, deviations(self.trend.level) * self.found.std_error),
             when=called(self.period.label),
             level=self.trend.level * 100,
             first=called(self.periods[0].label),

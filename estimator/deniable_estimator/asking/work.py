@@ -8,7 +8,6 @@ server, however it ends.
 
 from __future__ import annotations
 
-import io
 import multiprocessing
 import os
 import pickle
@@ -21,10 +20,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from deniable import DeniableError
-from deniable_estimator.asking.listed import Listed, reread
 from deniable_estimator.messages import message
 
 _T = TypeVar("_T")
@@ -80,14 +78,9 @@ class Workers:
         for slot in self._slots:
             self._free.put(slot)
 
-    def run(
-        self, function: Callable[..., _T], *arguments: object, strings: Listed | None = None
-    ) -> _T:
-        """What the function returns, in another process; waits for one that is free.
-
-        The function and what it takes and returns are pickled. `strings` are sent apart: where
-        they occur in the arguments or in the result, only a reference travels, and strings that
-        stand in a file are read from there.
+    def run(self, function: Callable[..., _T], *arguments: object) -> _T:
+        """What the function returns, in another process; waits for one that is free. The function
+        and what it takes and returns are pickled.
 
         Raises:
             TooHeavy: it needed more memory or time than a task may have.
@@ -95,8 +88,7 @@ class Workers:
         """
         slot = self._free.get()
         try:
-            sent = _packed((function, arguments), strings)
-            source = None if strings is None else strings.source
+            sent = pickle.dumps((function, arguments))
             if slot.process is not None and not slot.process.is_alive():
                 # It has died since its last task: that is not this one's fault.
                 self._end(slot)
@@ -104,7 +96,7 @@ class Workers:
                 self._start(slot)
             slot.tasks += 1
             try:
-                slot.connection.send((self.seconds, source, sent))
+                slot.connection.send_bytes(sent)
                 kind, told = slot.connection.recv()
             except (EOFError, OSError):
                 self._end(slot)
@@ -115,7 +107,8 @@ class Workers:
                 self._end(slot)
             if kind == "memory":
                 raise TooHeavy(self.memory, self.seconds)
-            found = _unpacked(told, strings)
+            # Only what this program itself has sent through its own pipe.
+            found = pickle.loads(told)  # noqa: S301
             if kind == "error":
                 error, texts, members = found
                 raised: Exception = error.__new__(error, *texts)
@@ -149,7 +142,8 @@ class Workers:
             # Only the process itself may hold the other end: so it is closed when the process dies,
             # in the middle of a result too, and whoever waits for that is told.
             with theirs:
-                process = context.Process(target=_work, args=(theirs, self.memory), daemon=True)
+                process = context.Process(target=_work, args=(theirs, self.memory, self.seconds))
+                process.daemon = True
                 process.start()
             # One that could not be started is none.
             slot.process = process
@@ -171,7 +165,7 @@ class _Slot:
     tasks = 0
 
 
-def _work(connection: Connection, memory: int) -> None:
+def _work(connection: Connection, memory: int, seconds: int) -> None:
     """What a worker process does, task by task."""
     # Ctrl-C in a terminal reaches it too; it ends when the server does.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -181,10 +175,10 @@ def _work(connection: Connection, memory: int) -> None:
         os.nice(_NICE)
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_AS, memory)
-    tasks: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
+    tasks: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(connection, tasks), daemon=True).start()
     while True:
-        connection.send(_task(*tasks.get()))
+        connection.send(_task(seconds, tasks.get()))
 
 
 def _limit(what: int, most: int) -> None:
@@ -196,65 +190,29 @@ def _limit(what: int, most: int) -> None:
         )
 
 
-def _listen(connection: Connection, tasks: queue.SimpleQueue[Any]) -> None:
+def _listen(connection: Connection, tasks: queue.SimpleQueue[bytes]) -> None:
     """Take tasks, also while one is calculated: so this process ends in the middle of it when the
     server closes the connection, or dies, of which the connection tells too."""
     try:
         while True:
-            tasks.put(connection.recv())
+            tasks.put(connection.recv_bytes())
     finally:
         os._exit(0)
 
 
-def _task(seconds: int, source: tuple[str, bytes] | list[str] | None, sent: bytes) -> Any:
-    """One task: ("done", result), ("error", what to raise) or ("memory", None)."""
+def _task(seconds: int, sent: bytes) -> tuple[str, bytes]:
+    """One task: ("done", result), ("error", what to raise) or ("memory", b"")."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     spent = used.ru_utime + used.ru_stime
     # What takes longer is ended by the system (SIGXCPU).
     _limit(resource.RLIMIT_CPU, int(spent) + seconds + 1)
     try:
-        strings = None if source is None else reread(source)
-        function, arguments = _unpacked(sent, strings)
-        return "done", _packed(function(*arguments), strings)
+        function, arguments = pickle.loads(sent)  # noqa: S301
+        return "done", pickle.dumps(function(*arguments))
     except MemoryError:
-        return "memory", None
+        return "memory", b""
     except Exception as error:
         if not isinstance(error, DeniableError):
             error.add_note(traceback.format_exc())
         # Not every error can be pickled as it is: some take other arguments than they keep.
-        return "error", _packed((type(error), error.args, vars(error)), None)
-
-
-class _Pickler(pickle.Pickler):
-    def __init__(self, file: io.BytesIO, strings: Listed | None) -> None:
-        super().__init__(file, pickle.HIGHEST_PROTOCOL)
-        self._strings = strings
-
-    def persistent_id(self, found: object) -> str | None:
-        if self._strings is not None:
-            if found is self._strings:
-                return "list"
-            if found is self._strings.values:
-                return "values"
-        return None
-
-
-class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: io.BytesIO, strings: Listed | None) -> None:
-        super().__init__(file)
-        self._strings = strings
-
-    def persistent_load(self, name: str) -> Any:
-        assert self._strings is not None
-        return self._strings if name == "list" else self._strings.values
-
-
-def _packed(found: object, strings: Listed | None) -> bytes:
-    file = io.BytesIO()
-    _Pickler(file, strings).dump(found)
-    return file.getvalue()
-
-
-def _unpacked(data: bytes, strings: Listed | None) -> Any:
-    # Only what this program itself has sent through its own pipe.
-    return _Unpickler(io.BytesIO(data), strings).load()
+        return "error", pickle.dumps((type(error), error.args, vars(error)))

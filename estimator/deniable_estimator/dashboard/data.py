@@ -3,7 +3,7 @@ long, in the background."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
@@ -82,13 +82,12 @@ class DataSource:
         key: bytes,
         function: Callable[..., _T],
         *arguments: object,
-        candidates: Sequence[str] | None = None,
     ) -> _T:
         """What the function returns, in another process, as `Workers.run` says. Whoever asks
         under the same key meanwhile is given the same; it is not kept."""
         return self.results.job(
             key,
-            lambda progress: self.run(candidates, function, *arguments),
+            lambda progress: self.workers.run(function, *arguments),
             self.patience,
             self.who,
         )
@@ -99,12 +98,11 @@ class DataSource:
         key: tuple[object, ...],
         function: Callable[..., str],
         *arguments: object,
-        candidates: Sequence[str] | None = None,
     ) -> str:
         """A file of so many lines that the function writes: if they are many, by `calculate`."""
         if lines <= LIGHT:
             return function(*arguments)
-        return self.calculate(digest("written", *key), function, *arguments, candidates=candidates)
+        return self.calculate(digest("written", *key), function, *arguments)
 
     def picture(self, svg: str, scale: int) -> bytes:
         """An SVG as a PNG, `scale` times as large."""
@@ -178,10 +176,3 @@ class DataSource:
     def version_of(self, selection: Selection) -> bytes:
         """That of what is read of a selection, and of which of its windows run."""
         return digest(*selection.version(), unfinished(selection.labels, self.clock()))
-
-    def run(
-        self, candidates: Sequence[str] | None, function: Callable[..., _T], *arguments: object
-    ) -> _T:
-        """What the function returns, in another process, which has these candidates at hand."""
-        strings = candidates if isinstance(candidates, Listed) else None
-        return self.workers.run(function, *arguments, strings=strings)

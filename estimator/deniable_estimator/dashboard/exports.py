@@ -114,7 +114,7 @@ def asked_form(form: str) -> str:
 def file_of(reading: PageReading, found: Text, name: str, form: str) -> Response:
     """The file that this request asks for, which is written elsewhere if it is long."""
     key = "file", request.full_path, found.version, reading.strings
-    text = reading.source.written(found.lines, key, *found.write, candidates=reading.candidates)
+    text = reading.source.written(found.lines, key, *found.write)
     return download(text, name, form)
 
 

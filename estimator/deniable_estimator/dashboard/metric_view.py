@@ -114,7 +114,7 @@ class PageReading:
                 answer = decoded(*asked)
             else:
                 strings = self.candidates if isinstance(self.candidates, Listed) else None
-                answer = source.run(strings, decoded, *asked, strings)
+                answer = source.workers.run(decoded, *asked, strings)
             answer = replace(answer, fakes=source.fakes, alarm_level=source.alarm_level)
             return answer.marked(running)
 
@@ -139,7 +139,7 @@ class PageReading:
         def work() -> Segmented:
             question = split_question(selection, by, against=against)
             asked = partial(SplitQuestion.answer, question, level=self.level, now=source.clock())
-            return asked() if light else source.run(self.candidates, asked)
+            return asked() if light else source.workers.run(asked)
 
         found = source.fetch(lambda turn: turn.get(key, work), key, light=light)
         return Versioned(found, version)

@@ -24,6 +24,7 @@ _ANOMALOUS = sentence("{window} looks dishonest: {reasons}")
 _EXPIRES = sentence("expires on {day}: then devices stop reporting")
 _EXPIRED = sentence("expired on {day}: devices have stopped reporting")
 _STALE = sentence("no reports since {window}, which ended on {day}")
+_NEVER = sentence("no reports since {day}, when it was first watched")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +84,14 @@ def findings_of(
 
 
 def standing(
-    metric: Metric, newest: str | None, rules: MetricRules, now: float
+    metric: Metric,
+    newest: str | None,
+    rules: MetricRules,
+    now: float,
+    awaited: float | None = None,
 ) -> Iterator[MetricFinding]:
-    """What needs no test: that the metric expires, or is silent since its window `newest`."""
+    """What needs no test: that the metric expires, or is silent since its window `newest`; if it
+    never had a report, since it is `awaited` (POSIX time)."""
     today = datetime.fromtimestamp(now, UTC).date()
     left = (metric.expires - today).days
     day = metric.expires.isoformat()
@@ -93,14 +99,22 @@ def standing(
         text = message(_EXPIRED if left < 0 else _EXPIRES, day=day)
         facts = {"expires": day, "days": left}
         yield MetricFinding(metric.name, "expires", day, text, day, now, facts=facts)
-    if newest is None or left < 0:
+    since = awaited if newest is None else windows.end(newest)
+    if since is None or left < 0:
         return
-    silent = now - windows.end(newest)
-    length = LENGTHS[metric.window].total_seconds()
-    # The window that runs now has not ended, so its length is no silence.
-    if silent >= rules.stale_days * 86_400 + length:
+    silent = now - since
+    # The window that runs now has not ended, so its length is no silence; nor is that of the first,
+    # of which a device may have had the end alone.
+    running = LENGTHS[metric.window].total_seconds() * (1 if newest else 2)
+    if silent < rules.stale_days * 86_400 + running:
+        return
+    facts = {"newest": newest, "days": int(silent // 86_400)}
+    if newest is None:
+        day = datetime.fromtimestamp(since, UTC).date().isoformat()
+        text = message(_NEVER, day=day)
+        yield MetricFinding(metric.name, "stale", "", text, day, now, facts=facts)
+    else:
         text = message(_STALE, window=newest, day=windows.last_day(newest).isoformat())
-        facts = {"newest": newest, "days": int(silent // 86_400)}
         yield _of_window(metric, "stale", "", text, newest, now, facts)
 
 

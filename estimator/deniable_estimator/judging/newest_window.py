@@ -40,7 +40,7 @@ from deniable.protocol import windows
 from deniable_estimator.analyses.anomalies import LEAST_REPORTS, Figure, Verdict
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.fetch import Question
-from deniable_estimator.asking.history import look
+from deniable_estimator.asking.history import look_at_each
 from deniable_estimator.kinds.base import Answer, ChangeTest, Comparison
 
 Per: TypeAlias = Literal["run", "week", "month", "year"]
@@ -181,7 +181,7 @@ def judge(
     usual = ask(_together(before)).n / len(before) if before else 0.0
     if newest.n < _HALF * usual:
         return None
-    seen = look(window, newest)
+    (seen,) = look_at_each([window], [newest])
     figures = Verdict.of(seen.figures).alarms(level.anomaly) if seen else ()
     if any(part.unnamed for part in newest.parts):
         return Judgement(window, newest.n, figures=figures)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from deniable.protocol.randomness import Bits
 from deniable_estimator.asking.discoveries import finds_of
-from deniable_estimator.document.csv_files import csv_text, plain
+from deniable_estimator.document.csv_files import csv_text
+from deniable_estimator.kinds.base import Answer
 from deniable_estimator.privacy.outsider import DELTA
 from deniable_estimator.releasing.charge import ReleasesSpent
 from deniable_estimator.releasing.manifest import FORMAT, document, signed
@@ -44,18 +44,6 @@ class Release:
     document: str
     csv: str
     spent: ReleasesSpent
-
-    @property
-    def manifest(self) -> dict[str, Any]:
-        """What the document says of itself."""
-        found: dict[str, Any] = json.loads(self.document)["manifest"]
-        return found
-
-    @property
-    def data(self) -> dict[str, Any]:
-        """`columns` and `rows`."""
-        found: dict[str, Any] = json.loads(self.document)["data"]
-        return found
 
 
 def release(
@@ -108,7 +96,8 @@ def _columns_and_rows(prepared: Prepared, bits: Bits) -> tuple[list[str], list[l
     rows = []
     for piece in prepared.pieces:
         before = [piece.labels[0], piece.n] if trend else []
-        rows += [[*before, *row] for row in _rows(prepared, piece, bits)]
+        answer = _answer(prepared, piece, bits)
+        rows += [[*before, *row] for row in answer.series.lines()] if answer else []
     return columns, rows
 
 
@@ -118,16 +107,7 @@ def _of_shares(prepared: Prepared) -> bool:
     return prepared.metric.type.name != "number" or any(part.tally.reports for part in pairs)
 
 
-def _rows(prepared: Prepared, piece: Piece, bits: Bits) -> Iterator[list[Any]]:
-    answer = _answer(prepared, piece, bits)
-    if answer is None:
-        return
-    series = answer.series
-    numbers = (series.value, series.std_error, series.low, series.high)
-    yield from map(list, zip(series.names, *map(plain, numbers), strict=True))
-
-
-def _answer(prepared: Prepared, piece: Piece, bits: Bits) -> Any:
+def _answer(prepared: Prepared, piece: Piece, bits: Bits) -> Answer | None:
     if prepared.noise is None:
         if prepared.metric.type.name == "discovery":
             return finds_of(piece.question, prepared.metric, level=LEVEL).shares

@@ -12,8 +12,9 @@ import base64
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from deniable import DeniableError
 from deniable.protocol.reading import strict_json
@@ -132,13 +133,14 @@ def private_key(path: Path) -> Ed25519PrivateKey:
         ManifestError: it cannot be read, or is another kind of key.
     """
     serialization, ed25519 = _cryptography()
-    found = _loaded(path, lambda text: serialization.load_pem_private_key(text, None))
-    if not isinstance(found, ed25519.Ed25519PrivateKey):
-        raise ManifestError(
-            f"{path} is no private key of Ed25519 in PEM without a password: "
-            "`deniable release key release.pem` makes one"
-        )
-    return cast("Ed25519PrivateKey", found)
+    found: Ed25519PrivateKey = _loaded(
+        path,
+        lambda text: serialization.load_pem_private_key(text, None),
+        ed25519.Ed25519PrivateKey,
+        "private key of Ed25519 in PEM without a password: `deniable release key release.pem` "
+        "makes one",
+    )
+    return found
 
 
 def public_key(path: Path) -> Ed25519PublicKey:
@@ -148,25 +150,27 @@ def public_key(path: Path) -> Ed25519PublicKey:
         ManifestError: it cannot be read, or is another kind of key.
     """
     serialization, ed25519 = _cryptography()
-    found = _loaded(path, serialization.load_pem_public_key)
-    if not isinstance(found, ed25519.Ed25519PublicKey):
-        raise ManifestError(
-            f"{path} is no public key of Ed25519 in PEM: `deniable release key release.pem` "
-            "makes one, release.pem.pub"
-        )
-    return cast("Ed25519PublicKey", found)
+    found: Ed25519PublicKey = _loaded(
+        path,
+        serialization.load_pem_public_key,
+        ed25519.Ed25519PublicKey,
+        "public key of Ed25519 in PEM: `deniable release key release.pem` makes one, "
+        "release.pem.pub",
+    )
+    return found
 
 
-def _loaded(path: Path, load: Callable[[bytes], Any]) -> Any:
-    """The key in a file; None if there is none in it."""
+def _loaded(path: Path, load: Callable[[bytes], Any], kind: type[Any], what: str) -> Any:
+    """The key of that kind in a file."""
     try:
         text = path.read_bytes()
     except OSError as error:
         raise ManifestError(f"{path}: {error}") from None
-    try:
-        return load(text)
-    except Exception:  # cryptography's UnsupportedAlgorithm is no ValueError
-        return None
+    # cryptography's UnsupportedAlgorithm is no ValueError.
+    with suppress(Exception):
+        if isinstance(found := load(text), kind):
+            return found
+    raise ManifestError(f"{path} is no {what}")
 
 
 def _read(text: bytes) -> dict[str, Any]:

@@ -63,6 +63,8 @@ def cells(
     earlier: Iterable[Sequence[Counted]],
     new: Sequence[Counted],
     noisy: Iterable[Sequence[Counted]] = (),
+    *,
+    exact: bool = True,
 ) -> list[SumCell]:
     """The cells of the new sums, of all earlier ones that share reports with them, of those that
     share reports with these, and so on.
@@ -70,18 +72,10 @@ def cells(
     Args:
         earlier: the exact sums of each release that was made before.
         noisy: the sums of each release with noise.
+        exact: whether the new sums are; otherwise there are the cells of the earlier ones alone.
     """
-    return _divided(_joined(earlier, new), noisy)
-
-
-def cells_near(
-    earlier: Iterable[Sequence[Counted]],
-    near: Sequence[Counted],
-    noisy: Iterable[Sequence[Counted]],
-) -> list[SumCell]:
-    """The cells of the exact sums that share reports with those of a release with noise, of those
-    that share reports with these, and so on."""
-    return _divided(_joined(earlier, near)[len(near) :], noisy)
+    joined = _joined(earlier, new)
+    return _divided(joined if exact else joined[len(new) :], noisy)
 
 
 def _divided(exact: Sequence[Counted], noisy: Iterable[Sequence[Counted]]) -> list[SumCell]:

@@ -24,7 +24,7 @@ from deniable_estimator.privacy.spans import ReleasedSums
 from deniable_estimator.releasing.charge import Charge, Kind
 from deniable_estimator.releasing.manifest import canonical, digest
 from deniable_estimator.releasing.noise import AddedNoise, Method, of_rho
-from deniable_estimator.releasing.overlaps import Counted, SumCell, cells, cells_near
+from deniable_estimator.releasing.overlaps import Counted, SumCell, cells
 from deniable_estimator.releasing.statistic import LEVEL, Statistic
 
 Form: TypeAlias = Literal["table", "trend", "leader"]
@@ -44,6 +44,9 @@ class ReleaseRequest:
     Attributes:
         epsilon: that of noise, for all that a device reported in the windows of the release; None
             for the sums as they are.
+
+    Raises:
+        EstimateError: an epsilon cannot be, or the leader has none.
     """
 
     query: Query
@@ -58,12 +61,7 @@ class ReleaseRequest:
             return "exact"
         return "exponential" if self.form == "leader" else self.method
 
-    def check(self) -> None:
-        """Refuse what makes no sense.
-
-        Raises:
-            EstimateError: an epsilon cannot be, or the leader has none.
-        """
+    def __post_init__(self) -> None:
         if self.form == "leader" and self.epsilon is None:
             raise EstimateError(
                 "the leader alone is drawn with noise: say with which --epsilon. Without "
@@ -178,8 +176,10 @@ class Prepared:
             if not exact:
                 return charge
             delta = exact[-1].delta
-            before = self._joint(cells_near(sums, charge.sums, noisy), delta)
-            after = self._joint(cells_near(sums, charge.sums, [*noisy, charge.sums]), delta)
+            before, after = (
+                self._joint(cells(sums, charge.sums, each, exact=False), delta)
+                for each in (noisy, [*noisy, charge.sums])
+            )
             return replace(charge, separated=max(0.0, after - before))
         if not earlier:
             return charge

@@ -104,7 +104,6 @@ def prepare(
             too few, or the reports cannot be released so.
         StoreUnavailable: the store cannot answer now.
     """
-    request.check()
     metric = find_metric(registry, request.query.metric)
     source = registry.unasked.get(metric.name, metric)
     given = guarantee_in(registry, source)

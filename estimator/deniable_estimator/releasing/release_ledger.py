@@ -35,7 +35,7 @@ _TABLE = (
     "CREATE TABLE releases (id TEXT PRIMARY KEY, made TEXT NOT NULL, charge TEXT NOT NULL, "
     "chain TEXT NOT NULL, document TEXT, csv TEXT)"
 )
-_RELEASES = "SELECT id, made, charge, document, csv FROM releases"
+_RELEASES = "SELECT id, made, charge, chain, document, csv FROM releases"
 _CHARGES = "SELECT id, made, charge, chain, document IS NOT NULL FROM releases ORDER BY rowid"
 
 _Row = tuple[Any, ...]
@@ -217,14 +217,14 @@ def charges_in(path: Path) -> list[Charge]:
         return _charges_of(_read(path, _CHARGES))
 
 
-def releases_in(path: Path) -> list[KeptRelease]:
-    """All releases of a ledger, the newest first; `account_in` finds rows that are missing.
-
-    Raises:
-        LedgerError: the file cannot be read.
-    """
+def releases_in(
+    path: Path, delta: float, budget: float | None
+) -> tuple[list[KeptRelease], ReleaseAccount]:
+    """All releases of a ledger, the newest first, and what they spend: see `account_in`."""
     with _named(path):
-        return [*map(_kept_of, _read(path, f"{_RELEASES} ORDER BY made DESC, rowid DESC"))]
+        rows = _read(path, f"{_RELEASES} ORDER BY rowid")
+        kept = sorted(map(_kept_of, reversed(rows)), key=lambda each: each.made, reverse=True)
+        return kept, _account_of(rows, delta, budget)
 
 
 def kept_release(path: Path, known: str) -> KeptRelease | None:
@@ -281,12 +281,7 @@ def account_in(path: Path, delta: float, budget: float | None) -> ReleaseAccount
         LedgerError: the file cannot be read, or a row is not as it was written, or is missing.
     """
     with _named(path):
-        rows = _read(path, _CHARGES)
-        made = [
-            (date.fromisoformat(row[1]), charge, bool(row[4]))
-            for row, charge in zip(rows, _charges_of(rows), strict=True)
-        ]
-    return ReleaseAccount.of(made, delta, budget)
+        return _account_of(_read(path, _CHARGES), delta, budget)
 
 
 def ledger_stamp(path: Path) -> bytes | None:
@@ -330,8 +325,16 @@ def _named(path: Path) -> Iterator[None]:
 
 
 def _kept_of(row: _Row) -> KeptRelease:
-    known, made, charge, document, csv = row
+    known, made, charge, _, document, csv = row
     return KeptRelease(known, date.fromisoformat(made), Charge.from_json(charge), document, csv)
+
+
+def _account_of(rows: Sequence[_Row], delta: float, budget: float | None) -> ReleaseAccount:
+    made = [
+        (date.fromisoformat(row[1]), charge, bool(row[4]))
+        for row, charge in zip(rows, _charges_of(rows), strict=True)
+    ]
+    return ReleaseAccount.of(made, delta, budget)
 
 
 def _charges_of(rows: Sequence[_Row]) -> list[Charge]:

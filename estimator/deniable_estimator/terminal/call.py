@@ -4,6 +4,8 @@ question that these ask, and what --since says first."""
 from __future__ import annotations
 
 import functools
+import json
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,11 +20,11 @@ from deniable.protocol import windows
 from deniable_collector.options import Function, registry_option, store_option
 from deniable_estimator.files import ANNOTATIONS, file_in_folder
 from deniable_estimator.terminal.options import (
+    NO_DATA,
     Parsed,
     as_csv,
     as_json,
     candidates_option,
-    no_data,
     opened,
     progress,
     read_candidates,
@@ -95,9 +97,30 @@ class StoreCall:
         self.check(n)
 
     def check(self, n: int) -> None:
-        """Exit with NO_DATA if there are no reports."""
-        if not n:
-            no_data(self.metric.name)
+        """Say what to check if there are no reports, and exit with NO_DATA."""
+        if n:
+            return
+        name, window = self.metric.name, self.metric.window
+        with opened(self.store) as reader:
+            kinds = {
+                windows.kind_of(label)
+                for fingerprint in reader.schemes_of(name)
+                for label in reader.all_windows(name, fingerprint)
+            }
+        if earlier := sorted(kinds - {window}):
+            told = (
+                f"Its window is a {window} now, and the store has reports of an earlier window: "
+                f"write window = {' or '.join(map(json.dumps, earlier))} in the registry to see "
+                "them."
+            )
+        else:
+            told = (
+                "Check that --store is the collector's (DENIABLE_STORE), that the range contains a "
+                "window that has closed, and that devices send to the collector: its /v1/registry "
+                "must show this metric."
+            )
+        click.echo(f"No reports of {name!r} in that range. {told}", err=True)
+        sys.exit(NO_DATA)
 
 
 def _told(days: Days, found: Comparison | None, metric: str) -> str:

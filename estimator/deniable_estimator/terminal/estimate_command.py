@@ -91,7 +91,7 @@ def estimate(call: StoreCall, limits: tuple[float, ...], given: str | None) -> N
 
 
 @command("deniable estimate segments theme --by platform")
-@asks("without", "where")
+@asks("without", "since", "where")
 @click.option(
     "--by",
     multiple=True,
@@ -114,7 +114,10 @@ def estimate(call: StoreCall, limits: tuple[float, ...], given: str | None) -> N
 )
 @of_store("candidates", "json", "csv")
 def segments(call: StoreCall, by: tuple[str, ...], against: dict[str, str], recent: bool) -> None:
-    """Estimate METRIC in each segment, and say which segments differ by more than noise."""
+    """Estimate METRIC in each segment, and say which segments differ by more than noise.
+
+    With --since, what changed over all of them is said first.
+    """
     from deniable_estimator.asking.segments import by_segment
     from deniable_estimator.terminal.printing import segments_document
 
@@ -124,7 +127,14 @@ def segments(call: StoreCall, by: tuple[str, ...], against: dict[str, str], rece
         split = by_segment(
             *(reader, call.registry, call.query, by), against=against or None, recent=recent
         )
-    call.say(split.total.n, split.to_dict, lambda: segments_document(split), split.to_csv)
+        change = call.change(reader, split.total)
+    more = call.told_since(change)
+    call.say(
+        split.total.n,
+        lambda: {**split.to_dict(), **more},
+        lambda: segments_document(split),
+        split.to_csv,
+    )
 
 
 @command("deniable estimate trend browser --by week --value safari")
@@ -274,7 +284,11 @@ def discover(
 
     if target:
         check_target(call.registry, target, folder)
-    with opened(call.store) as reader, progress("Decoding", rows=True) as tell:
+    with opened(call.store) as reader, progress("Decoding", rows=True) as update:
+
+        def tell(done: int, of: int) -> None:
+            update(completed=done, total=of)
+
         asked = reader, call.registry, call.query
         finds = find(
             *asked,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -106,8 +106,21 @@ candidates_option = click.option(
     type=click.Path(path_type=Path),
     help="A file of the strings to look for, one on each line.",
 )
-as_json = click.option("--json", "form", flag_value="json", help="Print JSON and nothing else.")
-as_csv = click.option("--csv", "form", flag_value="csv", help="Print CSV and nothing else.")
+
+
+def _one(_: click.Context, __: click.Parameter, forms: tuple[str, ...]) -> str | None:
+    if len(set(forms)) > 1:
+        raise click.UsageError("--json and --csv are two forms: choose one of them")
+    return next(iter(forms), None)
+
+
+def _form(name: str) -> Callable[[Function], Function]:
+    told = f"Print {name.upper()} and nothing else."
+    given: dict[str, Any] = {"flag_value": name, "multiple": True, "callback": _one, "help": told}
+    return click.option(f"--{name}", "form", **given)
+
+
+as_json, as_csv = _form("json"), _form("csv")
 
 
 def assumed_fakes() -> float:
@@ -124,9 +137,10 @@ def alarm_level_in_force() -> float:
 
 
 @contextmanager
-def progress(description: str, *, rows: bool = False) -> Iterator[Callable[[int, int], None]]:
+def progress(description: str, *, rows: bool = False) -> Iterator[Callable[..., None]]:
     """A progress bar on a terminal's standard error, which disappears at the end: with the time
-    that has passed, or with how many `rows` are done of how many, as what it returns is told."""
+    that has passed, or with how many `rows` are done of how many. What it returns is told that as
+    `completed` and `total`, or another `description`."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -137,7 +151,7 @@ def progress(description: str, *, rows: bool = False) -> Iterator[Callable[[int,
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as progress:
         task = progress.add_task(description, total=None)
-        yield lambda done, of: progress.update(task, completed=done, total=of)
+        yield partial(progress.update, task)
 
 
 def read_candidates(metric: Metric, path: Path | None) -> list[str] | None:
@@ -212,14 +226,3 @@ def say(
         from deniable_estimator.document.terminal import show
 
         show(document())
-
-
-def no_data(metric: str) -> NoReturn:
-    """Say what to check if nothing has been reported, and exit with NO_DATA."""
-    click.echo(
-        f"No reports of {metric!r} in that range. Check that --store is the collector's "
-        "(DENIABLE_STORE), that the range contains a window that has closed, and that devices "
-        "send to the collector: its /v1/registry must show this metric.",
-        err=True,
-    )
-    sys.exit(NO_DATA)

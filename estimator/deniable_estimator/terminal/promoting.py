@@ -99,20 +99,13 @@ def _whole(finds: Finds) -> tuple[list[str], int]:
 def _toml_list(values: list[str]) -> str:
     """The key of a category, with its strings as TOML and JSON both write them. All but ASCII is
     escaped, as these lines are copied from a terminal."""
-    lines = "".join(f"    {_quoted(each)},\n" for each in values)
+    lines = "".join(f'    "{"".join(map(_escaped, each))}",\n' for each in values)
     return f"values = [\n{lines}]"
 
 
-def _quoted(text: str) -> str:
-    """A basic string of TOML, which has no surrogate pairs: large letters have eight digits."""
-    return "".join(
-        each
-        if " " <= each <= "~"
-        else f"\\u{ord(each):04x}"
-        if each <= "\uffff"
-        else f"\\U{ord(each):08x}"
-        for each in json.dumps(text, ensure_ascii=False)
-    )
+def _escaped(letter: str) -> str:
+    """TOML has no surrogate pairs: large letters have eight digits."""
+    return f"\\U{ord(letter):08x}" if letter > "\uffff" else json.dumps(letter)[1:-1]
 
 
 def _replace(path: Path, text: str) -> None:

@@ -8,8 +8,8 @@ call, 3 if nothing has been reported yet.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack, closing
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
@@ -21,7 +21,7 @@ from deniable.tools.command_line import command
 from deniable.whole_files import written
 from deniable_collector.options import from_environment
 from deniable_estimator.terminal.call import StoreCall, asks, of_store
-from deniable_estimator.terminal.options import Parsed, Real, as_json, no_data, opened, say
+from deniable_estimator.terminal.options import Parsed, Real, as_json, opened, progress, say
 
 # numpy and rich take longer to import than `deniable --help` should.
 
@@ -130,16 +130,19 @@ def release(
     if plan_only and (out or sign):
         raise click.UsageError("--plan writes nothing: leave --out and --sign out")
     request = ReleaseRequest(call.query, form=form_of, method=method, epsilon=epsilon)
-    request.check()
     signer = private_key(sign) if sign else None
     if out is not None and not out.parent.is_dir():
         raise click.ClickException(f"there is no folder {out.parent} to write {out.name} to")
-    with _steps() as tell:
+    with progress("Reading") as update:
+
+        def tell(what: str) -> None:
+            update(description=what)
+
         try:
             with opened(call.store) as reader:
                 prepared = prepare(reader, call.registry, request, progress=tell)
         except NoReports:
-            no_data(call.metric.name)
+            call.check(0)
         if plan_only:
             show(release_plan_document(prepared, charges_in(_ledger()), *_limits()))
             return
@@ -176,30 +179,17 @@ def _write(files: Mapping[Path, str]) -> None:
         ) from None
 
 
-@contextmanager
-def _steps() -> Iterator[Callable[[str], None]]:
-    """A line on a terminal's standard error that says what is being done."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda what: None
-        return
-    with console.status("Reading") as status:
-        yield status.update
-
-
 @command("deniable release list")
 @as_json
 def list_releases(form: str | None) -> None:
     """List what was released, the newest first, and what all of it reveals together."""
-    from deniable_estimator.releasing.release_ledger import account_in, releases_in
+    from deniable_estimator.releasing.release_ledger import releases_in
     from deniable_estimator.terminal.release_documents import releases_data, releases_document
 
     path = _ledger()
     if not path.exists():
         raise click.ClickException(f"there is no ledger {path}: nothing was released with it")
-    account, kept = account_in(path, *_limits()), releases_in(path)
+    kept, account = releases_in(path, *_limits())
     say(form, lambda: releases_data(kept, account), lambda: releases_document(kept, account))
 
 
@@ -233,8 +223,9 @@ def verify(file: Path, table: Path | None, key: Path | None, form: str | None) -
     from deniable_estimator.terminal.release_documents import verified_document
 
     signer = public_key(key) if key else None
-    manifest = check(_read(file), _read(table) if table else None, signer)
-    signed, by_key = "signature" in json.loads(_read(file)), signer is not None
+    text = _read(file)
+    manifest = check(text, _read(table) if table else None, signer)
+    signed, by_key = "signature" in json.loads(text), signer is not None
     say(
         form,
         lambda: manifest,

@@ -29,15 +29,17 @@ from deniable_estimator.releasing.words import (
 
 def release_document(found: Release, out: Path | None) -> Document:
     """The numbers, if they are not written to a file, and what they reveal."""
-    frames = () if out else (released_frame(found.manifest, found.data, MOST_ROWS),)
+    whole = json.loads(found.document)
+    manifest = whole["manifest"]
+    frames = () if out else (released_frame(manifest, whole["data"], MOST_ROWS),)
     notes = [
         f"Wrote {out}" if out else "",
-        statement(found.manifest),
+        statement(manifest),
         "This was released before: the same numbers, at no charge." if found.again else "",
     ]
     verdict = Note(f"Release {found.id}. {_spent(found.spent)}", "quiet")
     told = tuple(Note(each) for each in notes if each)
-    return Document("release", _heading(found.manifest), verdict, frames=frames, notes=told)
+    return Document("release", _heading(manifest), verdict, frames=frames, notes=told)
 
 
 def release_plan_document(

@@ -6,9 +6,8 @@ Exit codes: 0 for a result, 1 for an error, 2 for a wrong call.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ import click
 
 from deniable.protocol.coded_message import counted
 from deniable.protocol.mechanisms.prefix_tree import head
-from deniable.protocol.types.discovery import Discovery, denied
+from deniable.protocol.types.discovery import Discovery
 from deniable.protocol.types.number import Number
 from deniable.protocol.types.retention import Retention
 from deniable.tools.command_line import command
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from deniable import Metric
-    from deniable_collector.tally import Tally
     from deniable_estimator.document.document import Document
     from deniable_estimator.kinds.base import Answer
     from deniable_estimator.kinds.discovery.finds import Finds
@@ -81,9 +79,13 @@ def simulate(
     from deniable import Registry
     from deniable.protocol.value_list import read_values
     from deniable_estimator.analyses import sample_tally
+    from deniable_estimator.asking.discoveries import finds_of
+    from deniable_estimator.asking.fetch import Question
     from deniable_estimator.asking.query import find_metric
+    from deniable_estimator.kinds.basis import Part
     from deniable_estimator.kinds.registry import answer_of
     from deniable_estimator.planning.population import Crowd, made_up, read_population
+    from deniable_estimator.statistics.participation import Participation
 
     declared = find_metric(Registry.load(registry), metric)
     kind, rng = declared.type, np.random.default_rng(seed)
@@ -101,7 +103,8 @@ def simulate(
         reporting = rng.binomial(counts, declared.rate)
         tally = sample_tally(declared.scheme, reporting, rng, values=values, metric=metric)
         if isinstance(kind, Discovery):
-            finds = _found(declared, kind, tally)
+            part = Part(tally, declared.scheme, None, Participation.evenly(tally))
+            finds = finds_of(Question((part,)), declared)
         else:
             looked_for = values if declared.needs_candidates else None
             answer = answer_of(tally, declared.scheme, looked_for, unit=kind.unit)
@@ -110,11 +113,11 @@ def simulate(
     elif isinstance(kind, Number):
         truth = Crowd.of(np.array(values, np.float64), counts.astype(np.float64))
         told = [truth.series(each) for each in answer.series.names]
-        _say(form, answer, devices, truth, "series", told, population.words)
+        _say_answer(form, answer, devices, truth, "series", told, population.words)
     else:
         parts = counts / devices
         rows = "cells" if kind.of else "values"
-        _say(form, answer, devices, parts, rows, parts.tolist(), population.words)
+        _say_answer(form, answer, devices, parts, rows, parts.tolist(), population.words)
 
 
 def _check(declared: Metric, shares: Path | None, candidates: Path | None) -> None:
@@ -132,7 +135,7 @@ def _check(declared: Metric, shares: Path | None, candidates: Path | None) -> No
         raise click.UsageError("--shares has strings and weights: leave --candidates out")
 
 
-def _say(
+def _say_answer(
     form: str | None,
     answer: Answer,
     devices: int,
@@ -143,23 +146,28 @@ def _say(
 ) -> None:
     """Print the answer of a simulated crowd with the `truth` as `answer_document` takes it; in
     JSON each of these `rows` has the one that is `told` of it."""
-    from deniable_estimator.document.csv_files import plain
     from deniable_estimator.terminal.printing import answer_document
 
-    def data() -> dict[str, Any]:
-        report = answer.to_dict()
-        for row, each in zip(report[rows], plain(told), strict=True):
-            row["truth"] = each
-        return {"devices": devices, **report}
-
-    def document() -> Document:
-        return _with_notes(answer_document(answer, truth), _of_the_crowd(words))
-
-    say(form, data, document)
+    report = {"devices": devices, **answer.to_dict()}
+    _say(form, report, rows, told, lambda: answer_document(answer, truth), words)
 
 
-def _of_the_crowd(words: str) -> str:
-    return f"The simulated devices: {words}."
+def _say(
+    form: str | None,
+    report: dict[str, Any],
+    rows: str,
+    told: Sequence[float | None],
+    document: Callable[[], Document],
+    words: str,
+) -> None:
+    from deniable_estimator.document.csv_files import plain
+
+    for row, each in zip(report[rows], plain(told), strict=True):
+        row["truth"] = each
+    crowd = f"The simulated devices: {words}."
+    # Found strings are such that strangers could have written them.
+    strings = rows == "finds"
+    say(form, lambda: report, lambda: _with_notes(document(), crowd), ascii_only=strings)
 
 
 def _with_notes(document: Document, *notes: str) -> Document:
@@ -198,17 +206,7 @@ def _simulate_lives(
         answer = answer_of(whole, declared.scheme, participation=participation)
     truth = true_series([window for _, window in drawn], kind.ages)
     told = [truth.get(each) for each in answer.series.names]
-    _say(form, answer, devices, truth, "series", told, life.words(devices))
-
-
-def _found(declared: Metric, kind: Discovery, tally: Tally) -> Finds:
-    from deniable_estimator.kinds.basis import Part
-    from deniable_estimator.kinds.discovery.finds import Rule, find_strings
-    from deniable_estimator.statistics.participation import Participation
-
-    part = Part(tally, declared.scheme, None, Participation.evenly(tally))
-    rule = Rule(kind.minimum_share, partial(denied, patterns=kind.deny))
-    return find_strings([part], rule)
+    _say_answer(form, answer, devices, truth, "series", told, life.words(devices))
 
 
 def _say_finds(
@@ -236,13 +234,6 @@ def _say_finds(
     )[:_MISSED]
     named = [(each.decode("utf-8", "backslashreplace"), share) for share, each in missed]
 
-    def data() -> dict[str, Any]:
-        told = finds.to_dict()
-        for row, each in zip(told["finds"], finds.finds, strict=True):
-            row["truth"] = truth.get(each.head, 0.0)
-        told["missed"] = [{"text": text, "truth": share} for text, share in named]
-        return {"devices": devices, **told}
-
     def document() -> Document:
         notes = []
         false = sum(not truth.get(each.head) for each in finds.finds)
@@ -255,6 +246,9 @@ def _say_finds(
         if named:
             text = ", ".join(f"{isolated(printable(name))} {share:.2%}" for name, share in named)
             notes.append(f"The commonest that were not found: {text}.")
-        return _with_notes(finds_document(finds, MOST_ROWS), *notes, _of_the_crowd(words))
+        return _with_notes(finds_document(finds, MOST_ROWS), *notes)
 
-    say(form, data, document, ascii_only=True)
+    listed = [{"text": text, "truth": share} for text, share in named]
+    report = {"devices": devices, **finds.to_dict(), "missed": listed}
+    told = [truth.get(each.head, 0.0) for each in finds.finds]
+    _say(form, report, "finds", told, document, words)

@@ -61,6 +61,7 @@ _NEW = sentence("{told}; nothing before to compare with")
 _OPEN = message("no list of strings to look for")
 _DISCOVERY = message("`deniable estimate discover` lists the strings that were found")
 _NOTHING = message("no reports in these weeks")
+_NEVER = message("no reports so far")
 _NEAR = sentence("near in time: {noted}")
 _DISHONEST = sentence("these weeks look dishonest: {reasons}")
 _TITLE = sentence("deniable: {first} to {last}")
@@ -93,6 +94,8 @@ class WeeklyDigest:
     changed: list[DigestLine] = field(default_factory=list)
     attention: list[DigestLine] = field(default_factory=list)
     unchanged: list[DigestLine] = field(default_factory=list)
+    silent: list[DigestLine] = field(default_factory=list)
+    """The metrics that never had a report."""
     since: list[DigestLine] = field(default_factory=list)
     """The metrics that changed since."""
     compared: int = 0
@@ -125,21 +128,24 @@ def weekly_digest(
     family = len(metrics) * (2 if latest else 1)
     for metric in metrics:
         query = Query(metric.name, candidates=listed_strings(metric, candidates_folder))
-        selection = select(reader, registry, query).apart()
+        whole = select(reader, registry, query)
+        selection = whole.apart()
         period = newest_period(weekly, now, "month") if metric.window == "month" else weekly
         needs = [*_attention(metric, selection, rules.get(metric.name, MetricRules()), now)]
-        if period and period.last >= weekly.first:
+        page = page_of(dashboard, metric.name, {})
+        if not whole.labels:
+            digest.silent.append(DigestLine(metric.name, _NEVER, page))
+        elif period and period.last >= weekly.first:
             after = _answer(selection, period)
             text, new, odd = _judged_line(metric, selection, period, after, family)
-            page = page_of(dashboard, metric.name, period.query)
+            shown = page_of(dashboard, metric.name, period.query)
             near = _noted(metric, period, annotations) if new else ""
             told = digest.changed if new else digest.unchanged
-            told.append(DigestLine(metric.name, text, page, near))
+            told.append(DigestLine(metric.name, text, shown, near))
             if odd:
                 needs.append(odd)
         if latest and latest.concerns(metric.name):
             _add_since(digest, metric, selection, latest, family, dashboard)
-        page = page_of(dashboard, metric.name, {})
         digest.attention += [DigestLine(metric.name, each, page) for each in needs]
     return digest
 
@@ -314,6 +320,7 @@ def _parts(digest: WeeklyDigest) -> list[tuple[str, list[DigestLine]]]:
         (message("Changed"), digest.changed),
         (message("Needs attention"), digest.attention),
         (message("Not changed"), digest.unchanged),
+        *([(message("No reports yet"), digest.silent)] if digest.silent else []),
     ]
 
 

@@ -98,9 +98,13 @@ class Watcher:
         """The findings of a metric that were not told; the others are noted as seen."""
         rules = self.rules.of(metric.name)
         query = Query(metric.name, candidates=listed_strings(metric, self.candidates_folder))
-        selection = select(self.reader, self.registry, query).apart()
+        whole = select(self.reader, self.registry, query)
+        selection = whole.apart()
+        awaited = None if whole.labels else state.awaited.setdefault(metric.name, now)
+        if awaited is None:
+            state.awaited.pop(metric.name, None)
         newest = newest_settled(selection.labels, now, 0)
-        found = list(standing(metric, newest, rules, now))
+        found = list(standing(metric, newest, rules, now, awaited))
         kinds = {"expires", "stale"}
         window = newest_settled(selection.labels, now, self.rules.wait_days)
         if window is not None and _is_later(window, state.judged.get(metric.name)):
@@ -162,8 +166,9 @@ class Watcher:
         for key, told in state.told.items():
             if told.ended is None and key.split("/", 1)[0] not in watched:
                 told.ended = now
-        for name in set(state.judged) - watched:
-            del state.judged[name]
+        for kept in (state.judged, state.awaited):
+            for name in kept.keys() - watched:
+                del kept[name]
 
     def _note(self, found: MetricFinding, state: WatchState, now: float) -> Mapping[str, Any]:
         """Note a new finding, with the message that its channels are to be sent."""
@@ -220,6 +225,7 @@ class Watcher:
                 "changed": [each.metric for each in digest.changed],
                 "attention": [each.metric for each in digest.attention],
                 "unchanged": [each.metric for each in digest.unchanged],
+                "silent": [each.metric for each in digest.silent],
             },
             "body": as_text(digest, self.rules.language),
         }

@@ -1,8 +1,9 @@
 """What was told already, in a small file: each finding once, until it has ended.
 
-The file holds no report and no address: the newest window that was judged of each metric, and of
-each finding when it began, when it was last seen, when it ended, and to which channels it must
-still be sent. It is replaced in one step, so that a crash leaves the old or the new one.
+The file holds no report and no address: the newest window that was judged of each metric, or since
+when its first report is awaited; and of each finding when it began, when it was last seen, when it
+ended, and to which channels it must still be sent. It is replaced in one step, so that a crash
+leaves the old or the new one.
 """
 
 from __future__ import annotations
@@ -61,6 +62,8 @@ class WatchState:
     """The newest window that was judged, by metric."""
     told: dict[str, ToldFinding] = field(default_factory=dict)
     """By the key of the finding."""
+    awaited: dict[str, float] = field(default_factory=dict)
+    """Since when a metric is watched that never had a report: POSIX time in seconds, by metric."""
 
     def is_active(self, key: str) -> bool:
         """Whether a finding was told and has not ended."""
@@ -98,7 +101,7 @@ class WatchState:
                 f"{path} cannot be read as the state of deniable watch: restore it from a backup, "
                 "or remove it; without it everything that holds now is told once more"
             ) from None
-        return cls(found.judged, found.told)
+        return cls(found.judged, found.told, found.awaited)
 
     def save(self, path: Path) -> None:
         """Replace the file in one step.
@@ -117,6 +120,7 @@ class _File(msgspec.Struct):
     schema: Literal[1]
     judged: dict[str, str]
     told: dict[str, ToldFinding]
+    awaited: dict[str, float] = {}
 
 
 @contextmanager

@@ -138,16 +138,16 @@ def test_strings_of_a_file_do_not_travel(workers, tmp_path):
     path = tmp_path / "list.txt"
     path.write_text("a\nb\n")
     strings = Listed(["a", "b"], str(path))
-    found = workers.run(dict, {"list": strings, "values": strings.values}, strings=strings)
+    found = workers.run(dict, {"list": strings, "values": strings.values})
     assert found["list"] is strings
     assert found["values"] is strings.values
-    assert workers.run(len, strings.values, strings=strings) == 2
+    assert workers.run(len, strings.values) == 2
     path.write_text("a\nc\n")
     workers.close()
     others = Workers(1, MEMORY, 2)
     try:
         with pytest.raises(Exception, match="has just been changed"):
-            others.run(len, strings, strings=strings)
+            others.run(len, strings)
     finally:
         others.close()
 

@@ -18,7 +18,7 @@ from deniable import Metric, Registry
 from deniable_estimator.analyses import sample_tally
 from deniable_estimator.asking.comparison import compare
 from deniable_estimator.asking.fetch import read, select
-from deniable_estimator.asking.history import Look, look
+from deniable_estimator.asking.history import Look, look_at_each
 from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.trend import trend
@@ -32,6 +32,11 @@ from deniable_estimator.kinds.pairs.sentences import (
 from deniable_estimator.kinds.registry import answer_of, combine
 from deniable_estimator.kinds.shares.shares import Shares
 from deniable_estimator.planning.population import zipf_shares
+
+
+def _look(label, question):
+    (found,) = look_at_each([label], [question])
+    return found
 
 
 def answered(scheme, n=50_000, table=TABLE, seed=1, day=DAYS[0]):
@@ -143,11 +148,11 @@ def test_own_reports_are_not_counted_twice(filled, store, fill, registry):
 def test_windows_of_a_margin_are_looked_at(filled, store):
     """Anomalies of a pair look at its cells, and those of a margin at the margin."""
     selection = select(Reader(store), Registry.parse(FORGOTTEN), Query("plan"))
-    found = look(DAYS[0], selection.within({DAYS[0]}).read())
+    found = _look(DAYS[0], selection.within({DAYS[0]}).read())
     assert isinstance(found, Look)
     assert found.values == ("free", "pro", "team")
-    assert look("2026-12-01", selection.within({"2026-12-01"}).read()) is None
-    cells = look(
+    assert _look("2026-12-01", selection.within({"2026-12-01"}).read()) is None
+    cells = _look(
         DAYS[0], select(Reader(store), filled, Query("plan_by_mode")).within({DAYS[0]}).read()
     )
     assert cells is not None

@@ -54,7 +54,7 @@ def test_a_crash_between_charge_and_document_spends_and_publishes_nothing(path):
     ledger.close()
     again = ReleaseLedger(path, 1e-6, 0.5)
     assert again.spent().epsilon == pytest.approx(0.5)
-    assert [each.document for each in releases_in(path)] == [None]
+    assert [each.document for each in releases_in(path, 1e-6, None)[0]] == [None]
     again.charged("a", TODAY, lambda _: charge(0.5))
     assert again.keep("a", lambda: ("one", "csv")).document == "one"
     assert again.spent().epsilon == pytest.approx(0.5)
@@ -234,7 +234,7 @@ def test_a_full_disk_charges_nothing_or_keeps_the_charge(path):
     connection.execute(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(LedgerError, match="full"):
         ledger.keep("a", lambda: ("{}" * 100_000, "csv"))
-    (kept,) = releases_in(path)
+    (kept,) = releases_in(path, 1e-6, None)[0]
     assert kept.document is None
 
     def charge_more():
@@ -244,7 +244,7 @@ def test_a_full_disk_charges_nothing_or_keeps_the_charge(path):
     with pytest.raises(LedgerError, match="full"):
         charge_more()
     # The charge that had no room is not counted, and those before it are.
-    names = {each.id for each in releases_in(path)}
+    names = {each.id for each in releases_in(path, 1e-6, None)[0]}
     assert names == {"a", *(f"b{number}" for number in range(len(names) - 1))}
     connection.execute("PRAGMA max_page_count = 100000")
     assert ledger.keep("a", lambda: ("one", "csv")).document == "one"

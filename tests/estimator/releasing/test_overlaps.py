@@ -15,7 +15,7 @@ from deniable_collector.tally import Tally
 from deniable_estimator.analyses import analysis_of
 from deniable_estimator.releasing.charge import Charge, total
 from deniable_estimator.releasing.noise import of_rho
-from deniable_estimator.releasing.overlaps import cells, cells_near
+from deniable_estimator.releasing.overlaps import cells
 from deniable_estimator.releasing.words import figure
 
 from .conftest import document
@@ -123,8 +123,8 @@ def test_only_exact_sums_near_a_noisy_one_count():
     """Those that share reports with it, and those that share reports with these; not itself."""
     exact = [[of(a=2000, b=2000)], [of(b=2000)], [of(z=5000)]]
     near = [of(a=2000)]
-    assert sorted(cell.reports for cell in cells_near(exact, near, [near])) == [2000, 2000]
-    assert cells_near(exact, [of(y=5000)], []) == []
+    assert sorted(cell.reports for cell in cells(exact, near, [near], exact=False)) == [2000, 2000]
+    assert cells(exact, [of(y=5000)], exact=False) == []
 
 
 def _binomial(n, q):

@@ -84,6 +84,24 @@ def test_one_week_tells_of_the_cohorts_that_began_before_it(store, registry, see
         assert abs(answer.series.value[at] - truth) < _ERRORS * error, WEEKS[place]
 
 
+def test_a_week_that_has_not_ended_says_nobody_is_lost(store, registry, seen):
+    """Its devices may report yet; what the weeks before say stays as it is."""
+    whole = _asked(store, registry, *WEEKS[:-1])
+    found = read(Reader(store), registry, Query("back"), now=windows.end(WEEKS[-1]) - 1)
+    assert found.unfinished == WEEKS[-1:]
+    assert [each.window for each in found.growth] == list(WEEKS[:-1])
+    assert found.rows() == whole.rows()
+    assert "who was lost" in found.warnings[1]
+    running = read(
+        Reader(store),
+        registry,
+        Query("back", Days(windows.first_day(WEEKS[-1]))),
+        now=windows.end(WEEKS[-1]) - 1,
+    )
+    assert running.growth == ()
+    assert np.isnan(running.series.at("age 1")[0])
+
+
 def test_cohorts_before_and_after_a_change_are_compared(store, registry, seen):
     """Cohorts that began before it count as such although they were seen again after it; the
     comparison holds the planted change, and finds it."""

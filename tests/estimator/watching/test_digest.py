@@ -5,13 +5,21 @@ import re
 from dataclasses import replace
 from datetime import date
 
+import numpy as np
 import pytest
 from tests.registries import declared
 
 from deniable import Registry
+from deniable_estimator.analyses import sample_tally
 from deniable_estimator.annotations import Annotation
 from deniable_estimator.asking.reader import Reader
-from deniable_estimator.watching.digest import DigestLine, WeeklyDigest, as_html, weekly_digest
+from deniable_estimator.watching.digest import (
+    DigestLine,
+    WeeklyDigest,
+    as_html,
+    as_text,
+    weekly_digest,
+)
 from deniable_estimator.watching.rules_file import parse_rules
 from deniable_estimator.watching.seen import WatchState
 
@@ -27,9 +35,19 @@ def made(store, registry, now=MONDAY, weeks=1):
     )
 
 
-def test_a_month_is_told_when_it_ends(store, tmp_path):
+def test_a_metric_that_never_had_a_report_has_its_own_heading(store, registry):
+    """It has not stayed as it was: nothing is known of it."""
+    found = made(store, registry)
+    assert [each.metric for each in found.silent] == ["browser"]
+    assert found.unchanged == []
+    assert "No reports yet (1)\n  browser: no reports so far\n" in as_text(found, "en")
+
+
+def test_a_month_is_told_when_it_ends(store, fill, tmp_path):
     """A metric by months has a line in the week in which one ended, and in no other."""
     registry = Registry.parse(declared(m={"type": "boolean", "window": "month"}))
+    scheme, rng = registry["m"].scheme, np.random.default_rng(1)
+    fill(sample_tally(scheme, [9, 9], rng, metric="m", window="2026-01"), scheme)
     for number, ended in ((27, True), (20, False), (34, False)):
         found = weekly_digest(
             Reader(store), registry, tuple(registry), {}, "https://d.example", noon(number)

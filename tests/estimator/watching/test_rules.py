@@ -94,7 +94,8 @@ def test_a_state_survives_its_file(tmp_path):
     """What is saved is loaded again; a file that is not there is an empty state."""
     path = tmp_path / "state"
     assert WatchState.load(path) == WatchState()
-    state = WatchState({"m": "2026-11-02"}, {"m/few/": ToldFinding("2026-11-02", 1.0, 2.0)})
+    told = {"m/few/": ToldFinding("2026-11-02", 1.0, 2.0)}
+    state = WatchState({"m": "2026-11-02"}, told, {"n": 3.0})
     state.save(path)
     assert WatchState.load(path) == state
     assert os.listdir(tmp_path) == ["state"]  # noqa: PTH208

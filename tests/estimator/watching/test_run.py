@@ -130,6 +130,21 @@ def test_silence_and_expiry(store, registry, report):
     assert told(watcher.run(state, late + 40 * 86_400)) == []
 
 
+def test_a_metric_that_never_had_a_report_is_told_once(store, registry, report):
+    """It is silent some windows after it was first watched, also where runs are far apart."""
+    watcher = RenewedWatcher(Reader(store), registry, rules(registry))
+    state = WatchState()
+    assert told(watcher.run(state, noon(0))) == []
+    assert told(watcher.run(state, noon(5) - 1)) == []
+    (message,) = watcher.run(state, noon(5)).messages
+    assert (message["kind"], message["since"]) == ("stale", day(1))
+    assert message["text"] == f"no reports since {day(1)}, when it was first watched"
+    assert told(watcher.run(state, noon(6))) == []
+    report(6)
+    assert told(watcher.run(state, noon(6))) == []
+    assert (state.awaited, state.is_active("browser/stale/")) == ({}, False)
+
+
 def test_too_few_reports(store, registry, report):
     """A window that cannot show the stated share is told, with what that takes, until one can."""
     watcher = RenewedWatcher(Reader(store), registry, rules(registry))

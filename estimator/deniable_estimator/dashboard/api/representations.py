@@ -61,8 +61,7 @@ def respond_at(
         return same
     found = find()
     tag = _tag(form, (*about, found.version))
-    candidates = reading.candidates
-    text = reading.source.written(found.lines, ("api", tag), *found.write, candidates=candidates)
+    text = reading.source.written(found.lines, ("api", tag), *found.write)
     return _response(form, text, tag)
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date, timedelta
+from itertools import count, islice
 from typing import NamedTuple
 
 from deniable_estimator.messages import Dated
@@ -64,31 +65,31 @@ def nice_step(least: float) -> float:
     return next(step * power for step in (1, 2, 5, 10) if step * power >= least * (1 - 1e-9))
 
 
+def _steps(about: float) -> Iterator[float]:
+    """All round steps from a tenth of the power of ten of this number on."""
+    for power in count(math.floor(math.log10(about)) - 1):
+        yield from (factor * 10.0**power for factor in _FACTORS)
+
+
 def round_levels(lowest: float, highest: float) -> tuple[list[float], float]:
     """Four or five round numbers, the first at `lowest` or below it and the last at `highest`,
     which is larger, or above it; and the step between them."""
-    power = math.floor(math.log10((highest - lowest) / _MOST_STEPS)) - 1
-    while True:
-        for factor in _FACTORS:
-            step = factor * 10.0**power
-            first = math.floor(lowest / step + 1e-9)
-            last = math.ceil(highest / step - 1e-9)
-            if last - first <= _MOST_STEPS:
-                return [each * step for each in range(first, last + 1)], step
-        power += 1
+
+    def ends(step: float) -> tuple[int, int]:
+        return math.floor(lowest / step + 1e-9), math.ceil(highest / step - 1e-9)
+
+    steps = ((step, *ends(step)) for step in _steps((highest - lowest) / _MOST_STEPS))
+    step, first, last = next(each for each in steps if each[2] - each[1] <= _MOST_STEPS)
+    return [each * step for each in range(first, last + 1)], step
 
 
 def levels_from_zero(highest: float) -> tuple[list[float], float]:
     """Zero and three or four multiples of a round step up to `highest`, and the step. The third
     may lie beyond it, by a sixth of it at most."""
-    power = math.floor(math.log10(highest / _MOST_TICKS)) - 1
-    while True:
-        for factor in _FACTORS:
-            step = factor * 10.0**power
-            if highest / step < _MOST_TICKS - 1e-9:
-                count = max(_LEAST_TICKS - 1, math.floor(highest / step + 1e-9))
-                return [each * step for each in range(count + 1)], step
-        power += 1
+    steps = _steps(highest / _MOST_TICKS)
+    step = next(each for each in steps if highest / each < _MOST_TICKS - 1e-9)
+    last = max(_LEAST_TICKS - 1, math.floor(highest / step + 1e-9))
+    return [each * step for each in range(last + 1)], step
 
 
 def log_levels(lowest: float, highest: float) -> list[tuple[float, float]]:
@@ -111,8 +112,7 @@ def _log_candidates(lowest: float, highest: float) -> Iterator[list[tuple[float,
             for factor in factors
             if low <= each + math.log10(factor) <= high
         ]
-    power = math.floor(math.log10(highest - lowest)) - 1
-    for step in (factor * 10.0**each for each in (power, power + 1) for factor in _FACTORS):
+    for step in islice(_steps(highest - lowest), 2 * len(_FACTORS)):
         first, last = math.ceil(lowest / step - 1e-9), math.floor(highest / step + 1e-9)
         if last - first < 2 * _MOST_TICKS:
             yield [(each * step, step) for each in range(first, last + 1)]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
@@ -50,6 +51,8 @@ NAMES = {
     "returned": message("share that came back"),
 }
 """What people call the series of the lifecycle."""
+
+_ENDED = message("who was lost and who came back is told of complete windows alone")
 
 _COHORT_WINDOWS = 3
 """Periods of so many windows have two cohorts of their own that were seen again."""
@@ -133,6 +136,19 @@ class RetentionAnswer(Answer):
     began: frozenset[int] | None = None
     """Cohorts that began in other windows do not count; None for no limit."""
 
+    def marked(self, unfinished: Collection[str]) -> Self:
+        """Who was lost and who came back is told of the windows that have ended alone."""
+        found = super().marked(unfinished)
+        if not found.unfinished:
+            return found
+        first, *others = found.warnings
+        return replace(found, warnings=(first, _ENDED, *others))
+
+    @property
+    def ended(self) -> tuple[str, ...]:
+        """Its windows that have ended."""
+        return tuple(each for each in self.windows if each not in self.unfinished)
+
     @property
     def asks(self) -> tuple[str, ...]:
         """The questions that are answered."""
@@ -154,11 +170,11 @@ class RetentionAnswer(Answer):
 
     @cached_property
     def cells(self) -> Cells:
-        """The cells of the triangle that were seen in the windows of the answer."""
+        """The cells of the triangle that were seen in its windows that have ended."""
         if self.cohorts is None:
             return cells_of((), 0)
         found = cells_of(self.cohorts.numbers, self.ages)
-        own = {windows.number(label) for label in self.windows}
+        own = {windows.number(label) for label in self.ended}
         numbers = self.cohorts.numbers
         kept = [
             numbers[later] in own and (self.began is None or numbers[first] in self.began)
@@ -181,8 +197,8 @@ class RetentionAnswer(Answer):
 
     @cached_property
     def growth(self) -> tuple[WindowGrowth, ...]:
-        """Of each of its windows that can be told apart, the oldest first."""
-        own = set(self.windows)
+        """Of each of its windows that have ended and can be told apart, the oldest first."""
+        own = set(self.ended)
         before = {windows.number(each.label): each for each in self.lives}
         return tuple(
             _growth(each, before.get(windows.number(each.label) - 1), self.asked, self.level)
