@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import logging
 import os
+import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -244,9 +245,9 @@ def _opened(make: Callable[[str], _T], path: str) -> _T:
     """What is kept in a file of the folder of data."""
     try:
         return make(path)
-    except OSError as error:
-        problem = f"DENIABLE_DATA: {path} cannot be opened: {error.strerror}"
-        raise SettingsError([problem]) from None
+    except (OSError, sqlite3.Error) as error:
+        told = error.strerror if isinstance(error, OSError) else error
+        raise SettingsError([f"DENIABLE_DATA: {path} cannot be opened: {told}"]) from None
 
 
 def close_app(app: Flask) -> None:
