@@ -79,7 +79,7 @@ def check_names(arguments: Iterable[str], known: Collection[str]) -> None:
         )
 
 
-def one_of(text: str, name: str, choices: tuple[_T, ...]) -> _T:
+def one_of(text: str, name: str, choices: Iterable[_T]) -> _T:
     """What a parameter that is one of some choices says.
 
     Raises:

@@ -13,8 +13,8 @@ from msgspec import Meta
 from werkzeug.datastructures import MultiDict
 
 from deniable.protocol import windows
-from deniable_estimator.dashboard.overview.filters import State
-from deniable_estimator.dashboard.overview.listing import Sort
+from deniable_estimator.dashboard.overview.filters import STATE_NAMES
+from deniable_estimator.dashboard.overview.listing import SORT_NAMES
 from deniable_estimator.dashboard.problems import invalid
 from deniable_estimator.dashboard.ranges import LONGEST_SEARCH
 from deniable_estimator.inputs import REQUIRED, Asked
@@ -63,7 +63,8 @@ SEARCHED = (
 )
 OVERVIEW = (
     *(*SEARCHED, _SINCE, Parameter("type"), Parameter("platform")),
-    *(Parameter("state", State, None), Parameter("sort", Sort, "registry")),
+    Parameter("state", Literal[tuple(STATE_NAMES)], None),
+    Parameter("sort", Literal[tuple(SORT_NAMES)], "registry"),
 )
 ANNOTATIONS = (*RANGED, _METRIC)
 RELEASES = (_METRIC, Parameter("limit", Annotated[int, Meta(ge=1, le=1000)], 100))
