@@ -13,6 +13,7 @@ import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from werkzeug.datastructures import Headers
@@ -64,6 +65,11 @@ class Arrived:
     number: int
     at: float
     report: SealedReport
+
+    @property
+    def when(self) -> str:
+        """The time of day of its arrival, UTC."""
+        return f"{datetime.fromtimestamp(self.at, UTC):%H:%M:%S}"
 
     @property
     def size(self) -> int:

@@ -9,10 +9,8 @@ import threading
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlencode
 
 from werkzeug.wrappers import Request, Response
 
@@ -22,7 +20,6 @@ from deniable.tools.compile_command import web_files
 from deniable_collector.serving.connection import serve
 from deniable_collector.serving.wsgi import WsgiHandler
 from deniable_collector.stores import open_store
-from deniable_estimator.dashboard.access.caller import API
 from deniable_estimator.dashboard.app import close_app, create_app
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.settings import DashboardSettings
@@ -49,6 +46,15 @@ _SCRIPTS = {"/deniable.min.js": "text/javascript", "/deniable.js": "text/javascr
 """The SDK for web pages, in its development build, with the registry of now."""
 
 
+_DEVELOPER = {
+    "REMOTE_ADDR": HOST,
+    "HTTP_X_DENIABLE_DEVELOPER": "developer",
+    "HTTP_X_DENIABLE_ROLE": "operator",
+}
+"""Whoever asks is an operator, named to the dashboard as a proxy would: all that there is are the
+noisy reports of test values, and only this machine can reach it."""
+
+
 class DevelopmentApp:
     """The WSGI application: the gate under /v1/, the SDK for pages, and the dashboard.
 
@@ -68,13 +74,15 @@ class DevelopmentApp:
     ) -> None:
         self.arrivals = Arrivals()
         self._file = file
-        self._token = secrets.token_urlsafe(32)
         environ = {
             "DENIABLE_STORE": f"sqlite:///{folder}/tallies.db",
             "DENIABLE_REGISTRY": str(file.path),
             "DENIABLE_RATE": "off",
             "DENIABLE_MAX_REPORTS": _MOST_REPORTS,
-            "DENIABLE_DASHBOARD_TOKEN": self._token,
+            "DENIABLE_DASHBOARD_TOKEN": secrets.token_urlsafe(32),
+            "DENIABLE_DASHBOARD_PROXIES": HOST,
+            "DENIABLE_DASHBOARD_USER_HEADER": "X-Deniable-Developer",
+            "DENIABLE_DASHBOARD_ROLE_HEADER": "X-Deniable-Role",
             "DENIABLE_DATA": str(folder),
             **({} if candidates is None else {"DENIABLE_CANDIDATES_DIR": str(candidates)}),
         }
@@ -119,10 +127,10 @@ class DevelopmentApp:
             return self._gate(environ, start_response)
         if request.path in self._scripts:
             return self._script(request)(environ, start_response)
-        if request.path == "/login" and request.method == "GET":
-            self._sign_in(environ, request)
-        elif request.path == "/live.json" or request.path.startswith(API):
-            environ.setdefault("HTTP_AUTHORIZATION", f"Bearer {self._token}")
+        environ |= _DEVELOPER
+        if "HTTP_ORIGIN" not in environ:
+            # No page has made a program send this.
+            environ.setdefault("HTTP_SEC_FETCH_SITE", "none")
         return self._dashboard.wsgi_app(environ, start_response)
 
     def _load_scripts(self) -> None:
@@ -147,21 +155,6 @@ class DevelopmentApp:
         response.headers["X-Content-Type-Options"] = "nosniff"
         response.headers["Cache-Control"] = "no-store"
         return response
-
-    def _sign_in(self, environ: WSGIEnvironment, request: Request) -> None:
-        """Whoever asks for a page signs in without a token: all that there is are the noisy reports
-        of test values, and only this machine can reach it."""
-        form = {"token": self._token, "next": request.args.get("next", "/live")}
-        body = urlencode(form).encode()
-        environ.update(
-            {
-                "REQUEST_METHOD": "POST",
-                "CONTENT_TYPE": "application/x-www-form-urlencoded",
-                "CONTENT_LENGTH": str(len(body)),
-                "wsgi.input": BytesIO(body),
-                "HTTP_SEC_FETCH_SITE": "same-origin",
-            }
-        )
 
 
 class PortTakenError(DeniableError):
