@@ -63,6 +63,7 @@ class DevelopmentApp:
         folder: where everything is that is kept; the caller deletes it.
         origins: those of pages that may send reports, beside those of this machine.
         candidates: a folder of METRIC.txt files with strings to look for; None: there is none.
+        devices: so many simulated devices report as soon as `crowd.add` is called.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class DevelopmentApp:
         folder: Path,
         origins: Collection[str] = (),
         candidates: Path | None = None,
+        devices: int = 0,
     ) -> None:
         self.arrivals = Arrivals()
         self._file = file
@@ -88,18 +90,13 @@ class DevelopmentApp:
         }
         self.settings = settings = DashboardSettings.from_env(environ)
         self.store = open_store(settings)
-        self.crowd = SimulatedCrowd()
+        self.crowd = SimulatedCrowd(devices)
         self._gate = Gate(settings, self.store, file.registry, self.arrivals, origins)
         self._dashboard = create_app(settings, store=self.store, registry=file.registry)
         self._dashboard.extensions[LIVE] = Live(file, self.arrivals, self.crowd)
-        self._dashboard.config["DENIABLE_DEVELOPMENT"] = True
+        self._dashboard.config["DENIABLE_DEVELOPMENT"] = self.crowd
         self._dashboard.register_blueprint(live)
         self._load_scripts()
-
-    def add_devices(self, devices: int) -> None:
-        """Let so many simulated devices report, as soon as `crowd.add` is called."""
-        self.crowd.devices = devices
-        self._dashboard.config["DENIABLE_CROWD"] = devices
 
     def reload(self) -> None:
         """Serve by the registry that the file has now."""
@@ -124,7 +121,7 @@ class DevelopmentApp:
             refusal = Response("This server answers to the names of this machine alone.\n", 403)
             return refusal(environ, start_response)
         if request.path.startswith("/v1/"):
-            return self._gate(environ, start_response)
+            return self._gate.respond(request)(environ, start_response)
         if request.path in self._scripts:
             return self._script(request)(environ, start_response)
         environ |= _DEVELOPER
