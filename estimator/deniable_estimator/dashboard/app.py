@@ -28,7 +28,7 @@ from deniable_estimator.asking.work import TooHeavy, Workers, WorkersClosed
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.access.caller import for_people, role_name
 from deniable_estimator.dashboard.access.door import Door, access, guard
-from deniable_estimator.dashboard.access.people import PeopleFile
+from deniable_estimator.dashboard.access.people import PeopleFile, load_people
 from deniable_estimator.dashboard.access.sessions import Sessions
 from deniable_estimator.dashboard.access.tokens import ApiToken, parse_tokens, read_tokens
 from deniable_estimator.dashboard.access.trust import Guesses, ProxyHeaders
@@ -65,7 +65,15 @@ from deniable_estimator.dashboard.uploads import (
     offer_uploads,
 )
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.files import ANNOTATIONS, LINKS, LISTS, PEOPLE, SESSIONS, LastGood
+from deniable_estimator.files import (
+    ANNOTATIONS,
+    LINKS,
+    LISTS,
+    PEOPLE,
+    SESSIONS,
+    LastGood,
+    SmallDatabase,
+)
 from deniable_estimator.messages import isolated, message
 
 CONTENT_SECURITY_POLICY = (
@@ -197,6 +205,19 @@ def create_app(
             app.wsgi_app, x_for=0, x_proto=hops, x_host=hops
         )
     return app
+
+
+def check_kept(settings: DashboardSettings) -> None:
+    """Open what a dashboard keeps in its folder, which is made: mistakes are told before it starts.
+
+    Raises:
+        SettingsError, CheckedFileError: the folder, or a file in it, cannot be used.
+    """
+    _make_folder(settings.data)
+    for name in (LINKS, SESSIONS, LISTS):
+        _opened(SmallDatabase, settings.kept(name))
+    if (people := Path(settings.kept(PEOPLE))).exists():
+        load_people(people)
 
 
 def _make_folder(path: str) -> None:

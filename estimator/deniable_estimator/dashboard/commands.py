@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import secrets
-from contextlib import closing
-from dataclasses import replace
 
 import click
 
+from deniable import Registry
 from deniable.tools.command_line import command
 from deniable_collector.options import bind_option, server_registry_option, store_option
 from deniable_collector.serving.gunicorn import become, check_addresses, environment
 from deniable_collector.stores import open_store
-from deniable_estimator.dashboard.app import close_app, create_app
+from deniable_estimator.dashboard.app import check_kept
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.files import DATA_FOLDER, DATA_SETTING
 
@@ -33,18 +31,15 @@ def dashboard(registry: str | None, store: str | None, bind: str | None) -> None
     if not environ.get(DATA_SETTING):
         environ[DATA_SETTING] = DATA_FOLDER
     settings = DashboardSettings.from_env(environ)
+    Registry.load(settings.registry)
     check_addresses({"DENIABLE_DASHBOARD_BIND": settings.dashboard_bind})
-    token = settings.dashboard_token or secrets.token_urlsafe(32)
-    # What the server will open is opened here first, so that a mistake ends the command with one
-    # line. The server logs what else it finds.
-    logging.disable()
-    with closing(open_store(settings)) as opened:
-        close_app(create_app(replace(settings, dashboard_token=token), store=opened))
+    open_store(settings).close()
+    check_kept(settings)
     for told in DashboardSettings.strangers(environ):
         click.echo(f"warning: {told}", err=True)
     if not settings.dashboard_token:
-        environ["DENIABLE_DASHBOARD_TOKEN"] = token
-        click.echo(f"token: {token}")
+        environ["DENIABLE_DASHBOARD_TOKEN"] = secrets.token_urlsafe(32)
+        click.echo(f"token: {environ['DENIABLE_DASHBOARD_TOKEN']}")
     become(
         "deniable_estimator.dashboard.gunicorn_conf",
         "deniable_estimator.dashboard:create_app()",

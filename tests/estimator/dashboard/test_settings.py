@@ -152,7 +152,6 @@ def run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DENIABLE_STORE", "sqlite:///other.db")
     monkeypatch.delenv("DENIABLE_DASHBOARD_TOKEN", raising=False)
-    monkeypatch.setattr("logging.disable", lambda: None)
     became = []
     monkeypatch.setattr(os, "execve", lambda path, arguments, environ: became.append(environ))
     options = ["--store", "sqlite:///mine.db", "--bind", "localhost:0"]
