@@ -233,7 +233,11 @@ class LastGood(Generic[_T]):
 
 class SmallDatabase:
     """An SQLite file for its owner alone, which all processes of a dashboard share; for "" the
-    memory of this process. Threads may share it. `begin` are statements that make its tables."""
+    memory of this process. Threads may share it. `begin` are statements that make its tables.
+
+    Raises:
+        OSError, sqlite3.Error: it cannot be opened.
+    """
 
     def __init__(self, path: str, *begin: str) -> None:
         self._path, self._begin = path, begin
@@ -243,6 +247,7 @@ class SmallDatabase:
         if path:
             # For its owner alone, from the beginning.
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        self.run("SELECT 1 FROM sqlite_master")
 
     def run(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         """The rows that a statement finds."""

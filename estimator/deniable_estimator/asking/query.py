@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import MAXYEAR, MINYEAR, UTC, date, datetime, timedelta
 
 from deniable import Metric, MetricError, Registry, Scheme
 from deniable.protocol import windows
@@ -155,6 +155,23 @@ def find_metric(registry: Registry, name: str) -> Metric:
     known = ", ".join(near or sorted(registry.metrics))
     advice = f"did you mean {known}?" if near else f"it declares {known}"
     raise MetricError(name, f"is not declared in {registry.source}; {advice}")
+
+
+def check_day(day: date) -> date:
+    """A day that can be asked for: the windows of the first and the last year may have none before
+    or after them.
+
+    Raises:
+        EstimateError: it lies in one of these years.
+    """
+    if MINYEAR < day.year < MAXYEAR:
+        return day
+    raise EstimateError(
+        message(
+            "Days from 0002-01-01 to 9998-12-31 can be asked for, and not {day}.",
+            day=day.isoformat(),
+        )
+    )
 
 
 def check_days(days: Days) -> None:

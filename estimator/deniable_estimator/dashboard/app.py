@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import logging
 import os
+import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -26,7 +27,7 @@ from deniable_estimator.asking.work import TooHeavy, Workers, WorkersClosed
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.access.caller import for_people, role_name
 from deniable_estimator.dashboard.access.door import Door, access, guard
-from deniable_estimator.dashboard.access.people import PeopleFile
+from deniable_estimator.dashboard.access.people import PeopleFile, load_people
 from deniable_estimator.dashboard.access.sessions import Sessions
 from deniable_estimator.dashboard.access.tokens import ApiToken, parse_tokens, read_tokens
 from deniable_estimator.dashboard.access.trust import Guesses, ProxyHeaders
@@ -63,7 +64,15 @@ from deniable_estimator.dashboard.uploads import (
     offer_uploads,
 )
 from deniable_estimator.errors import EstimateError
-from deniable_estimator.files import ANNOTATIONS, LINKS, LISTS, PEOPLE, SESSIONS, LastGood
+from deniable_estimator.files import (
+    ANNOTATIONS,
+    LINKS,
+    LISTS,
+    PEOPLE,
+    SESSIONS,
+    LastGood,
+    SmallDatabase,
+)
 from deniable_estimator.kinds import formats
 from deniable_estimator.messages import isolated, message
 
@@ -198,6 +207,19 @@ def create_app(
     return app
 
 
+def check_kept(settings: DashboardSettings) -> None:
+    """Open what a dashboard keeps in its folder, which is made: mistakes are told before it starts.
+
+    Raises:
+        SettingsError, CheckedFileError: the folder, or a file in it, cannot be used.
+    """
+    _make_folder(settings.data)
+    for name in (LINKS, SESSIONS, LISTS):
+        _opened(SmallDatabase, settings.kept(name))
+    if (people := Path(settings.kept(PEOPLE))).exists():
+        load_people(people)
+
+
 def _make_folder(path: str) -> None:
     """Make the folder of data, for its owner alone."""
     if not path:
@@ -244,9 +266,9 @@ def _opened(make: Callable[[str], _T], path: str) -> _T:
     """What is kept in a file of the folder of data."""
     try:
         return make(path)
-    except OSError as error:
-        problem = f"DENIABLE_DATA: {path} cannot be opened: {error.strerror}"
-        raise SettingsError([problem]) from None
+    except (OSError, sqlite3.Error) as error:
+        told = error.strerror if isinstance(error, OSError) else error
+        raise SettingsError([f"DENIABLE_DATA: {path} cannot be opened: {told}"]) from None
 
 
 def close_app(app: Flask) -> None:

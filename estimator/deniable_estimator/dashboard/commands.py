@@ -11,6 +11,7 @@ from deniable.tools.command_line import command
 from deniable_collector.options import bind_option, server_registry_option, store_option
 from deniable_collector.serving.gunicorn import become, check_addresses, environment
 from deniable_collector.stores import open_store
+from deniable_estimator.dashboard.app import check_kept
 from deniable_estimator.dashboard.settings import DashboardSettings
 from deniable_estimator.files import DATA_FOLDER, DATA_SETTING
 
@@ -33,6 +34,7 @@ def dashboard(registry: str | None, store: str | None, bind: str | None) -> None
     Registry.load(settings.registry)
     check_addresses({"DENIABLE_DASHBOARD_BIND": settings.dashboard_bind})
     open_store(settings).close()
+    check_kept(settings)
     for told in DashboardSettings.strangers(environ):
         click.echo(f"warning: {told}", err=True)
     if not settings.dashboard_token:

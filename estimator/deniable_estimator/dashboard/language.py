@@ -133,7 +133,7 @@ def _say_which(response: Response) -> Response:
 def _in_language(tag: str) -> str:
     """The address of this page in another language."""
     if (opened := opened_link()) is not None:
-        return f"{opened.address}?{urlencode([(PARAMETER, tag)])}"
+        return f"{opened.opened_at}?{urlencode([(PARAMETER, tag)])}"
     kept = [pair for pair in request.args.items(multi=True) if pair[0] != PARAMETER]
     return f"{request.path}?{urlencode([*kept, (PARAMETER, tag)])}"
 

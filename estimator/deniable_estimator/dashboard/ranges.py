@@ -7,13 +7,13 @@ import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import MAXYEAR, UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import TypeVar
 
 from deniable import DeniableError, Metric, WindowError
 from deniable.protocol import windows
 from deniable_estimator.asking.comparison import asked_since
-from deniable_estimator.asking.query import Days
+from deniable_estimator.asking.query import Days, check_day
 from deniable_estimator.dashboard.annotation_file import current_annotations
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.messages import alternatives, counted, message
@@ -79,7 +79,7 @@ def check_names(arguments: Iterable[str], known: Collection[str]) -> None:
         )
 
 
-def one_of(text: str, name: str, choices: tuple[_T, ...]) -> _T:
+def one_of(text: str, name: str, choices: Iterable[_T]) -> _T:
     """What a parameter that is one of some choices says.
 
     Raises:
@@ -124,8 +124,9 @@ def read_range(
     first two names.
 
     Raises:
-        RangeError: no date, an end before its beginning, over ten years, or no window to leave
-            out; or nothing of the name that `since` gives, or no complete window after it.
+        RangeError: no date that can be asked for, an end before its beginning, over ten years, or
+            no window to leave out; or nothing of the name that `since` gives, or no complete window
+            after it.
     """
     if not prefix and arguments.get("since"):
         return _range_since(arguments, now, kind, metric)
@@ -134,10 +135,7 @@ def read_range(
     last = end or windows.last_complete(kind, now)
     if end is None and begin is not None and begin > last:
         last = day_at(now)
-    try:
-        first = begin or _back(last, kind, _DEFAULT_DAYS, _DEFAULT_MONTHS)
-    except (OverflowError, ValueError):
-        first = last
+    first = begin or _back(last, kind, _DEFAULT_DAYS, _DEFAULT_MONTHS)
     chosen = Days(first, last, _left_out(arguments.get("without", ""), kind))
     if chosen.days < 1:
         raise RangeError(
@@ -328,10 +326,9 @@ def _day(text: str | None, name: str) -> date | None:
     if not text:
         return None
     try:
-        found = date.fromisoformat(text)
-        if found.year == MAXYEAR:
-            raise ValueError("the window after it has no date")
-        return found
+        return check_day(date.fromisoformat(text))
+    except EstimateError as error:
+        raise RangeError(str(error), name) from None
     except ValueError:
         raise RangeError(
             message(

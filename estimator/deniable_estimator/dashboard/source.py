@@ -71,7 +71,7 @@ def _is_public() -> bool:
     """Whether the request is for a view that everybody may see: nobody should be able to subtract
     two readings of it, so it has no window that still takes reports."""
     opened = opened_link()
-    return opened is not None and not opened.link.unfinished
+    return opened is not None and not opened.unfinished
 
 
 def declared_metric(name: str) -> Metric:

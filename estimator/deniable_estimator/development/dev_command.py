@@ -113,10 +113,9 @@ def _run(
         # What the dashboard and its processes put into temporary files goes with it.
         os.environ["TMPDIR"] = tempfile.tempdir = folder
         stack.callback(setattr, tempfile, "tempdir", None)
-        app = DevelopmentApp(file, Path(folder), origins, candidates)
+        app = DevelopmentApp(file, Path(folder), origins, candidates, crowd)
         stack.callback(app.close)
         address = stack.enter_context(serving(app, port))
-        app.add_devices(crowd)
         if port is None and not address.endswith(f":{USUAL_PORT}"):
             console.print(
                 f"Port {USUAL_PORT} is taken by another program, so this run has another: devices "

@@ -13,7 +13,8 @@ import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime
+from typing import Any
 
 from werkzeug.datastructures import Headers
 from werkzeug.exceptions import HTTPException
@@ -30,9 +31,6 @@ from deniable_collector.refusals import IntakeError, malformed
 from deniable_collector.serving.responses import HttpResponse, answered, head, problem_of
 from deniable_collector.settings import Settings
 from deniable_collector.stores import Store
-
-if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
 _REPORTS = "/v1/reports"
 _LARGEST = {_REPORTS: 1 << 20, TROUBLES: 1 << 12}
@@ -64,6 +62,11 @@ class Arrived:
     number: int
     at: float
     report: SealedReport
+
+    @property
+    def when(self) -> str:
+        """The time of day of its arrival, UTC."""
+        return f"{datetime.fromtimestamp(self.at, UTC):%H:%M:%S}"
 
     @property
     def size(self) -> int:
@@ -160,7 +163,7 @@ def at_once(registry: Registry) -> Registry:
 
 
 class Gate:
-    """A WSGI application for all paths under /v1/."""
+    """Answers at all paths under /v1/."""
 
     def __init__(
         self,
@@ -185,8 +188,8 @@ class Gate:
         self._documents = documents(known, self._settings.metrics_bind)
         self._intake = Intake(known, self._store, max_reports=self._settings.max_reports)
 
-    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        request = Request(environ)
+    def respond(self, request: Request) -> Response:
+        """The response to a request, with the headers that let pages read it."""
         origin = request.headers.get("Origin")
         allowed = origin is not None and self.may_send(origin)
         try:
@@ -209,7 +212,7 @@ class Gate:
                 headers["Access-Control-Allow-Headers"] = (
                     "authorization, content-type, x-deniable-key"
                 )
-        return Response(answer.body, answer.status, headers)(environ, start_response)
+        return Response(answer.body, answer.status, headers)
 
     def _answer(self, request: Request, origin: str | None, *, allowed: bool) -> HttpResponse:
         """The response to a request.

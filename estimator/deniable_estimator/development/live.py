@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from flask import Blueprint, Response, current_app, render_template, request
@@ -17,6 +16,7 @@ from deniable import Metric, Scheme, ValueListError
 from deniable.device.sent import OwnerLanguage
 from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
+from deniable.protocol.wire import SealedReport
 from deniable.tools.starting.example import example_of
 from deniable_collector.stores import StoreError
 from deniable_estimator.asking.query import Days
@@ -38,7 +38,7 @@ from deniable_estimator.messages import message
 
 if TYPE_CHECKING:
     from deniable_estimator.development.crowd import SimulatedCrowd
-    from deniable_estimator.development.gate import Arrivals, Arrived
+    from deniable_estimator.development.gate import Arrivals
     from deniable_estimator.development.mistakes import RegistryFile
 
 LIVE = "deniable_live"
@@ -97,20 +97,6 @@ class Live:
 
 
 @dataclass(frozen=True)
-class ShownReport:
-    """A report, and what it says; that is missing if its metric is no longer declared."""
-
-    arrived: Arrived
-    metric: Metric | None
-    meaning: Meaning | None
-
-    @property
-    def when(self) -> str:
-        """The time of day of its arrival, UTC."""
-        return f"{datetime.fromtimestamp(self.arrived.at, UTC):%H:%M:%S}"
-
-
-@dataclass(frozen=True)
 class ShownEstimate:
     """The estimate of a metric's window of now."""
 
@@ -163,12 +149,8 @@ def document() -> Response:
     found = {
         "version": parts["live_version"],
         "reports": [
-            {
-                **plain(each.arrived.report),
-                "bytes": each.arrived.size,
-                "says": plain(each.meaning),
-            }
-            for each in parts["reports"]
+            {**plain(arrived.report), "bytes": arrived.size, "says": plain(meaning)}
+            for arrived, _, meaning in parts["reports"]
         ],
         "mistakes": [
             {**plain(each), "text": told, "advice": advice}
@@ -208,10 +190,8 @@ def _parts(state: Live) -> dict[str, Any]:
         "address": request.host_url.rstrip("/"),
         "example": example_of(registry),
         "metrics": len(registry),
-        "reports": [_shown(source, state, each) for each in reports[:SHOWN]],
-        "total": state.arrivals.counted.total(),
-        "batches": state.arrivals.batches,
-        "bytes": state.arrivals.bytes,
+        "reports": [(each, *_meaning(source, state, each.report)) for each in reports[:SHOWN]],
+        "arrivals": state.arrivals,
         "mistakes": [(each, *advice_on(each, registry)) for each in mistakes[:SHOWN]],
         "estimates": _estimates(source, state),
         "fewest": FEWEST,
@@ -219,8 +199,10 @@ def _parts(state: Live) -> dict[str, Any]:
     }
 
 
-def _shown(source: DataSource, state: Live, arrived: Arrived) -> ShownReport:
-    report = arrived.report
+def _meaning(
+    source: DataSource, state: Live, report: SealedReport
+) -> tuple[Metric | None, Meaning | None]:
+    """The metric of a report, and what it says; None of what is no longer declared."""
     metric = source.registry.metrics.get(report.metric)
     scheme: Scheme | None = None
     if metric is not None and metric.scheme.fingerprint == report.scheme:
@@ -228,7 +210,7 @@ def _shown(source: DataSource, state: Live, arrived: Arrived) -> ShownReport:
     else:
         scheme = source.reader.schemes_of(report.metric).get(report.scheme)
     if scheme is None:
-        return ShownReport(arrived, metric, None)
+        return metric, None
     strings: Sequence[str] = ()
     if metric is not None and metric.needs_candidates:
         with suppress(ValueListError):
@@ -236,7 +218,7 @@ def _shown(source: DataSource, state: Live, arrived: Arrived) -> ShownReport:
     elif metric is not None:
         strings = state.crowd.strings.get(metric.name, ())
     language: OwnerLanguage = "zh-Hans" if current_language().tag == "zh-Hans" else "en"
-    return ShownReport(arrived, metric, meaning_of(scheme, report, language, strings))
+    return metric, meaning_of(scheme, report, language, strings)
 
 
 def _candidates(source: DataSource, state: Live, metric: Metric) -> Sequence[str] | None:

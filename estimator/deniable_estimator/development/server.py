@@ -9,10 +9,8 @@ import threading
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlencode
 
 from werkzeug.wrappers import Request, Response
 
@@ -22,7 +20,6 @@ from deniable.tools.compile_command import web_files
 from deniable_collector.serving.connection import serve
 from deniable_collector.serving.wsgi import WsgiHandler
 from deniable_collector.stores import open_store
-from deniable_estimator.dashboard.access.caller import API
 from deniable_estimator.dashboard.app import close_app, create_app
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.settings import DashboardSettings
@@ -49,6 +46,15 @@ _SCRIPTS = {"/deniable.min.js": "text/javascript", "/deniable.js": "text/javascr
 """The SDK for web pages, in its development build, with the registry of now."""
 
 
+_DEVELOPER = {
+    "REMOTE_ADDR": HOST,
+    "HTTP_X_DENIABLE_DEVELOPER": "developer",
+    "HTTP_X_DENIABLE_ROLE": "operator",
+}
+"""Whoever asks is an operator, named to the dashboard as a proxy would: all that there is are the
+noisy reports of test values, and only this machine can reach it."""
+
+
 class DevelopmentApp:
     """The WSGI application: the gate under /v1/, the SDK for pages, and the dashboard.
 
@@ -57,6 +63,7 @@ class DevelopmentApp:
         folder: where everything is that is kept; the caller deletes it.
         origins: those of pages that may send reports, beside those of this machine.
         candidates: a folder of METRIC.txt files with strings to look for; None: there is none.
+        devices: so many simulated devices report as soon as `crowd.add` is called.
     """
 
     def __init__(
@@ -65,33 +72,31 @@ class DevelopmentApp:
         folder: Path,
         origins: Collection[str] = (),
         candidates: Path | None = None,
+        devices: int = 0,
     ) -> None:
         self.arrivals = Arrivals()
         self._file = file
-        self._token = secrets.token_urlsafe(32)
         environ = {
             "DENIABLE_STORE": f"sqlite:///{folder}/tallies.db",
             "DENIABLE_REGISTRY": str(file.path),
             "DENIABLE_RATE": "off",
             "DENIABLE_MAX_REPORTS": _MOST_REPORTS,
-            "DENIABLE_DASHBOARD_TOKEN": self._token,
+            "DENIABLE_DASHBOARD_TOKEN": secrets.token_urlsafe(32),
+            "DENIABLE_DASHBOARD_PROXIES": HOST,
+            "DENIABLE_DASHBOARD_USER_HEADER": "X-Deniable-Developer",
+            "DENIABLE_DASHBOARD_ROLE_HEADER": "X-Deniable-Role",
             "DENIABLE_DATA": str(folder),
             **({} if candidates is None else {"DENIABLE_CANDIDATES_DIR": str(candidates)}),
         }
         self.settings = settings = DashboardSettings.from_env(environ)
         self.store = open_store(settings)
-        self.crowd = SimulatedCrowd()
+        self.crowd = SimulatedCrowd(devices)
         self._gate = Gate(settings, self.store, file.registry, self.arrivals, origins)
         self._dashboard = create_app(settings, store=self.store, registry=file.registry)
         self._dashboard.extensions[LIVE] = Live(file, self.arrivals, self.crowd)
-        self._dashboard.config["DENIABLE_DEVELOPMENT"] = True
+        self._dashboard.config["DENIABLE_DEVELOPMENT"] = self.crowd
         self._dashboard.register_blueprint(live)
         self._load_scripts()
-
-    def add_devices(self, devices: int) -> None:
-        """Let so many simulated devices report, as soon as `crowd.add` is called."""
-        self.crowd.devices = devices
-        self._dashboard.config["DENIABLE_CROWD"] = devices
 
     def reload(self) -> None:
         """Serve by the registry that the file has now."""
@@ -116,13 +121,13 @@ class DevelopmentApp:
             refusal = Response("This server answers to the names of this machine alone.\n", 403)
             return refusal(environ, start_response)
         if request.path.startswith("/v1/"):
-            return self._gate(environ, start_response)
+            return self._gate.respond(request)(environ, start_response)
         if request.path in self._scripts:
             return self._script(request)(environ, start_response)
-        if request.path == "/login" and request.method == "GET":
-            self._sign_in(environ, request)
-        elif request.path == "/live.json" or request.path.startswith(API):
-            environ.setdefault("HTTP_AUTHORIZATION", f"Bearer {self._token}")
+        environ |= _DEVELOPER
+        if "HTTP_ORIGIN" not in environ:
+            # No page has made a program send this.
+            environ.setdefault("HTTP_SEC_FETCH_SITE", "none")
         return self._dashboard.wsgi_app(environ, start_response)
 
     def _load_scripts(self) -> None:
@@ -147,21 +152,6 @@ class DevelopmentApp:
         response.headers["X-Content-Type-Options"] = "nosniff"
         response.headers["Cache-Control"] = "no-store"
         return response
-
-    def _sign_in(self, environ: WSGIEnvironment, request: Request) -> None:
-        """Whoever asks for a page signs in without a token: all that there is are the noisy reports
-        of test values, and only this machine can reach it."""
-        form = {"token": self._token, "next": request.args.get("next", "/live")}
-        body = urlencode(form).encode()
-        environ.update(
-            {
-                "REQUEST_METHOD": "POST",
-                "CONTENT_TYPE": "application/x-www-form-urlencoded",
-                "CONTENT_LENGTH": str(len(body)),
-                "wsgi.input": BytesIO(body),
-                "HTTP_SEC_FETCH_SITE": "same-origin",
-            }
-        )
 
 
 class PortTakenError(DeniableError):

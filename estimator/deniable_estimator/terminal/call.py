@@ -146,11 +146,14 @@ def _days(
 
     Raises:
         click.UsageError: there are other days too.
-        EstimateError: there is no such annotation, or no complete window after it.
+        EstimateError: a day cannot be asked for, or there is no such annotation, or no complete
+            window after it.
         CheckedFileError: the file has mistakes.
     """
-    from deniable_estimator.asking.query import Days
+    from deniable_estimator.asking.query import Days, check_day
 
+    for each in filter(None, (first, last)):
+        check_day(each)
     if since is None:
         return Days(first or date.min, last or date.max, without)
     if first or last:

@@ -194,6 +194,9 @@ def _simulate_lives(
         lives = [life] * _WINDOWS
         drawn = list(tallies_of(declared, labels, lives, rng, older=devices - life.new))
         tallies = [tally for tally, _ in drawn]
+        if not all(each.reports for each in tallies):
+            mistake = "with so few devices some windows have no report: simulate more"
+            raise click.BadParameter(mistake, param_hint="--devices")
         rows = tuple(
             sum(same[1:], same[0]) for same in zip(*(each.rows for each in tallies), strict=True)
         )

@@ -37,7 +37,8 @@ def made(links, maker="Ana", days=30, entry=None):
 
 def test_a_link_opens_until_its_last_day(links):
     """From the day on which it is made, through its last day in UTC, and never after it."""
-    link, secret = made(links, days=2)
+    link = made(links, days=2)
+    secret = link.secret
     assert link.until == TODAY + timedelta(days=2)
     assert link.address == "/metric/browser?by=week"
     opens = [links.find(secret, TODAY + timedelta(days=day)) for day in range(5)]
@@ -47,9 +48,10 @@ def test_a_link_opens_until_its_last_day(links):
 def test_a_secret_cannot_be_guessed_or_read(links, path):
     """It has 256 random bits; the file, which is its owner's alone, has a digest of it; the id
     opens nothing."""
-    link, secret = made(links)
+    link = made(links)
+    secret = link.secret
     assert len(secret) == 43
-    assert len({made(links)[1] for _ in range(20)}) == 20
+    assert len({made(links).secret for _ in range(20)}) == 20
     assert path.stat().st_mode & 0o777 == 0o600
     assert secret.encode() not in path.read_bytes()
     for wrong in (link.id, "", secret[:-1], secret + "A", secret.swapcase(), "\udce4", "%"):
@@ -60,7 +62,8 @@ def test_revoking_holds_at_once_in_every_process(links, path):
     """Two that have the file open, as workers do, see each other's links and revocations; nothing
     of a revoked link stays in the file."""
     other = SharedLinks(str(path))
-    link, secret = made(links)
+    link = made(links)
+    secret = link.secret
     assert other.find(secret, TODAY) == link
     assert other.revoke(link.id) == link
     assert links.find(secret, TODAY) is None
@@ -71,7 +74,7 @@ def test_revoking_holds_at_once_in_every_process(links, path):
 def test_links_that_have_ended_are_forgotten(links):
     """Thirty days after their end, with the next link that is made."""
     assert KEPT_DAYS == 30
-    link, _ = made(links, days=1)
+    link = made(links, days=1)
     for day, kept in ((31, True), (32, False)):
         links.make("/x", "", maker="", note="", today=TODAY + timedelta(days=day), days=1,
                    unfinished=False)  # fmt: skip
@@ -97,7 +100,7 @@ def test_there_are_so_many_links(links, monkeypatch):
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_a_forked_process_has_a_connection_of_its_own(links):
     """Links that were made before the fork open after it."""
-    _, secret = made(links)
+    secret = made(links).secret
     child = os.fork()
     if not child:
         os._exit(0 if links.find(secret, TODAY) else 1)
@@ -106,7 +109,7 @@ def test_a_forked_process_has_a_connection_of_its_own(links):
 
 def test_links_end_with_the_entry_of_their_maker(links):
     """Those of whoever is gone, or is listed anew, end; those of whoever was never listed stay."""
-    kept = [made(links, "Ana", entry="1")[0], made(links, "Bob")[0], made(links, "")[0]]
+    kept = [made(links, "Ana", entry="1"), made(links, "Bob"), made(links, "")]
     for maker, entry in (("Ana", "0"), ("Eve", "1"), ("Eve", "")):
         made(links, maker, entry=entry)
     assert links.end_of_gone({"Ana": "1", "Zoe": "1"}) == 3

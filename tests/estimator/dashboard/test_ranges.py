@@ -46,9 +46,15 @@ def test_windows_are_left_out_by_name():
             read_range({"without": text}, NOW)
 
 
-def test_the_first_days_of_the_calendar_are_no_accident():
-    """A range that would begin before the year 1 begins where it ends."""
-    assert read_range({"to": "0001-01-05"}, NOW).days == 1
+@pytest.mark.parametrize("day", ["0001-01-01", "0001-12-31", "9999-01-01", "9999-12-31"])
+def test_the_first_and_the_last_year_cannot_be_asked_for(day):
+    """Their windows may have none before or after them; the message says which days there are."""
+    for given in ({"from": day}, {"to": day}, {"before_to": day}):
+        (name,) = given
+        prefix = "before_" * name.startswith("before_")
+        with pytest.raises(RangeError, match=f"^Days from .* can be asked for, and not {day}") as e:
+            read_range(given, NOW, prefix=prefix)
+        assert e.value.fields == (name,)
 
 
 @pytest.mark.parametrize(

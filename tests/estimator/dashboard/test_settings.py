@@ -144,17 +144,23 @@ def test_no_dashboard_opens_without_a_token(empty_store, registry):
         create_app(DashboardSettings(), store=empty_store, registry=registry)
 
 
-def test_the_command_makes_a_token_and_becomes_gunicorn(tmp_path, monkeypatch):
-    """Without a token one is made, printed and handed on; options win over the environment."""
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Calls `deniable dashboard`; the result, and the environments of the gunicorns that it
+    became."""
     (tmp_path / "metrics.toml").write_text(REGISTRY)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DENIABLE_STORE", "sqlite:///other.db")
     monkeypatch.delenv("DENIABLE_DASHBOARD_TOKEN", raising=False)
     became = []
     monkeypatch.setattr(os, "execve", lambda path, arguments, environ: became.append(environ))
-    result = CliRunner().invoke(
-        dashboard, ["--store", "sqlite:///mine.db", "--bind", "localhost:0"]
-    )
+    options = ["--store", "sqlite:///mine.db", "--bind", "localhost:0"]
+    return lambda: (CliRunner().invoke(dashboard, options), became)
+
+
+def test_the_command_makes_a_token_and_becomes_gunicorn(run):
+    """Without a token one is made, printed and handed on; options win over the environment."""
+    result, became = run()
     assert result.exit_code == 0, result.output
     (environ,) = became
     token = environ["DENIABLE_DASHBOARD_TOKEN"]
@@ -162,3 +168,26 @@ def test_the_command_makes_a_token_and_becomes_gunicorn(tmp_path, monkeypatch):
     assert token in result.output
     assert environ["DENIABLE_STORE"] == "sqlite:///mine.db"
     assert environ["DENIABLE_DASHBOARD_BIND"] == "localhost:0"
+
+
+@pytest.mark.parametrize(
+    ("file", "told"),
+    [
+        ("deniable-data", "the folder deniable-data cannot be made: File exists"),
+        ("deniable-data/links.db", "deniable-data/links.db cannot be opened: file is not a da"),
+        ("deniable-data/sessions.db", "sessions.db cannot be opened: file is not a database"),
+        ("deniable-data/lists.db/folder", "deniable-data/lists.db cannot be opened: Is a dir"),
+        ("deniable-data/people.toml", "people.toml:1: error: is not TOML"),
+    ],
+)
+def test_what_is_kept_is_opened_before_anything_starts(run, tmp_path, file, told):
+    """A folder of data that is none, and a damaged file in it, end the command as a setting does,
+    before it has printed a token."""
+    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / file).write_text("It is no database, and no TOML either. " * 50)
+    result, became = run()
+    assert not became
+    assert result.exit_code == 1
+    assert told in result.output
+    assert "token:" not in result.output
+    assert "Traceback" not in result.output

@@ -386,10 +386,9 @@ def test_a_file_that_cannot_be_used(new_app, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(SettingsError, match=r"DENIABLE_DATA: the folder .* cannot be made"):
         new_app(data=str(tmp_path / "file"))
-    (tmp_path / "links.db").unlink(missing_ok=True)
-    (tmp_path / "links.db").write_text("no database " * 200)
     app = new_app()
     client = browser_of(app)
+    (tmp_path / "links.db").write_text("no database " * 200)
     for answer in (
         client.get("/links"), client.get("/shared/x"),
         client.post("/share", data={"view": "/metric/browser", "days": "1"}),

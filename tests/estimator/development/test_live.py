@@ -140,7 +140,7 @@ def test_no_memory_of_old_reports(app, file, path, post, batch, seen):
 
 def add(app, registry, devices, **listed):
     """Let simulated devices report; how many metrics they had to report."""
-    app.add_devices(devices)
+    app.crowd.devices = devices
     told = []
     app.crowd.add(
         app.store, registry, lambda metric: listed.get(metric.name), told=lambda: told.append(1)
@@ -240,3 +240,17 @@ def test_strings_are_looked_for_every_few_seconds(monkeypatch, file):
     reading.n = 0
     assert not live.found_so_far(reading, state, shown).pending
     assert len(looked) == 3
+
+
+def test_the_developer_is_the_operator(browser):
+    """Pages open without signing in. Programs may send lists, and no page of another site may."""
+    assert read(browser, "/metric/plugin")
+    sent = {"data": "acme", "content_type": "text/plain"}
+    for headers, status in (
+        ({}, 200),
+        ({"Origin": "http://localhost", "Sec-Fetch-Site": "same-origin"}, 200),
+        ({"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Origin": "https://evil.example"}, 403),
+    ):
+        answer = browser.post("/api/v1/metrics/plugin/estimate", headers=headers, **sent)
+        assert answer.status_code == status, headers

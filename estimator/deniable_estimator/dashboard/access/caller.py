@@ -3,7 +3,6 @@ that person or token may do."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from flask import Request, current_app, g, has_request_context, request
@@ -27,24 +26,11 @@ SESSION = "session"
 """Where the cookie has the session's id."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedLink:
-    """A link with the secret that has opened it."""
-
-    link: SharedLink
-    secret: str
-
-    @property
-    def address(self) -> str:
-        """The path that opens the view."""
-        return f"/shared/{self.secret}"
-
-
-def opened_link() -> OpenedLink | None:
+def opened_link() -> SharedLink | None:
     """The link by which this request was let in; None for whoever signs in."""
     if not has_request_context():
         return None
-    found: OpenedLink | None = request.environ.get(OPENED)
+    found: SharedLink | None = request.environ.get(OPENED)
     return found
 
 
@@ -195,7 +181,7 @@ def reader_of(request: Request) -> str:
         return "anybody"
     opened = opened_link()
     if opened is not None:
-        return f"link {opened.link.id}"
+        return f"link {opened.id}"
     if name := token_shown().name:
         return f"token {name}"
     person = caller()

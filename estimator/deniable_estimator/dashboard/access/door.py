@@ -46,10 +46,10 @@ from deniable_estimator.dashboard.access.caller import (
     require_role,
     sent_here,
 )
-from deniable_estimator.dashboard.access.people import PeopleFile, Person
+from deniable_estimator.dashboard.access.people import PeopleFile, Person, find_person, hash_token
 from deniable_estimator.dashboard.access.roles import Role, needed_role
 from deniable_estimator.dashboard.access.sessions import SESSION_SECONDS, Sessions
-from deniable_estimator.dashboard.access.tokens import ApiToken, digest_of_token, find_token
+from deniable_estimator.dashboard.access.tokens import ApiToken, find_token
 from deniable_estimator.dashboard.access.trust import Guesses, ProxyHeaders, UnknownPersonError
 from deniable_estimator.dashboard.problems import ApiProblem
 from deniable_estimator.messages import message
@@ -60,6 +60,7 @@ _PERSON = "person"
 access = Blueprint("access", __name__)
 
 _SAFE = ("GET", "HEAD", "OPTIONS")
+_FOREIGN = message("The form was sent from another site. Open the dashboard and try again.")
 
 
 class _Cookies(SecureCookieSessionInterface):
@@ -83,24 +84,17 @@ class Door:
     sign_out: str = ""
 
     def __post_init__(self, token: str) -> None:
-        self._digest = digest_of_token(token)
+        self._owner = Person("", Role.OPERATOR, hash_token(token))
         self._lock = threading.Lock()
-
-    def opens(self, token: str) -> bool:
-        """Whether this is the dashboard's own token."""
-        # Digests have one length, so the comparison tells nothing about the token's.
-        return hmac.compare_digest(digest_of_token(token), self._digest)
 
     def person(self, token: str) -> Person | None:
         """Whose token this is; the dashboard's own is that of an operator without a name."""
-        # Both are looked at, so that the time does not tell which of them it was.
-        named, own = self.people.by_token(token), self.opens(token)
-        return Person("", Role.OPERATOR) if own else named
+        return find_person((*self.people.value.values(), self._owner), token)
 
     def opens_by_link(self, token: str) -> bool:
         """Whether a login link has the dashboard's token, and is the first to show it."""
         with self._lock:
-            if not (self.link_left and self.opens(token)):
+            if not (self.link_left and find_person([self._owner], token)):
                 return False
             self.link_left = False
             return True
@@ -161,9 +155,7 @@ def _belonging(person: Person) -> str:
 
 def _check() -> ResponseReturnValue | None:
     if request.method not in _SAFE and sent_here() is False:
-        raise Forbidden(
-            message("The form was sent from another site. Open the dashboard and try again.")
-        )
+        raise Forbidden(_FOREIGN)
     if opened_link() is not None:
         # It has been let in for this view, or a file of it, alone (`sharing/opening.py`).
         return None
@@ -206,9 +198,7 @@ def _by_proxy() -> Person | None:
         return None
     if request.method not in _SAFE and not sent_here():
         # The proxy's own cookie may come along with the form of any site, so silence is not enough.
-        raise Forbidden(
-            message("The form was sent from another site. Open the dashboard and try again.")
-        )
+        raise Forbidden(_FOREIGN)
     if cookie.get(_PERSON, person.name) != person.name or SESSION in cookie:
         # Lists that another person has sent from this browser are not this person's.
         cookie.clear()

@@ -10,7 +10,7 @@ import hmac
 import re
 import secrets
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -136,6 +136,17 @@ def _person(checker: TomlChecker, name: str, table: Any) -> Person | None:
     return None if role is None else Person(name, role, hashed, entry=entry)
 
 
+def find_person(people: Iterable[Person], token: str) -> Person | None:
+    """The last one whose token this is. All are compared, each in constant time."""
+    found = None
+    for person in people:
+        if person.hashed:
+            salt = person.hashed.split(":")[1]
+            if hmac.compare_digest(hash_token(token, salt), person.hashed):
+                found = person
+    return found
+
+
 class PeopleFile(LastGood[Mapping[str, Person]]):
     """The people of a file, by name, read anew when it changes. "" is no file, and holds nobody.
 
@@ -145,16 +156,6 @@ class PeopleFile(LastGood[Mapping[str, Person]]):
 
     def __init__(self, path: str) -> None:
         super().__init__(Path(path) if path else None, load_people, {})
-
-    def by_token(self, token: str) -> Person | None:
-        """The one whose token this is. All are compared, each in constant time."""
-        found = None
-        for person in self.value.values():
-            if person.hashed:
-                salt = person.hashed.split(":")[1]
-                if hmac.compare_digest(hash_token(token, salt), person.hashed):
-                    found = person
-        return found
 
     def tell(self, error: CheckedFileError | None) -> None:
         if error is None:

@@ -26,8 +26,13 @@ from deniable_estimator.dashboard.api.arguments import (
     bound,
 )
 from deniable_estimator.dashboard.api.description import ESTIMATES, NAMED, endpoint
-from deniable_estimator.dashboard.api.representations import Form, respond, respond_at
-from deniable_estimator.dashboard.calculations import file_text, to_json, trend_text
+from deniable_estimator.dashboard.api.representations import (
+    Form,
+    respond,
+    respond_at,
+    respond_content,
+)
+from deniable_estimator.dashboard.calculations import file_text, trend_text
 from deniable_estimator.dashboard.discovery import find_named, finds_at, trend_of_find
 from deniable_estimator.dashboard.exports import of_comparison, of_estimate, of_segments, of_trend
 from deniable_estimator.dashboard.metric_view import PageReading
@@ -92,7 +97,7 @@ def comparison(asked: Asked, form: Form, reading: PageReading) -> Response:
 def anomalies(asked: Asked, form: Form, reading: PageReading) -> Response:
     """Which windows of some days look dishonest; strings are not decoded for it."""
     document = {**reading.days.told, **history_of(reading, reading.answer).to_dict()}
-    return respond(form, document, lambda: to_json(document))
+    return respond_content(form, document)
 
 
 @_of_metric("segments", "Segments", takes.SEGMENTS, csv=True, sends=True, errors=(409,))

@@ -17,10 +17,9 @@ from deniable_estimator.asking.results import StillDecoding
 from deniable_estimator.dashboard.access.caller import token_shown
 from deniable_estimator.dashboard.api import parameters as takes
 from deniable_estimator.dashboard.api.description import ESTIMATES, METRICS, NAMED, endpoint
-from deniable_estimator.dashboard.api.representations import Form, respond, to_csv
-from deniable_estimator.dashboard.calculations import to_json
+from deniable_estimator.dashboard.api.representations import Form, respond_content
 from deniable_estimator.dashboard.metric_view import PageReading
-from deniable_estimator.dashboard.overview.filters import read_filters
+from deniable_estimator.dashboard.overview.filters import admits, read_filters
 from deniable_estimator.dashboard.overview.listing import OverviewEntry, list_metrics, read_overview
 from deniable_estimator.dashboard.overview.week import LEVEL, WeekChange
 from deniable_estimator.dashboard.ranges import read_range
@@ -52,21 +51,16 @@ def metrics(asked: Asked, form: Form) -> Response:
     """All metrics that the token reaches, or those that are looked for."""
     source = current_source()
     days = read_range(asked, source.seen_until)
-    filters = read_filters(request.args)
+    filters = read_filters(asked)
     rows = [
         _listed(PageReading(source, metric, days))
         for metric in filter(token_shown().reaches, source.registry)
-        if filters.admit(metric)
+        if admits(filters, metric)
     ]
 
-    def write() -> str:
-        if form == "json":
-            return to_json({**days.told, "metrics": rows})
-        numbers = any(_OF_NUMBERS[0] in row for row in rows)
-        return to_csv(form, (*_LISTED, *_OF_NUMBERS) if numbers else _LISTED, rows)
-
-    # The list is cheap to make, so its content itself is the version.
-    return respond(form, (days, rows), write)
+    numbers = any(_OF_NUMBERS[0] in row for row in rows)
+    columns = (*_LISTED, *_OF_NUMBERS) if numbers else _LISTED
+    return respond_content(form, {**days.told, "metrics": rows}, columns, rows)
 
 
 @endpoint("/overview", ESTIMATES, "Overview", takes.OVERVIEW, csv=True)
@@ -90,11 +84,7 @@ def overview(asked: Asked, form: Form) -> Response:
         "metrics": rows,
     }
 
-    def write() -> str:
-        return to_json(document) if form == "json" else to_csv(form, _COLUMNS, map(_line, rows))
-
-    # The summaries are at hand, so the content itself is the version.
-    return respond(form, document, write)
+    return respond_content(form, document, _COLUMNS, map(_line, rows))
 
 
 @endpoint(NAMED, METRICS, "Metric")
@@ -118,7 +108,7 @@ def metric(asked: Asked, form: Form, reading: PageReading) -> Response:
         "keep": {each: FOREVER if days is None else days for each, days in metric.keep} or None,
         "schemes": schemes,
     }
-    return respond(form, document, lambda: to_json(document))
+    return respond_content(form, document)
 
 
 def _listed(reading: PageReading) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from msgspec import Meta
 from werkzeug.datastructures import MultiDict
 
 from deniable.protocol import windows
-from deniable_estimator.dashboard.overview.filters import State
-from deniable_estimator.dashboard.overview.listing import Sort
+from deniable_estimator.dashboard.overview.filters import STATE_NAMES
+from deniable_estimator.dashboard.overview.listing import SORT_NAMES
 from deniable_estimator.dashboard.problems import invalid
 from deniable_estimator.dashboard.ranges import LONGEST_SEARCH
 from deniable_estimator.inputs import REQUIRED, Asked
@@ -33,20 +33,12 @@ class Parameter(NamedTuple):
     """What it means, if `schemas.toml` does not say it."""
 
 
-_SEGMENTS = Annotated[list[str], Meta(max_length=2)]
-_LISTS = {
-    "by": Annotated[list[str], Meta(min_length=1, max_length=2)],
-    "where": _SEGMENTS,
-    "against": _SEGMENTS,
-    "metric": Annotated[list[str], Meta(max_length=100)],
-    "value": Annotated[list[str], Meta(max_length=1000)],
-}
-"""The types of those that may be given several times."""
-
-_WHERE, _AGAINST, _METRIC, _VALUE = (
-    Parameter(name, _LISTS[name], []) for name in ("where", "against", "metric", "value")
+_WHERE, _AGAINST = (
+    Parameter(name, Annotated[list[str], Meta(max_length=2)], []) for name in ("where", "against")
 )
-_SPLIT = Parameter("by", _LISTS["by"], REQUIRED)
+_METRIC = Parameter("metric", Annotated[list[str], Meta(max_length=100)], [])
+_VALUE = Parameter("value", Annotated[list[str], Meta(max_length=1000)], [])
+_SPLIT = Parameter("by", Annotated[list[str], Meta(min_length=1, max_length=2)], REQUIRED)
 _BY, _PERIOD = (Parameter(name, windows.Kind, None) for name in ("by", "period"))
 _LEVEL = Parameter("level", Annotated[float, Meta(ge=0.5, le=0.9999)], 0.95)
 _SINCE = Parameter("since", Annotated[str, Meta(max_length=200)])
@@ -63,7 +55,8 @@ SEARCHED = (
 )
 OVERVIEW = (
     *(*SEARCHED, _SINCE, Parameter("type"), Parameter("platform")),
-    *(Parameter("state", State, None), Parameter("sort", Sort, "registry")),
+    Parameter("state", Literal[tuple(STATE_NAMES)], None),
+    Parameter("sort", Literal[tuple(SORT_NAMES)], "registry"),
 )
 ANNOTATIONS = (*RANGED, _METRIC)
 RELEASES = (_METRIC, Parameter("limit", Annotated[int, Meta(ge=1, le=1000)], 100))
@@ -121,7 +114,7 @@ def read_parameters(parameters: Sequence[Parameter], arguments: MultiDict[str, s
         if name not in known:
             raise invalid(f"The request contains unknown field `{name}`")
         kind = known[name].type
-        several = kind is _LISTS.get(name)
+        several = get_origin(getattr(kind, "__origin__", None)) is list
         if not several and len(texts) > 1:
             raise invalid(f"{name} is given {len(texts)} times: give it once")
         try:

@@ -19,8 +19,7 @@ from deniable_estimator.dashboard.access.caller import require, token_shown
 from deniable_estimator.dashboard.annotation_file import current_annotations
 from deniable_estimator.dashboard.api import parameters as takes
 from deniable_estimator.dashboard.api.description import ESTIMATES, RELEASES, endpoint
-from deniable_estimator.dashboard.api.representations import Form, respond, to_csv
-from deniable_estimator.dashboard.calculations import to_json
+from deniable_estimator.dashboard.api.representations import Form, respond, respond_content
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.problems import refusal
 from deniable_estimator.dashboard.ranges import read_range
@@ -58,10 +57,7 @@ def list_annotations(asked: Asked, form: Form) -> Response:
                 dict(zip(_NOTED, (each.date, at, each.text, each.link, metrics), strict=True))
             )
 
-    def write() -> str:
-        return to_json({"annotations": rows}) if form == "json" else to_csv(form, _NOTED, rows)
-
-    return respond(form, rows, write)
+    return respond_content(form, {"annotations": rows}, _NOTED, rows)
 
 
 def _check_reached(scope: str, metrics: Sequence[str]) -> None:
@@ -106,15 +102,8 @@ def list_releases(asked: Asked, form: Form) -> Response:
         # What other metrics spend is none of this token's business, and neither is the total.
         metrics = {name: each for name, each in spent["metrics"].items() if name in reached}
         spent = {"total": None, "metrics": metrics}
-    document = {"releases": rows, **spent}
-
-    def write() -> str:
-        if form == "json":
-            return to_json(document)
-        lines = [{**row, "where": [f"{k}={v}" for k, v in row["where"].items()]} for row in rows]
-        return to_csv(form, _LISTED, lines)
-
-    return respond(form, document, write)
+    lines = [{**row, "where": [f"{k}={v}" for k, v in row["where"].items()]} for row in rows]
+    return respond_content(form, {"releases": rows, **spent}, _LISTED, lines)
 
 
 @endpoint("/releases/<release>", RELEASES, "Release", csv=True, errors=(409,))

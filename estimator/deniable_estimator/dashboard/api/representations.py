@@ -9,6 +9,7 @@ from flask import Response, request
 
 import deniable
 from deniable_estimator.asking.results import digest
+from deniable_estimator.dashboard.calculations import to_json
 from deniable_estimator.dashboard.exports import Text
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.problems import refusal
@@ -46,6 +47,21 @@ def respond(form: Form, parts: object, write: Callable[[], str]) -> Response:
     return _unchanged(tag) or _response(form, write(), tag)
 
 
+def respond_content(
+    form: Form,
+    document: Mapping[str, Any],
+    columns: Sequence[str] = (),
+    rows: Iterable[Mapping[str, Any]] = (),
+) -> Response:
+    """A document that is cheap to make, so its content itself is the version; or, as CSV, its rows
+    with these columns."""
+
+    def write() -> str:
+        return to_json(document) if form == "json" else _csv(form, columns, rows)
+
+    return respond(form, document, write)
+
+
 def respond_at(
     reading: PageReading,
     form: Form,
@@ -65,7 +81,7 @@ def respond_at(
     return _response(form, text, tag)
 
 
-def to_csv(form: Form, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
+def _csv(form: Form, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
     """One line for each row under a header (RFC 4180); lists are joined by spaces, and what a row
     does not have is empty."""
     cells = ([row.get(name) for name in columns] for row in rows)

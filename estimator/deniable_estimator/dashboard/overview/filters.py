@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from typing import Literal, TypeAlias, get_args
+from typing import TypeAlias
 
 from deniable import Metric, Registry
 from deniable_estimator.asking.listed import SearchedValues
 from deniable_estimator.dashboard.ranges import one_of, searched
+from deniable_estimator.messages import message
 
 FILTERS = ("q", "owner", "tag", "type", "state", "platform")
 """The parameters of the filters."""
 
-State = Literal["attention", "anomaly", "change", "stale", "expires", "few", "calm", "waiting"]
-
-STATES: tuple[State, ...] = get_args(State)
+STATE_NAMES = {
+    "attention": message("needs attention"),
+    "anomaly": message("anomalous"),
+    "change": message("changed"),
+    "stale": message("silent"),
+    "expires": message("expires or expired"),
+    "few": message("too few reports"),
+    "calm": message("needs nothing"),
+    "waiting": message("waits for reports"),
+}
 """What a metric can be filtered by: that it needs attention for any reason, or for this one; that
 it needs none; that it waits for its first report."""
 
@@ -28,55 +35,41 @@ ValuesOf: TypeAlias = Callable[[Metric], SearchedValues]
 """Where a search looks for values."""
 
 
-@dataclass(frozen=True, slots=True)
-class Filters:
-    """The search and the filters, under the names of `FILTERS`; empty where none is chosen."""
-
-    q: str
-    owner: str
-    tag: str
-    type: str
-    state: str
-    platform: str
-
-    @property
-    def query(self) -> dict[str, str]:
-        """The filters as an address carries them."""
-        return {name: text for name in FILTERS if (text := getattr(self, name))}
-
-    @property
-    def words(self) -> list[str]:
-        """The words of the search, ready to be compared."""
-        return self.q.casefold().split()
-
-    def admit(self, metric: Metric, values: ValuesOf | None = None) -> bool:
-        """Whether every word of the search is in the metric's name, description, owner, tags or
-        values, and all else is as chosen. The state, which the registry does not tell, is left to
-        the caller. `values` gives the values, by default those that the registry lists."""
-        return (
-            self.owner in ("", metric.owner)
-            and (not self.tag or self.tag in metric.tags)
-            and self.type in ("", metric.type.name)
-            # Without a platform, a metric is recorded anywhere.
-            and (not (self.platform and metric.platform) or self.platform in metric.platform)
-            and all(
-                word in _about(metric) or word in (values or declared_values)(metric).text
-                for word in self.words
-            )
+def admits(filters: Mapping[str, str], metric: Metric, values: ValuesOf | None = None) -> bool:
+    """Whether every word of the search is in the metric's name, description, owner, tags or
+    values, and all else is as chosen. The state, which the registry does not tell, is left to
+    the caller. `values` gives the values, by default those that the registry lists."""
+    return (
+        filters["owner"] in ("", metric.owner)
+        and (not filters["tag"] or filters["tag"] in metric.tags)
+        and filters["type"] in ("", metric.type.name)
+        # Without a platform, a metric is recorded anywhere.
+        and (
+            not (filters["platform"] and metric.platform) or filters["platform"] in metric.platform
         )
+        and all(
+            word in _about(metric) or word in (values or declared_values)(metric).text
+            for word in words_of(filters)
+        )
+    )
 
 
-def read_filters(arguments: Mapping[str, str]) -> Filters:
-    """The filters of an address.
+def words_of(filters: Mapping[str, str]) -> list[str]:
+    """The words of the search, ready to be compared."""
+    return filters["q"].casefold().split()
+
+
+def read_filters(arguments: Mapping[str, str]) -> dict[str, str]:
+    """The search and the filters of an address, under the names of `FILTERS`; empty where none is
+    chosen.
 
     Raises:
         RangeError: it asks for a state that there is not, or for more than 200 characters.
     """
-    state = arguments.get("state", "")
-    if state:
-        one_of(state, "state", STATES)
-    chosen = {name: arguments.get(name, "") for name in FILTERS}
-    return Filters(**{**chosen, "q": searched(arguments, "q")})
+    if state := arguments.get("state"):
+        one_of(state, "state", STATE_NAMES)
+    chosen = {name: arguments.get(name) or "" for name in FILTERS}
+    return chosen | {"q": searched(arguments, "q")}
 
 
 def filter_choices(registry: Registry) -> dict[str, list[str]]:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, get_args
 
 from deniable import Metric, ValueListError
 from deniable.protocol import windows
@@ -23,10 +22,11 @@ from deniable_estimator.dashboard.overview.cache import (
 )
 from deniable_estimator.dashboard.overview.filters import (
     FILTERS,
-    Filters,
+    admits,
     declared_values,
     found_values,
     read_filters,
+    words_of,
 )
 from deniable_estimator.dashboard.overview.summary import (
     ORDER,
@@ -41,8 +41,14 @@ from deniable_estimator.messages import message
 PAGE_SIZE = 50
 """So many metrics are on one page: with more it would not stay below 150 KB."""
 
-Layout = Literal["cards", "list"]
-Sort = Literal["registry", "name", "attention", "change", "reports", "newest"]
+SORT_NAMES = {
+    "registry": message("as declared"),
+    "name": message("name"),
+    "attention": message("attention"),
+    "change": message("largest change"),
+    "reports": message("most reports"),
+    "newest": message("newest reports"),
+}
 
 NAMES = (*FILTERS, "since", "from", "to", "view", "sort", "page")
 """The parameters of the overview."""
@@ -54,11 +60,11 @@ _OF_DAYS = ("since", "from", "to")
 class OverviewView:
     """The choices of a reader, which are all in the address."""
 
-    filters: Filters
+    filters: Mapping[str, str]
     days: Days | None
     """None for the latest complete windows of each metric."""
-    layout: Layout
-    sort: Sort
+    layout: str
+    sort: str
     page: int
     """From 1."""
 
@@ -66,7 +72,7 @@ class OverviewView:
         """The view as an address carries it, with some choices changed, or left away by None. A
         change of anything but the page leads to the first one."""
         chosen = {
-            **self.filters.query,
+            **self.filters,
             **(self.days.query if self.days and changes.keys().isdisjoint(_OF_DAYS) else {}),
             "view": None if self.layout == "cards" else self.layout,
             "sort": None if self.sort == _usual_sort(self.days) else self.sort,
@@ -92,7 +98,6 @@ class OverviewEntry:
 class Listing:
     """The metrics that are asked for."""
 
-    view: OverviewView
     attention: tuple[OverviewEntry, ...]
     """All metrics that need attention, the most pressing first, whatever the filters."""
     entries: tuple[OverviewEntry, ...]
@@ -131,8 +136,8 @@ def read_overview(arguments: Mapping[str, str], now: float) -> OverviewView:
     return OverviewView(
         filters=filters,
         days=days,
-        layout=one_of(arguments.get("view") or "cards", "view", get_args(Layout)),
-        sort=one_of(arguments.get("sort") or _usual_sort(days), "sort", get_args(Sort)),
+        layout=one_of(arguments.get("view") or "cards", "view", ("cards", "list")),
+        sort=one_of(arguments.get("sort") or _usual_sort(days), "sort", SORT_NAMES),
         page=int(page),
     )
 
@@ -162,7 +167,7 @@ def list_metrics(
     if view.days is not None:
         asked = {name: _over(view.days, each) for name, each in latest.items()}
     values = partial(_searched, source)
-    admitted = [metric for metric in metrics if view.filters.admit(metric, values)]
+    admitted = [metric for metric in metrics if admits(view.filters, metric, values)]
     known = _known(latest)
     found = _found(admitted, asked, known, view)
     # What the page shows comes first; then what the order of other days and the strip need.
@@ -176,8 +181,7 @@ def list_metrics(
         known = _known(latest)
         found = _found(admitted, asked, known, view)
     page, pages = (found, 1) if whole else _page(found, view)
-    words = view.filters.words
-    if words:
+    if words := words_of(view.filters):
         page = [
             replace(each, found=tuple(found_values(each.metric, words, values(each.metric))))
             for each in page
@@ -187,7 +191,6 @@ def list_metrics(
     return Listing(
         compared=len(compared),
         changed=sum(each.changed for each in compared),
-        view=view,
         attention=tuple(sorted((each for each in known.values() if each.reasons), key=_pressing)),
         entries=tuple(page),
         count=len(found),
@@ -200,7 +203,7 @@ def list_metrics(
     )
 
 
-def _usual_sort(days: Days | None) -> Sort:
+def _usual_sort(days: Days | None) -> str:
     """The order where none is asked for: since something happened, what changed comes first."""
     return "change" if days and days.since else "registry"
 
@@ -232,7 +235,7 @@ def _found(
 ) -> list[OverviewEntry]:
     """The metrics that the filters admit, of the days that are asked for, in order."""
     found = [known[each.name] for each in admitted]
-    found = [each for each in found if _in_state(each, view.filters.state)]
+    found = [each for each in found if _in_state(each, view.filters["state"])]
     if view.days is not None:
         found = [replace(each, summary=known_summary(asked[each.metric.name])) for each in found]
     return _sorted(found, view.sort)
@@ -261,7 +264,7 @@ def _pressing(entry: OverviewEntry) -> tuple[int, str]:
     return first, entry.metric.name
 
 
-def _sorted(found: list[OverviewEntry], sort: Sort) -> list[OverviewEntry]:
+def _sorted(found: list[OverviewEntry], sort: str) -> list[OverviewEntry]:
     """In the order that is asked for; what is equal stays in the order of the registry."""
 
     def change(entry: OverviewEntry) -> tuple[bool, float]:

@@ -10,8 +10,13 @@ from flask.typing import ResponseReturnValue
 from deniable_estimator.asking.comparison import with_others
 from deniable_estimator.dashboard.data import PAGE_PATIENCE, DataSource
 from deniable_estimator.dashboard.overview.cache import latest_days
-from deniable_estimator.dashboard.overview.filters import filter_choices
-from deniable_estimator.dashboard.overview.listing import Listing, list_metrics, read_overview
+from deniable_estimator.dashboard.overview.filters import STATE_NAMES, filter_choices
+from deniable_estimator.dashboard.overview.listing import (
+    SORT_NAMES,
+    Listing,
+    list_metrics,
+    read_overview,
+)
 from deniable_estimator.dashboard.overview.summary import MetricSummary, standing_notes
 from deniable_estimator.dashboard.overview.week import LEVEL, NoChange, WeekChange
 from deniable_estimator.dashboard.ranges import RangeError, presets, since_presets
@@ -25,24 +30,6 @@ STRIP = 6
 FOLDED = 44
 """So many more are folded below them; the list has them all."""
 
-STATE_NAMES = {
-    "attention": message("needs attention"),
-    "anomaly": message("anomalous"),
-    "change": message("changed"),
-    "stale": message("silent"),
-    "expires": message("expires or expired"),
-    "few": message("too few reports"),
-    "calm": message("needs nothing"),
-    "waiting": message("waits for reports"),
-}
-SORT_NAMES = {
-    "registry": message("as declared"),
-    "name": message("name"),
-    "attention": message("attention"),
-    "change": message("largest change"),
-    "reports": message("most reports"),
-    "newest": message("newest reports"),
-}
 _NOT_COMPARED: dict[NoChange, str] = {
     "no_reports": sentence("nothing to compare: no reports in the newest complete {kind}"),
     "nothing_before": sentence("nothing to compare: no reports in the {kind} before"),

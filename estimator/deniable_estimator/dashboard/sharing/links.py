@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from hashlib import sha256
 from typing import Any
@@ -41,7 +41,7 @@ class LinksError(DeniableError):
 
 @dataclass(frozen=True, slots=True)
 class SharedLink:
-    """A link as it is kept. Its secret is not."""
+    """A link as it is kept, but for its secret."""
 
     id: str
     """Names the link in lists; it opens nothing."""
@@ -58,6 +58,13 @@ class SharedLink:
     """The last day (UTC) on which it opens."""
     unfinished: bool
     """Whether it also shows windows that have not ended."""
+    secret: str = field(default="", repr=False, compare=False)
+    """What opens it, of one that was just made or found by it."""
+
+    @property
+    def opened_at(self) -> str:
+        """The path that opens the view."""
+        return f"/shared/{self.secret}"
 
     @property
     def address(self) -> str:
@@ -85,8 +92,8 @@ class SharedLinks:
         today: date,
         days: int,
         unfinished: bool,
-    ) -> tuple[SharedLink, str]:
-        """Keep a new link that opens today and for so many days more; the link and its secret.
+    ) -> SharedLink:
+        """Keep a new link that opens today and for so many days more.
 
         Raises:
             LinksError: there are too many already.
@@ -107,13 +114,14 @@ class SharedLinks:
         # 256 random bits open it; 48 tell it from others, and a second link cannot take them.
         secret, known = secrets.token_urlsafe(32), secrets.token_hex(6)
         until = today + timedelta(days=days)
-        link = SharedLink(known, path, query, maker, entry, note, today, until, unfinished)
         self._run(
             f"INSERT INTO links (digest, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             *(_digest(secret), known, path, query, maker, entry, note),
             *(str(today), str(until), int(unfinished)),
         )
-        return link, secret
+        return SharedLink(
+            *(known, path, query, maker, entry, note, today, until, unfinished), secret=secret
+        )
 
     def find(self, secret: str, today: date) -> SharedLink | None:
         """The link with this secret, if it opens today. Links that have ended, were revoked or
@@ -122,7 +130,7 @@ class SharedLinks:
             f"SELECT {_COLUMNS} FROM links WHERE digest = ? AND until >= ?",
             *(_digest(secret), str(today)),
         )
-        return _link(found[0]) if found else None
+        return replace(_link(found[0]), secret=secret) if found else None
 
     def listed(self, maker: str | None = None) -> list[SharedLink]:
         """All links, or those of one person, the newest first."""

@@ -24,7 +24,7 @@ from werkzeug.routing import RequestRedirect
 from deniable import DeniableError
 from deniable.protocol.types.discovery import Discovery
 from deniable_collector.operation.events import tell
-from deniable_estimator.dashboard.access.caller import OPENED, OpenedLink, opened_link
+from deniable_estimator.dashboard.access.caller import OPENED, opened_link
 from deniable_estimator.dashboard.access.people import Person
 from deniable_estimator.dashboard.boards.pages import current_boards
 from deniable_estimator.dashboard.comparison_page import PERIOD_NAMES, requested_periods
@@ -205,7 +205,7 @@ def _opened(app: Flask, links: SharedLinks, environ: dict[str, Any]) -> dict[str
         **({"HTTP_COOKIE": f"{COOKIE}={chosen}"} if chosen in LANGUAGES else {}),
         "PATH_INFO": path.encode().decode("latin-1"),
         "QUERY_STRING": "&".join(each for each in (query, language) if each),
-        OPENED: OpenedLink(link, secret),
+        OPENED: link,
     }
 
 
@@ -271,7 +271,7 @@ def _address(endpoint: str, **values: Any) -> str:
     if endpoint not in VIEWS.get(request.endpoint or "", ((), ()))[1]:
         return "#"
     # The link has its view's parameters.
-    return opened.address + url_for(endpoint, name=values["name"], form=values["form"])
+    return opened.opened_at + url_for(endpoint, name=values["name"], form=values["form"])
 
 
 def _belongs(target: tuple[str, str] | None, view: tuple[str, str]) -> bool:

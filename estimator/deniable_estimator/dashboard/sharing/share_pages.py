@@ -86,7 +86,7 @@ def make() -> ResponseReturnValue:
     if sent.get("part") == "chart" and view.endpoint in _ALONE:
         path = url_for(_ALONE[view.endpoint], name=view.name)
     try:
-        link, secret = _links().make(
+        link = _links().make(
             path,
             view.query,
             maker=person.name if person else "",
@@ -104,7 +104,7 @@ def make() -> ResponseReturnValue:
         "share.html",
         link=link,
         view=view,
-        address=f"{public}/shared/{secret}",
+        address=f"{public}{link.opened_at}",
         frame=_SIZES[view.endpoint] if framable else None,
         lasting=_links().lasting,
     )
