@@ -45,7 +45,7 @@ def test_the_vectors():
         found, rows = head(case["text"], levels), range(levels + 1)
         assert [prefix_tree.token(found, row) for row in range(levels)] == case["tokens"]
         assert [base(case["salt"], row, found[: 2 * row], width) for row in rows] == case["bases"]
-        assert [place(case["salt"], row, levels, found, width) for row in rows] == case["places"]
+        assert [place(case["salt"], row, found, width) for row in rows] == case["places"]
     for case in VECTORS["denied"]:
         assert denied(case["text"], [case["pattern"]]) == case["denied"]
     for case in VECTORS["recorded"]:
@@ -70,7 +70,7 @@ def test_a_place_lies_in_the_window_of_its_prefix(text, levels):
     found = head(text, levels)
     for row in range(levels + 1):
         begin = base("demo", row, found[: 2 * row], 712_980)
-        step = (place("demo", row, levels, found, 712_980) - begin) % 712_980
+        step = (place("demo", row, found, 712_980) - begin) % 712_980
         assert step == (prefix_tree.token(found, row) if row < levels else 0)
         assert 0 <= step < WINDOW
 

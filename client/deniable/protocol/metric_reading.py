@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from typing import Any, cast
 
-from deniable.protocol.checks import Check, is_number
+from deniable.protocol.checks import is_number
 from deniable.protocol.errors import SchemeError
 from deniable.protocol.keep import mistakes, read_keep
 from deniable.protocol.keys import (
@@ -76,8 +76,15 @@ class MetricReading:
         self._report_to = report
         self._refused: set[str | None] = set()
         self._compiled = compiled
-        self._known = self._checks()
-        self.settings: dict[str, Any] = self._given()
+        kind, defaults = self.kind or MetricType, context.defaults
+        known = {**COMMON_KEYS, **kind.keys}
+        # Where the table holds others, its type may be what is wrong.
+        self._known = known if known.keys() >= table.keys() else all_keys()
+        self.settings: dict[str, Any] = {
+            **kind.presets,
+            **{key: value for key, value in defaults.items() if key not in kind.foreign},
+            **{key: table[key] for key in self._known if key in table},
+        }
 
     def report(self, key: str | None, message: str) -> None:
         self._refused.add(key)
@@ -101,22 +108,6 @@ class MetricReading:
         if metric is not None:
             self._check_built(metric)
         return None if self._refused else metric
-
-    def _checks(self) -> Mapping[str, Check]:
-        """The keys that the table may hold, with their checks. If it holds others, those of all
-        types, because its type may be what is wrong."""
-        known = {**COMMON_KEYS, **(self.kind or MetricType).keys}
-        return known if known.keys() >= self._table.keys() else all_keys()
-
-    def _given(self) -> dict[str, Any]:
-        """What the table and the defaults say together."""
-        kind = self.kind or MetricType
-        defaults = self._context.defaults.items()
-        return {
-            **kind.presets,
-            **{key: value for key, value in defaults if key not in kind.foreign},
-            **{key: self._table[key] for key in self._known if key in self._table},
-        }
 
     def _check_keys(self) -> None:
         for key, value in self._table.items():

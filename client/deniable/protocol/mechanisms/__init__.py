@@ -18,7 +18,6 @@ from deniable.protocol.errors import SchemeError
 from deniable.protocol.mechanisms.base import FrequencyOracle as FrequencyOracle
 from deniable.protocol.mechanisms.base import Mechanism as Mechanism
 from deniable.protocol.mechanisms.base import Memoizing as Memoizing
-from deniable.protocol.mechanisms.base import MemoizingOracle as MemoizingOracle
 from deniable.protocol.mechanisms.base import Packing as Packing
 from deniable.protocol.mechanisms.base import Report as Report
 from deniable.protocol.mechanisms.base import Row as Row
@@ -89,12 +88,12 @@ STRING_DESIGNS: dict[str, Callable[[str, float], FrequencyOracle[str]]] = {
 """The same for strings: name -> (salt, epsilon) -> mechanism. The salt is the metric's name. The
 first is what `auto` takes."""
 
-MEMOIZED_DESIGNS: dict[str, Callable[[int, float, float], MemoizingOracle[int]]] = {
+MEMOIZED_DESIGNS: dict[str, Callable[[int, float, float], FrequencyOracle[int]]] = {
     name: _lazily(name) for name in ("memoized_subset_selection", "basic_rappor")
 }
 """With memos, only for a closed domain: name -> (size, epsilon, lifetime) -> mechanism."""
 
-MEMOIZED_STRING_DESIGNS: dict[str, Callable[[str, float, float], MemoizingOracle[str]]] = {
+MEMOIZED_STRING_DESIGNS: dict[str, Callable[[str, float, float], FrequencyOracle[str]]] = {
     "memoized_local_hashing": _lazily("memoized_local_hashing"),
     "rappor": _lazily("rappor"),
     "rappor_paper": lambda salt, epsilon, lifetime_epsilon: _class("rappor").paper(salt),

@@ -233,10 +233,6 @@ class Memoizing(Mechanism[Item]):
         return super().require_within(epsilon)
 
 
-class MemoizingOracle(Memoizing[Item], FrequencyOracle[Item]):
-    """A frequency oracle with memory."""
-
-
 def total_variance(p: Fraction, q: Fraction, size: int) -> Fraction:
     """n times the sum of all values' variances, for n reports over `size` values.
 

@@ -30,7 +30,7 @@ from deniable.protocol.exact import exp_below
 from deniable.protocol.hashing import hash64
 from deniable.protocol.mechanisms.base import (
     FrequencyOracle,
-    MemoizingOracle,
+    Memoizing,
     Report,
 )
 from deniable.protocol.mechanisms.hadamard_response import HadamardResponse
@@ -216,7 +216,7 @@ MEMO_COHORTS = 256
 """8 bits of linkage. The decoder for cohort tables tells strings that collide apart."""
 
 
-class MemoizedLocalHashing(Hashed, MemoizingOracle[str]):
+class MemoizedLocalHashing(Hashed, Memoizing[str]):
     """Two rounds of generalized randomized response over hashed strings.
 
     Local hashing with memory and public cohorts (cohort LOLOHA), for strings or long lists.

@@ -52,9 +52,6 @@ TOKEN_BYTES = 2
 WINDOW = 1 << 8 * TOKEN_BYTES
 """How many tokens there are."""
 
-END = 0
-"""The token after the last byte of a string, and for ever after it."""
-
 MAX_TEXT = 1_024
 """How many characters of a string are looked at. To bring a longer one into normal form could take
 hours: that takes the square of a run of combining marks."""
@@ -97,7 +94,8 @@ def head(text: str, levels: int, alphabet: str = "bytes") -> bytes:
 
 
 def token(found: bytes, row: int) -> int:
-    """The token that follows the first 2 * `row` bytes of a head, from 0 to 65,535."""
+    """The token that follows the first 2 * `row` bytes of a head, from 0 to 65,535; 0 after its
+    last byte, and for ever after it."""
     start = TOKEN_BYTES * row
     piece = found[start : start + TOKEN_BYTES]
     return int.from_bytes(piece.ljust(TOKEN_BYTES, b"\0"), "big")
@@ -111,10 +109,9 @@ def base(salt: str, row: int, prefix: bytes, width: int) -> int:
     return hash_bytes(salt, row, prefix) % width
 
 
-def place(salt: str, row: int, levels: int, found: bytes, width: int) -> int:
-    """The place of a head in one of the `levels` + 1 rows."""
-    after = token(found, row) if row < levels else END
-    return (base(salt, row, found[: TOKEN_BYTES * row], width) + after) % width
+def place(salt: str, row: int, found: bytes, width: int) -> int:
+    """The place of a head in a row. In the last row, that of whole heads, the token is 0."""
+    return (base(salt, row, found[: TOKEN_BYTES * row], width) + token(found, row)) % width
 
 
 MAX_DISCOVERY_CELLS = 8_650_000
@@ -211,7 +208,7 @@ class PrefixTree(Mechanism[str]):
         Raises:
             ValueError: the string is not valid Unicode.
         """
-        return place(self.salt, row, self.levels, self.head(text), self.width)
+        return place(self.salt, row, self.head(text), self.width)
 
     def randomize(self, item: str, bits: Bits = system_bits) -> Report:
         row = below(self.levels + 1, bits)

@@ -44,7 +44,7 @@ from deniable.protocol.mechanisms.base import (
     ONE,
     FrequencyOracle,
     Item,
-    MemoizingOracle,
+    Memoizing,
     Packing,
     Report,
     Row,
@@ -196,7 +196,7 @@ class Rounds(Parametrized):
         return max(Fraction(self.q, self.p), Fraction(ONE - self.p, ONE - self.q))
 
 
-class _TwoRounds(MemoizingOracle[Item]):
+class _TwoRounds(Memoizing[Item], FrequencyOracle[Item]):
     """Memos and reports of bitmaps, of a mechanism whose entries are the bitmaps themselves."""
 
     rounds: Rounds

@@ -27,7 +27,7 @@ from deniable.protocol.exact import exp_below
 from deniable.protocol.mechanisms.base import (
     ONE,
     FrequencyOracle,
-    MemoizingOracle,
+    Memoizing,
     Packing,
     Report,
     Row,
@@ -120,7 +120,7 @@ class SubsetSelection(Subsets):
         return Report(0, lower | (others ^ lower) << 1 | truthful << item)
 
 
-class MemoizedSubsetSelection(MemoizingOracle[int], Subsets):
+class MemoizedSubsetSelection(Memoizing[int], Subsets):
     """Subset selection with memory: thresholds M (`memo`) of the permanent and F (`fresh`) of the
     fresh round, of 2**53.
 

@@ -27,7 +27,7 @@ from deniable.protocol.mechanisms import (
     MAX_EPSILON,
     MAX_MEMO_EPSILON,
     Mechanism,
-    MemoizingOracle,
+    Memoizing,
     design,
 )
 from deniable.protocol.types.number import Number
@@ -228,7 +228,7 @@ class LifetimeCrowd:
         memo = min(self.asked["lifetime_epsilon"], MAX_MEMO_EPSILON)
         epsilon = declared(min(memo / 2, MOST_EPSILON))
         made = design(AUTO, self.domain, epsilon, memo, salt=SALT)
-        assert isinstance(made, MemoizingOracle)
+        assert isinstance(made, Memoizing)
         return Remembered(
             made.name,
             Bound.of(made.epsilon),
