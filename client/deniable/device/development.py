@@ -32,17 +32,6 @@ from deniable.protocol.wire import mark_development
 TROUBLES = "/v1/troubles"
 """Where `deniable dev` hears of mistakes that a client found."""
 
-TROUBLE_CODES = (
-    "unknown_metric",
-    "refused_value",
-    "undeclared_value",
-    "expired_metric",
-    "missing_segment",
-    "no_consent",
-    "disabled",
-)
-"""What a client can find."""
-
 _SECONDS = 2.0
 """Each step on the network may take so long; `deniable dev` is on the same machine."""
 
@@ -65,6 +54,12 @@ _REMARKS = {
     ),
 }
 """The code of what is no error, and what a developer reads of it."""
+
+TROUBLE_CODES = (
+    *("unknown_metric", "refused_value", "missing_segment"),
+    *(code for code, _ in _REMARKS.values()),
+)
+"""What a client can find."""
 
 _MOST_TOLD = 100
 """Mistakes that a client tells of; an app may make the same one in a loop."""

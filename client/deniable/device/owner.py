@@ -17,6 +17,7 @@ from deniable.device import open_windows, outbox
 from deniable.device.ledger import Ledger
 from deniable.device.outbox import Entry
 from deniable.device.sent import OWNER_TEXTS, OwnerLanguage, OwnerTexts, SentReport, percent
+from deniable.protocol.keys import PEOPLE_KEYS
 from deniable.protocol.registry import Registry
 
 _LISTED_REPORTS = 200
@@ -135,12 +136,10 @@ def owner_page(
 
 
 def _received(registry: Registry | None, app: str, texts: OwnerTexts) -> str:
-    parts = [texts.switch.format(app=app)]
-    if registry is not None and registry.contact is not None:
-        parts.insert(0, texts.contact.format(contact=escape(registry.contact)))
-    if registry is not None and registry.recipient is not None:
-        parts.insert(0, texts.recipient.format(recipient=escape(registry.recipient)))
-    return "".join(f"<p>{part}</p>" for part in parts)
+    named = {key: getattr(registry, key, None) for key in PEOPLE_KEYS}
+    people = {key: escape(told) for key, told in named.items() if told is not None}
+    parts = [getattr(texts, key).format(**people) for key in people]
+    return "".join(f"<p>{part}</p>" for part in (*parts, texts.switch.format(app=app)))
 
 
 def _action(url: str | None, text: str) -> str:

@@ -62,7 +62,6 @@ def draft(before: str, name: str, keys: Mapping[str, Any], path: Path) -> Draft:
     Raises:
         RegistryError: the whole has mistakes, or the new metric would protect nothing.
     """
-    made: Draft | None = None
     for proposal in _proposals(keys):
         filled = _lasting(before, name, proposal, path)
         block = _block(name, filled)
@@ -76,7 +75,6 @@ def draft(before: str, name: str, keys: Mapping[str, Any], path: Path) -> Draft:
         made = Draft(block, registry, found)
         if all(each.severity == "note" for each in found):
             break
-    assert made is not None
     if wrong := [each for each in made.problems if each.severity == "error"]:
         raise RegistryError(wrong, str(path))
     return made
