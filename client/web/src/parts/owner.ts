@@ -221,7 +221,11 @@ function choose(size: number, count: number): number {
   return ways;
 }
 
-const percent = (share: number): string => `${Number((100 * share).toPrecision(3))} %`;
+/** Three digits, and more where what is not certain would read 100. */
+function percent(share: number): string {
+  const told = [3, 4, 5, 6, 7, 8].map((digits) => Number((100 * share).toPrecision(digits)));
+  return `${told.find((each) => each !== 100) ?? 100} %`;
+}
 
 const odds = (epsilon: number): string => String(Number(Math.exp(epsilon).toPrecision(3)));
 
