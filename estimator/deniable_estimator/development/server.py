@@ -154,10 +154,6 @@ class DevelopmentApp:
         return response
 
 
-class PortTakenError(DeniableError):
-    """Another program listens at the port that was asked for."""
-
-
 @contextmanager
 def serving(app: DevelopmentApp, port: int | None) -> Iterator[str]:
     """Serve at a port of loopback (None: the usual one, or else any that is free); the address."""
@@ -188,4 +184,4 @@ def _listening(port: int | None) -> socket.socket:
             return socket.create_server((HOST, each))
         except OSError as error:
             reason = error.strerror
-    raise PortTakenError(f"port {port} of {HOST} cannot be used ({reason}): name another --port")
+    raise DeniableError(f"port {port} of {HOST} cannot be used ({reason}): name another --port")

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, timedelta
 from functools import lru_cache
 from time import monotonic, thread_time
 
@@ -191,6 +191,4 @@ def _versions(source: DataSource, asked: Sequence[PageReading]) -> dict[str, obj
 
 def _open_windows(kind: windows.Kind, today: date) -> list[str]:
     """The windows that may still take reports; the clocks of devices run ahead by a day at most."""
-    first = max(date.min.toordinal(), today.toordinal() - _OPEN_DAYS)
-    last = min(date.max.toordinal(), today.toordinal() + 1)
-    return windows.span(kind, date.fromordinal(first), date.fromordinal(last))
+    return windows.span(kind, today - timedelta(_OPEN_DAYS), today + timedelta(1))

@@ -15,7 +15,6 @@ from datetime import date, timedelta
 from typing import Literal, TypeAlias
 
 from deniable.protocol import windows
-from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.asking.comparison import chosen_series, compare
 from deniable_estimator.asking.query import LENGTHS, Days
 from deniable_estimator.asking.results import digest
@@ -160,18 +159,15 @@ def newest_findings(reading: PageReading, family: int) -> tuple[MetricFinding, .
     is left to the alarm of the card, which looks at the same figures in more windows.
     """
     source, metric = reading.source, reading.metric
-    if isinstance(metric.type, Discovery):
-        return ()  # it has no list of series whose changes could be told
     now, today = source.clock(), source.today
     reach = Days(today, today).reaching_back(_REACH, metric.window)
     selection = reading.over(reach).select().apart()
     window = newest_settled(selection.labels, now)
     if window is None:
         return ()
-    age = timedelta(seconds=now - windows.end(window))
-    if age > LENGTHS[metric.window] + timedelta(OLD_DAYS):
-        return ()
     end = windows.end(window)
+    if timedelta(seconds=now - end) > LENGTHS[metric.window] + timedelta(OLD_DAYS):
+        return ()
     labels = frozenset(each for each in selection.labels if windows.end(each) <= end)
     selection = selection.within(labels)
     level = judgement_level(FALSE_ALARMS, family, metric.window)
