@@ -16,7 +16,7 @@ from deniable_estimator.answers.words.base import Shown
 from deniable_estimator.answers.words.share_charts import bar_chart, folded_chart
 from deniable_estimator.answers.words.shares import SharesKind
 from deniable_estimator.asking.comparison import compare
-from deniable_estimator.dashboard.comparison_picture import change_headline
+from deniable_estimator.dashboard.recent import change_headline
 from deniable_estimator.document.document import Estimate
 
 
