@@ -178,31 +178,27 @@ def planner_address(
         numbers["devices"] = max(1, devices)
     if segment_share is not None:
         numbers["segment_share"] = f"{segment_share:.3g}"
-    kind = metric.type
+    page, kind = "values", metric.type
     if isinstance(kind, Pair):
-        rows, columns = (len(part.values) for part in kind.parts)
+        page, (rows, columns) = "pair", (len(part.values) for part in kind.parts)
         numbers |= {"rows": rows, "columns": columns}
-        return url_for("planner.pair", **numbers)
-    if isinstance(kind, Number):
-        ask = "both" if len(kind.ask) > 1 else kind.ask[0]
+    elif isinstance(kind, Number):
+        page = "number"
         numbers |= {
             "low": f"{kind.range.start:g}",
             "high": f"{float(kind.range.high):g}",
             "scale": kind.range.scale,
-            "ask": ask,
+            "ask": "both" if len(kind.ask) > 1 else kind.ask[0],
             "unit": kind.unit,
         }
-        return url_for("planner.number", **numbers)
-    if isinstance(kind, Discovery):
-        return url_for("planner.discovery", **numbers, max_length=kind.max_length)
-    if isinstance(kind, Retention):
-        asks = "both" if len(kind.asks) > 1 else kind.asks[0]
-        numbers |= {"asks": asks, "window": kind.window}
-        if kind.ages:
-            numbers["ages"] = kind.ages
-        return url_for("planner.retention", **numbers)
-    if metric.values:
-        numbers["size"] = min(SERVED_SIZE, len(metric.values))
-    if metric.longitudinal == "memoize":
-        numbers["memoize"] = "on"
-    return url_for("planner.values", **numbers)
+    elif isinstance(kind, Discovery):
+        page = "discovery"
+        numbers["max_length"] = kind.max_length
+    elif isinstance(kind, Retention):
+        page, asks = "retention", "both" if len(kind.asks) > 1 else kind.asks[0]
+        numbers |= {"asks": asks, "window": kind.window, "ages": kind.ages or None}
+    else:
+        size = min(SERVED_SIZE, len(metric.values)) or None
+        memoize = "on" if metric.longitudinal == "memoize" else None
+        numbers |= {"size": size, "memoize": memoize}
+    return url_for(f"planner.{page}", **numbers)

@@ -18,7 +18,7 @@ from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.metric_view import PageReading, check_listed
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.formats import window
-from deniable_estimator.messages import counted, listed, message
+from deniable_estimator.messages import listed, message
 
 _NAMED = 3
 
@@ -50,22 +50,16 @@ class Alarm:
     @property
     def which(self) -> str:
         """The windows in a few words."""
-        names = [each.when for each in self.strange if each.label is not None]
-        names = names or [each.when for each in self.strange]
+        names = [window(each) for each in self.labels] or [self.strange[0].when]
         rest = len(names) - _NAMED
         if rest > 0:
-            names[_NAMED:] = [counted("{count} more", "{count} more", rest)]
+            names[_NAMED:] = [message("{more} more", more=rest)]
         return listed(names)
 
     @property
     def text(self) -> str:
-        """What takes the place of a headline about the answer."""
+        """What takes the place of a headline."""
         return message("Anomalous: {which}. Do not rely on these numbers.", which=self.which)
-
-    @property
-    def text_of_changes(self) -> str:
-        """The same about changes."""
-        return message("Anomalous: {which}. Do not rely on these changes.", which=self.which)
 
     @property
     def advice(self) -> str:
@@ -76,11 +70,6 @@ class Alarm:
             "numbers: nobody knows by how much."
         )
 
-    def of_period(self, label: str) -> bool:
-        """Whether a period of a trend holds one of the windows."""
-        kind = windows.kind_of(label)
-        return any(windows.window_at(kind, windows.start(each)) == label for each in self.labels)
-
 
 def alarm_of(reading: PageReading, estimate: Answer | None = None) -> Alarm | None:
     """The alarm that these days raise; None if they raise none. See `history_of`."""
@@ -90,20 +79,16 @@ def alarm_of(reading: PageReading, estimate: Answer | None = None) -> Alarm | No
         for each in reversed(history.anomalous)
     ]
     if whole := history.whole.alarms(history.alarm_level):
-        strange.append(Strange(_together(history), whole))
-    if not strange:
-        return None
-    return Alarm(tuple(strange), history.checks, history.alarm_level)
+        several = len(history.windows) > 1
+        when = message("all windows together") if several else message("this window")
+        strange.append(Strange(when, whole))
+    return Alarm(tuple(strange), history.checks, history.alarm_level) if strange else None
 
 
 def left_out(days: Days) -> str | None:
     """Which windows of these days are left out, for people; None if none is."""
     labels = [each for each in days.without if days.touches(each)]
     return listed(map(window, sorted(labels, key=windows.start))) if labels else None
-
-
-def _together(history: History) -> str:
-    return message("all windows together") if len(history.windows) > 1 else message("this window")
 
 
 def history_of(reading: PageReading, estimate: Answer | None = None) -> History:

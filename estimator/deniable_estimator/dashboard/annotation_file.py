@@ -21,7 +21,7 @@ from deniable_estimator.dashboard.access.caller import has_role
 from deniable_estimator.dashboard.access.roles import Role
 from deniable_estimator.document.plot.marks import Flag
 from deniable_estimator.files import LastGood
-from deniable_estimator.messages import counted, message
+from deniable_estimator.messages import message
 
 _MOST_MISTAKES = 5
 """So many mistakes are shown; the log and `deniable lint` have all."""
@@ -148,7 +148,7 @@ def _flag(group: Sequence[tuple[int, float, Annotation]]) -> Flag:
     number, at, first = group[0]
     last, told = group[-1][0], first.told()
     if more := len(group) - 1:
-        told = counted("{told}, and {count} more", "{told}, and {count} more", more, told=told)
+        told = message("{told}, and {more} more", told=told, more=more)
     return Flag(
         text=f"{number}" if number == last else f"{number}–{last}",
         number=number,

@@ -191,7 +191,6 @@ def create_app(
         example=words.example,
         range=words.range_of,
         role=role_name,
-        too_short=words.TOO_SHORT.get,
         period=formats.period,
         window=formats.window,
         isolated=isolated,

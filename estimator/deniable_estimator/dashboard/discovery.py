@@ -12,7 +12,7 @@ from deniable import ValueListError
 from deniable.protocol import windows
 from deniable_estimator.asking.discoveries import closed_lists, finds_of, trend_of_finds
 from deniable_estimator.asking.fetch import unfinished
-from deniable_estimator.asking.results import Turn, Versioned, digest
+from deniable_estimator.asking.results import Versioned, digest
 from deniable_estimator.asking.trend import Trend
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.metric_view import PageReading
@@ -58,18 +58,16 @@ def trend_of_find(
     asked = "trend of a find", by, find.head, find.cut, finds.level
     key, one = digest(*asked, version, source.behind), replace(finds, finds=(find,))
 
-    def work(turn: Turn) -> Versioned[Trend]:
-        def found() -> Trend:
-            return trend_of_finds(
-                *(source.reader, source.registry, reading.query, one),
-                by=by,
-                now=source.seen_until,
-                progress=turn.progress,
-            )
-
-        return Versioned(turn.get(key, found), version)
-
-    return source.fetch(work, *asked, reading.metric.name, reading.days)
+    found = partial(
+        trend_of_finds,
+        *(source.reader, source.registry, reading.query, one),
+        by=by,
+        now=source.seen_until,
+    )
+    return source.fetch(
+        lambda turn: Versioned(turn.get(key, partial(found, progress=turn.progress)), version),
+        *(*asked, reading.metric.name, reading.days),
+    )
 
 
 def find_named(finds: Finds, name: str) -> Find:

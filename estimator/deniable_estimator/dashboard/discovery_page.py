@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 
-from flask import Blueprint, redirect, render_template, request, url_for
+from flask import Blueprint, redirect, request, url_for
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import NotFound
 
+from deniable import Metric
+from deniable.protocol import windows
 from deniable.protocol.types.discovery import Discovery
 from deniable_estimator.asking.trend import GROUPS, Trend
 from deniable_estimator.dashboard.annotation_file import annotated
@@ -17,14 +20,13 @@ from deniable_estimator.dashboard.discovery import find_named, finds_at, trend_o
 from deniable_estimator.dashboard.exports import asked_form, download
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.overview.summary import standing_notes
-from deniable_estimator.dashboard.pages import head_of, keep_form
+from deniable_estimator.dashboard.pages import answer_page, head_of, keep_form
 from deniable_estimator.dashboard.pictures import rows_picture, send_picture
 from deniable_estimator.dashboard.ranges import RangeError, check_names
 from deniable_estimator.dashboard.source import current_source, declared_metric
-from deniable_estimator.dashboard.timeline import grouping, grouping_asked
-from deniable_estimator.dashboard.trends import axis_of, draw_trend, lines_of
+from deniable_estimator.dashboard.timeline import HEIGHT, Timeline, grouping_asked
+from deniable_estimator.dashboard.trends import draw_trend, lines_of
 from deniable_estimator.document.document import Column, Frame
-from deniable_estimator.document.plot.marks import LineChart
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.discovery.finds import Finds
 from deniable_estimator.kinds.discovery.words import finds_document, headline
@@ -40,8 +42,6 @@ _DRAWN = 40
 MOST_SHOWN = 500
 """The most strings of the table; the files have all."""
 
-_HEIGHT = 220
-
 _TAKERS = ("string", "category")
 """The types of metrics that finds can be promoted to."""
 
@@ -52,53 +52,60 @@ def finds_page(name: str) -> ResponseReturnValue:
     source, metric = current_source(), declared_metric(name)
     if not isinstance(metric.type, Discovery):
         return redirect(url_for("pages.metric_page", name=name))
-    refused, found, trend, chart = None, None, None, None
-    days = source.read_days(metric, {})
-    reading = PageReading(source, metric, days)
-    by = grouping(metric, days)
+    refused, found, timeline = None, None, None
+    reading, by = requested(metric, {})
     chosen = request.args.get("find", "")
     try:
-        check_names(request.args, _NAMES)
-        days = source.read_days(metric, request.args)
-        by = grouping_asked(request.args, "by", metric, days)
-        reading = reading.over(days)
+        reading, by = requested(metric, request.args)
         found = finds_at(reading).answer
         if chosen:
             trend = trend_of_find(reading, by, found, find_named(found, chosen)).answer
-            chart = _chart(trend, chosen)
+            timeline = _timeline(trend, chosen)
     except (RangeError, EstimateError) as error:
         refused = keep_form(error)
     document = finds_document(found, MOST_SHOWN) if found else None
-    asked = {**days.query, **({"find": chosen} if chosen else {})}
-    periods = trend.periods if trend and chart else ()
-    page = render_template(
+    days = reading.days
+    return answer_page(
         "discovery.html",
+        reading,
+        refused,
         **head_of(reading),
-        days=days,
         by=by,
         groups=GROUPS[metric.window],
         chosen=chosen,
-        query={**asked, "by": by},
+        query={**days.query, **({"find": chosen} if chosen else {}), "by": by},
         found=found,
         document=document,
         table=document and _with_trends(document.frames[0]),
         alarms=found.verdict.alarms(found.alarm_level) if found else (),
         target=_target(found) if found else None,
         takers=any(each.type.name in _TAKERS for each in source.registry),
-        trend=trend,
-        chart=chart,
-        noted=annotated(metric, days, source.today, periods) if chart else None,
+        timeline=timeline,
+        noted=annotated(metric, days, source.today, timeline.trend.periods) if timeline else None,
         notes=list(standing_notes(metric, source.newest(metric), source.seen_until)),
-        refused=refused,
-        asked=request.args if refused else days.query,
     )
-    return page, 400 if refused else 200
+
+
+def requested(
+    metric: Metric, arguments: Mapping[str, str], *more: str
+) -> tuple[PageReading, windows.Kind]:
+    """What an address asks for, and by which periods; `more` are parameters beside those of the
+    page.
+
+    Raises:
+        RangeError: it asks for what there is not.
+    """
+    check_names(arguments, (*_NAMES, *more))
+    source = current_source()
+    days = source.read_days(metric, arguments)
+    return PageReading(source, metric, days), grouping_asked(arguments, "by", metric, days)
 
 
 @discovering.get("/metric/<name>/strings.<any(svg, png):form>")
 def finds_picture(name: str, form: str) -> ResponseReturnValue:
     """The commonest strings that were found."""
-    reading, found = _asked(name, "scale")
+    reading, _ = requested(declared_metric(name), request.args, "scale")
+    found = finds_at(reading).answer
     if not found.finds:
         raise NotFound(message("No string was found in these days, so there is nothing to draw."))
     table = finds_document(found, _DRAWN).frames[0]
@@ -109,22 +116,12 @@ def finds_picture(name: str, form: str) -> ResponseReturnValue:
 @discovering.get("/metric/<name>/strings.<any(csv, json):form>")
 def finds_file(name: str, form: str) -> ResponseReturnValue:
     """What was found as a file; with `find`, the trend of that string."""
-    reading, found = _asked(name)
-    days = reading.days
+    reading, by = requested(declared_metric(name), request.args)
+    found, told = finds_at(reading).answer, reading.days.told
     if not (chosen := request.args.get("find", "")):
-        text = file_text(asked_form(form), found, days.told)
-        return download(text, f"{name}-strings", form)
-    by = grouping_asked(request.args, "by", reading.metric, days)
+        return download(file_text(asked_form(form), found, told), f"{name}-strings", form)
     trend = trend_of_find(reading, by, found, find_named(found, chosen)).answer
-    return download(trend_text(asked_form(form), trend, days.told), f"{name}-string-trend", form)
-
-
-def _asked(name: str, *more: str) -> tuple[PageReading, Finds]:
-    """What the request asks for; `more` are parameters beside those of the page."""
-    source, metric = current_source(), declared_metric(name)
-    check_names(request.args, (*_NAMES, *more))
-    reading = PageReading(source, metric, source.read_days(metric, request.args))
-    return reading, finds_at(reading).answer
+    return download(trend_text(asked_form(form), trend, told), f"{name}-string-trend", form)
 
 
 def _with_trends(frame: Frame) -> Frame:
@@ -140,9 +137,9 @@ def _target(found: Finds) -> str | None:
     return next((name for name, _ in following.most_common(1)), None)
 
 
-def _chart(trend: Trend, name: str) -> LineChart | None:
+def _timeline(trend: Trend, name: str) -> Timeline | None:
     if len(trend.reported) < 2:
         return None
-    lines = lines_of(trend, [name])
-    axis = axis_of(trend.unit, lines)
-    return draw_trend(trend.periods, lines, axis, height=_HEIGHT, name="trend")
+    given = trend.unit, trend.periods, lines_of(trend, [name])
+    chart = draw_trend(*given, height=HEIGHT, name="trend")
+    return Timeline(trend, name, chart) if chart else None

@@ -24,7 +24,12 @@ from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.shares.shares import Shares
 
-_TYPES = {"csv": "text/csv", "json": "application/json"}
+_TYPES = {
+    "csv": "text/csv",
+    "json": "application/json",
+    "svg": "image/svg+xml",
+    "png": "image/png",
+}
 
 
 class Text(NamedTuple):
@@ -118,8 +123,8 @@ def file_of(reading: PageReading, found: Text, name: str, form: str) -> Response
     return download(text, name, form)
 
 
-def download(text: str, name: str, form: str) -> Response:
+def download(content: str | bytes, name: str, form: str) -> Response:
     """A file that is saved, not shown."""
-    response = Response(text, mimetype=_TYPES[form])
+    response = Response(content, mimetype=_TYPES[form])
     response.headers.set("Content-Disposition", "attachment", filename=f"{name}.{form}")
     return response

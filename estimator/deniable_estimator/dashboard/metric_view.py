@@ -17,7 +17,7 @@ from deniable_estimator.asking.listed import Listed, digest_of_candidates
 from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.results import Turn, Versioned, digest
 from deniable_estimator.asking.segments import SplitQuestion, split_question
-from deniable_estimator.asking.trend import Points, Trend, read_ranges, trend
+from deniable_estimator.asking.trend import Trend, read_ranges, trend
 from deniable_estimator.dashboard.calculations import LIGHT, decoded
 from deniable_estimator.dashboard.data import DataSource
 from deniable_estimator.dashboard.ranges import day_at
@@ -148,28 +148,18 @@ class PageReading:
         """The trend with its version."""
         source, given = self.source, (self.source.reader, self.source.registry, self.query)
         version = self.trend_version(by)
-
-        def made(points: Points, turn: Turn) -> Trend:
-            return trend(
-                *given,
-                by=by,
-                now=source.seen_until,
-                level=self.level,
-                points=points,
-                progress=turn.progress,
-            )
+        made = partial(trend, *given, by=by, now=source.seen_until, level=self.level)
 
         def together(turn: Turn) -> Trend:
             points = partial(read_ranges, *given, level=self.level, now=source.clock())
             key = digest("trend", version, self.strings, self.level)
-            return turn.get(key, lambda: made(points, turn))
+            return turn.get(key, partial(made, points=points, progress=turn.progress))
 
         def one_by_one(turn: Turn) -> Trend:
             def points(ranges: Sequence[Days]) -> Iterator[Answer]:
-                for days in ranges:
-                    yield self.over(days).point(turn).answer
+                return (self.over(days).point(turn).answer for days in ranges)
 
-            return made(points, turn)
+            return made(points=points, progress=turn.progress)
 
         found = self._fetch("trend", together if self._light else one_by_one, self.days, by)
         return _lasting(found, version, any(period.unreadable for period in found.periods))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
@@ -40,7 +41,6 @@ from deniable_estimator.dashboard.view import (
     ALL_LINES,
     View,
     names_of,
-    read_limit,
     read_view,
 )
 from deniable_estimator.document.plot.marks import MOST_LINES
@@ -66,7 +66,8 @@ def overview() -> ResponseReturnValue:
 def metric_page(name: str) -> ResponseReturnValue:
     """One metric: its chart, its trend, its table and its privacy label. A discovery has a page of
     its own."""
-    if isinstance(declared_metric(name).type, Discovery):
+    metric = declared_metric(name)
+    if isinstance(metric.type, Discovery):
         # A view of shares, as boards link to it, names a comparison that this page has not.
         kept = [each for each in request.args.items(multi=True) if each[0] != "change"]
         chosen = urlencode(kept)
@@ -74,18 +75,14 @@ def metric_page(name: str) -> ResponseReturnValue:
         return redirect(f"{at}?{chosen}" if chosen else at)
     mistake = None
     try:
-        reading, view = asked_view(name)
+        reading, view = requested_view(metric, request.args)
         try:
-            reading = reading.asking(listed(reading.metric))
+            reading = reading.asking(listed(metric))
         except ValueListError as error:
             mistake = str(error)
         page = _page(reading, view, mistake=mistake)
     except (RangeError, EstimateError) as error:
-        source, metric = current_source(), declared_metric(name)
-        view = replace(read_view({}, metric, source.seen_until), days=source.read_days(metric, {}))
-        view = view.of_list(kept_list(metric))
-        reading = PageReading(source, metric, view.days)
-        return _page(reading, view, refused=keep_form(error))[0], 400
+        return _page(*requested_view(metric, {}), refused=keep_form(error))
     return page
 
 
@@ -149,13 +146,18 @@ def _page(
     if answered and not alarm and not unsound:
         changes = recent(reading, view, answered)
     limits, wrong = _limits(view, answered)
+    if wrong is not None:
+        keep_form(wrong)
     shown = view.shown(changes.comparison if changes else None, limits)
     document = kind.document(answered, shown) if kind and answered else None
     found = timeline(reading, view, answered, alarm) if answered and over_time else None
     periods = found.trend.periods if found else ()
     told = (changes and changes.headline) or (document and document.verdict.text)
-    page = render_template(
+    return answer_page(
         "metric.html",
+        reading,
+        refused,
+        400 if wrong else 200,
         **head_of(reading),
         view=view,
         estimate=estimate,
@@ -179,13 +181,7 @@ def _page(
         notes=_notes(source, metric, estimate),
         upload_limit=settings_in_force().dashboard_upload / (1 << 20),
         mistake=mistake,
-        refused=refused,
-        asked=request.args if refused else view.days.told,
     )
-    if wrong is not None:
-        keep_form(wrong)
-        return page, 400
-    return page, 200
 
 
 def _limits(view: View, answer: Answer | None) -> tuple[tuple[float, ...], RangeError | None]:
@@ -193,48 +189,62 @@ def _limits(view: View, answer: Answer | None) -> tuple[tuple[float, ...], Range
     if view.limit is None or not isinstance(answer, Distribution):
         return (), None
     try:
-        limit = read_limit(view.limit)
+        limit = float(view.limit)
+    except ValueError:
+        limit = math.nan
+    if not math.isfinite(limit):
+        told = message("“limit” is not a number. Write one like 2.5, without its unit.")
+        return (), RangeError(told, "limit")
+    try:
         answer.share_below(limit)
     except EstimateError as error:
         return (), RangeError(message("“limit”: {mistake}.", mistake=str(error)), "limit")
-    except RangeError as error:
-        return (), error
     return (limit,), None
 
 
 @pages.get("/metric/<name>.<any(csv, json):form>")
 def metric_file(name: str, form: str) -> ResponseReturnValue:
     """The estimate as a file."""
-    reading = _of_strings(asked_view(name, "raw")[0])
+    reading, _ = asked_answer(name, "raw")
     return file_of(reading, of_estimate(reading, asked_form(form)), name, form)
 
 
 @pages.get("/metric/<name>/trend.<any(csv, json):form>")
 def trend_file(name: str, form: str) -> ResponseReturnValue:
     """The trend of every value as a file."""
-    reading, view = asked_view(name, "raw")
-    reading = _of_strings(reading.over(view.days.around))
+    reading, view = asked_answer(name, "raw")
+    reading = reading.over(view.days.around)
     by = view.by or grouping(reading.metric, reading.days)
     return file_of(reading, of_trend(reading, asked_form(form), by), f"{name}-trend", form)
 
 
-def days_of(reading: PageReading) -> dict[str, Any]:
-    """What a page about a metric says of which days there are."""
-    source, metric = reading.source, reading.metric
+def answer_page(
+    template: str,
+    reading: PageReading,
+    refused: RangeError | None,
+    status: int = 200,
+    **more: Any,
+) -> tuple[str, int]:
+    """A page about a metric over some days, and its status: with the days that there are, and the
+    form as it was sent if that is refused."""
+    source, metric, days = reading.source, reading.metric, reading.days
     now, running = source.seen_until, source.running(metric)
-    return {
+    given = {
         "metric": metric,
+        "days": days,
         "newest": source.newest(metric),
         "running": running,
         "presets": [*presets(now, metric.window, running), *since_presets(metric, now)],
+        "refused": refused,
+        "asked": request.args if refused else days.told,
     }
+    return render_template(template, **{**given, **more}), 400 if refused else status
 
 
 def head_of(reading: PageReading) -> dict[str, Any]:
-    """The same with what it says of the metric itself, whatever was reported."""
+    """What a page says of the metric itself, whatever was reported."""
     source, metric = reading.source, reading.metric
     return {
-        **days_of(reading),
         "about": about(source, metric),
         "reported": source.registry.unasked.get(metric.name, metric),
         "label": privacy_label(metric, source.registry),
@@ -254,19 +264,34 @@ def keep_form(error: RangeError | EstimateError, *fields: str) -> RangeError:
     return error if isinstance(error, RangeError) else RangeError(str(error), *fields)
 
 
-def asked_view(name: str, *more: str) -> tuple[PageReading, View]:
-    """What the request asks of the metric of that name; `more` are parameters beside those of a
-    view.
+def requested_view(
+    metric: Metric, arguments: Mapping[str, str], *more: str
+) -> tuple[PageReading, View]:
+    """What an address asks of a metric; `more` are parameters beside those of a view.
 
     Raises:
-        NotFound: there is no such metric.
-        RangeError: the request asks for what there is not.
+        RangeError: it asks for what there is not.
     """
-    source, metric = current_source(), declared_metric(name)
-    check_names(request.args, (*names_of(metric), *more))
-    view = read_view(request.args, metric, source.seen_until)
-    view = replace(view, days=source.read_days(metric, request.args)).of_list(kept_list(metric))
+    check_names(arguments, (*names_of(metric), *more))
+    source = current_source()
+    view = read_view(arguments, metric, source.seen_until)
+    view = replace(view, days=source.read_days(metric, arguments)).of_list(kept_list(metric))
     return PageReading(source, metric, view.days), view
+
+
+def asked_answer(name: str, *more: str) -> tuple[PageReading, View]:
+    """The same of the metric of that name for a file, and of what is listed if the metric does not
+    list its values itself.
+
+    Raises:
+        BadRequest: nobody has listed any strings.
+    """
+    metric = declared_metric(name)
+    reading, view = requested_view(metric, request.args, *more)
+    candidates = listed(metric)
+    if metric.needs_candidates and candidates is None:
+        raise BadRequest(unlisted(metric))
+    return reading.asking(candidates), view
 
 
 def listed(metric: Metric) -> Sequence[str] | None:
@@ -286,14 +311,6 @@ def unlisted(metric: Metric) -> str:
         "them into {metric}.txt in the folder that DENIABLE_CANDIDATES_DIR names.",
         metric=metric.name,
     )
-
-
-def _of_strings(reading: PageReading) -> PageReading:
-    """The same of what is listed, if the metric does not list its values itself."""
-    metric, candidates = reading.metric, listed(reading.metric)
-    if metric.needs_candidates and candidates is None:
-        raise BadRequest(unlisted(metric))
-    return reading.asking(candidates)
 
 
 def _notes(source: DataSource, metric: Metric, estimate: Answer | None) -> list[str]:

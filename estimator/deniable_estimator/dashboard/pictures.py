@@ -13,13 +13,15 @@ from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import BadRequest
 
 from deniable import Metric
+from deniable_estimator.asking.query import Days
 from deniable_estimator.dashboard.access.caller import opened_link
 from deniable_estimator.dashboard.alarms import Alarm, alarm_of, left_out
 from deniable_estimator.dashboard.annotation_file import AnnotatedTrend, annotated
 from deniable_estimator.dashboard.boards.pages import show_board
+from deniable_estimator.dashboard.exports import download
 from deniable_estimator.dashboard.language import told
 from deniable_estimator.dashboard.metric_view import PageReading
-from deniable_estimator.dashboard.pages import asked_view, listed, unlisted
+from deniable_estimator.dashboard.pages import asked_answer
 from deniable_estimator.dashboard.privacy_label import even_guess
 from deniable_estimator.dashboard.recent import headline_of
 from deniable_estimator.dashboard.release_pages import newest_view
@@ -88,11 +90,12 @@ def metric_picture(name: str, form: str) -> ResponseReturnValue:
     """The chart of one metric."""
     reading, view, estimate, alarm = _asked(name)
     metric, kind = reading.metric, kind_of(estimate)
-    charts = kind.charts(estimate, view.shown(), _BARS)
-    head = [("title", metric.description), ("said", kind.said(estimate, view.shown()))]
-    head.append(("sub", kind.caption(estimate, view.shown())))
-    foot = [kind.footnote(estimate), *_left_out(view)]
-    frame = PictureFrame(charts[0].title, charts[0].description, head, _foot(foot, alarm))
+    shown = estimate, view.shown()
+    charts = kind.charts(*shown, _BARS)
+    head = [("title", metric.description), ("said", kind.said(*shown))]
+    head.append(("sub", kind.caption(*shown)))
+    foot = _foot([kind.footnote(estimate)], view.days, alarm)
+    frame = PictureFrame(charts[0].title, charts[0].description, head, foot)
     return send_picture(picture(frame, charts, told), name, form)
 
 
@@ -140,10 +143,8 @@ def trend_picture(name: str, form: str) -> ResponseReturnValue:
     foot = [message(_SHARES if estimate.kind == "shares" else _NUMBERS)]
     if found.alarmed:
         foot.append(message("Red: anomalous."))
-    lines = _foot([*foot, *_left_out(view)], None)
-    frame = PictureFrame(
-        found.chart.title, found.chart.description, head, [*lines, *_entries(noted)]
-    )
+    lines = [*_foot(foot, view.days), *_entries(noted)]
+    frame = PictureFrame(found.chart.title, found.chart.description, head, lines)
     flags = noted.flags if noted else ()
     return send_picture(picture(frame, (found.chart,), told, flags), f"{name}-trend", form)
 
@@ -163,16 +164,16 @@ def rows_picture(metric: Metric, found: Result, headline: str, frame: Frame) -> 
     if frame.title:
         caption = joined((caption, frame.title))
     head = [("title", metric.description), ("said", headline), ("sub", caption)]
-    foot = _foot([formats.ESTIMATES], None)
-    return picture(PictureFrame(headline, metric.description, head, foot), (chart,), told)
+    around = PictureFrame(headline, metric.description, head, [("foot", formats.ESTIMATES)])
+    return picture(around, (chart,), told)
 
 
-def _left_out(view: View) -> list[str]:
-    which = left_out(view.days)
-    return [message("Left out: {which}.", which=which)] if which else []
-
-
-def _foot(sentences: Sequence[str], alarm: Alarm | None) -> list[tuple[str, str]]:
+def _foot(
+    sentences: Sequence[str], days: Days, alarm: Alarm | None = None
+) -> list[tuple[str, str]]:
+    """What stands below a picture of these days."""
+    if which := left_out(days):
+        sentences = [*sentences, message("Left out: {which}.", which=which)]
     lines = [("foot", spaced(sentences))]
     return [*lines, ("alarming", alarm.text)] if alarm else lines
 
@@ -202,12 +203,8 @@ def send_picture(svg: str, name: str, form: str) -> Response:
     Raises:
         StillDecoding, TooManyDecodes: to draw it takes longer than one may wait.
     """
-    if form == "svg":
-        response = Response(svg, mimetype="image/svg+xml")
-    else:
-        response = Response(current_source().picture(svg, _scale()), mimetype="image/png")
-    response.headers.set("Content-Disposition", "attachment", filename=f"{name}.{form}")
-    return response
+    drawn = svg if form == "svg" else current_source().picture(svg, _scale())
+    return download(drawn, name, form)
 
 
 def _scale() -> int:
@@ -219,11 +216,8 @@ def _scale() -> int:
 
 def _asked(name: str) -> tuple[PageReading, View, Answer, Alarm | None]:
     """What a picture shows."""
-    reading, view = asked_view(name, "scale")
-    reading = reading.asking(listed(reading.metric))
-    estimate = reading.answer
-    if estimate is None:
-        raise BadRequest(unlisted(reading.metric))
+    reading, view = asked_answer(name, "scale")
+    estimate = reading.estimate().answer
     if not estimate.n:
         raise BadRequest(
             message("There are no reports in these days, so there is nothing to draw.")

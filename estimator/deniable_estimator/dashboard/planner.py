@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ from deniable_estimator.kinds.plans import PLANS, make
 from deniable_estimator.kinds.registry import answer_of
 from deniable_estimator.kinds.shares.charts import bar_chart
 from deniable_estimator.kinds.shares.shares import Shares
-from deniable_estimator.messages import counted, message
+from deniable_estimator.messages import counted, message, spaced
 from deniable_estimator.planning.inputs import PlanKind
 from deniable_estimator.planning.population import zipf_shares
 
@@ -51,44 +52,39 @@ _SEED = 1
 """The same numbers give the same example, so that a link shows the same page."""
 
 
-def _page(kind: PlanKind) -> Callable[[], ResponseReturnValue]:
-    def planner_page() -> ResponseReturnValue:
-        """The form and, if it is filled in as it can be, the results."""
-        fields, asked = read_form(kind.inputs, request.args)
-        outcome, mistake = None, None
-        try:
-            check_names(request.args, [each.input.name for each in fields])
-        except RangeError as error:
-            asked, mistake = None, str(keep_form(error))
-        if asked is not None:
-            try:
-                outcome = _calculated(kind, asked)
-            except (StillDecoding, TooManyDecodes):
-                raise
-            except DeniableError as error:
-                # What is refused without the name of an input is about the memory of the devices.
-                name = error.name if isinstance(error, InputError) else "lifetime_epsilon"
-                fields = [
-                    replace(each, mistake=str(error)) if each.input.name == name else each
-                    for each in fields
-                ]
-        page = render_template(
-            "plan.html",
-            kind=kind,
-            kinds=PLANS.values(),
-            fields=fields,
-            outcome=outcome,
-            mistake=mistake,
-        )
-        return page, 200 if outcome is not None else 400
-
-    return planner_page
-
-
-for _each in PLANS.values():
-    planner.add_url_rule(
-        "/plan" if _each.name == "values" else f"/plan/{_each.name}", _each.name, _page(_each)
+def planner_page(kind: str) -> ResponseReturnValue:
+    """The form and, if it is filled in as it can be, the results."""
+    plan = PLANS[kind]
+    fields, asked = read_form(plan.inputs, request.args)
+    outcome, mistake = None, None
+    try:
+        check_names(request.args, [each.input.name for each in fields])
+        outcome = asked and _calculated(plan, asked)
+    except (StillDecoding, TooManyDecodes):
+        raise
+    except RangeError as error:
+        mistake = str(keep_form(error))
+    except DeniableError as error:
+        # What is refused without the name of an input is about the memory of the devices.
+        name = error.name if isinstance(error, InputError) else "lifetime_epsilon"
+        fields = [
+            replace(each, mistake=str(error)) if each.input.name == name else each
+            for each in fields
+        ]
+    page = render_template(
+        "plan.html",
+        kind=plan,
+        kinds=PLANS.values(),
+        fields=fields,
+        outcome=outcome,
+        mistake=mistake,
     )
+    return page, 200 if outcome else 400
+
+
+for _kind in PLANS:
+    _path = "/plan" if _kind == "values" else f"/plan/{_kind}"
+    planner.add_url_rule(_path, _kind, partial(planner_page, _kind))
 
 
 def _calculated(kind: PlanKind, asked: Asked) -> dict[str, Any]:
@@ -105,10 +101,20 @@ def _outcome(kind: str, asked: Asked) -> dict[str, Any]:
     document, metric = planned.document, planned.metric
     about, drawn, examples = document.about, [], []
     if kind == "lifetime":
-        drawn = [_division(about["choices"], about["best"], about["most_epsilon"])]
+        told = message(
+            "Compared with the best choice. Both axes are logarithmic. Dashed: one report has more "
+            "than epsilon {epsilon}, so it hides little.",
+            epsilon=f"{about['most_epsilon']:g}",
+        )
+        drawn = [_charted(division_chart(about["choices"], about["best"]), told)]
     elif kind == "values" and metric is not None:
         size, devices, rate = (about[name] for name in ("size", "devices", "sample_rate"))
-        drawn = [_reach(metric.scheme.oracle, size, rate, devices)]
+        told = message(
+            "Detected with power 0.8 among all {size} values at once, in one window. Both axes are "
+            "logarithmic.",
+            size=f"{size:,}",
+        )
+        drawn = [_charted(reach_chart(metric.scheme.oracle, size, rate, devices), told)]
         if size <= _LONGEST_EXAMPLE:
             examples = [_example(metric.scheme.oracle, size, devices, rate)]
     return {
@@ -119,27 +125,9 @@ def _outcome(kind: str, asked: Asked) -> dict[str, Any]:
     }
 
 
-def _reach(mechanism: FrequencyOracle[Any], size: int, rate: float, devices: int) -> Frame:
-    """What a list of values lets see, by how many devices there are."""
-    told = message(
-        "Detected with power 0.8 among all {size} values at once, in one window. Both axes are "
-        "logarithmic.",
-        size=f"{size:,}",
-    )
-    picture = Picture(reach_chart(mechanism, size, rate, devices), notes=(told,))
-    title = message("Smallest detectable share, by number of devices")
-    return Frame("reach", title, pictures=(picture,))
-
-
-def _division(choices: Sequence[LifetimeChoice], best: LifetimeChoice, most: float) -> Frame:
-    """What each division of a budget tells."""
-    told = message(
-        "Compared with the best choice. Both axes are logarithmic. Dashed: one report has more "
-        "than epsilon {epsilon}, so it hides little.",
-        epsilon=f"{most:g}",
-    )
-    chart = division_chart(choices, best)
-    return Frame("division", chart.title, pictures=(Picture(chart, notes=(told,)),))
+def _charted(chart: LineChart, told: str) -> Frame:
+    """A chart with a sentence about how it is to be read."""
+    return Frame(chart.name, chart.title, pictures=(Picture(chart, notes=(told,)),))
 
 
 def _example(mechanism: Mechanism[Any], size: int, devices: int, rate: float) -> Frame:
@@ -151,10 +139,8 @@ def _example(mechanism: Mechanism[Any], size: int, devices: int, rate: float) ->
     answered = answer_of(sample_tally(scheme, rng.binomial(counts, rate), rng), scheme)
     assert isinstance(answered, Shares)
     frame = Frame("example", message("One window of simulated devices"))
-    n = f"{answered.n:,}"
     falling = message(
-        "{n} devices report. The true shares fall as 1, 1/2, 1/3 and so on.",
-        n=n,
+        "{n} devices report. The true shares fall as 1, 1/2, 1/3 and so on.", n=f"{answered.n:,}"
     )
     if not answered.n:
         found = message("In this window no device reports at all.")
@@ -171,19 +157,14 @@ def _example(mechanism: Mechanism[Any], size: int, devices: int, rate: float) ->
     )
     chart = bar_chart(answered, Shown(rows=0, truth=truth), limit=_BARS)
     chart = replace(chart, title=message("simulated: estimated shares"))
-    if chart.more:
-        falling = message(
-            "{n} devices report. The true shares fall as 1, 1/2, 1/3 and so on; the {shown} "
-            "largest estimates are shown.",
-            n=n,
-            shown=len(chart.rows),
-        )
+    shown = message("The {shown} largest estimates are shown.", shown=len(chart.rows))
     legend = (
         ("bar", message("estimate")),
         ("truth", message("true share")),
         ("bar noise", message("cannot be told from noise")),
     )
-    picture = Picture(chart, legend=legend, notes=(falling,))
+    told = spaced((falling, shown)) if chart.more else falling
+    picture = Picture(chart, legend=legend, notes=(told,))
     return replace(frame, subtitle=found, pictures=(picture,))
 
 
@@ -222,7 +203,7 @@ def reach_chart(
     return LineChart(
         form="reach",
         name="reach",
-        title=message("Smallest detectable share against devices"),
+        title=message("Smallest detectable share, by number of devices"),
         description=counted(
             "With {count:,} device: {share}.",
             "With {count:,} devices: {share}.",

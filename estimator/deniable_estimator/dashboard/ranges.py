@@ -6,7 +6,7 @@ import difflib
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TypeVar
 
@@ -46,14 +46,6 @@ class RangeError(DeniableError):
         self.fields = fields
 
 
-@dataclass(frozen=True, slots=True)
-class Preset:
-    """A range that is one click away."""
-
-    text: str
-    range: Days
-
-
 def check_names(arguments: Iterable[str], known: Collection[str]) -> None:
     """Refuse a parameter that a page does not know: it would have been meant to change something.
 
@@ -85,9 +77,9 @@ def one_of(text: str, name: str, choices: Iterable[_T]) -> _T:
     Raises:
         RangeError: it is none of them.
     """
-    for choice in choices:
-        if choice == text:
-            return choice
+    for each in choices:
+        if each == text:
+            return each
     raise RangeError(
         message("“{name}” can be {choices} here.", name=name, choices=alternatives(choices)), name
     )
@@ -190,29 +182,27 @@ def is_day(text: str) -> bool:
         return False
 
 
-def presets(now: float, kind: windows.Kind = "day", running: Days | None = None) -> list[Preset]:
-    """Ranges that end with the last complete window of that kind; before them the days so far of
-    the window that is `running`, if it has reports."""
+def presets(
+    now: float, kind: windows.Kind = "day", running: Days | None = None
+) -> list[tuple[str, Days]]:
+    """Ranges that are one click away, each with its text: those that end with the last complete
+    window of that kind, and before them the days so far of the window that is `running`, if it has
+    reports."""
     last = windows.last_complete(kind, now)
-    first = [Preset(_RUNNING[kind], running)] if running else []
-    if kind == "month":
-        return first + [
-            Preset(
-                counted("{count} month", "{count} months", months),
-                Days(_back(last, kind, 0, months), last),
-            )
-            for months in _MONTHS
-        ]
-    return first + [
-        Preset(message("{days} days", days=days), Days(last - timedelta(days=days - 1), last))
-        for days in _PRESETS
-    ]
+    found: list[tuple[str, Days]] = [(_RUNNING[kind], running)] if running else []
+    for count in _MONTHS if kind == "month" else _PRESETS:
+        if kind == "month":
+            text = counted("{count} month", "{count} months", count)
+        else:
+            text = message("{days} days", days=count)
+        found.append((text, Days(_back(last, kind, count, count), last)))
+    return found
 
 
-def since_presets(metric: Metric | None, now: float) -> list[Preset]:
+def since_presets(metric: Metric | None, now: float) -> list[tuple[str, Days]]:
     """The days after each of the latest annotations of a metric, or of all metrics, after which a
     window is complete; the latest first."""
-    found: dict[str, Preset] = {}
+    found: dict[str, tuple[str, Days]] = {}
     kind: windows.Kind = metric.window if metric else "day"
     for each in reversed(current_annotations() or ()):
         if metric is not None and not each.concerns(metric.name):
@@ -222,7 +212,7 @@ def since_presets(metric: Metric | None, now: float) -> list[Preset]:
         with suppress(RangeError):
             days = read_range({"since": each.text}, now, kind, metric)
             text = message("since {moment}", moment=days.since)
-            found.setdefault(days.since, Preset(text, days))
+            found.setdefault(days.since, (text, days))
     return list(found.values())
 
 

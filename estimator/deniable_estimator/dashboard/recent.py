@@ -12,17 +12,20 @@ from deniable_estimator.asking.query import Days
 from deniable_estimator.asking.results import StillDecoding, TooManyDecodes
 from deniable_estimator.dashboard import words
 from deniable_estimator.dashboard.alarms import alarm_of
-from deniable_estimator.dashboard.comparison_picture import change_headline
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.ranges import before, newest_period
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.kinds import formats
 from deniable_estimator.kinds.base import Answer, Comparison
+from deniable_estimator.kinds.changes import order_of
 from deniable_estimator.kinds.registry import kind_of
-from deniable_estimator.messages import counted, isolated, message, sentence, spaced
+from deniable_estimator.messages import isolated, joined, message, sentence, spaced
 
 _WEEK = sentence("Newest complete week, {period}: {told}.")
 _MONTH = sentence("Newest complete month, {period}: {told}.")
+
+_NAMED = 3
+"""The most changes that a headline names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +52,11 @@ class Recent:
         found = self.comparison
         if found is None or len(found.values) < 3 or found.values == ("true", "false"):
             return None
-        count = int(found.changed.sum())
+        count, family = int(found.changed.sum()), len(found.values)
         if not count:
             return None
-        told = counted(
-            "{count:,} of {family:,} changed by more than noise.",
-            "{count:,} of {family:,} changed by more than noise.",
-            count,
-            family=len(found.values),
+        told = message(
+            "{changed:,} of {family:,} changed by more than noise.", changed=count, family=family
         )
         if found.after.kind != "shares":
             return told
@@ -99,6 +99,27 @@ def recent(reading: PageReading, view: View, answer: Answer) -> Recent | None:
         changes=change_headline(found),
     )
     return Recent(days, earlier, changes, told, leader, found)
+
+
+def change_headline(comparison: Comparison) -> str:
+    """What has changed, in a sentence."""
+    changed = [place for place in order_of(comparison) if comparison.changed[place]]
+    if not changed:
+        return message("No change that can be told from noise.")
+    if comparison.values == ("true", "false"):
+        return message("Yes is {change}.", change=comparison.describe(0))
+    told = joined(
+        message(
+            "{value} is {change}",
+            value=formats.series_name(comparison.after, comparison.values[at]),
+            change=comparison.describe(at),
+        )
+        for at in changed[:_NAMED]
+    )
+    rest = len(changed) - _NAMED
+    if rest > 0:
+        return message("{told}; and {rest:,} more have changed.", told=told, rest=rest)
+    return message("{told}.", told=told)
 
 
 def headline_of(reading: PageReading, view: View, answer: Answer) -> str:

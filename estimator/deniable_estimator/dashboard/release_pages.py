@@ -77,34 +77,27 @@ MOST_BARS = 30
 
 
 def spending_of(account: ReleaseAccount, today: date) -> dict[str, Any]:
-    """What all releases spend: `epsilon` is None if none can be stated, `part` is of the budget in
-    percent, and `over` is whether it is more than that, or cannot be stated; a bar for each metric,
-    as wide as `width` percent, and a `line` unless everything was released on one day."""
-    total = account.total
-    known = math.isfinite(total.epsilon)
-    metrics = list(account.metrics.items())
+    """What all releases spend, as it is drawn: `epsilon` is None if none can be stated, and `part`
+    is of the budget in percent; for each metric a bar with its name, its releases, its epsilon and
+    its width in percent, and a `line` unless everything was released on one day."""
+    total, metrics = account.total, list(account.metrics.items())
     # One scale for all bars: the budget, unless more than that is spent.
-    most = max((each.epsilon for _, each in metrics if math.isfinite(each.epsilon)), default=0.0)
-    most = max(most, total.budget or 0.0, total.epsilon if known else 0.0) or 1.0
+    spent = (total.budget or 0.0, total.epsilon, *(each.epsilon for _, each in metrics))
+    most = max(filter(math.isfinite, spent)) or 1.0
 
     def part(epsilon: float) -> float:
         return round(100 * min(1.0, epsilon / most), 2)
 
+    def told(epsilon: float) -> str | None:
+        return figure(epsilon) if math.isfinite(epsilon) else None
+
     return {
-        "releases": total.releases,
+        "total": total,
         "unfinished": account.unfinished,
-        "epsilon": figure(total.epsilon) if known else None,
-        "delta": f"{total.delta:g}",
-        "budget": None if total.budget is None else f"{total.budget:g}",
+        "epsilon": told(total.epsilon),
         "part": None if total.budget is None else part(total.epsilon),
-        "over": total.refused,
         "bars": [
-            {
-                "name": name,
-                "releases": each.releases,
-                "epsilon": figure(each.epsilon) if math.isfinite(each.epsilon) else "?",
-                "width": part(each.epsilon),
-            }
+            (name, each.releases, told(each.epsilon) or "?", part(each.epsilon))
             for name, each in metrics[:MOST_BARS]
         ],
         "more": max(0, len(metrics) - MOST_BARS),

@@ -5,16 +5,16 @@ time on one scale, and which segment moved most since something happened.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 from deniable.protocol import windows
 from deniable_estimator.asking.comparison import chosen_series, compare
 from deniable_estimator.asking.segments import SegmentTrends
-from deniable_estimator.asking.trend import Period
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.ranges import before
-from deniable_estimator.dashboard.timeline import SmallChart, toggled
+from deniable_estimator.dashboard.timeline import HEIGHT, SmallChart, Timeline, toggled
 from deniable_estimator.dashboard.trends import TrendLine, axis_of, draw_trend, lines_of
 from deniable_estimator.document.plot.marks import MOST_LINES, LineChart
 from deniable_estimator.kinds.base import ChangeTest
@@ -38,20 +38,7 @@ MOST_CELLS = 30_000
 """Segments times periods times values that are estimated without being asked for: about a second
 of calculation."""
 
-_HEIGHT, _SMALL_HEIGHT = 220, 56
-
-
-@dataclass(frozen=True, slots=True)
-class OverTime:
-    """One series over time in all segments."""
-
-    series: str
-    by: windows.Kind
-    level: float
-    chart: LineChart
-    small: tuple[SmallChart, ...]
-    """Each with the segments to draw."""
-    periods: tuple[Period, ...]
+_SMALL_HEIGHT = 56
 
 
 def trends_of_segments(reading: PageReading, found: Segmented, by: windows.Kind) -> SegmentTrends:
@@ -81,7 +68,7 @@ def _farthest(groups: Sequence[Group], series: str) -> list[tuple[str, ...]]:
 
 def over_time(
     found: SegmentTrends, series: str, chosen: Sequence[tuple[str, ...]]
-) -> OverTime | None:
+) -> Timeline | None:
     """The charts of one series; None where fewer than two periods have reports. Without a choice
     the largest segment is drawn, and the one that is farthest from it."""
     if not found.trends:
@@ -100,40 +87,29 @@ def over_time(
         }
         lines.append(TrendLine(group.name, tuple(known.get(p.label) for p in periods)))
     axis = axis_of(longest.unit, lines)
-    own = [{each.label: each for each in trend.periods} for trend in found.trends]
+    reports = [{each.label: each.n for each in trend.periods} for trend in found.trends]
     groups = found.split.groups
     keys = [each.key for each in groups]
     drawn = [key for key in keys if key in chosen] or _farthest(groups, series)
     drawn = [key for key in keys if key in drawn][:MOST_LINES]
-    places = [keys.index(key) for key in drawn]
-    chart = draw_trend(
-        *(_counted(periods, [own[place] for place in places]), [lines[each] for each in places]),
-        axis,
-        height=_HEIGHT,
-        name="segments-trend",
-    )
+
+    def draw(places: Sequence[int], **more: Any) -> LineChart | None:
+        # A tooltip says how many reports the segments have that are drawn.
+        counts = (sum(reports[at].get(each.label, 0) for at in places) for each in periods)
+        told = [replace(each, n=n) for each, n in zip(periods, counts, strict=True)]
+        some = [lines[place] for place in places]
+        return draw_trend(longest.unit, told, some, axis=axis, **more)
+
+    chart = draw([keys.index(key) for key in drawn], height=HEIGHT, name="segments-trend")
     if chart is None:
         return None
     small = []
-    for place, (group, line) in enumerate(zip(groups, lines, strict=True)):
-        alone = draw_trend(
-            *(_counted(periods, [own[place]]), [line], axis),
-            height=_SMALL_HEIGHT,
-            name=f"segment-trend-{place}",
-            small=True,
-        )
+    for place, group in enumerate(groups):
+        name = f"segment-trend-{place}"
+        alone = draw([place], height=_SMALL_HEIGHT, name=name, small=True)
         if alone is not None:
-            style = drawn.index(group.key) + 1 if group.key in drawn else 0
-            small.append(SmallChart(group.name, alone, style, toggled(drawn, group.key)))
-    return OverTime(series, longest.by, longest.level, chart, tuple(small), periods)
-
-
-def _counted(periods: Sequence[Period], segments: Sequence[Mapping[str, Period]]) -> list[Period]:
-    """The periods, each with the reports of these segments in it, which are known by its label."""
-    return [
-        replace(each, n=sum(known[each.label].n for known in segments if each.label in known))
-        for each in periods
-    ]
+            small.append(SmallChart(group.name, alone, *toggled(drawn, group.key)))
+    return Timeline(longest, series_name(found.split.total, series), chart, small, (series,))
 
 
 def moved_most(reading: PageReading, found: Segmented) -> str | None:

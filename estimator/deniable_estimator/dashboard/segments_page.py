@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
-from flask import Blueprint, render_template, request
+from flask import Blueprint, request
 from flask.typing import ResponseReturnValue
 from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import NotFound
@@ -22,7 +22,7 @@ from deniable_estimator.dashboard.annotation_file import annotated
 from deniable_estimator.dashboard.calculations import file_text
 from deniable_estimator.dashboard.exports import asked_form, download, file_of, of_segments
 from deniable_estimator.dashboard.metric_view import PageReading
-from deniable_estimator.dashboard.pages import days_of, keep_form, listed, unlisted
+from deniable_estimator.dashboard.pages import answer_page, keep_form, listed, unlisted
 from deniable_estimator.dashboard.pictures import rows_picture, send_picture
 from deniable_estimator.dashboard.ranges import RangeError, check_names
 from deniable_estimator.dashboard.segments import (
@@ -33,7 +33,7 @@ from deniable_estimator.dashboard.segments import (
     trends_of_segments,
 )
 from deniable_estimator.dashboard.source import current_source, declared_metric
-from deniable_estimator.dashboard.timeline import grouping, grouping_asked
+from deniable_estimator.dashboard.timeline import Timeline, grouping, grouping_asked
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.formats import series_name
 from deniable_estimator.kinds.segments.segmented import Segmented
@@ -42,19 +42,9 @@ from deniable_estimator.messages import isolated, message
 
 segments = Blueprint("segments", __name__)
 
-SEGMENT_NAMES = (
-    "since",
-    "from",
-    "to",
-    "without",
-    "by",
-    "where",
-    "against",
-    "series",
-    "over",
-    "period",
-    "raw",
-    "scale",
+_NAMES = (
+    *("since", "from", "to", "without", "by", "where", "against", "series", "over", "period"),
+    *("raw", "scale"),
 )
 
 
@@ -62,58 +52,47 @@ SEGMENT_NAMES = (
 def segments_page(name: str) -> ResponseReturnValue:
     """A metric by segments."""
     source, metric = current_source(), declared_metric(name)
-    found, refused, moved = None, None, None
-    obstacle: str | None = None
-    ignored: list[str] = []
-    by = _default(metric)
+    found, refused, moved, drawn = None, None, None, None
+    shown, ignored, by = list[str](), list[str](), _default(metric)
     reading = PageReading(source, metric, source.read_days(metric, {}))
+    kind = grouping(metric, reading.days.around)
+    obstacle: str | None = None
     if not metric.segments:
         obstacle = message("{mistake}.", mistake=not_segmented(metric))
-    else:
-        try:
-            reading, by, against = _requested(metric)
+    try:
+        if not obstacle:
+            reading, by, against = requested_segments(metric, request.args)
             ignored = _ignored(by)
             reading = reading.asking(listed(metric))
             if metric.needs_candidates and reading.candidates is None:
                 obstacle = unlisted(metric)
-            else:
-                given = _against(reading, by, against)
-                if against and given is None:
-                    ignored.append(
-                        message(
-                            "“{segment}” has too few reports here or is no segment: compared with "
-                            "the largest one",
-                            segment=isolated(against),
-                        )
+        if not obstacle:
+            given = _against(reading, by, against)
+            if against and given is None:
+                ignored.append(
+                    message(
+                        "“{segment}” has too few reports here or is no segment: compared with the "
+                        "largest one",
+                        segment=isolated(against),
                     )
-                found = reading.segmented(by, given).answer
-                moved = moved_most(reading, found)
-        except (RangeError, EstimateError) as error:
-            refused = keep_form(error)
-        except ValueListError as error:
-            obstacle = message("{mistake}.", mistake=str(error))
-    days, where = reading.days, reading.where
-    shown = panels_shown(found) if found and found.total.n else []
+                )
+            found = reading.segmented(by, given).answer
+            moved = moved_most(reading, found)
+            shown = panels_shown(found) if found.total.n else []
+            if shown and found.groups:
+                kind = grouping_asked(request.args, "period", metric, reading.days.around)
+                drawn = _drawn(reading, found, shown, kind)
+    except (RangeError, EstimateError) as error:
+        refused = keep_form(error)
+    except ValueListError as error:
+        obstacle = message("{mistake}.", mistake=str(error))
     panels = segment_frames(found, shown) if found and shown else ()
-    drawn, cells, kind = None, 0, grouping(metric, days.around)
-    if found and shown and found.groups:
-        try:
-            kind = grouping_asked(request.args, "period", metric, days.around)
-            series = _series(found, shown, request.args)
-            periods = len(windows.span(kind, days.around.first, days.last))
-            cells = periods * len(found.groups) * len(found.total.series.names)
-            if "series" in request.args or (cells <= MOST_CELLS and not metric.needs_candidates):
-                trends = trends_of_segments(reading.over(days.around), found, kind)
-                over = request.args.getlist("over")
-                chosen = [each.key for each in found.groups if address_of(each.key) in over]
-                drawn = over_time(trends, series, chosen)
-        except (RangeError, EstimateError) as error:
-            refused = keep_form(error)
+    days, where = reading.days, reading.where
     reported = source.registry.unasked.get(metric.name, metric)
-    page = render_template(
+    return answer_page(
         "segments.html",
-        **days_of(reading),
-        days=days,
+        reading,
+        refused,
         by=by,
         where=where,
         choices=_choices(metric),
@@ -122,7 +101,6 @@ def segments_page(name: str) -> ResponseReturnValue:
         panels=panels,
         endless=any(row[2] and row[2].bar().endless for frame in panels for row in frame.rows),
         headline=finding(found) if found else None,
-        refused=refused,
         ignored=ignored,
         drawn=drawn,
         shown=shown,
@@ -132,20 +110,34 @@ def segments_page(name: str) -> ResponseReturnValue:
         called=(lambda each: series_name(found.total, each)) if found else None,
         obstacle=obstacle,
         moved=moved,
-        noted=annotated(metric, days.around, source.today, drawn.periods) if drawn else None,
-        asked=request.args if refused else days.told,
+        noted=annotated(metric, days.around, source.today, drawn.trend.periods) if drawn else None,
         address_of=address_of,
         query=_query(days, by, where, found),
         planner=_planner(reported, found) if found and found.total.n else None,
     )
-    return page, 400 if refused else 200
+
+
+def _drawn(
+    reading: PageReading, found: Segmented, shown: Sequence[str], by: windows.Kind
+) -> Timeline | None:
+    """The trends of the series that is chosen; of the first, if they take little calculation."""
+    days, metric = reading.days.around, reading.metric
+    series = _series(found, shown, request.args)
+    periods = len(windows.span(by, days.first, days.last))
+    cells = periods * len(found.groups) * len(found.total.series.names)
+    if "series" not in request.args and (cells > MOST_CELLS or metric.needs_candidates):
+        return None
+    over = request.args.getlist("over")
+    chosen = [each.key for each in found.groups if address_of(each.key) in over]
+    return over_time(trends_of_segments(reading.over(days), found, by), series, chosen)
 
 
 @segments.get("/metric/<name>/segments.<any(svg, png):form>")
 def segments_picture(name: str, form: str) -> ResponseReturnValue:
     """One series in all segments: the one that is asked for, or that the headline tells of."""
-    reading, by, against = _requested(declared_metric(name))
-    metric, reading = reading.metric, reading.asking(listed(reading.metric))
+    metric = declared_metric(name)
+    reading, by, against = requested_segments(metric, request.args)
+    reading = reading.asking(listed(metric))
     found = reading.segmented(by, _against(reading, by, against)).answer
     shown = panels_shown(found) if found.total.n else []
     if not shown:
@@ -159,8 +151,9 @@ def segments_picture(name: str, form: str) -> ResponseReturnValue:
 @segments.get("/metric/<name>/segments.<any(csv, json):form>")
 def segments_file(name: str, form: str) -> ResponseReturnValue:
     """The same as a file, with every series."""
-    reading, by, against = _requested(declared_metric(name))
-    metric, reading = reading.metric, reading.asking(listed(reading.metric))
+    metric = declared_metric(name)
+    reading, by, against = requested_segments(metric, request.args)
+    reading = reading.asking(listed(metric))
     if "period" in request.args:
         around = reading.over(reading.days.around)
         by_period = grouping_asked(request.args, "period", metric, around.days)
@@ -188,11 +181,6 @@ def _default(metric: Metric) -> tuple[str, ...]:
     return tuple(each.name for each in metric.segments[:1])
 
 
-def _requested(metric: Metric) -> tuple[PageReading, tuple[str, ...], str]:
-    check_names(request.args, SEGMENT_NAMES)
-    return requested_segments(metric, request.args)
-
-
 def requested_segments(
     metric: Metric, arguments: MultiDict[str, str]
 ) -> tuple[PageReading, tuple[str, ...], str]:
@@ -201,6 +189,7 @@ def requested_segments(
     Raises:
         RangeError: the address asks for what there is not.
     """
+    check_names(arguments, _NAMES)
     source = current_source()
     days = source.read_days(metric, arguments)
     known = {each.name: each.values for each in metric.segments}

@@ -17,7 +17,7 @@ from deniable_estimator.dashboard.annotation_file import annotations_of
 from deniable_estimator.dashboard.metric_view import PageReading
 from deniable_estimator.dashboard.ranges import one_of
 from deniable_estimator.dashboard.source import current_source
-from deniable_estimator.dashboard.trends import axis_of, draw_trend, lines_of
+from deniable_estimator.dashboard.trends import draw_trend, lines_of
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.document.document import Frame
 from deniable_estimator.document.plot.marks import MOST_LINES, LineChart
@@ -31,7 +31,7 @@ _AGAINST = sentence("{period} vs {since}: {change}.")
 
 _T = TypeVar("_T")
 
-_HEIGHT = 220
+HEIGHT = 220
 _SMALL_HEIGHT = 44
 _LONG_DAYS: dict[windows.Kind, int] = {"day": 92, "week": 731, "month": 10_000}
 """Up to so many days a trend is drawn by day, by week, by month."""
@@ -51,33 +51,31 @@ class SmallChart:
     """Its number over all days."""
 
 
-def toggled(drawn: Sequence[_T], each: _T) -> tuple[_T, ...] | None:
-    """What is drawn if this one is chosen, or chosen no more; None where there is no room, and
-    where nothing would be left."""
+def toggled(drawn: Sequence[_T], each: _T) -> tuple[int, tuple[_T, ...] | None]:
+    """The style of a line, and what is drawn if it is chosen, or chosen no more; None where there
+    is no room, and where nothing would be left."""
     if each in drawn:
-        return tuple(one for one in drawn if one != each) or None
-    return (*drawn, each) if len(drawn) < MOST_LINES else None
+        return drawn.index(each) + 1, tuple(one for one in drawn if one != each) or None
+    return 0, (*drawn, each) if len(drawn) < MOST_LINES else None
 
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """What the page says about a metric over time."""
+    """What a page says about a metric over time."""
 
     trend: Trend
-    values: tuple[str, ...]
-    """Those that are drawn."""
+    """Of several segments, the longest of theirs."""
     label: str
-    """What people call them."""
-    newest: str
-    """The newest change of the only value, as a sentence."""
-    step: str | None
-    """When the only value made its one step; None if it made none, or several."""
+    """What people call what is drawn."""
     chart: LineChart
-    small_charts: list[SmallChart]
-    """The trend of each of the largest values, with the view with it or without it; empty where
-    there is nothing to choose."""
-    table: Frame
-    alarmed: bool
+    small_charts: Sequence[SmallChart] = ()
+    """That of each line that can be chosen; empty where there is nothing to choose."""
+    values: tuple[str, ...] = ()
+    """The series that are drawn."""
+    told: Sequence[str] = ()
+    """The newest change of the only value, and when it made its one step, in sentences."""
+    table: Frame | None = None
+    alarmed: bool = False
     """Whether any of the periods raises an alarm."""
 
 
@@ -127,39 +125,35 @@ def timeline(
     (found, alarmed), metric = charted, reading.metric
     lines = dict(zip(shown, lines_of(found, shown), strict=True))
     drawn = [lines[value] for value in values]
-    given = found.periods, drawn, axis_of(found.unit, drawn)
-    chart = draw_trend(*given, height=_HEIGHT, name="trend", alarmed=alarmed)
+    given = found.unit, found.periods
+    chart = draw_trend(*given, drawn, height=HEIGHT, name="trend", alarmed=alarmed)
     if chart is None:
         return None
-    small_charts = []
+    small_charts, told = [], []
     for place, each in enumerate(shown if len(shown) > 1 else ()):
-        line = [lines[each]]
         small = draw_trend(
-            *(found.periods, line, axis_of(found.unit, line, gridlines=False)),
+            *(*given, [lines[each]]),
             height=_SMALL_HEIGHT,
             name=f"trend-{place}",
             alarmed=alarmed,
             small=True,
         )
         if small is not None:
-            chosen, style = toggled(values, each), values.index(each) + 1 if each in values else 0
-            small_charts.append(
-                SmallChart(
-                    found.unit.label(each),
-                    small,
-                    style,
-                    view.choosing(chosen) if chosen else None,
-                    estimate(answer.unit, *answer.series.at(each)),
-                )
-            )
+            style, chosen = toggled(values, each)
+            over_all = estimate(answer.unit, *answer.series.at(each))
+            query = view.choosing(chosen) if chosen else None
+            small_charts.append(SmallChart(lines[each].label, small, style, query, over_all))
+    if len(values) == 1:
+        told.append(_newest(found.reported, values[0], alarmed))
+        if not alarmed:
+            told.append(_stepped(metric, found, values[0]))
     return Timeline(
         trend=found,
-        values=values,
-        label=listed(found.unit.label(value) for value in values),
-        newest=_newest(found.reported, values[0], alarmed) if len(values) == 1 else "",
-        step=_stepped(metric, found, values[0]) if len(values) == 1 and not alarmed else None,
+        label=listed(line.label for line in drawn),
         chart=chart,
         small_charts=small_charts,
+        values=values,
+        told=[each for each in told if each],
         table=trend_frame(
             found,
             values,
@@ -177,7 +171,7 @@ def trend_of(
     by: windows.Kind | None,
     shown: Sequence[str],
     alarm: Alarm | None,
-) -> tuple[Trend, frozenset[str]] | None:
+) -> tuple[Trend, set[str]] | None:
     """The trend of some series of the answer, by the finest periods that a chart has room for
     unless `by` says others, and which of these raise the alarm; None without two that have
     reports."""
@@ -186,17 +180,18 @@ def trend_of(
     found = asked.trend(by or grouping(metric, days)).answer
     if len(found.reported) < 2:
         return None
-    labels = [each.label for each in found.reported]
-    return found, frozenset(each for each in labels if alarm and alarm.of_period(each))
+    strange = map(windows.start, alarm.labels if alarm else ())
+    alarmed = {windows.window_at(found.by, start) for start in strange}
+    return found, alarmed.intersection(each.label for each in found.reported)
 
 
-def _stepped(metric: Metric, found: Trend, value: str) -> str | None:
+def _stepped(metric: Metric, found: Trend, value: str) -> str:
     noted = annotations_of(metric, Days(found.periods[0].first, found.periods[-1].last))
     step = step_of(found, value, noted or ())
-    return step.told(window) if step else None
+    return step.told(window) if step else ""
 
 
-def _newest(periods: Sequence[Period], value: str, alarmed: frozenset[str]) -> str:
+def _newest(periods: Sequence[Period], value: str, alarmed: set[str]) -> str:
     """The newest change that there is, as a sentence."""
     for period in reversed(periods):
         change = period.change

@@ -51,28 +51,26 @@ def axis_of(unit: Unit, lines: Sequence[TrendLine], *, gridlines: bool = True) -
 
 
 def draw_trend(
+    unit: Unit,
     periods: Sequence[Period],
     lines: Sequence[TrendLine],
-    axis: Axis | None,
     *,
     height: int,
     name: str,
+    axis: Axis | None = None,
     alarmed: Collection[str] = (),
     small: bool = False,
 ) -> LineChart | None:
-    """The chart of these lines on this axis; None without it, and where none of them has a number.
-    The periods `alarmed` are marked. A `small` one is drawn without the axis. There are styles for
-    `MOST_LINES` lines.
+    """The chart of these lines, on an axis that several charts share or on their own; None where
+    none of them has a number. The periods `alarmed` are marked. A `small` one is drawn without the
+    axis. There are styles for `MOST_LINES` lines.
     """
-    known = [
-        (style, line)
-        for style, line in enumerate(lines, 1)
-        if any(numbers is not None for numbers in line.numbers)
-    ]
+    axis = axis or axis_of(unit, lines, gridlines=not small)
+    known = [(style, line) for style, line in enumerate(lines, 1) if any(line.numbers)]
     if axis is None or not known:
         return None
     partial = {place for place, each in enumerate(periods) if each.partial}
-    marked = {place for place, each in enumerate(periods) if each.label in alarmed}
+    marked = frozenset(place for place, each in enumerate(periods) if each.label in alarmed)
     drawn = [
         line_of(
             *(line.label, style, line.numbers, axis, height),
@@ -85,14 +83,20 @@ def draw_trend(
     places = apart([each.dots[-1].down for each in drawn], height)
     dates, years = _dates(tuple(period.label for period in periods))
     kind = windows.kind_of(periods[0].label)
+    points = _silent(len(periods), marked)
+    if not small:
+        points = tuple(
+            _point(unit, place, point, period, known)
+            for place, (point, period) in enumerate(zip(points, periods, strict=True))
+        )
     return LineChart(
         form="trend small" if small else "trend",
         name=name,
         title=message(_TITLES[kind], value=listed(line.label for _, line in known)),
-        description=spaced(described(axis.unit, periods, line) for _, line in known),
+        description=spaced(_described(unit, periods, line) for _, line in known),
         height=height,
         lines=tuple(each._replace(label_at=at) for each, at in zip(drawn, places, strict=True)),
-        points=points_of(axis.unit, periods, () if small else known, alarmed),
+        points=points,
         levels=() if small else axis.ticks(height),
         ticks=() if small else dates,
         years=() if small else years,
@@ -155,7 +159,9 @@ def _numbers(period: Period, values: Sequence[str]) -> list[Numbers | None]:
 
 _POINT = sentence("{period}: {value} {share}, {low} to {high}, {reports}")
 _POINTS = sentence("{period}, {reports}")
-"""What a tooltip says of the only line of a period, and of the period over several lines."""
+_OF_LINE = sentence("{value}: {share}, {low} to {high}")
+"""What a tooltip says of the only line of a period; of the period over several lines, and of each
+of these."""
 
 
 class TrendLine(NamedTuple):
@@ -167,32 +173,14 @@ class TrendLine(NamedTuple):
     """Number, low and high of each period; None where there is none."""
 
 
-def described(unit: Unit, periods: Sequence[Period], line: TrendLine) -> str:
+def _described(unit: Unit, periods: Sequence[Period], line: TrendLine) -> str:
     """The first and the last number of a series, for screen readers."""
-    found = [place for place, numbers in enumerate(line.numbers) if numbers is not None]
+    found = [each for each in zip(periods, line.numbers, strict=True) if each[1]]
     first, last = (
-        _point_words(unit, periods[place], line.label, line.numbers[place])
-        for place in (found[0], found[-1])
+        message(_POINT, **_of_period(period), **_of_line(unit, line.label, numbers))
+        for period, numbers in (found[0], found[-1])
     )
     return message("From {first} to {last}.", first=first, last=last)
-
-
-def points_of(
-    unit: Unit,
-    periods: Sequence[Period],
-    lines: Sequence[tuple[int, TrendLine]],
-    alarmed: Collection[str],
-) -> tuple[Point, ...]:
-    """What the tooltip of each period says of all lines, each with its style; nothing without
-    lines."""
-    marked = frozenset(place for place, each in enumerate(periods) if each.label in alarmed)
-    silent = _silent(len(periods), marked)
-    if not lines:
-        return silent
-    return tuple(
-        _point_of(unit, place, point, period, lines)
-        for place, (point, period) in enumerate(zip(silent, periods, strict=True))
-    )
 
 
 @lru_cache(maxsize=16)
@@ -205,63 +193,41 @@ def _silent(count: int, alarmed: frozenset[int]) -> tuple[Point, ...]:
     )
 
 
-def _point_of(
+def _point(
     unit: Unit, place: int, silent: Point, period: Period, lines: Sequence[tuple[int, TrendLine]]
 ) -> Point:
-    """What the tooltip of one period says."""
+    """What the tooltip of one period says of all lines, each with its style."""
     told = [
-        (style, line.label, line.numbers[place])
+        (style, _of_line(unit, line.label, numbers))
         for style, line in lines
-        if line.numbers[place] is not None
+        if (numbers := line.numbers[place]) is not None
     ]
     if not told:
         return silent
+    whole = _of_period(period, alarmed=silent.alarmed)
     if len(lines) == 1:
-        text = _point_words(unit, period, told[0][1], told[0][2], alarmed=silent.alarmed)
-        return Point(text, *silent[1:])
-    head = message(_POINTS, period=_named(period, alarmed=silent.alarmed), reports=_reports(period))
-    numbers = tuple((style, _short(unit, label, numbers)) for style, label, numbers in told)
-    return silent._replace(text=head, numbers=numbers)
+        return silent._replace(text=message(_POINT, **whole, **told[0][1]))
+    each_line = tuple((style, message(_OF_LINE, **each)) for style, each in told)
+    return silent._replace(text=message(_POINTS, **whole), numbers=each_line)
 
 
-def _named(period: Period, *, alarmed: bool) -> str:
-    """A period, and what it is not like others in."""
+def _of_period(period: Period, *, alarmed: bool = False) -> dict[str, str]:
+    """A period, and what it is not like others in; and how many reports it has."""
     name = window(period.label)
     if alarmed:
-        return message("{period}, anomalous", period=name)
-    if period.unfinished:
-        return message("{period}, unfinished", period=name)
-    return message("{period}, partial", period=name) if period.partial else name
+        name = message("{period}, anomalous", period=name)
+    elif period.unfinished:
+        name = message("{period}, unfinished", period=name)
+    elif period.partial:
+        name = message("{period}, partial", period=name)
+    return {
+        "period": name,
+        "reports": counted("{count:,} report", "{count:,} reports", period.n),
+    }
 
 
-def _reports(period: Period) -> str:
-    return counted("{count:,} report", "{count:,} reports", period.n)
-
-
-def _short(unit: Unit, label: str, numbers: Numbers | None) -> str:
+def _of_line(unit: Unit, label: str, numbers: Numbers | None) -> dict[str, str]:
+    """What is said of a number of a line."""
     assert numbers is not None
     share, low, high = with_ends(unit, *numbers)
-    return message(
-        "{value}: {share}, {low} to {high}", value=label, share=share, low=low, high=high
-    )
-
-
-def _point_words(
-    unit: Unit,
-    period: Period,
-    label: str,
-    numbers: Numbers | None,
-    *,
-    alarmed: bool = False,
-) -> str:
-    assert numbers is not None
-    share, low, high = with_ends(unit, *numbers)
-    return message(
-        _POINT,
-        period=_named(period, alarmed=alarmed),
-        value=label,
-        share=share,
-        low=low,
-        high=high,
-        reports=_reports(period),
-    )
+    return {"value": label, "share": share, "low": low, "high": high}

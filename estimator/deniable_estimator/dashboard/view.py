@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -28,24 +27,15 @@ Sort = Literal["value", "-value", "share", "-share", "change", "-change"]
 Compared = Literal["newest", "range"]
 """What is compared with the time before: the newest complete week, or the days of the page."""
 
-NAMES = (
-    *("since", "from", "to", "without", "by", "value", "line", "order", "shares", "lines"),
-    *("sort", "find", "change"),
-)
-"""The parameters of a view."""
-
-OF_NUMBERS = ("since", "from", "to", "without", "by", "value", "change")
-"""Those of a view of numbers; of a distribution also `limit`."""
-
-OF_PAIRS = (*OF_NUMBERS, "given")
-"""Those of a view of a pair."""
+_OF_SHARES = ("line", "order", "shares", "lines", "sort", "find", "change")
 
 
 def names_of(metric: Metric) -> tuple[str, ...]:
     """The parameters of a view of this metric."""
+    own: tuple[str, ...] = ("change", "given") if metric.type.of else _OF_SHARES
     if isinstance(metric.type, Number):
-        return (*OF_NUMBERS, "limit") if "distribution" in metric.type.ask else OF_NUMBERS
-    return OF_PAIRS if metric.type.of else NAMES
+        own = ("change", "limit") if "distribution" in metric.type.ask else ("change",)
+    return ("since", "from", "to", "without", "by", "value", *own)
 
 
 TABLE_LINES = 100
@@ -152,7 +142,11 @@ class View:
                 ),
                 "line",
             )
-        if not all(map(_is_line(len(own)), self.own_lines)):
+        numbers = [
+            int(each) if each.isascii() and each.isdecimal() and len(each) < 10 else 0
+            for each in self.own_lines
+        ]
+        if not all(1 <= each <= len(own) for each in numbers):
             raise RangeError(
                 message(
                     "“line” can be a whole number from 1 to {most}, as your list has so many "
@@ -161,7 +155,7 @@ class View:
                 ),
                 "line",
             )
-        return replace(self, own=own, values=tuple(own[int(each) - 1] for each in self.own_lines))
+        return replace(self, own=own, values=tuple(own[each - 1] for each in numbers))
 
     def check_values(self, values: Collection[str]) -> None:
         """Refuse to draw the trend of a value that is not estimated.
@@ -234,27 +228,3 @@ def _several(arguments: Mapping[str, str], name: str) -> tuple[str, ...]:
             name,
         )
     return found
-
-
-def _is_line(most: int) -> Callable[[str], bool]:
-    """Whether a text is a whole number from 1 to so many."""
-    return lambda text: (
-        text.isascii() and text.isdecimal() and len(text) < 10 and 1 <= int(text) <= most
-    )
-
-
-def read_limit(text: str) -> float:
-    """The limit that somebody has typed in.
-
-    Raises:
-        RangeError: it is no number.
-    """
-    try:
-        limit = float(text)
-    except ValueError:
-        limit = math.nan
-    if not math.isfinite(limit):
-        raise RangeError(
-            message("“limit” is not a number. Write one like 2.5, without its unit."), "limit"
-        )
-    return limit

@@ -31,11 +31,6 @@ TYPES = {
     "retention": message("retention"),
 }
 ASKED = {"mean": message("mean"), "distribution": message("distribution")}
-TOO_SHORT = {
-    "day": message("A trend needs reports from two days at least; these days hold fewer."),
-    "week": message("A trend needs reports from two weeks at least; these days hold fewer."),
-    "month": message("A trend needs reports from two months at least; these days hold fewer."),
-}
 
 
 def type_name(name: str) -> str:

@@ -12,7 +12,7 @@ from deniable import Scheme
 from deniable.protocol.mechanisms import design
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.asking.comparison import compare
-from deniable_estimator.dashboard.comparison_picture import change_headline
+from deniable_estimator.dashboard.recent import change_headline
 from deniable_estimator.document.document import Estimate
 from deniable_estimator.kinds.kind import Shown
 from deniable_estimator.kinds.registry import answer_of

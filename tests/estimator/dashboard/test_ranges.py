@@ -68,14 +68,14 @@ def test_the_first_and_the_last_year_cannot_be_asked_for(day):
 def test_presets_end_with_the_last_complete_window(kind, last, lengths):
     """Each preset is whole windows that are over, reads back as itself, and is compared with
     others of the same weekdays that end where it begins."""
-    assert [preset.range.days for preset in presets(NOW, kind)] == lengths
-    for preset in presets(NOW, kind):
-        assert preset.range.last == last
-        assert read_range(preset.range.query, NOW) == preset.range
-        earlier = before(preset.range, kind)
-        assert earlier.last == preset.range.first - timedelta(days=1)
-        assert kind == "month" or earlier.days == preset.range.days
-    assert read_range({}, NOW, kind) in [preset.range for preset in presets(NOW, kind)]
+    assert [days.days for _, days in presets(NOW, kind)] == lengths
+    for _, days in presets(NOW, kind):
+        assert days.last == last
+        assert read_range(days.query, NOW) == days
+        earlier = before(days, kind)
+        assert earlier.last == days.first - timedelta(days=1)
+        assert kind == "month" or earlier.days == days.days
+    assert read_range({}, NOW, kind) in [days for _, days in presets(NOW, kind)]
 
 
 def test_the_days_before_share_no_window_and_have_the_same_weekdays():

@@ -31,7 +31,7 @@ def test_the_line_climbs_by_what_each_day_spends():
     assert found["line"].lines[0].paths[0] == f"M0 {HEIGHT}H0V75H500V0H1000"
     assert found["line"].rules[0].start == (0, 0)
     assert [each.text for each in found["line"].levels] == ["", "0.5", "1.0", "1.5", "2.0"]
-    assert (found["part"], found["over"], found["epsilon"]) == (100.0, False, "2.000")
+    assert (found["part"], found["total"].refused, found["epsilon"]) == (100.0, False, "2.000")
 
 
 @given(
@@ -44,7 +44,7 @@ def test_everything_is_drawn_inside_and_nothing_goes_down(made, budget):
     whole = account(*((days, charge(epsilon)) for days, epsilon in made), budget=budget)
     found = spending_of(whole, FIRST + timedelta(3))
     assert len(whole.steps) <= MOST_STEPS
-    assert all(0 <= bar["width"] <= 100 for bar in found["bars"])
+    assert all(0 <= width <= 100 for *_, width in found["bars"])
     assert found["part"] is None or 0 <= found["part"] <= 100
     if whole.steps:
         assert whole.steps[-1][1] == whole.total.epsilon

@@ -28,7 +28,7 @@ from deniable_estimator.dashboard.ranges import check_names
 from deniable_estimator.dashboard.recent import headline_of
 from deniable_estimator.dashboard.source import current_source
 from deniable_estimator.dashboard.timeline import trend_of
-from deniable_estimator.dashboard.trends import axis_of, draw_trend, lines_of
+from deniable_estimator.dashboard.trends import draw_trend, lines_of
 from deniable_estimator.dashboard.view import View, read_view
 from deniable_estimator.document.document import Picture
 from deniable_estimator.errors import EstimateError
@@ -156,8 +156,7 @@ def _trend(
     if charted is None:
         return None
     found, alarmed = charted
-    lines = lines_of(found, shown)
-    given = found.periods, lines, axis_of(found.unit, lines)
+    given = found.unit, found.periods, lines_of(found, shown)
     chart = draw_trend(*given, height=_HEIGHT, name=name, alarmed=alarmed)
     if chart is None:
         return None

@@ -27,12 +27,12 @@ from deniable_collector.operation.events import tell
 from deniable_estimator.dashboard.access.caller import OPENED, opened_link
 from deniable_estimator.dashboard.access.people import Person
 from deniable_estimator.dashboard.boards.pages import current_boards
-from deniable_estimator.dashboard.comparison_page import PERIOD_NAMES, requested_periods
+from deniable_estimator.dashboard.comparison_page import requested_periods
 from deniable_estimator.dashboard.language import COOKIE, LANGUAGES, PARAMETER
 from deniable_estimator.dashboard.pictures import let_in_frames
 from deniable_estimator.dashboard.ranges import RangeError, check_names
 from deniable_estimator.dashboard.release_pages import release_named
-from deniable_estimator.dashboard.segments_page import SEGMENT_NAMES, requested_segments
+from deniable_estimator.dashboard.segments_page import requested_segments
 from deniable_estimator.dashboard.sharing.links import SharedLink, SharedLinks
 from deniable_estimator.dashboard.source import current_source, declared_metric
 from deniable_estimator.dashboard.view import names_of, read_view
@@ -88,12 +88,10 @@ def _check_metric(name: str, arguments: MultiDict[str, str]) -> None:
 
 
 def _check_comparison(name: str, arguments: MultiDict[str, str]) -> None:
-    check_names(arguments, PERIOD_NAMES)
-    requested_periods(name, arguments)
+    requested_periods(declared_metric(name), arguments)
 
 
 def _check_segments(name: str, arguments: MultiDict[str, str]) -> None:
-    check_names(arguments, SEGMENT_NAMES)
     requested_segments(declared_metric(name), arguments)
 
 
