@@ -269,7 +269,7 @@ class PairAnswer(Answer):
         tested = 1 - test.level_at(self.level) / family
         strict = number_change(replace(before, level=tested), replace(self, level=tested), test)
         apart = (strict.low > 0) | (strict.high < 0)
-        return replace(found, changed=((found.low > 0) | (found.high < 0)) & apart)
+        return replace(found, p_value=np.where(apart, 0.0, 1.0))
 
     def numbers(self) -> dict[str, Any]:
         """`of`: the two metrics. `margins`: for each metric the `values` with `share`, `std_error`,
