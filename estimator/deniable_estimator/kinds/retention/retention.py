@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,9 +36,6 @@ from deniable_estimator.messages import counted, message, sentence
 from deniable_estimator.statistics.counts import share_interval
 from deniable_estimator.statistics.intervals import FloatArray, Noise
 from deniable_estimator.statistics.participation import Participation
-
-Told: TypeAlias = Literal["known", "too few", "nothing fits"]
-"""What is known of a cell: its retention; that its devices are too few; that no retention fits."""
 
 _COHORT = ("cohort", "window", "age", "devices", "retention", "std_error", "low", "high", "told")
 _AROUND = ("estimate", "low", "high")
@@ -278,14 +275,14 @@ class RetentionAnswer(Answer):
         found, numbers = self.triangle, self.cohorts.numbers
         newest = self.windows[0]
         label = {each: windows.shifted(newest, each - windows.number(newest)) for each in numbers}
-        told = [_told(*each) for each in zip(found.open, found.empty, strict=True)]
+        unknown = np.where(found.empty, "nothing fits", "too few")
         return [
             (label[numbers[first]], label[numbers[later]], age, *rest)
             for first, later, age, *rest in zip(
                 *(each.tolist() for each in self.cells),
                 plain(found.counted),
                 *(plain(column) for column in found[:4]),
-                told,
+                np.where(np.isnan(found.value), unknown, "known").tolist(),
                 strict=True,
             )
         ]
@@ -314,10 +311,6 @@ def retention_series(kind: Retention) -> tuple[str, ...]:
         *(LIFECYCLE if "lifecycle" in kind.asks else ()),
         *(f"age {age}" for age in range(1, kind.ages + 1)),
     )
-
-
-def _told(few: bool, none: bool) -> Told:
-    return "too few" if few else "nothing fits" if none else "known"
 
 
 def _growth(
