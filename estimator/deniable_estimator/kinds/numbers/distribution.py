@@ -17,7 +17,6 @@ import numpy as np
 
 from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable.protocol.types.number import Number
-from deniable_estimator.analyses.anomalies import Verdict
 from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.analyses.numbers import HistogramAnalysis
 from deniable_estimator.analyses.numbers.cell_sums import combine_sums, sum_weights
@@ -38,12 +37,12 @@ from deniable_estimator.kinds.base import (
     Series,
     number_change,
 )
-from deniable_estimator.kinds.basis import Part, caveats, vars_of
+from deniable_estimator.kinds.basis import Part
 from deniable_estimator.kinds.numbers.mean import (
-    MeanInUnits,
-    NumberAnswer,
+    Mean,
     combine_means,
     number_analysis,
+    number_answer,
 )
 from deniable_estimator.messages import Message, counted, message
 from deniable_estimator.statistics.intervals import FloatArray
@@ -77,7 +76,7 @@ class CellShares(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Distribution(NumberAnswer):
+class Distribution(Mean):
     """How a number is distributed over devices."""
 
     kind = "distribution"
@@ -248,15 +247,10 @@ def estimate_distribution(part: Part, level: float) -> Distribution:
     `estimate_mean`, with the same errors."""
     analysis, tally, repeats = number_analysis(part), part.tally, part.repeats
     assert isinstance(analysis, HistogramAnalysis)
-    answer = Distribution(
-        **vars_of(part.basis),
-        level=level,
-        verdict=Verdict.of(analysis.figures(tally, repeats)),
-        warnings=caveats(part.basis),
-        name=part.unit,
-        range=analysis.mechanism.range,
+    answer = number_answer(
+        *(Distribution, part, level),
+        *(analysis.mean(tally.rows, repeats), analysis.figures(tally, repeats)),
         found=analysis.distribution(tally.rows, level, repeats),
-        mean=MeanInUnits.of(analysis, analysis.mean(tally.rows, repeats)),
         attack=analysis.curve_attack(FAKES),
     )
     return _noted(answer)

@@ -36,7 +36,6 @@ from deniable_estimator.kinds.base import (
     Series,
     number_change,
 )
-from deniable_estimator.kinds.basis import Basis, vars_of
 from deniable_estimator.kinds.shares.making import infer
 from deniable_estimator.kinds.shares.shares import Shares
 from deniable_estimator.messages import counted, message
@@ -223,27 +222,24 @@ class PairAnswer(Answer):
         """The shares of one of the two lists as the answer of its metric; of the values `asked`
         for alone, if any."""
         margin = self.margins[self.names.index(metric)]
+        kept = margin.values if asked is None else tuple(v for v in asked if v in margin.values)
+        places = margin.places(kept)
         note = message(
             "the shares come from the reports of {pair}, as devices do not report the metric by "
             "itself: their intervals are wider",
             pair=self.metric,
         )
-        warnings = (*margin.warnings, note)
-        if asked is None:
-            return replace(margin, metric=metric, verdict=self.verdict, warnings=warnings)
-        places = margin.places(tuple(value for value in asked if value in margin.values))
         exposure = Exposure(margin.exposure.gain[places], margin.exposure.loss[places])
         noise = margin.noise.taken(places)
-        basis = replace(Basis(**vars_of(margin)), metric=metric)
         (found,) = infer(
-            [basis],
-            tuple(margin.values[place] for place in places.tolist()),
+            [replace(margin, metric=metric)],
+            kept,
             Finding.of(margin.share[places], noise),
             exposure,
             [self.verdict.figures],
             margin.level,
             margin.adjustment,
-            complete=False,
+            complete=asked is None,
         )
         return replace(found, warnings=(*found.warnings, note))
 

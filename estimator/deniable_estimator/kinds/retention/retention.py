@@ -323,33 +323,26 @@ def _growth(
     # Relative, of a number of devices that was counted from a part of them.
     z = deviations(level)
     error = z * math.sqrt((1 - part) / each.reports) if each.reports else math.inf
-    found = [
-        _product(Around(*map(float, numbers)), active, error)
-        for numbers in zip(each.share, low, high, strict=True)
-    ]
+    found = []
+    for share, least, most in np.transpose((each.share, low, high)).tolist():
+        value = share * active
+        below, above = (share - least) * active, (most - share) * active
+        found.append(_around(value, (below, error * value), (above, error * value)))
     lost = quick = None
     if before is not None and before.reports:
         earlier = before.reports / part
         apart = z * math.sqrt((1 - part) / before.reports) * earlier
         stayed = found[1]
-        value = earlier - stayed.value
-        lost = Around(
-            value,
-            max(0.0, value - math.hypot(stayed.high - stayed.value, apart)),
-            max(0.0, value + math.hypot(stayed.value - stayed.low, apart)),
-        )
+        more, fewer = stayed.high - stayed.value, stayed.value - stayed.low
+        lost = _around(earlier - stayed.value, (more, apart), (fewer, apart))
         quick = _quick(active, error * active, earlier, apart, stayed)
     return WindowGrowth(each.label, active, found[0], found[1], found[2], lost, quick)
 
 
-def _product(share: Around, active: float, error: float) -> Around:
-    """So many devices, and no fewer than none."""
-    value = share.value * active
-    return Around(
-        value,
-        max(0.0, value - math.hypot((share.value - share.low) * active, error * value)),
-        max(0.0, value + math.hypot((share.high - share.value) * active, error * value)),
-    )
+def _around(value: float, below: tuple[float, float], above: tuple[float, float]) -> Around:
+    """So many devices with two independent errors downwards and upwards, and no fewer than none."""
+    low, high = value - math.hypot(*below), value + math.hypot(*above)
+    return Around(value, max(0.0, low), max(0.0, high))
 
 
 def _quick(active: float, error: float, earlier: float, apart: float, stayed: Around) -> Around:
