@@ -109,9 +109,11 @@ class Answer(Result):
 
     Attributes:
         headings: what files call the name of a series, and its number.
+        other: what has changed where answers of two schemes are not `alike`.
     """
 
     headings: ClassVar[tuple[str, str]] = ("series", "estimate")
+    other: ClassVar[str] = ""
     fakes: float = FAKES
     """The fraction of all reports that the poisoning budget assumes to be fake; `replace` it to
     change it."""
@@ -155,10 +157,6 @@ class Answer(Result):
     def alike(self, other: Self) -> bool:
         """Whether the answers of two schemes of the metric can be averaged."""
         return True
-
-    def left_out(self, count: int) -> str:
-        """The warning that it lacks so many reports of other schemes, which are not alike."""
-        raise NotImplementedError
 
     def change_from(self, before: Self, test: ChangeTest) -> Comparison:
         """The change of every series that both have, in the order of this one.

@@ -44,7 +44,7 @@ from deniable_estimator.kinds.numbers.mean import (
     number_analysis,
     number_answer,
 )
-from deniable_estimator.messages import Message, counted, message
+from deniable_estimator.messages import Message, message
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.participation import overlap, together
 from deniable_estimator.statistics.tails import normal_tails
@@ -80,6 +80,7 @@ class Distribution(Mean):
     """How a number is distributed over devices."""
 
     kind = "distribution"
+    other = message("the range or the cells have changed")
 
     found: DistributionEstimate
     attack: Attack
@@ -172,15 +173,6 @@ class Distribution(Mean):
     def alike(self, other: Distribution) -> bool:
         """Whether both have the same cells, so that they can be averaged and compared."""
         return self.range == other.range and np.array_equal(self.found.edges, other.found.edges)
-
-    def left_out(self, count: int) -> str:
-        return counted(
-            "the range or the cells have changed: {count:,} report under others is left out; "
-            "choose days before the change to see it",
-            "the range or the cells have changed: {count:,} reports under others are left out; "
-            "choose days before the change to see them",
-            count,
-        )
 
     def change_from(self, before: Distribution, test: ChangeTest) -> Comparison:
         """Quantiles are tested by the share below the quantile of both periods together, and are

@@ -38,7 +38,7 @@ from deniable_estimator.kinds.base import (
 )
 from deniable_estimator.kinds.shares.making import infer
 from deniable_estimator.kinds.shares.shares import Shares
-from deniable_estimator.messages import counted, message
+from deniable_estimator.messages import message
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.significance import CAUTION, step_up
 
@@ -64,6 +64,7 @@ class PairAnswer(Answer):
 
     kind = "pair"
     headings = ("series", "share")
+    other = message("the values have changed")
 
     names: tuple[str, str]
     """The two metrics."""
@@ -245,15 +246,6 @@ class PairAnswer(Answer):
 
     def alike(self, other: PairAnswer) -> bool:
         return self.joint.values == other.joint.values
-
-    def left_out(self, count: int) -> str:
-        return counted(
-            "the values have changed: {count:,} report under other lists is left out; choose "
-            "days before the change to see it",
-            "the values have changed: {count:,} reports under other lists are left out; choose "
-            "days before the change to see them",
-            count,
-        )
 
     def change_from(self, before: PairAnswer, test: ChangeTest) -> Comparison:
         """A series has changed if the interval of its change at the level of the test, shared by

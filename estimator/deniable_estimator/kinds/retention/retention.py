@@ -32,7 +32,7 @@ from deniable_estimator.kinds.base import (
     number_change,
 )
 from deniable_estimator.kinds.shares.shares import Shares
-from deniable_estimator.messages import counted, message, sentence
+from deniable_estimator.messages import message, sentence
 from deniable_estimator.statistics.counts import share_interval
 from deniable_estimator.statistics.intervals import FloatArray, Noise
 from deniable_estimator.statistics.participation import Participation
@@ -116,6 +116,7 @@ class RetentionAnswer(Answer):
 
     kind = "retention"
     headings = ("series", "share")
+    other = message("the questions have changed")
 
     window: windows.Kind
     asked: Participation = field(repr=False)
@@ -219,15 +220,6 @@ class RetentionAnswer(Answer):
         """Whether both ask the same questions, of as many ages."""
         mine = self.asks, self.ages, self.window
         return mine == (other.asks, other.ages, other.window)
-
-    def left_out(self, count: int) -> str:
-        return counted(
-            "the questions have changed: {count:,} report to others is left out; choose days "
-            "before the change to see it",
-            "the questions have changed: {count:,} reports to others are left out; choose days "
-            "before the change to see them",
-            count,
-        )
 
     def change_from(self, before: RetentionAnswer, test: ChangeTest) -> Comparison:
         """Of two periods of three windows or more, the cohorts that began in each are compared, so
