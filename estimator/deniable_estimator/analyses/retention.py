@@ -216,11 +216,6 @@ class Ratio(NamedTuple):
         """Where no retention fits."""
         return np.isnan(self.low)
 
-    @property
-    def open(self) -> NDArray[np.bool_]:
-        """Where the devices of the cohort are too few to tell."""
-        return np.isnan(self.value) & ~self.empty
-
 
 class Cells(NamedTuple):
     """The cells (c, k) of a triangle that were seen; arrays of shape (M,)."""

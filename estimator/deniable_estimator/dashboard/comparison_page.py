@@ -29,12 +29,14 @@ from deniable_estimator.document.plot.ticks import Tick, nice_step
 from deniable_estimator.document.units import SHARES, half_width
 from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.base import Answer, Comparison
-from deniable_estimator.kinds.changes import change_cells, change_title, order_of
 from deniable_estimator.kinds.formats import (
     NOISE,
+    change_cells,
+    change_title,
     estimate,
     interval_title,
     not_listed,
+    order_of,
     series_name,
 )
 from deniable_estimator.kinds.registry import kind_of

@@ -17,7 +17,7 @@ from deniable_estimator.dashboard.ranges import before, newest_period
 from deniable_estimator.dashboard.view import View
 from deniable_estimator.kinds import formats
 from deniable_estimator.kinds.base import Answer, Comparison
-from deniable_estimator.kinds.changes import order_of
+from deniable_estimator.kinds.formats import order_of
 from deniable_estimator.kinds.registry import kind_of
 from deniable_estimator.messages import isolated, joined, message, sentence, spaced
 

@@ -15,7 +15,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
-from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,9 +109,11 @@ class Answer(Result):
 
     Attributes:
         headings: what files call the name of a series, and its number.
+        other: what has changed where answers of two schemes are not `alike`.
     """
 
     headings: ClassVar[tuple[str, str]] = ("series", "estimate")
+    other: ClassVar[str] = ""
     fakes: float = FAKES
     """The fraction of all reports that the poisoning budget assumes to be fake; `replace` it to
     change it."""
@@ -155,10 +158,6 @@ class Answer(Result):
         """Whether the answers of two schemes of the metric can be averaged."""
         return True
 
-    def left_out(self, count: int) -> str:
-        """The warning that it lacks so many reports of other schemes, which are not alike."""
-        raise NotImplementedError
-
     def change_from(self, before: Self, test: ChangeTest) -> Comparison:
         """The change of every series that both have, in the order of this one.
 
@@ -188,10 +187,6 @@ class Answer(Result):
         return NUMBER_COLUMNS, self.series.lines()
 
 
-Interval: TypeAlias = tuple[FloatArray, FloatArray]
-"""Low and high ends, shape (d,) each."""
-
-
 @dataclass(frozen=True, eq=False)
 class Comparison(Filed):
     """The change of d series from `before` to `after`. Arrays have shape (d,), in the unit of the
@@ -199,43 +194,36 @@ class Comparison(Filed):
 
     before: Answer
     after: Answer
-    level: float
-    together: bool
-    """Whether `changed` is corrected for the number of series."""
+    test: ChangeTest
     values: tuple[str, ...]
     """The names of the series."""
     old: FloatArray
     new: FloatArray
-    difference: FloatArray
     std_error: FloatArray
+    """That of the difference."""
     low: FloatArray
     high: FloatArray
-    """Each interval holds by itself."""
-    changed: NDArray[np.bool_]
-    """Which series have changed by more than noise, by their p-values: among several `together`, at
-    most 5% of those that are said to have changed have not. The interval of none holds zero."""
+    """Each interval of a difference holds by itself."""
+    p_value: FloatArray
+    """Corrected for the number of series as the test says."""
 
-    @classmethod
-    def of(
-        cls,
-        before: Answer,
-        after: Answer,
-        test: ChangeTest,
-        values: tuple[str, ...],
-        old: FloatArray,
-        new: FloatArray,
-        std_error: FloatArray,
-        interval: Interval,
-        p_value: FloatArray,
-    ) -> Comparison:
-        """From the errors and intervals of the differences, and their adjusted p-values."""
-        low, high = interval
+    @property
+    def level(self) -> float:
+        return self.after.level
+
+    @cached_property
+    def difference(self) -> FloatArray:
+        return self.new - self.old
+
+    @cached_property
+    def changed(self) -> NDArray[np.bool_]:
+        """Which series have changed by more than noise, by their p-values: among several together,
+        at most 5% of those that are said to have changed have not. The interval of none holds
+        zero: readers would see two statements that disagree."""
         with np.errstate(invalid="ignore"):
-            # Where the interval holds zero, readers would see two statements that disagree.
-            apart = (low > 0) | (high < 0)
-            changed = (p_value <= test.level_at(after.level)) & apart
-        asked = before, after, after.level, test.together, values
-        return cls(*asked, old, new, new - old, std_error, low, high, changed)
+            apart = (self.low > 0) | (self.high < 0)
+            changed: NDArray[np.bool_] = (self.p_value <= self.test.level_at(self.level)) & apart
+        return changed
 
     @property
     def places(self) -> list[int]:
@@ -297,7 +285,7 @@ class Comparison(Filed):
             "metric": self.after.metric,
             "kind": self.after.kind,
             "level": self.level,
-            "together": self.together,
+            "together": self.test.together,
             "before": _period(self.before),
             "after": _period(self.after),
             "notes": list(self.notes),
@@ -360,5 +348,5 @@ def number_change(
         found = np.array([p_values[name] for name in names], np.float64)
     # What is not known in one of the two is not tested.
     family = max(1, int(np.isfinite(difference).sum())) if test.together else 1
-    interval, p_value = (low, high), found * family
-    return Comparison.of(before, after, test, names, was[0], now[0], std_error, interval, p_value)
+    numbers = was[0], now[0], std_error, low, high, found * family
+    return Comparison(before, after, test, names, *numbers)

@@ -18,7 +18,7 @@ from deniable_estimator.kinds.numbers.words import DistributionKind, MeanKind
 from deniable_estimator.kinds.pairs.words import PairKind
 from deniable_estimator.kinds.retention.words import RetentionKind
 from deniable_estimator.kinds.shares.words import SharesKind
-from deniable_estimator.messages import message
+from deniable_estimator.messages import counted, message
 from deniable_estimator.statistics.participation import Participation
 from deniable_estimator.statistics.significance import Adjustment
 
@@ -102,7 +102,15 @@ def combine(answers: Sequence[Answer]) -> Answer:
     alike = [each for each in informed if each.alike(most)]
     combined = kind_of(most).combine(alike) if len(alike) > 1 else most
     if left := sum(each.n for each in informed) - combined.n:
-        combined = replace(combined, warnings=(*combined.warnings, combined.left_out(left)))
+        told = counted(
+            "{changed}: {count:,} report under others is left out; choose days before the change "
+            "to see it",
+            "{changed}: {count:,} reports under others are left out; choose days before the change "
+            "to see them",
+            left,
+            changed=combined.other,
+        )
+        combined = replace(combined, warnings=(*combined.warnings, told))
     return combined
 
 

@@ -138,13 +138,23 @@ class PlannedCrowd:
             found |= {"segment_share": self.share, "all_devices": self.all}
         return found
 
-    def lifetime(self, epsilon: float) -> Lifetime | None:
-        """How long the budget of a device lasts if a report has this epsilon; None if nothing
+    def lifetime_facts(self, epsilon: float) -> Iterator[Fact]:
+        """How long the budget of a device lasts if a report has this epsilon, where something
         limits it."""
         if (lifetime := self.asked["lifetime_epsilon"]) is None:
-            return None
+            return
         reports = Fraction(lifetime) // Fraction(epsilon)
-        return Lifetime(lifetime, reports, reports / self.rate)
+        windows = reports / self.rate
+        lasts: str = counted(
+            "then it falls silent, after about {count:,} window",
+            "then it falls silent, after about {count:,} windows",
+            round(windows),
+        )
+        if reports >= 1 and windows < _A_YEAR:
+            turns = math.ceil(_A_YEAR / reports)
+            lasts = joined((lasts, message("one_in = {turns} makes them last 365", turns=turns)))
+        found = Lifetime(lifetime, reports, windows)
+        yield Fact("lifetime", message("Reports of a device"), found, f"{reports:,}", lasts)
 
     def subtitle(self, what: str) -> str:
         """The crowd, what it is asked and the epsilon of a report."""
@@ -248,18 +258,3 @@ def cost_facts(mechanism: Mechanism[Any], *reasons: str) -> Iterator[Fact]:
 def tally_cells(mechanism: Mechanism[Any]) -> int:
     """The counters of a tally."""
     return sum(row.width for row in mechanism.rows)
-
-
-def lifetime_facts(lifetime: Lifetime | None) -> Iterator[Fact]:
-    """How long the budget of a device lasts, if it does not report for ever."""
-    if lifetime is None:
-        return
-    lasts: str = counted(
-        "then it falls silent, after about {count:,} window",
-        "then it falls silent, after about {count:,} windows",
-        round(lifetime.windows),
-    )
-    if lifetime.reports >= 1 and lifetime.windows < _A_YEAR:
-        turns = math.ceil(_A_YEAR / lifetime.reports)
-        lasts = joined((lasts, message("one_in = {turns} makes them last 365", turns=turns)))
-    yield Fact("lifetime", message("Reports of a device"), lifetime, f"{lifetime.reports:,}", lasts)

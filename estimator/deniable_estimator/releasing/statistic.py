@@ -45,7 +45,7 @@ from deniable_estimator.errors import EstimateError
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.basis import Part
 from deniable_estimator.kinds.numbers.distribution import estimate_distribution
-from deniable_estimator.kinds.numbers.mean import mean_answer
+from deniable_estimator.kinds.numbers.mean import Mean, number_answer
 from deniable_estimator.kinds.shares.making import infer
 from deniable_estimator.releasing.noise import Sensitivity
 from deniable_estimator.statistics.intervals import Noise as ShareNoise
@@ -263,7 +263,7 @@ class ScoreSum(Statistic[SlidingWindowAnalysis]):
         # The square of the mean is not taken off: what is known of it is noisy.
         shared = (self.part.repeats - 1) / n
         found = MeanEstimate(noisy[0] / (_UNIT * n), own + added, n, shared, 1.0)
-        return mean_answer(self.part, LEVEL, found, ())
+        return number_answer(Mean, self.part, LEVEL, found, ())
 
 
 class CellCounts(Statistic[HistogramAnalysis[Any]]):

@@ -107,7 +107,9 @@ def test_other_lists_are_left_out(registry, scheme):
     other = Registry.parse(text)["plan_by_mode"].scheme
     both = combine([answered(scheme), answered(other, 20_000, day=DAYS[1])])
     assert both.n == 50_000
-    assert any("20,000 reports under other lists are left out" in each for each in both.warnings)
+    assert any(
+        "the values have changed: 20,000 reports under others" in each for each in both.warnings
+    )
 
 
 FORGOTTEN = REGISTRY + 'forget = "marginals"\n'
@@ -122,6 +124,7 @@ def test_forgotten_marginals_come_from_the_pair(filled, store):
     assert (found.metric, found.n) == ("plan", len(DAYS) * DEVICES)
     assert found.share == pytest.approx(TABLE.sum(axis=1), abs=0.02)
     assert any("plan_by_mode" in each for each in found.warnings)
+    assert found.complete
     one = read(
         Reader(store), registry, Query("dark_mode", Days(date(2026, 11, 1), date(2026, 11, 1)))
     )

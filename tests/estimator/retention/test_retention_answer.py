@@ -1,6 +1,7 @@
 """A retention as a caller sees it: what is read from a store, and what it rests on. Estimates are
 within 4.5 standard errors of the truth (alpha 7e-6 each, at most 40 of them in a test)."""
 
+from dataclasses import replace
 from datetime import date
 
 import numpy as np
@@ -19,9 +20,11 @@ from deniable_estimator.asking.fetch import read, select
 from deniable_estimator.asking.query import Days, Query
 from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.trend import trend
+from deniable_estimator.kinds.kind import Shown
 from deniable_estimator.kinds.registry import answer_of, combine
 from deniable_estimator.kinds.retention.crowd import Answering, Life, tallies_of, true_series
 from deniable_estimator.kinds.retention.retention import RetentionAnswer, retention_series
+from deniable_estimator.kinds.retention.words import RetentionKind
 
 _ERRORS = 4.5
 
@@ -49,6 +52,23 @@ def test_a_store_tells_the_lifecycle_and_the_average_of_all_cohorts(store, regis
     assert (series.low < series.value).all()
     assert (series.value < series.high).all()
     assert answer.leading == "age 1"
+
+
+def test_the_newest_cohorts_are_drawn_and_the_rest_are_counted(store, registry, seen):
+    """Below the average of all; a cell has a colour where its interval is at most 20 points
+    wide."""
+    answer = replace(_asked(store, registry), level=0.99)
+    picture = RetentionKind().pictures(answer, Shown(rows=0), 0)[-1]
+    everybody, *rows = picture.chart.rows
+    assert everybody.whole
+    assert [row.label for row in rows] == list(WEEKS[-2:-15:-1])
+    assert picture.notes == ("6 older cohorts are not drawn; the files hold them.",)
+    spread = {(row[0], row[2]): row[7] - row[6] for row in answer.rows() if row[4] is not None}
+    assert min(spread.values()) < 0.2 < max(spread.values())
+    for row in rows:
+        for age, cell in enumerate(row.cells, 1):
+            sure = spread.get((row.label, age), 1.0) <= 0.2
+            assert cell is None or (cell.level > 0) is sure, (row.label, age)
 
 
 def test_growth_is_what_follows_from_the_lifecycle(store, registry, seen):

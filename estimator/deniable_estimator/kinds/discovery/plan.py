@@ -32,7 +32,7 @@ def planned(asked: Asked) -> Planned:
         raise InputError("max_length", told)
     crowd = words.PlannedCrowd(asked)
     made = PrefixTree.design(words.SALT, asked["epsilon"], length // TOKEN_BYTES)
-    reach, lifetime = Reach.in_window(made, crowd.reports), crowd.lifetime(made.epsilon)
+    reach = Reach.in_window(made, crowd.reports)
     asks = counted("the first {count:,} byte", "the first {count:,} bytes", length)
     document = Document(
         "discovery",
@@ -42,7 +42,7 @@ def planned(asked: Asked) -> Planned:
             *crowd.report_facts(made.epsilon),
             *_reach_facts(reach),
             _needed(math.ceil(reports_to_find(made, asked["share"]) / crowd.rate), asked["share"]),
-            *words.lifetime_facts(lifetime),
+            *crowd.lifetime_facts(made.epsilon),
             Fact(
                 "fakes_to_list",
                 message("A false string"),
@@ -68,7 +68,7 @@ def planned(asked: Asked) -> Planned:
             },
             "share": asked["share"],
             "fakes": crowd.fakes,
-            "lifetime": lifetime,
+            "lifetime": None,
         },
     )
     return Planned(document, crowd.metric("my_metric", Discovery(length)))

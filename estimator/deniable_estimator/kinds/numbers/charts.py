@@ -43,6 +43,8 @@ from deniable_estimator.statistics.intervals import FloatArray
 MOST_BARS = 64
 """At most so many bars: on a phone each is then four pixels wide."""
 
+_CURVE_HEIGHT = 160
+
 _LEVELS = 3
 """About so many gridlines."""
 _POINTS = 256
@@ -109,9 +111,7 @@ def histogram_chart(answer: Distribution, *, height: int, limit: int = MOST_BARS
     )
 
 
-def curve_chart(
-    answer: Distribution, *, height: int, name: str, limit: float | None = None
-) -> LineChart:
+def curve_chart(answer: Distribution, limit: float | None) -> LineChart:
     """The curve of a distribution, its band, and a limit that is asked for."""
     axis, cells = NumberAxis.of(answer.range), answer.cells
     every = max(1, math.ceil(len(cells.curve) / _POINTS))
@@ -121,19 +121,19 @@ def curve_chart(
     def down(numbers: FloatArray) -> list[float]:
         # A share outside of 0 to 1 is drawn at the edge; the files have it as it is.
         within = np.clip(np.nan_to_num(numbers[kept], nan=0.5), 0, 1)
-        return [round(each, 1) for each in ((1 - within) * height).tolist()]
+        return [round(each, 1) for each in ((1 - within) * _CURVE_HEIGHT).tolist()]
 
     at = None if limit is None else axis.across(math.ceil(limit) if axis.shift else limit)
     return LineChart(
         form="numbers",
-        name=name,
+        name=f"{answer.metric}-below",
         title=message("{metric}: the share of devices below each number", metric=answer.metric),
         description=_described(answer, marks_of(answer, axis)),
-        height=height,
+        height=_CURVE_HEIGHT,
         lines=(band_line(across, down(cells.curve), down(cells.low), down(cells.high)),),
-        levels=tuple(Tick((1 - part / 4) * height, f"{part * 25}%") for part in range(5)),
+        levels=tuple(Tick((1 - part / 4) * _CURVE_HEIGHT, f"{part * 25}%") for part in range(5)),
         ticks=_ticks(axis, _outside(answer.range)),
-        rules=() if at is None else (RuleLine((at, 0), (at, height)),),
+        rules=() if at is None else (RuleLine((at, 0), (at, _CURVE_HEIGHT)),),
     )
 
 

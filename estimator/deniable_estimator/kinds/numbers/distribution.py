@@ -17,7 +17,6 @@ import numpy as np
 
 from deniable.protocol.mechanisms.number_range import NumberRange
 from deniable.protocol.types.number import Number
-from deniable_estimator.analyses.anomalies import Verdict
 from deniable_estimator.analyses.base import FAKES
 from deniable_estimator.analyses.numbers import HistogramAnalysis
 from deniable_estimator.analyses.numbers.cell_sums import combine_sums, sum_weights
@@ -38,14 +37,14 @@ from deniable_estimator.kinds.base import (
     Series,
     number_change,
 )
-from deniable_estimator.kinds.basis import Part, caveats, vars_of
+from deniable_estimator.kinds.basis import Part
 from deniable_estimator.kinds.numbers.mean import (
-    MeanInUnits,
-    NumberAnswer,
+    Mean,
     combine_means,
     number_analysis,
+    number_answer,
 )
-from deniable_estimator.messages import Message, counted, message
+from deniable_estimator.messages import Message, message
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.participation import overlap, together
 from deniable_estimator.statistics.tails import normal_tails
@@ -77,10 +76,11 @@ class CellShares(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Distribution(NumberAnswer):
+class Distribution(Mean):
     """How a number is distributed over devices."""
 
     kind = "distribution"
+    other = message("the range or the cells have changed")
 
     found: DistributionEstimate
     attack: Attack
@@ -174,15 +174,6 @@ class Distribution(NumberAnswer):
         """Whether both have the same cells, so that they can be averaged and compared."""
         return self.range == other.range and np.array_equal(self.found.edges, other.found.edges)
 
-    def left_out(self, count: int) -> str:
-        return counted(
-            "the range or the cells have changed: {count:,} report under others is left out; "
-            "choose days before the change to see it",
-            "the range or the cells have changed: {count:,} reports under others are left out; "
-            "choose days before the change to see them",
-            count,
-        )
-
     def change_from(self, before: Distribution, test: ChangeTest) -> Comparison:
         """Quantiles are tested by the share below the quantile of both periods together, and are
         compared where both have the same cells."""
@@ -248,15 +239,10 @@ def estimate_distribution(part: Part, level: float) -> Distribution:
     `estimate_mean`, with the same errors."""
     analysis, tally, repeats = number_analysis(part), part.tally, part.repeats
     assert isinstance(analysis, HistogramAnalysis)
-    answer = Distribution(
-        **vars_of(part.basis),
-        level=level,
-        verdict=Verdict.of(analysis.figures(tally, repeats)),
-        warnings=caveats(part.basis),
-        name=part.unit,
-        range=analysis.mechanism.range,
+    answer = number_answer(
+        *(Distribution, part, level),
+        *(analysis.mean(tally.rows, repeats), analysis.figures(tally, repeats)),
         found=analysis.distribution(tally.rows, level, repeats),
-        mean=MeanInUnits.of(analysis, analysis.mean(tally.rows, repeats)),
         attack=analysis.curve_attack(FAKES),
     )
     return _noted(answer)

@@ -163,8 +163,10 @@ def _axis(numbers: NumberRange) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class NumberAnswer(Answer):
-    """What is said of a number."""
+class Mean(Answer):
+    """The average of a number over devices."""
+
+    kind = "mean"
 
     name: str | None = None
     """The unit of the numbers."""
@@ -175,6 +177,15 @@ class NumberAnswer(Answer):
     @property
     def unit(self) -> NumberUnit:
         return NumberUnit(self.name, self.mean.log)
+
+    @property
+    def leading(self) -> str:
+        return self.mean.name
+
+    @property
+    def series(self) -> Series:
+        columns = self.mean.number, self.mean.std_error, *self.mean.interval(self.level)
+        return Series((self.mean.name,), *(np.array([each]) for each in columns))
 
     @property
     def budget(self) -> float:
@@ -192,23 +203,7 @@ class NumberAnswer(Answer):
         return {"unit": self.name, "range": found, **super().numbers()}
 
 
-AnyNumber = TypeVar("AnyNumber", bound=NumberAnswer)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Mean(NumberAnswer):
-    """The average of a number over devices."""
-
-    kind = "mean"
-
-    @property
-    def leading(self) -> str:
-        return self.mean.name
-
-    @property
-    def series(self) -> Series:
-        columns = self.mean.number, self.mean.std_error, *self.mean.interval(self.level)
-        return Series((self.leading,), *(np.array([each]) for each in columns))
+AnyNumber = TypeVar("AnyNumber", bound=Mean)
 
 
 def estimate_mean(part: Part, level: float) -> Mean:
@@ -219,20 +214,29 @@ def estimate_mean(part: Part, level: float) -> Mean:
     """
     analysis = number_analysis(part)
     found = analysis.mean(part.tally.rows, part.repeats)
-    return mean_answer(part, level, found, analysis.figures(part.tally))
+    return number_answer(Mean, part, level, found, analysis.figures(part.tally))
 
 
-def mean_answer(part: Part, level: float, found: MeanEstimate, seen: Sequence[Figure]) -> Mean:
-    """The answer of a mean that is estimated already; `seen` says how honest the reports look."""
+def number_answer(
+    kind: type[AnyNumber],
+    part: Part,
+    level: float,
+    mean: MeanEstimate,
+    seen: Sequence[Figure],
+    **more: Any,
+) -> AnyNumber:
+    """The answer of a mean that is estimated already; `seen` says how honest the reports look, and
+    `more` is what a distribution adds."""
     analysis = number_analysis(part)
-    return Mean(
+    return kind(
         **vars_of(part.basis),
         level=level,
         verdict=Verdict.of(seen),
         warnings=caveats(part.basis),
         name=part.unit,
         range=analysis.mechanism.range,
-        mean=MeanInUnits.of(analysis, found),
+        mean=MeanInUnits.of(analysis, mean),
+        **more,
     )
 
 

@@ -18,7 +18,7 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from deniable import SchemeError
 from deniable.protocol.mechanisms import AUTO
@@ -69,8 +69,7 @@ class MeanPlan:
     """The most that the fakes add to a mean in the middle of the range."""
 
 
-@dataclass(frozen=True)
-class QuantilePlan:
+class QuantilePlan(NamedTuple):
     """What will be seen of a quantile."""
 
     p: float
@@ -119,7 +118,6 @@ def planned(asked: Asked) -> Planned:
         below_limit = tuple(_limit_facts(chosen, crowd))
     mean = _mean(analysis, noise, rounding, crowd)
     unit = SHARES if asked["scale"] == "log" else NumberUnit(asked["unit"])
-    lifetime = crowd.lifetime(chosen.epsilon)
     reason = "named by you"
     if asked["mechanism"] == AUTO:
         reason = kind.explain(words.SALT, epsilon, None)
@@ -131,7 +129,7 @@ def planned(asked: Asked) -> Planned:
             *crowd.report_facts(chosen.epsilon),
             *_mean_facts(mean, unit),
             *below_limit[:1],
-            *words.lifetime_facts(lifetime),
+            *crowd.lifetime_facts(chosen.epsilon),
             Fact(
                 "fakes_gain",
                 crowd.fakes_name,
@@ -158,7 +156,7 @@ def planned(asked: Asked) -> Planned:
             "usable": usable,
             "fakes": crowd.fakes,
             "fakes_share": None,
-            "lifetime": lifetime,
+            "lifetime": None,
         },
     )
     return Planned(document, crowd.metric("my_metric", kind))
@@ -346,12 +344,7 @@ def _frame(quantiles: Sequence[QuantilePlan]) -> Frame:
             Column("promised", "", data_only=True),
         ),
         tuple(
-            (
-                WordedValue(each.p, f"p{100 * each.p:g}"),
-                _reach(each),
-                *(each.low, each.high, each.devices_for_limits, each.devices_to_promise),
-                each.promised,
-            )
+            (WordedValue(each.p, f"p{100 * each.p:g}"), _reach(each), *each[1:])
             for each in quantiles
         ),
     )

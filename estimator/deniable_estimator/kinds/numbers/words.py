@@ -16,8 +16,9 @@ from deniable_estimator.document.document import Column, Estimate, Frame, Pictur
 from deniable_estimator.document.units import SHARES
 from deniable_estimator.kinds.base import Answer
 from deniable_estimator.kinds.basis import Part
-from deniable_estimator.kinds.changes import change_cells, change_title
 from deniable_estimator.kinds.formats import (
+    change_cells,
+    change_title,
     error_of,
     estimate_column,
     estimate_of,
@@ -41,7 +42,6 @@ from deniable_estimator.messages import joined, message, sentence, spaced
 from deniable_estimator.statistics.significance import Adjustment
 
 _HISTOGRAM_HEIGHT = 200
-_CURVE_HEIGHT = 160
 _CARD_HEIGHT = 96
 _CARD_BARS = 32
 
@@ -216,12 +216,11 @@ class DistributionKind(Kind[Distribution]):
 
 
 def _curve(answer: Distribution, shown: Shown) -> Picture:
-    name, limit = f"{answer.metric}-below", next(iter(shown.limits), None)
     told = message(
         "share of devices below each number, and {level}% interval of each",
         level=f"{answer.level * 100:g}",
     )
-    chart = curve_chart(answer, height=_CURVE_HEIGHT, name=name, limit=limit)
+    chart = curve_chart(answer, next(iter(shown.limits), None))
     return Picture(chart, legend=(("line", told),))
 
 

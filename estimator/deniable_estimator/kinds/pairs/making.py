@@ -55,7 +55,6 @@ def _made(
     exposures: Iterable[Exposure],
     fake: Fake | None,
 ) -> PairAnswer:
-    basis = Basis(**vars_of(joint))
     shape = len(values[0]), len(values[1])
     margins = []
     for axis, exposure in enumerate(exposures):
@@ -66,9 +65,9 @@ def _made(
             noise = covariance.noise(shape[1 - axis], size)
         found = Finding.of(share, noise)
         asked = joint.level, joint.adjustment
-        margins += infer([basis], values[axis], found, exposure, [()], *asked, complete=True)
+        margins += infer([joint], values[axis], found, exposure, [()], *asked, complete=True)
     return PairAnswer(
-        **vars_of(basis),
+        **vars_of(joint),
         level=joint.level,
         verdict=joint.verdict,
         warnings=joint.warnings,

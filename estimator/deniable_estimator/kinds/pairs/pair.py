@@ -36,10 +36,9 @@ from deniable_estimator.kinds.base import (
     Series,
     number_change,
 )
-from deniable_estimator.kinds.basis import Basis, vars_of
 from deniable_estimator.kinds.shares.making import infer
 from deniable_estimator.kinds.shares.shares import Shares
-from deniable_estimator.messages import counted, message
+from deniable_estimator.messages import message
 from deniable_estimator.statistics.intervals import FloatArray
 from deniable_estimator.statistics.significance import CAUTION, step_up
 
@@ -65,6 +64,7 @@ class PairAnswer(Answer):
 
     kind = "pair"
     headings = ("series", "share")
+    other = message("the values have changed")
 
     names: tuple[str, str]
     """The two metrics."""
@@ -223,41 +223,29 @@ class PairAnswer(Answer):
         """The shares of one of the two lists as the answer of its metric; of the values `asked`
         for alone, if any."""
         margin = self.margins[self.names.index(metric)]
+        kept = margin.values if asked is None else tuple(v for v in asked if v in margin.values)
+        places = margin.places(kept)
         note = message(
             "the shares come from the reports of {pair}, as devices do not report the metric by "
             "itself: their intervals are wider",
             pair=self.metric,
         )
-        warnings = (*margin.warnings, note)
-        if asked is None:
-            return replace(margin, metric=metric, verdict=self.verdict, warnings=warnings)
-        places = margin.places(tuple(value for value in asked if value in margin.values))
         exposure = Exposure(margin.exposure.gain[places], margin.exposure.loss[places])
         noise = margin.noise.taken(places)
-        basis = replace(Basis(**vars_of(margin)), metric=metric)
         (found,) = infer(
-            [basis],
-            tuple(margin.values[place] for place in places.tolist()),
+            [replace(margin, metric=metric)],
+            kept,
             Finding.of(margin.share[places], noise),
             exposure,
             [self.verdict.figures],
             margin.level,
             margin.adjustment,
-            complete=False,
+            complete=asked is None,
         )
         return replace(found, warnings=(*found.warnings, note))
 
     def alike(self, other: PairAnswer) -> bool:
         return self.joint.values == other.joint.values
-
-    def left_out(self, count: int) -> str:
-        return counted(
-            "the values have changed: {count:,} report under other lists is left out; choose "
-            "days before the change to see it",
-            "the values have changed: {count:,} reports under other lists are left out; choose "
-            "days before the change to see them",
-            count,
-        )
 
     def change_from(self, before: PairAnswer, test: ChangeTest) -> Comparison:
         """A series has changed if the interval of its change at the level of the test, shared by
@@ -269,7 +257,7 @@ class PairAnswer(Answer):
         tested = 1 - test.level_at(self.level) / family
         strict = number_change(replace(before, level=tested), replace(self, level=tested), test)
         apart = (strict.low > 0) | (strict.high < 0)
-        return replace(found, changed=((found.low > 0) | (found.high < 0)) & apart)
+        return replace(found, p_value=np.where(apart, 0.0, 1.0))
 
     def numbers(self) -> dict[str, Any]:
         """`of`: the two metrics. `margins`: for each metric the `values` with `share`, `std_error`,

@@ -77,7 +77,7 @@ def planned(asked: Asked) -> Planned:
     mechanism = SubsetSelection.design(rows * columns, asked["epsilon"])
     covariance = Covariance.of(mechanism, max(1, round(crowd.reports)))
     table = PlannedTable(rows, columns, mechanism, covariance, crowd)
-    least, lifetime = least_effect(rows, columns, covariance), crowd.lifetime(mechanism.epsilon)
+    least = least_effect(rows, columns, covariance)
     cells, told = f"{rows:,} × {columns:,}", f"# of {rows:,} and {columns:,} values"
     shown = (shown_from(columns, covariance), shown_from(rows, covariance))
     even = np.full((rows, columns), 1 / (rows * columns))
@@ -91,7 +91,7 @@ def planned(asked: Asked) -> Planned:
         (
             *crowd.report_facts(mechanism.epsilon),
             *_facts(table, widths, shown),
-            *words.lifetime_facts(lifetime),
+            *crowd.lifetime_facts(mechanism.epsilon),
             *fakes,
             *words.cost_facts(
                 mechanism,
@@ -112,7 +112,7 @@ def planned(asked: Asked) -> Planned:
             "least_effect": least,
             "conditional_half_widths": widths,
             "shown_from": shown,
-            "lifetime": lifetime,
+            "lifetime": None,
             **about,
         },
     )

@@ -44,8 +44,9 @@ def estimate_retention(part: Part, level: float, adjust: Adjustment) -> Retentio
     if not single and len(tally.windows) == 1:
         single = (tally,)
     single = tuple(sorted((each for each in single if each.reports), key=_number))
-    shares: dict[str, Shares] = {}
-    figures = []
+    lifecycle: Shares | None = None
+    lives: tuple[LifeWindow, ...] = ()
+    cohorts, figures = None, []
     for row, (name, channel) in enumerate(zip(mechanism.asks, mechanism.channels, strict=True)):
         of_row = Scheme("category", channel, cells_of(name, mechanism.ages))
         told = tally.rows[row].reports / tally.reports if tally.reports else 0.0
@@ -57,27 +58,20 @@ def estimate_retention(part: Part, level: float, adjust: Adjustment) -> Retentio
         one = Tally(tally.metric, of_row.fingerprint, tally.windows, (tally.rows[row],))
         answered = Part(one, of_row, None, replace(participation, reports=counts))
         (found,) = estimate_shares([answered], level, adjust)
-        shares[name] = replace(found, schemes=basis.schemes)
-        figures += [
-            each._replace(scheme=scheme.fingerprint) for each in shares[name].verdict.figures
-        ]
-    numbers = [windows.number(each.windows[0]) for each in single]
-    rows = dict(zip(mechanism.asks, range(len(mechanism.asks)), strict=True))
-    lives: tuple[LifeWindow, ...] = ()
-    if "lifecycle" in rows and single:
-        lives = _lives(mechanism, single, rows["lifecycle"])
-    cohorts = None
-    if "cohorts" in rows:
-        began = [each.rows[rows["cohorts"]] for each in single]
+        figures += [each._replace(scheme=scheme.fingerprint) for each in found.verdict.figures]
+        if name == "lifecycle":
+            lifecycle = replace(found, schemes=basis.schemes)
+            lives = _lives(mechanism, single, row)
+            continue
+        began = [each.rows[row] for each in single]
         cells = np.array([each.cells for each in began], np.int64)
         cohorts = CohortCounts.of(
-            mechanism.channels[rows["cohorts"]],
-            numbers,
+            channel,
+            [windows.number(each.windows[0]) for each in single],
             np.array([each.reports for each in began], np.int64),
             cells.reshape(len(single), mechanism.ages + 2),
         )
     missing = len(set(tally.windows).difference(each.windows[0] for each in single))
-    lifecycle = shares.get("lifecycle")
     return RetentionAnswer(
         **vars_of(basis),
         level=level,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Self, TypeAlias
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -33,13 +33,10 @@ from deniable_estimator.kinds.base import (
     number_change,
 )
 from deniable_estimator.kinds.shares.shares import Shares
-from deniable_estimator.messages import counted, message, sentence
+from deniable_estimator.messages import message, sentence
 from deniable_estimator.statistics.counts import share_interval
 from deniable_estimator.statistics.intervals import FloatArray, Noise
 from deniable_estimator.statistics.participation import Participation
-
-Told: TypeAlias = Literal["known", "too few", "nothing fits"]
-"""What is known of a cell: its retention; that its devices are too few; that no retention fits."""
 
 _COHORT = ("cohort", "window", "age", "devices", "retention", "std_error", "low", "high", "told")
 _AROUND = ("estimate", "low", "high")
@@ -122,6 +119,7 @@ class RetentionAnswer(Answer):
 
     kind = "retention"
     headings = ("series", "share")
+    other = message("the questions have changed")
 
     window: windows.Kind
     asked: Participation = field(repr=False)
@@ -239,15 +237,6 @@ class RetentionAnswer(Answer):
         mine = self.asks, self.ages, self.window
         return mine == (other.asks, other.ages, other.window)
 
-    def left_out(self, count: int) -> str:
-        return counted(
-            "the questions have changed: {count:,} report to others is left out; choose days "
-            "before the change to see it",
-            "the questions have changed: {count:,} reports to others are left out; choose days "
-            "before the change to see them",
-            count,
-        )
-
     def change_from(self, before: RetentionAnswer, test: ChangeTest) -> Comparison:
         """Of two periods of three windows or more, the cohorts that began in each are compared, so
         that none of them lived through what happened between the two; of shorter ones what was
@@ -294,14 +283,14 @@ class RetentionAnswer(Answer):
         found, numbers = self.triangle, self.cohorts.numbers
         newest = self.windows[0]
         label = {each: windows.shifted(newest, each - windows.number(newest)) for each in numbers}
-        told = [_told(*each) for each in zip(found.open, found.empty, strict=True)]
+        unknown = np.where(found.empty, "nothing fits", "too few")
         return [
             (label[numbers[first]], label[numbers[later]], age, *rest)
             for first, later, age, *rest in zip(
                 *(each.tolist() for each in self.cells),
                 plain(found.counted),
                 *(plain(column) for column in found[:4]),
-                told,
+                np.where(np.isnan(found.value), unknown, "known").tolist(),
                 strict=True,
             )
         ]
@@ -332,10 +321,6 @@ def retention_series(kind: Retention) -> tuple[str, ...]:
     )
 
 
-def _told(few: bool, none: bool) -> Told:
-    return "too few" if few else "nothing fits" if none else "known"
-
-
 def _growth(
     each: LifeWindow, before: LifeWindow | None, asked: Participation, level: float
 ) -> WindowGrowth:
@@ -346,33 +331,26 @@ def _growth(
     # Relative, of a number of devices that was counted from a part of them.
     z = deviations(level)
     error = z * math.sqrt((1 - part) / each.reports) if each.reports else math.inf
-    found = [
-        _product(Around(*map(float, numbers)), active, error)
-        for numbers in zip(each.share, low, high, strict=True)
-    ]
+    found = []
+    for share, least, most in np.transpose((each.share, low, high)).tolist():
+        value = share * active
+        below, above = (share - least) * active, (most - share) * active
+        found.append(_around(value, (below, error * value), (above, error * value)))
     lost = quick = None
     if before is not None and before.reports:
         earlier = before.reports / part
         apart = z * math.sqrt((1 - part) / before.reports) * earlier
         stayed = found[1]
-        value = earlier - stayed.value
-        lost = Around(
-            value,
-            max(0.0, value - math.hypot(stayed.high - stayed.value, apart)),
-            max(0.0, value + math.hypot(stayed.value - stayed.low, apart)),
-        )
+        more, fewer = stayed.high - stayed.value, stayed.value - stayed.low
+        lost = _around(earlier - stayed.value, (more, apart), (fewer, apart))
         quick = _quick(active, error * active, earlier, apart, stayed)
     return WindowGrowth(each.label, active, found[0], found[1], found[2], lost, quick)
 
 
-def _product(share: Around, active: float, error: float) -> Around:
-    """So many devices, and no fewer than none."""
-    value = share.value * active
-    return Around(
-        value,
-        max(0.0, value - math.hypot((share.value - share.low) * active, error * value)),
-        max(0.0, value + math.hypot((share.high - share.value) * active, error * value)),
-    )
+def _around(value: float, below: tuple[float, float], above: tuple[float, float]) -> Around:
+    """So many devices with two independent errors downwards and upwards, and no fewer than none."""
+    low, high = value - math.hypot(*below), value + math.hypot(*above)
+    return Around(value, max(0.0, low), max(0.0, high))
 
 
 def _quick(active: float, error: float, earlier: float, apart: float, stayed: Around) -> Around:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from deniable_estimator.document.csv_files import plain
+from deniable_estimator.analyses.retention import Ratio
 from deniable_estimator.document.document import Column, Estimate, Frame, Picture, WordedValue
 from deniable_estimator.document.plot.marks import (
     CellRow,
@@ -169,10 +169,9 @@ def _growth(answer: RetentionAnswer) -> Frame:
 
 def _triangle(answer: RetentionAnswer) -> tuple[Frame, ...]:
     """The cohorts as a table, in which those that are hardly known are dim."""
-    ages = int(np.max(answer.cells.age, initial=0))
-    if not ages:
+    chart, _ = _cohorts(answer, _WINDOWS)
+    if not chart.heads:
         return ()
-    chart = _cohorts(answer, _rows(answer)[:_WINDOWS], ages)
     columns = (
         Column("cohort", chart.corner, "words"),
         Column("devices", chart.counted or ""),
@@ -193,10 +192,9 @@ def _quiet(found: HeatCell) -> WordedValue:
 def retention_pictures(answer: RetentionAnswer, most: int) -> tuple[Picture, ...]:
     """All that there is to draw: the average of all cohorts, the lifecycle, and the `most` newest
     cohorts below their average."""
-    told, drawn = finding_words(answer), []
-    rows = _rows(answer)
-    ages = int(np.max(answer.cells.age, initial=0))
-    if ages and (curve := _curve(answer, told, ages)):
+    drawn = []
+    cohorts, older = _cohorts(answer, most)
+    if curve := _curve(answer, len(cohorts.heads)):
         about = message(
             "Of new devices, the share that is active so many windows ({kind}) after the first "
             "one, with the {level}% interval",
@@ -209,104 +207,79 @@ def retention_pictures(answer: RetentionAnswer, most: int) -> tuple[Picture, ...
         heading = message("Active devices")
         chart = bar_chart(named, Shown(rows=0, declared_order=True))
         drawn.append(Picture(replace(chart, heading=heading), heading))
-    if ages:
-        cohorts = _cohorts(answer, rows[:most], ages)
-        more = len(rows) - most
+    if cohorts.heads:
         left = counted(
             "{count:,} older cohort is not drawn; the files hold it.",
             "{count:,} older cohorts are not drawn; the files hold them.",
-            more,
+            older,
         )
         legend = ("up", _STRONGER), ("faded", _FAINT)
-        notes = (left,) if more > 0 else ()
+        notes = (left,) if older > 0 else ()
         drawn.append(
             Picture(cohorts, message("Each cohort"), cohorts.heading, legend=legend, notes=notes)
         )
     return tuple(drawn)
 
 
-def _rows(answer: RetentionAnswer) -> list[CellRow]:
+def _cohorts(answer: RetentionAnswer, most: int) -> tuple[HeatMap, int]:
+    """The `most` newest cohorts below the average of all, without heads where no age was seen; and
+    how many older ones there are."""
     ages = int(np.max(answer.cells.age, initial=0))
     found: dict[str, list[HeatCell | None]] = {}
-    counted: dict[str, float] = {}
-    rows = answer.rows()
-    scale = _scale(answer) if rows else (0.0, 1.0)
-    for cohort, _, age, devices, value, _, low, high, told in rows:
-        counted[cohort] = devices
-        cells = found.setdefault(cohort, [None] * ages)
-        cells[age - 1] = _cell(answer, value, low, high, scale, told == "nothing fits")
-    return [
-        CellRow(cohort, tuple(cells), counted=f"{max(0.0, counted[cohort]):,.0f}")
-        for cohort, cells in reversed(found.items())
-    ]
-
-
-def _cohorts(answer: RetentionAnswer, rows: Sequence[CellRow], ages: int) -> HeatMap:
-    return HeatMap(
+    devices: dict[str, str] = {}
+    rows: list[CellRow] = []
+    if ages and answer.curve is not None:
+        cells = _heat(answer, answer.triangle)
+        for (cohort, _, age, began, *_), each in zip(answer.rows(), cells, strict=True):
+            devices[cohort] = f"{max(0.0, began):,.0f}"
+            found.setdefault(cohort, [None] * ages)[age - 1] = each
+        average = tuple(_heat(answer, answer.curve)[:ages])
+        rows.append(CellRow(message("All"), average, counted="", whole=True))
+    newest = list(reversed(found))[:most]
+    rows += [CellRow(each, tuple(found[each]), counted=devices[each]) for each in newest]
+    chart = HeatMap(
         heading=message(
             "Each cohort: the share that is active so many windows after its first one"
         ),
         corner=message("First {kind}", kind=kind(answer.window)),
         counted=message("Counted"),
         heads=tuple(str(age) for age in range(1, ages + 1)),
-        rows=(_average(answer, ages), *rows),
+        rows=tuple(rows),
     )
+    return chart, len(found) - most
 
 
-def _average(answer: RetentionAnswer, ages: int) -> CellRow:
-    curve = answer.curve
-    assert curve is not None
-    scale = _scale(answer)
-    cells = [
-        _cell(answer, value, low, high, scale, none)
-        for value, low, high, none in zip(
-            *(plain(each[:ages]) for each in (curve.value, curve.low, curve.high)),
-            curve.empty[:ages].tolist(),
-            strict=True,
-        )
-    ]
-    return CellRow(message("All"), tuple(cells), counted="", whole=True)
-
-
-def _scale(answer: RetentionAnswer) -> tuple[float, float]:
-    """The retentions with the lightest and the darkest colour: of all that is known well."""
+def _heat(answer: RetentionAnswer, found: Ratio) -> list[HeatCell]:
+    """Retentions as cells. The lightest and the darkest colour are those of all that is known
+    well."""
     assert answer.curve is not None
-    found = [
-        each.value[np.isfinite(each.value) & (each.high - each.low <= _WIDE)]
-        for each in (answer.curve, answer.triangle)
-    ]
-    known = np.concatenate(found)
-    return (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
-
-
-def _cell(
-    answer: RetentionAnswer,
-    value: float | None,
-    low: float | None,
-    high: float | None,
-    scale: tuple[float, float],
-    none: bool,
-) -> HeatCell:
-    if value is None or low is None or high is None:
-        why = message("no retention fits") if none else answer.unit.unknown
-        return HeatCell("?", 0, why)
-    spread = half_width(value, low, high)
-    part = (value - scale[0]) / (scale[1] - scale[0] or 1.0)
-    level = min(_LEVELS, max(1, math.ceil(part * _LEVELS)))
-    sure = high - low <= _WIDE
-    return HeatCell(
-        f"{value * 100:.0f}%" if spread > 0.005 else answer.unit.full(value, spread),
-        level if sure else 0,
-        answer.unit.interval(low, high, spread),
+    known = np.concatenate(
+        [
+            each.value[np.isfinite(each.value) & (each.high - each.low <= _WIDE)]
+            for each in (answer.curve, answer.triangle)
+        ]
     )
+    least, most = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+    cells = []
+    for value, low, high in np.transpose((found.value, found.low, found.high)).tolist():
+        if math.isnan(value):
+            fits = answer.unit.unknown if math.isfinite(low) else message("no retention fits")
+            cells.append(HeatCell("?", 0, fits))
+            continue
+        spread = half_width(value, low, high)
+        part = (value - least) / (most - least or 1.0)
+        level = min(_LEVELS, max(1, math.ceil(part * _LEVELS)))
+        text = f"{value * 100:.0f}%" if spread > 0.005 else answer.unit.full(value, spread)
+        between = answer.unit.interval(low, high, spread)
+        cells.append(HeatCell(text, level if high - low <= _WIDE else 0, between))
+    return cells
 
 
-def _curve(answer: RetentionAnswer, told: str, ages: int) -> LineChart | None:
+def _curve(answer: RetentionAnswer, ages: int) -> LineChart | None:
     found = answer.curve
-    assert found is not None
-    known = [age for age in range(1, ages + 1) if np.isfinite(found.value[age - 1])]
-    if len(known) < 2:
+    if found is None or np.isfinite(found.value[:ages]).sum() < 2:
         return None
+    known = [age for age in range(1, ages + 1) if np.isfinite(found.value[age - 1])]
     places = np.array(known) - 1
     top = float(found.high[places].max()) or 1.0
     levels, step = levels_from_zero(top)
@@ -319,7 +292,7 @@ def _curve(answer: RetentionAnswer, told: str, ages: int) -> LineChart | None:
         form="numbers",
         name=f"{answer.metric}-curve",
         title=message("{metric}: the average of all cohorts", metric=answer.metric),
-        description=told,
+        description=finding_words(answer),
         height=_HEIGHT,
         lines=(
             band_line(

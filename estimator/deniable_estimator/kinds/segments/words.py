@@ -12,8 +12,8 @@ import numpy as np
 from deniable_estimator.document.document import Column, Estimate, Frame
 from deniable_estimator.document.units import half_width
 from deniable_estimator.kinds.base import TOGETHER, Answer
-from deniable_estimator.kinds.changes import change_cells
 from deniable_estimator.kinds.formats import (
+    change_cells,
     estimate_title,
     interval_title,
     not_listed,

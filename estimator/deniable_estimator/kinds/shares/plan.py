@@ -52,13 +52,15 @@ def planned(asked: Asked) -> Planned:
     share = asked["share"] or 1 / size
     detectable = detectable_share(chosen, size, crowd.reports)
     is_usable = usable(chosen, size, crowd.reports)
-    lifetime = None if isinstance(chosen, Memoizing) else crowd.lifetime(chosen.epsilon)
     lossy = loss(chosen, size, asked["epsilon"])
     facts = (
         *crowd.report_facts(chosen.epsilon),
         *_detection_facts(chosen, crowd, share, detectable),
-        *words.lifetime_facts(lifetime),
-        *(_memory_facts(chosen, crowd, share) if isinstance(chosen, Memoizing) else ()),
+        *(
+            _memory_facts(chosen, crowd, share)
+            if isinstance(chosen, Memoizing)
+            else crowd.lifetime_facts(chosen.epsilon)
+        ),
         crowd.fakes_fact(
             crowd.fakes * float(oracle_analysis(chosen).pull().most),
             message("that they could add to any one value: the smaller epsilon, the more"),
@@ -93,7 +95,7 @@ def planned(asked: Asked) -> Planned:
             "usable": is_usable,
             "half_width": asked["half_width"],
             "fakes": crowd.fakes,
-            "lifetime": lifetime,
+            "lifetime": None,
             "memory": None,
         },
     )

@@ -231,8 +231,8 @@ class Shares(Answer):
             several = test.together and not (after.complete and len(values) == 2)
             adjusted = adjust_p(p_value, test.adjust) if several else p_value
             std_error = np.sqrt(before.std_error[was] ** 2 + after.std_error[now] ** 2)
-            asked, interval = (before, after, test, values), interval_of_difference(old, new)
-            found.append(Comparison.of(*asked, old[0], new[0], std_error, interval, adjusted))
+            numbers = old[0], new[0], std_error, *interval_of_difference(old, new), adjusted
+            found.append(Comparison(before, after, test, values, *numbers))
         return found
 
     def _shared(self, before: Shares) -> tuple[tuple[str, ...], NDArray[np.intp], NDArray[np.intp]]:

@@ -14,11 +14,12 @@ from deniable_estimator.analyses.base import OracleAnalysis
 from deniable_estimator.document.document import Column, Frame, Picture, Tone, WordedValue
 from deniable_estimator.document.plot.marks import Bars
 from deniable_estimator.document.units import SHARES
-from deniable_estimator.kinds.changes import change_cells, change_order
 from deniable_estimator.kinds.formats import (
     NOISE,
     SHARE,
     caption,
+    change_cells,
+    change_order,
     error,
     estimate_of,
     interval_title,
