@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.test_circles import PACKAGES
+from tests.test_house import PACKAGES, ROOT
 
 from deniable.tools.command_line import find
 from deniable.whole_files import written
@@ -23,7 +23,7 @@ def test_no_command_writes_in_place():
     lines = [
         (path.name, line)
         for package in PACKAGES[:-1]
-        for path in package.rglob("*.py")
+        for path in (ROOT / package).rglob("*.py")
         for line in path.read_text(encoding="utf-8").splitlines()
     ]
     found = {name for name, line in lines if IN_PLACE.search(line) and '"rb"' not in line}

@@ -51,15 +51,6 @@ def test_json_and_csv_are_refused_together(call, words):
     assert "choose one of them" in result.output
 
 
-def test_segments_since_a_day(call):
-    """The change of all is told, and the segments are those of the days after it."""
-    told = json.loads(call("segments theme --by platform --since 2026-01-08 --json").stdout)
-    assert told["total"]["windows"] == DAYS[4:]
-    assert "nothing to compare with" in told["since"]["text"]
-    told = json.loads(call("segments theme --by platform --json").stdout)
-    assert "since" not in told
-
-
 def test_reports_of_an_earlier_window_are_named(call, registry_file):
     """After an edit of `window` the store has none of the new kind yet: it is the right store."""
     assert "--store" not in call("theme").output

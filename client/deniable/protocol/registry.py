@@ -53,14 +53,15 @@ class Registry:
         """
         source = str(path)
         folder, name = os.path.split(path)
+        compiled = os.path.splitext(name)[1] == ".json"
         try:
-            with open(path, encoding="utf-8-sig") as file:
+            with open(path, encoding="utf-8" if compiled else "utf-8-sig") as file:
                 text = file.read()
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             problem = Problem(None, "", f"cannot be read: {reason}")
             raise RegistryError([problem], source) from error
-        if os.path.splitext(name)[1] == ".json":
+        if compiled:
             from deniable.protocol.reading import parse_json
 
             return cls.from_document(parse_json(text, source), source)

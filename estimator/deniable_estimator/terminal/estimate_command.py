@@ -91,7 +91,7 @@ def estimate(call: StoreCall, limits: tuple[float, ...], given: str | None) -> N
 
 
 @command("deniable estimate segments theme --by platform")
-@asks("without", "since", "where")
+@asks("without", "where")
 @click.option(
     "--by",
     multiple=True,
@@ -114,10 +114,7 @@ def estimate(call: StoreCall, limits: tuple[float, ...], given: str | None) -> N
 )
 @of_store("candidates", "json", "csv")
 def segments(call: StoreCall, by: tuple[str, ...], against: dict[str, str], recent: bool) -> None:
-    """Estimate METRIC in each segment, and say which segments differ by more than noise.
-
-    With --since, what changed over all of them is said first.
-    """
+    """Estimate METRIC in each segment, and say which segments differ by more than noise."""
     from deniable_estimator.asking.segments import by_segment
     from deniable_estimator.terminal.printing import segments_document
 
@@ -127,14 +124,7 @@ def segments(call: StoreCall, by: tuple[str, ...], against: dict[str, str], rece
         split = by_segment(
             *(reader, call.registry, call.query, by), against=against or None, recent=recent
         )
-        change = call.change(reader, split.total)
-    more = call.told_since(change)
-    call.say(
-        split.total.n,
-        lambda: {**split.to_dict(), **more},
-        lambda: segments_document(split),
-        split.to_csv,
-    )
+    call.say(split.total.n, split.to_dict, lambda: segments_document(split), split.to_csv)
 
 
 @command("deniable estimate trend browser --by week --value safari")

@@ -94,7 +94,7 @@ def test_columns_without_a_node_are_not_judged(make_tree):
     rows = _attacked(tree, 2, 1, 0, 8)
     n, q = rows[2].reports, float(level.q)
     supports = [
-        sum(int(rows[2].cells[cell.column]) for cell in level.support(node))
+        sum(int(rows[2].cells[column]) for _, column in support(level, node))
         for node in range(level.size)
     ]
     few = n * q - (n * q * (1 - q)) ** 0.5 - 0.5
