@@ -220,7 +220,7 @@ def test_no_reports(mechanism):
     assert np.isnan(found.share).all()
     assert np.isnan(found.std_error).all()
     assert not found.detected.any()
-    assert found.warnings == ("no reports yet",)
+    assert found.warnings == ("no reports in these days",)
     json.dumps(found.to_dict(), allow_nan=False)
 
 

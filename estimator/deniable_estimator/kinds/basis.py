@@ -290,7 +290,7 @@ def footnotes(basis: Basis, *, complete: bool = True) -> tuple[str, ...]:
 def few_notes(n: int) -> tuple[str, ...]:
     """That there are no reports, or too few."""
     if not n:
-        return (message("no reports yet"),)
+        return (message("no reports in these days"),)
     if n >= _FEW:
         return ()
     return (message("too few reports (only {n}) to draw conclusions about all devices", n=n),)

@@ -116,7 +116,7 @@ class SharesKind(Kind[Shares]):
             value = answer.unit.label(answer.values[place])
             yes, other = sentence("{share} say yes"), sentence("{share} for {value}")
             told.append(message(yes if answer.boolean else other, share=share, value=value))
-        return message("Impossible: {which}. Do not rely on these shares.", which=listed(told))
+        return message("Impossible: {which}. Do not rely on these numbers.", which=listed(told))
 
     def unknown(self, answer: Shares) -> bool:
         return not answer.detected.any()
