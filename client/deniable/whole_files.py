@@ -41,9 +41,20 @@ def written(path: Path, mode: int | None = 0o600, *, replacing: bool = True) -> 
         if replacing:
             draft.replace(target)
         else:
-            os.link(draft, target)
+            _place(draft, target)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _place(draft: Path, target: Path) -> None:
+    """Give a draft the name of its target, which must not be there."""
+    try:
+        os.link(draft, target)
+    except FileExistsError:
+        raise
+    except OSError:  # the file system has no hard links
+        target.touch(exist_ok=False)
+        draft.replace(target)
 
 
 def _let_read(file: BinaryIO, target: Path, mode: int | None) -> None:

@@ -18,6 +18,8 @@ from deniable_collector.settings import Settings
 from deniable_collector.stores import open_store
 from deniable_collector.stores.commits import Commit, TallyKey, shard_of
 from deniable_collector.stores.contract import Change
+from deniable_collector.stores.sealed import DamagedBlock
+from deniable_collector.stores.summing import Sums
 from deniable_collector.upkeep.archive import ArchiveError, TallySelection, export
 from deniable_collector.upkeep.importing import load
 from deniable_collector.upkeep.keeper import Keeper
@@ -223,3 +225,17 @@ def test_sums_of_other_calendars_are_refused(crowd, tmp_path, noon, shelf):
     for day in DAYS[DAYS.index("2026-01-05") :]:
         crowd.truth[day] = crowd.truth[day] + weeks.truth[day]
     crowd.check(DAYS)
+
+
+@pytest.mark.parametrize("order", [slice(None), slice(None, None, -1)])
+def test_a_part_that_stays_in_one_shard_is_told(order, monkeypatch):
+    """A window that could be dropped in one shard and not in another has stayed, whichever of them
+    is asked first."""
+    of = "browser", "f" * 8
+    damaged = DamagedBlock("it is damaged", TallyKey(*of, DAYS[0]))
+    parts = [Mock(**{"ended.return_value": DAYS[:1], "sums.return_value": []}) for _ in range(2)]
+    parts[0].drop_together.side_effect = damaged
+    parts[1].drop_together.return_value = {DAYS[0]: ""}
+    monkeypatch.setattr(Sums, "parts", lambda self, of: parts[order])
+    found = Sums(Mock()).drop_windows(of, 0.0, ())
+    assert found == {TallyKey(*of, DAYS[0]): "it is damaged"}

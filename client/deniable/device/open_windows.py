@@ -170,6 +170,7 @@ class OpenWindows:
 
     def seal(self, now: float, ready: float) -> None:
         """Close every window that has ended by `now`; its report may be sent from `ready` on.
+        What was refused in it is no longer counted.
 
         Both are POSIX times in seconds.
         """

@@ -32,9 +32,11 @@ _PASSING = (
     sqlite3.SQLITE_CANTOPEN,
     sqlite3.SQLITE_FULL,
     sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_MISUSE,
     sqlite3.SQLITE_NOMEM,
     sqlite3.SQLITE_PERM,
     sqlite3.SQLITE_PROTOCOL,
+    sqlite3.SQLITE_RANGE,
     sqlite3.SQLITE_READONLY,
 )
 """SQLite results that do not mean that the file is damaged; every other one does."""

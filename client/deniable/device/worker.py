@@ -124,9 +124,10 @@ class Worker:
         finally:
             # If a step has raised, the next work starts another thread.
             self._thread = None
-            while not self._asked.empty():
-                if request := self._asked.get():
-                    request[1].put(False)
+            with suppress(Empty):
+                while True:
+                    if request := self._asked.get_nowait():
+                        request[1].put(False)
             self._finish()
 
     def _take_step(self, urgent: bool, result: SimpleQueue[bool]) -> float:

@@ -326,7 +326,7 @@ def declared(
     made = {
         key: value
         for key, value in table.items()
-        if key in known and (value not in (None, []) or key in _ALSO_NULL)
+        if key in known and (value not in (None, []) or key in (*_ALSO_NULL, *_BUILT_FROM))
     }
     return {**made, "expires": day, **kind.told_by(mechanism)}, mechanism
 

@@ -213,7 +213,7 @@ def _unknown(typed: str, word: str) -> str:
     """That there is no such command, with those whose name is nearest to the word."""
     known = {name[:size] for name in _points() for size in range(1, len(name) + 1)}
     called = {each for name in known for each in (" ".join(name), name[-1])}
-    best = get_close_matches(word.replace("-", " "), called, 1, 0.7)
+    best = get_close_matches(word.replace("-", " "), called, cutoff=0.66)
     near = sorted(" ".join(name) for name in known if {" ".join(name), name[-1]} & {*best})
     if near:
         return f"there is no `{typed}`: did you mean `deniable {'`, or `deniable '.join(near)}`?"
@@ -234,7 +234,8 @@ def run() -> NoReturn:
         try:
             code = root.main(prog_name="deniable", standalone_mode=False)
         finally:
-            sys.stdout.flush()
+            if sys.stdout is not None:
+                sys.stdout.flush()
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         code = error.exit_code
@@ -244,7 +245,7 @@ def run() -> NoReturn:
     except click.Abort:
         click.echo("Aborted!", err=True)
     except OSError as error:
-        if error.errno != errno.ENOSPC:
+        if error.errno != errno.ENOSPC or error.filename is not None:
             raise
         click.echo(f"Error: the output cannot be written: {error.strerror}", err=True)
         # Python would try to write the rest when it ends.

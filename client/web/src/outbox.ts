@@ -103,7 +103,7 @@ export function settle(
         each.reason = reason;
         // The collector's registry or clock is behind.
         const waits =
-          /^(unknown_(metric|scheme)|window_not_closed)$/.test(reason) && isTaken(each.window, now);
+          /^(unknown_(metric|scheme)|window_not_closed)$/.test(reason) && isTaken(each.window, retryAt);
         if (waits) {
           delete each.batch;
           each.ready = retryAt;

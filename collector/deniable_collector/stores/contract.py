@@ -96,10 +96,9 @@ class StoreContract(ABC):
         Raises:
             StoreError: it was never published.
         """
-        found = self._shapes.get(of)
-        if found is None:
-            found = self._shapes[of] = shape_of(self.scheme(*of))
-        return found
+        if of not in self._shapes:
+            self._shapes |= {each: shape_of(scheme) for each, scheme in self.schemes().items()}
+        return self._shapes[of] if of in self._shapes else shape_of(self.scheme(*of))
 
     def check(self, commit: Commit) -> None:
         """Refuse what no tally of its scheme can take.

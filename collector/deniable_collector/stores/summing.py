@@ -115,8 +115,8 @@ class Sums:
         """Drop the windows that had ended by `before` (POSIX seconds). The same step adds them to
         the kept sums of these calendars, as far as they lie in them; without any they are lost.
 
-        A window whose tally cannot be read stays, and the others go. Each is told with why it
-        stays, empty if it went.
+        A window whose tally cannot be read stays, and the others go. Each is told with why its
+        part in a shard stays, empty if it went from all.
 
         Raises:
             StoreUnavailable: the store cannot answer now; what is done stays.
@@ -130,7 +130,9 @@ class Sums:
                     done = part.drop_together(some, calendars)
                 except DamagedBlock as error:
                     done = dict.fromkeys(some, str(error))
-                found |= {TallyKey(*of, label): why for label, why in done.items()}
+                for label, why in done.items():
+                    key = TallyKey(*of, label)
+                    found[key] = found.get(key) or why
         return found
 
     def drop_sums(
@@ -153,7 +155,8 @@ class Sums:
                     done = part.drop_sum(name, coarser)
                 except DamagedBlock as error:
                     done, why = False, str(error)
-                found[TallyKey(*of, str(name))] = "" if done else why
+                key = TallyKey(*of, str(name))
+                found[key] = found.get(key) or ("" if done else why)
         return found
 
     def kept_sum(self, of: Of, name: SumName) -> tuple[dict[str, list[int]], NDArray[np.int64]]:

@@ -156,8 +156,8 @@ def export(
         OSError: the file cannot be written.
     """
     chosen = [
-        (of[0], store.scheme(*of), names)
-        for of in sorted(store.schemes())
+        (of[0], scheme, names)
+        for of, scheme in sorted(store.schemes().items())
         if (names := _names(store, *of, selection))
     ]
     total, done = sum(len(names) for *_, names in chosen), 0

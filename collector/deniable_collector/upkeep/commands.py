@@ -94,9 +94,9 @@ def info(store: str | None, as_json: bool) -> None:
     with _opened_store(store) as (opened, kind), _progress("reading", as_json) as advance:
         metrics: list[dict[str, Any]] = []
         damaged: list[str] = []
-        published = sorted(opened.schemes())
-        for number, (metric, fingerprint) in enumerate(published, 1):
-            scheme = opened.scheme(metric, fingerprint)
+        published = opened.schemes()
+        for number, (metric, fingerprint) in enumerate(sorted(published), 1):
+            scheme = published[metric, fingerprint]
             labels = opened.windows(metric, fingerprint)
             sums = opened.sums.names((metric, fingerprint))
             names = [*labels, *map(str, sums)]

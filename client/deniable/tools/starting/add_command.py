@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -147,6 +148,8 @@ def _append(path: Path, before: bytes, addition: str) -> None:
     """Add to the file, unless somebody has changed it meanwhile."""
     if b"\r\n" in before:
         addition = addition.replace("\r\n", "\n").replace("\n", "\r\n")
+    if not os.access(path, os.W_OK):
+        raise click.ClickException(f"{path} is read-only: let yourself write to it")
     with writing(path), written(path) as file:
         if path.read_bytes() != before:
             raise click.ClickException(f"{path} has changed meanwhile: try again")

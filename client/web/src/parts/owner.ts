@@ -221,11 +221,8 @@ function choose(size: number, count: number): number {
   return ways;
 }
 
-/** Three digits, and more where what is not certain would read 100. */
-function percent(share: number): string {
-  const told = [3, 4, 5, 6, 7, 8].map((digits) => Number((100 * share).toPrecision(digits)));
-  return `${told.find((each) => each !== 100) ?? 100} %`;
-}
+/** Three digits, and five where what is not certain would read 100. */
+const percent = (share: number): string => `${Number((100 * share).toPrecision(share > 0.9995 ? 5 : 3))} %`;
 
 const odds = (epsilon: number): string => String(Number(Math.exp(epsilon).toPrecision(3)));
 
