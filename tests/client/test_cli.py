@@ -56,6 +56,13 @@ def test_a_full_disk_behind_the_output(unbuffered):
     assert done.stderr == "Error: the output cannot be written: No space left on device\n"
 
 
+def test_a_closed_output_ends_no_command():
+    """As under a daemon that closes it."""
+    line = f"{sys.executable} -c 'from deniable.cli import main; main()' --help >&-"
+    done = subprocess.run(line, shell=True, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_help_imports_no_command():
     """`deniable --help` lists at most 17 commands in three groups, each with a sentence, without
     the module of any."""

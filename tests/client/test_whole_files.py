@@ -4,6 +4,7 @@ import errno
 import os
 import re
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from click.testing import CliRunner
@@ -81,3 +82,16 @@ def test_a_folder_that_is_missing_is_named(tmp_path):
     with pytest.raises(FileNotFoundError) as told, written(path):
         pass
     assert told.value.filename == str(path)
+
+
+def test_a_file_system_without_hard_links(tmp_path, monkeypatch):
+    """A file that must not be there yet is made all the same, and never replaces one."""
+    monkeypatch.setattr(os, "link", Mock(side_effect=PermissionError(errno.EPERM, "no links")))
+    path = tmp_path / "metrics.toml"
+    with written(path, replacing=False) as file:
+        file.write(b"first")
+    with pytest.raises(FileExistsError), written(path, replacing=False) as file:
+        file.write(b"second")
+    assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [
+        ("metrics.toml", b"first")
+    ]
