@@ -1,7 +1,7 @@
 """Lists of strings that somebody names: with a digest, and as a search looks at them.
 
-Between processes a list of a file travels as the file's name, and so do the `values` of any list in
-what was calculated from it.
+To another process a list of a file travels as the file's name, and back from there any list as its
+digest; so do its `values` in what was calculated.
 """
 
 from __future__ import annotations
@@ -76,10 +76,12 @@ class Listed(list[str]):
         super().__init__(strings)
         self.digest = _digest_of(self)
         self._path = path
-        _KNOWN.setdefault(self.digest, self)
+        self.came = False
+        """Whether another process has sent it, which so has it."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _listed, (self.digest, self._path or list(self))
+        _KNOWN[self.digest] = self
+        return _listed, (self.digest, None if self.came else self._path or list(self))
 
     @cached_property
     def values(self) -> tuple[str, ...]:
@@ -107,24 +109,27 @@ class _Values(tuple[str, ...]):
 
 
 _KNOWN: WeakValueDictionary[bytes, Listed] = WeakValueDictionary()
-"""The lists of this process, by their digest."""
+"""The lists that were sent to other processes or came from them, by their digest."""
 
 _LATEST: list[Listed] = []
 """The list that came last from another process."""
 
 
-def _listed(digest: bytes, source: str | list[str]) -> Listed:
-    """The list of another process: its file, or its strings.
+def _listed(digest: bytes, source: str | list[str] | None) -> Listed:
+    """The list of another process: its file, or its strings; None of one that was sent there.
 
     Raises:
         DeniableError: its file has changed meanwhile.
     """
     found = _KNOWN.get(digest)
-    if found is None:
+    if found is None and source is not None:
         found = Listed(source) if isinstance(source, list) else Listed(read_values(source), source)
-        if found.digest != digest:
-            raise DeniableError(message("The list of strings has just been changed. Ask again."))
+    if found is None or found.digest != digest:
+        raise DeniableError(message("The list of strings has just been changed. Ask again."))
+    if source is not None:
+        _KNOWN[digest] = found
         _LATEST[:] = [found]
+        found.came = True
     return found
 
 

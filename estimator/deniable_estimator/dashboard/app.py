@@ -215,7 +215,7 @@ def check_kept(settings: DashboardSettings) -> None:
     _make_folder(settings.data)
     for name in (LINKS, SESSIONS, LISTS):
         _opened(SmallDatabase, settings.kept(name))
-    if (people := Path(settings.kept(PEOPLE))).exists():
+    if settings.data and (people := Path(settings.kept(PEOPLE))).exists():
         load_people(people)
 
 

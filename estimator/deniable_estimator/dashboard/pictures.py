@@ -92,6 +92,8 @@ def metric_picture(name: str, form: str) -> ResponseReturnValue:
     metric, kind = reading.metric, kind_of(estimate)
     shown = estimate, view.shown()
     charts = kind.charts(*shown, _BARS)
+    if not charts:
+        raise BadRequest(message("Nothing of these days can be drawn yet."))
     head = [("title", metric.description), ("said", kind.said(*shown))]
     head.append(("sub", kind.caption(*shown)))
     foot = _foot([kind.footnote(estimate)], view.days, alarm)

@@ -2,6 +2,7 @@
 
 import math
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -150,6 +151,13 @@ def test_strings_of_a_file_do_not_travel(workers, tmp_path):
             others.run(len, strings)
     finally:
         others.close()
+
+
+def test_strings_that_were_sent_do_not_come_back(workers):
+    """What was calculated from strings of a reader names them by their digest."""
+    strings = Listed([f"string {number}" for number in range(10_000)])
+    assert len(workers.run(pickle.dumps, strings.values)) < 300
+    assert workers.run(tuple, [strings.values])[0] is strings.values
 
 
 def test_closing_ends_what_is_being_calculated(workers, tmp_path):

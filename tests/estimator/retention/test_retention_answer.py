@@ -111,7 +111,7 @@ def test_a_week_that_has_not_ended_says_nobody_is_lost(store, registry, seen):
     assert found.unfinished == WEEKS[-1:]
     assert [each.window for each in found.growth] == list(WEEKS[:-1])
     assert found.rows() == whole.rows()
-    assert "who was lost" in found.warnings[1]
+    assert "cohorts and growth are told of complete windows" in found.warnings[1]
     running = read(
         Reader(store),
         registry,
@@ -120,6 +120,12 @@ def test_a_week_that_has_not_ended_says_nobody_is_lost(store, registry, seen):
     )
     assert running.growth == ()
     assert np.isnan(running.series.at("age 1")[0])
+    told = RetentionKind().headline(running)
+    assert told.startswith("How many come back is told when these windows have ended.")
+    alone = replace(running, lifecycle=None)
+    (frame,) = RetentionKind().frames(alone, Shown(rows=9))
+    assert frame.pictures == ()
+    assert not RetentionKind().charts(alone, Shown(rows=9), 9)
 
 
 def test_cohorts_before_and_after_a_change_are_compared(store, registry, seen):

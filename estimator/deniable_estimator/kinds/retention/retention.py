@@ -49,7 +49,7 @@ NAMES = {
 }
 """What people call the series of the lifecycle."""
 
-_ENDED = message("who was lost and who came back is told of complete windows alone")
+_ENDED = message("cohorts and growth are told of complete windows alone")
 
 _COHORT_WINDOWS = 3
 """Periods of so many windows have two cohorts of their own that were seen again."""
@@ -135,7 +135,7 @@ class RetentionAnswer(Answer):
     """Cohorts that began in other windows do not count; None for no limit."""
 
     def marked(self, unfinished: Collection[str]) -> Self:
-        """Who was lost and who came back is told of the windows that have ended alone."""
+        """Cohorts and growth are told of the windows that have ended alone."""
         found = super().marked(unfinished)
         if not found.unfinished:
             return found

@@ -30,6 +30,7 @@ _AGE: dict[windows.Kind, str] = {
     ),
 }
 _TOO_FEW = sentence("Too few new devices have reported to tell how many come back.")
+_NOT_OVER = sentence("How many come back is told when these windows have ended.")
 _NONE = sentence("The reports on cohorts do not fit to any retention; do not rely on them.")
 _QUICK = sentence(
     "In {window}, {quick} devices were new or back for each one that was lost ({level:g}% interval "
@@ -101,6 +102,8 @@ def _age_words(answer: RetentionAnswer) -> str:
     curve = answer.curve
     assert curve is not None
     numbers = answer.series.at("age 1")
+    if not answer.ended:
+        return message(_NOT_OVER)
     if math.isnan(numbers[0]):
         return message(_NONE if curve.empty[0] else _TOO_FEW)
     told = estimate_of(answer.unit, *numbers)

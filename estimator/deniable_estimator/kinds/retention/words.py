@@ -117,10 +117,11 @@ class RetentionKind(Kind[RetentionAnswer]):
             frames.append(replace(_growth(answer), notes=below))
         if not shown.drawn:
             return *frames, *_triangle(answer)
-        *others, last = retention_pictures(answer, _COHORTS)
-        if growing:
-            last = replace(last, notes=(*last.notes, growing))
-        return replace(frames[0], pictures=(*others, last)), *frames[1:]
+        drawn = retention_pictures(answer, _COHORTS)
+        if growing and drawn:
+            last = drawn[-1]
+            drawn = (*drawn[:-1], replace(last, notes=(*last.notes, growing)))
+        return replace(frames[0], pictures=drawn), *frames[1:]
 
     def pictures(self, answer: RetentionAnswer, shown: Shown, limit: int) -> tuple[Picture, ...]:
         return retention_pictures(answer, _WINDOWS)
