@@ -154,7 +154,7 @@ class World:
             "DENIABLE_DATA": str(folder),
             "DENIABLE_RELEASES": str(folder / "releases.db"),
         }
-        self.link, _ = SharedLinks(str(folder / "links.db")).make(
+        self.link = SharedLinks(str(folder / "links.db")).make(
             "/metric/browser",
             "",
             maker="Ana",

@@ -15,7 +15,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from difflib import get_close_matches
+from difflib import SequenceMatcher
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, NoReturn
@@ -209,12 +209,19 @@ def _points() -> dict[tuple[str, ...], EntryPoint]:
     return {tuple(each.name.split(".")): each for each in entry_points(group=GROUP)}
 
 
+_NEAR = 0.66
+"""The least likeness of a word with a command that is proposed for it, from 0 to 1."""
+
+
 def _unknown(typed: str, word: str) -> str:
     """That there is no such command, with those whose name is nearest to the word."""
     known = {name[:size] for name in _points() for size in range(1, len(name) + 1)}
     called = {each for name in known for each in (" ".join(name), name[-1])}
-    best = get_close_matches(word.replace("-", " "), called, cutoff=0.66)
-    near = sorted(" ".join(name) for name in known if {" ".join(name), name[-1]} & {*best})
+    meant = word.replace("-", " ")
+    likeness = {each: SequenceMatcher(None, each, meant).ratio() for each in called}
+    nearest = max(_NEAR, *likeness.values())
+    best = {each for each, found in likeness.items() if found == nearest}
+    near = sorted(" ".join(name) for name in known if {" ".join(name), name[-1]} & best)
     if near:
         return f"there is no `{typed}`: did you mean `deniable {'`, or `deniable '.join(near)}`?"
     return f"there is no `{typed}`: `deniable --help` lists all commands"
