@@ -33,6 +33,7 @@ from deniable_collector.tally import TallyRow
 from deniable_estimator.analyses import sample_tally
 from deniable_estimator.asking.fetch import read
 from deniable_estimator.asking.query import Days, Query
+from deniable_estimator.asking.reader import Reader
 from deniable_estimator.asking.trend import trend
 from deniable_estimator.dashboard import create_app
 from deniable_estimator.dashboard.settings import DashboardSettings
@@ -125,9 +126,9 @@ def additions() -> int:
 def plain(store: Store, declared: Registry, name: str, days: int) -> None:
     """What the page stands on: the estimate, and the trend by week or day."""
     first = TODAY - timedelta(days=days)
-    json.dumps(read(store, declared, Query(name, Days(first, LAST)), now=NOW).to_dict())
-    by = "week" if days > 92 else "day"
-    json.dumps(trend(store, declared, Query(name, Days(first, LAST)), by=by, now=NOW).to_dict())
+    asked = Reader(store), declared, Query(name, Days(first, LAST))
+    json.dumps(read(*asked, now=NOW).to_dict())
+    json.dumps(trend(*asked, by="week" if days > 92 else "day", now=NOW).to_dict())
 
 
 def asked(store: Store, declared: Registry, path: str) -> tuple[float, float, bytes]:

@@ -21,6 +21,7 @@ from deniable_collector.stores import Store, open_store
 from deniable_collector.tally import Tally, TallyRow
 from deniable_estimator.analyses import analysis_of, sample_tally
 from deniable_estimator.asking.query import Days, Query
+from deniable_estimator.asking.reader import Reader
 from deniable_estimator.development.crowd import fold_tally
 from deniable_estimator.releasing.making import release
 from deniable_estimator.releasing.prepared import ReleaseRequest
@@ -286,7 +287,7 @@ def _release(path: Path, store: Store, registry: Registry, today: date) -> None:
         then = datetime.combine(today - timedelta(days=ago), time(12), UTC).timestamp()
         where = {"platform": "web"} if metric == "page_load" else {}
         request = ReleaseRequest(Query(metric, Days(*days), where=where), **how)
-        release(prepare(store, registry, request, then), ledger, now=then)
+        release(prepare(Reader(store), registry, request, then), ledger, now=then)
     ledger.close()
 
 

@@ -293,7 +293,7 @@ def test_watch_tells_each_planted_change_once(tmp_path):
     rules = 'schema = 1\ndashboard = "https://d.acme.example"\nfalse_alarms = "1 a year"'
     newest, told, state = date(2026, 11, 24), [], WatchState()
     with published(f"{tmp_path}/tallies.db") as store:
-        watcher = Watcher(store, REGISTRY, parse_rules(rules, list(REGISTRY), {}))
+        watcher = Watcher(Reader(store), REGISTRY, parse_rules(rules, list(REGISTRY), {}))
         rng = np.random.default_rng(1)
         crowd = draw(50_000, rng)
         for day in write_history(store, REGISTRY, crowd, newest, rng, range(DAYS, -1, -1)):
