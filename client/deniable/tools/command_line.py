@@ -216,12 +216,13 @@ _NEAR = 0.66
 def _unknown(typed: str, word: str) -> str:
     """That there is no such command, with those whose name is nearest to the word."""
     known = {name[:size] for name in _points() for size in range(1, len(name) + 1)}
-    called = {each for name in known for each in (" ".join(name), name[-1])}
     meant = word.replace("-", " ")
-    likeness = {each: SequenceMatcher(None, each, meant).ratio() for each in called}
-    nearest = max(_NEAR, *likeness.values())
-    best = {each for each, found in likeness.items() if found == nearest}
-    near = sorted(" ".join(name) for name in known if {" ".join(name), name[-1]} & best)
+    alike = {
+        name: max(SequenceMatcher(None, each, meant).ratio() for each in (" ".join(name), name[-1]))
+        for name in known
+    }
+    best = max(alike.values())
+    near = sorted(" ".join(name) for name, found in alike.items() if found == best >= _NEAR)
     if near:
         return f"there is no `{typed}`: did you mean `deniable {'`, or `deniable '.join(near)}`?"
     return f"there is no `{typed}`: `deniable --help` lists all commands"
