@@ -56,7 +56,9 @@ _REMARKS = {
 """The code of what is no error, and what a developer reads of it."""
 
 TROUBLE_CODES = (
-    *("unknown_metric", "refused_value", "missing_segment"),
+    "unknown_metric",
+    "refused_value",
+    "missing_segment",
     *(code for code, _ in _REMARKS.values()),
 )
 """What a client can find."""

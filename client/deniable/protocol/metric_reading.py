@@ -38,8 +38,15 @@ from deniable.protocol.segments import (
 from deniable.protocol.types import TYPES, Context, MetricType, Table
 
 _BUILT_FROM = (
-    *("type", "expires", "epsilon", "lifetime_epsilon", "longitudinal", "aggregate"),
-    *("values", "mechanism", "parameters"),
+    "type",
+    "expires",
+    "epsilon",
+    "lifetime_epsilon",
+    "longitudinal",
+    "aggregate",
+    "values",
+    "mechanism",
+    "parameters",
 )
 """What a compiled metric cannot be read without. That it holds everything else is seen when it is
 compared with what compiling it gives (`Registry.from_document`)."""
