@@ -73,6 +73,7 @@ class Kind(ABC, Generic[AnyAnswer]):
         types: the types of metrics that it answers, whatever their mechanism.
         analysis: what the analyses of the mechanisms that it answers have in common; None if a
             type decides.
+        estimate: makes the answer of one tally, unless `make` makes those of many together.
         combine: makes one answer of several alike with reports, each of another scheme.
         series_of: the series that the answers of a metric of a type have; its values if not said.
     """
@@ -80,6 +81,7 @@ class Kind(ABC, Generic[AnyAnswer]):
     answer: ClassVar[type[Answer]]
     types: ClassVar[frozenset[str]] = frozenset()
     analysis: ClassVar[type[Analysis[Any]] | None] = None
+    estimate: Callable[[Part, float, Adjustment], AnyAnswer]
     combine: Callable[[Sequence[Any]], AnyAnswer]
     series_of: Callable[[Any], tuple[str, ...]] = attrgetter("values")
 
@@ -88,13 +90,13 @@ class Kind(ABC, Generic[AnyAnswer]):
         alike = self.analysis is not None and isinstance(analysis, self.analysis)
         return metric_type in self.types or alike
 
-    @abstractmethod
     def make(self, parts: Sequence[Part], level: float, adjust: Adjustment) -> Sequence[AnyAnswer]:
         """The answer of each of these tallies, all of one scheme.
 
         Raises:
             EstimateError: a tally cannot be estimated.
         """
+        return [self.estimate(part, level, adjust) for part in parts]
 
     @abstractmethod
     def headline(self, answer: AnyAnswer) -> str:

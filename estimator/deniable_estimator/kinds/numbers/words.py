@@ -160,8 +160,9 @@ class DistributionKind(Kind[Distribution]):
     combine = staticmethod(combine_distributions)
     series_of = staticmethod(series_names)
 
-    def make(self, parts: Sequence[Part], level: float, adjust: Adjustment) -> list[Distribution]:
-        return [estimate_distribution(part, level) for part in parts]
+    @staticmethod
+    def estimate(part: Part, level: float, adjust: Adjustment) -> Distribution:
+        return estimate_distribution(part, level)
 
     def headline(self, answer: Distribution) -> str:
         if self.unknown(answer):
@@ -310,8 +311,9 @@ class MeanKind(Kind[Mean]):
     combine = staticmethod(combine_means)
     series_of = staticmethod(series_names)
 
-    def make(self, parts: Sequence[Part], level: float, adjust: Adjustment) -> list[Mean]:
-        return [estimate_mean(part, level) for part in parts]
+    @staticmethod
+    def estimate(part: Part, level: float, adjust: Adjustment) -> Mean:
+        return estimate_mean(part, level)
 
     def headline(self, answer: Mean) -> str:
         series = answer.series

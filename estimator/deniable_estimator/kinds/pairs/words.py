@@ -19,7 +19,6 @@ from deniable_estimator.document.document import (
 )
 from deniable_estimator.document.plot.marks import CellRow, HeatCell, HeatMap
 from deniable_estimator.document.units import CONDITIONALS, cell_words, half_width, value_words
-from deniable_estimator.kinds.basis import Part
 from deniable_estimator.kinds.formats import (
     NOISE,
     SHARE,
@@ -38,7 +37,6 @@ from deniable_estimator.kinds.pairs.sentences import (
     verdict_words,
 )
 from deniable_estimator.messages import counted, message, sentence
-from deniable_estimator.statistics.significance import Adjustment
 
 _ALL = 1_000
 """More bars than a file or a frame has: a page draws all values of both lists."""
@@ -76,11 +74,9 @@ class PairKind(Kind[PairAnswer]):
 
     answer = PairAnswer
     types = frozenset({"pair"})
+    estimate = staticmethod(estimate_pair)
     combine = staticmethod(combine_pairs)
     series_of = staticmethod(pair_series)
-
-    def make(self, parts: Sequence[Part], level: float, adjust: Adjustment) -> list[PairAnswer]:
-        return [estimate_pair(part, level, adjust) for part in parts]
 
     def headline(self, answer: PairAnswer) -> str:
         return finding_words(answer)[0]

@@ -19,7 +19,6 @@ from deniable_estimator.document.plot.marks import (
 )
 from deniable_estimator.document.plot.ticks import Tick, levels_from_zero
 from deniable_estimator.document.units import half_width
-from deniable_estimator.kinds.basis import Part
 from deniable_estimator.kinds.formats import (
     interval_title,
     kind,
@@ -40,7 +39,6 @@ from deniable_estimator.kinds.retention.sentences import (
 from deniable_estimator.kinds.shares.charts import bar_chart
 from deniable_estimator.messages import counted, message
 from deniable_estimator.statistics.intervals import FloatArray
-from deniable_estimator.statistics.significance import Adjustment
 
 _COHORTS = 26
 """Half a year of weeks; the files have all of them."""
@@ -84,13 +82,9 @@ class RetentionKind(Kind[RetentionAnswer]):
 
     answer = RetentionAnswer
     types = frozenset({"retention"})
+    estimate = staticmethod(estimate_retention)
     combine = staticmethod(combine_retentions)
     series_of = staticmethod(retention_series)
-
-    def make(
-        self, parts: Sequence[Part], level: float, adjust: Adjustment
-    ) -> list[RetentionAnswer]:
-        return [estimate_retention(part, level, adjust) for part in parts]
 
     def headline(self, answer: RetentionAnswer) -> str:
         return finding_words(answer)
