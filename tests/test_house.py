@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -30,6 +31,7 @@ _FROM = re.compile(r"""(?:from|import)\s*\(?\s*["'](\.[^"']+)["']""")
 """The relative path that an import or an export of TypeScript names, also `import("./...")`."""
 
 
+@cache
 def python_imports():
     """What each module of ours imports of ours."""
     files = {}
